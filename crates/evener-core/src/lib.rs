@@ -1,1 +1,27 @@
-//! (empty)
+//! What Evener decides, as pure code: no clock, thread, file or environment; time is an argument.
+//!
+//! The way of one job: a [`Session`] is prepared once, a [`Job`] lends it a span of memory, a
+//! [`Plan`](plan::Plan) says who may take it, a driver ([`InlineDriver`] on a core, [`QueuedDriver`] on a
+//! module) sets its [`Outcome`], and what that took goes into a [`Tally`].
+#![forbid(unsafe_code)]
+
+pub mod algorithm;
+pub mod cache;
+pub mod cost;
+pub mod driver;
+pub mod job;
+pub mod method;
+pub mod plan;
+pub mod session;
+pub mod tally;
+pub mod units;
+
+pub use algorithm::{Algorithm, Direction, Family, Hash};
+pub use cache::SessionCache;
+pub use cost::{Cost, CostTable, Line};
+pub use driver::{InlineDriver, Profile, QueuedDriver, Refusal};
+pub use job::{Job, JobError, Outcome, SessionRef, TAG_BYTES_MAX};
+pub use method::{Method, MethodTable};
+pub use session::{Padding, Session, SessionError, SessionId};
+pub use tally::{Sample, Tally};
+pub use units::{BLOCK_BYTES, Nanos};

@@ -1,0 +1,83 @@
+//! What a driver has made of the last sessions (key schedules, contexts), found by the session's name.
+
+use crate::session::{Session, SessionId};
+
+/// A small cache: the newest `N` prepared sessions; the oldest is dropped, and wiped by its own `Drop`.
+///
+/// `N` is a power of two or not, but small: the search is linear, and bursts nearly always hit the entry that
+/// was used last.
+pub struct SessionCache<T, const N: usize> {
+    entries: Vec<(SessionId, T)>,
+    /// Entry that was found last.
+    last: usize,
+    /// Entry that is replaced next.
+    next: usize,
+}
+
+impl<T, const N: usize> Default for SessionCache<T, N> {
+    fn default() -> Self {
+        Self { entries: Vec::with_capacity(N), last: 0, next: 0 }
+    }
+}
+
+impl<T, const N: usize> SessionCache<T, N> {
+    /// What `prepare` made of `session`, now or earlier.
+    ///
+    /// # Errors
+    ///
+    /// Whatever `prepare` returns; nothing is kept then.
+    pub fn prepared<E>(
+        &mut self,
+        session: &Session,
+        prepare: impl FnOnce(&Session) -> Result<T, E>,
+    ) -> Result<&mut T, E> {
+        let place = match self.place(session.id()) {
+            Some(place) => place,
+            None => self.insert(session.id(), prepare(session)?),
+        };
+        self.last = place;
+        Ok(&mut self.entries[place].1)
+    }
+
+    fn place(&self, id: SessionId) -> Option<usize> {
+        match self.entries.get(self.last) {
+            Some((known, _)) if *known == id => Some(self.last),
+            _ => self.entries.iter().position(|(known, _)| *known == id),
+        }
+    }
+
+    fn insert(&mut self, id: SessionId, made: T) -> usize {
+        if self.entries.len() < N {
+            self.entries.push((id, made));
+            return self.entries.len() - 1;
+        }
+        let place = self.next;
+        self.next = (place + 1) % N;
+        self.entries[place] = (id, made);
+        place
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Algorithm, Direction, Padding};
+
+    #[test]
+    fn a_session_is_prepared_again_only_after_n_others() {
+        let sessions: Vec<Session> = (0..5)
+            .map(|i| Session::new(Algorithm::Aes128Ecb, Direction::Encrypt, Padding::None, &[i; 16]).unwrap())
+            .collect();
+        let mut cache = SessionCache::<u64, 4>::default();
+        let mut prepared = Vec::new();
+        for &use_of in &[0, 1, 2, 3, 0, 3, 4, 0, 1] {
+            let session = &sessions[use_of];
+            let made = cache.prepared(session, |s| {
+                prepared.push(use_of);
+                Ok::<_, ()>(s.id().0)
+            });
+            assert_eq!(made, Ok(&mut session.id().0.clone()));
+        }
+        assert_eq!(prepared, [0, 1, 2, 3, 4, 0, 1]);
+    }
+}

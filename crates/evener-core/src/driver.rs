@@ -1,0 +1,87 @@
+//! What a driver is: our code that talks to one kind of thing that computes. Drivers know no policy.
+//!
+//! Two kinds, because a core and a module differ in one thing: a core computes while it is asked
+//! ([`InlineDriver`]), a module computes while the core does something else ([`QueuedDriver`]).
+
+use crate::algorithm::{Algorithm, Direction};
+use crate::job::Job;
+use crate::units::Nanos;
+
+/// What a driver says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Profile {
+    /// Short name, as in `--module` and in summaries: `libcrypto`, `emulated:am3358`.
+    pub name: String,
+    /// What stands behind it, with version: `OpenSSL 3.0.19`, `libipsec-mb 1.3.0, AVX-512`.
+    pub detail: String,
+    /// Jobs that it works on side by side at its best: SIMD lanes of a core, or requests in flight of a module.
+    pub width: u32,
+    /// Whether its figures are invented or programmed, so that nobody takes them for a speed of Evener.
+    pub emulated: bool,
+}
+
+/// A driver that computes on the calling core.
+pub trait InlineDriver: Send {
+    /// What it says of itself.
+    fn profile(&self) -> &Profile;
+
+    /// Whether it does this at all. Constant over its life.
+    fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool;
+
+    /// Runs all jobs of a burst, which may have different sessions, and sets the outcome of each.
+    ///
+    /// Each job leaves as `Done` or `Failed`, whatever happens to the others. A job that this driver does not
+    /// support, or whose [lengths do not fit](Job::lengths_fit), leaves as `Failed` with its memory untouched.
+    fn run(&mut self, burst: &mut [Box<Job<'_>>]);
+}
+
+/// Why a module did not take a job now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// It holds as many jobs as it can: poll, then ask again.
+    Full,
+    /// It is gone for good: give what it held to somebody else.
+    Lost,
+}
+
+/// A driver that hands jobs to a module and collects them later.
+///
+/// The driver holds a job from `submit` until `poll` or `abandon` gives it back, each job exactly once. It
+/// writes into the job's memory only when it gives the job back as `Done` ([`Job::publish`]); until then input
+/// and output are as submitted, so that a failed job can be redone from the same bytes.
+pub trait QueuedDriver<'m>: Send {
+    /// What it says of itself.
+    fn profile(&self) -> &Profile;
+
+    /// Whether it does this at all. Constant over its life.
+    fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool;
+
+    /// Hands a job over.
+    ///
+    /// # Errors
+    ///
+    /// The job comes back untouched with the reason.
+    fn submit(&mut self, job: Box<Job<'m>>) -> Result<(), (Box<Job<'m>>, Refusal)>;
+
+    /// Moves finished jobs to the end of `done`; sleeps up to `patience` where none is finished yet.
+    ///
+    /// Returns how many came. A module that is lost gives back all it held as `Failed(ModuleLost)`.
+    fn poll(&mut self, done: &mut Vec<Box<Job<'m>>>, patience: Nanos) -> usize;
+
+    /// Jobs that it holds.
+    fn in_flight(&self) -> usize;
+
+    /// Gives up: every job still held is appended to `given_back` as `Failed(ModuleLost)`, and the module
+    /// never touches their memory again.
+    fn abandon(&mut self, given_back: &mut Vec<Box<Job<'m>>>);
+}
+
+/// Wall clock and thread clock; the runtime has real ones, simulations their own.
+pub trait Clock: Send + Sync {
+    /// Time since some fixed moment.
+    fn now(&self) -> Nanos;
+
+    /// Core time of the calling thread. Costs about 640 ns on the machine of the notes, so it is sampled.
+    fn thread_time(&self) -> Nanos;
+}

@@ -1,0 +1,8 @@
+//! Paper 002, (1): the CPU thread alone.
+
+use super::{Dispatch, Plan, Snapshot, Take, cpu_take};
+
+/// Every job on the CPU.
+pub(super) fn plan(snapshot: &Snapshot) -> Plan {
+    Plan { dispatch: Dispatch::Pull, cpu: cpu_take(snapshot), module: Take::NOTHING }
+}

@@ -1,0 +1,221 @@
+//! Who may take which job: policies, one file each, under the papers' names.
+//!
+//! A policy is a pure function from a [`Snapshot`] to a [`Plan`]; callers and workers look the plan up in
+//! O(1). The five here are those of paper 002 (Kaneko, Saito, Kikuchi, 2015) and need no costs: their plan is
+//! made once. They differ in how jobs reach workers ([`Dispatch`]) and in how many a worker takes at a time
+//! ([`Take`]).
+
+mod cpu_only;
+mod module_only;
+mod polling;
+mod round_robin;
+mod shared_queue;
+
+use std::fmt;
+use std::str::FromStr;
+
+/// What a policy sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// CPU workers.
+    pub cpu_workers: u32,
+    /// Module workers.
+    pub module_workers: u32,
+    /// Jobs that a CPU worker runs side by side at its best; 1 without multi-buffer.
+    pub cpu_width: u32,
+}
+
+/// How jobs reach workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dispatch {
+    /// Workers pull from one queue.
+    Pull,
+    /// Jobs are dealt out in turn when they are submitted, one each, without weights.
+    Deal,
+    /// A busy monitor hands the next job to whichever worker has finished.
+    Monitor,
+}
+
+/// What an idle worker takes from the backlog.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Take {
+    /// Most jobs at a time; 0: this worker takes nothing.
+    pub jobs_max: u32,
+    /// Least jobs at a time while the backlog lasts, so that lanes are filled.
+    pub jobs_min: u32,
+    /// A claim is one `share`-th of the backlog between those bounds, so that workers end together.
+    pub share: u32,
+}
+
+impl Take {
+    /// Nothing.
+    pub const NOTHING: Self = Self { jobs_max: 0, jobs_min: 0, share: 1 };
+    /// One job at a time.
+    pub const ONE: Self = Self { jobs_max: 1, jobs_min: 1, share: 1 };
+
+    /// Jobs to claim from a backlog of `waiting`.
+    #[must_use]
+    pub const fn claim(&self, waiting: usize) -> usize {
+        let (least, most) = (self.jobs_min as usize, self.jobs_max as usize);
+        let part = waiting / self.share as usize;
+        if part > most {
+            most
+        } else if part < least {
+            least
+        } else {
+            part
+        }
+    }
+}
+
+/// What a policy decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// How jobs reach workers.
+    pub dispatch: Dispatch,
+    /// What a CPU worker takes.
+    pub cpu: Take,
+    /// What a module worker takes.
+    pub module: Take,
+}
+
+impl Plan {
+    /// Whether no module ever takes a job, so that a caller may run its jobs where it stands.
+    #[must_use]
+    pub const fn is_cpu_only(&self) -> bool {
+        self.module.jobs_max == 0
+    }
+}
+
+/// Jobs that a CPU worker takes at most in one claim: eight fills of 16 lanes. Larger claims no longer save
+/// anything measurable and make the last one long (`docs/results/claims.md`).
+pub const CLAIM_JOBS_MAX: u32 = 128;
+
+/// What a CPU worker takes in a queue that it shares with its like: whole fills of its lanes, at most
+/// [`CLAIM_JOBS_MAX`], and less towards the end so that nobody waits for the last one.
+fn cpu_take(snapshot: &Snapshot) -> Take {
+    let jobs_min = match snapshot.cpu_width {
+        0 | 1 => 4, // Adjacent jobs: claims of one cost memory-bound algorithms 17 to 35 %.
+        width => width,
+    };
+    Take { jobs_max: CLAIM_JOBS_MAX.max(jobs_min), jobs_min, share: 2 * snapshot.cpu_workers.max(1) }
+}
+
+/// A policy by its name in paper 002.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Policy {
+    /// Every job on the CPU.
+    CpuOnly,
+    /// Every job on the module.
+    ModuleOnly,
+    /// In turn, unweighted.
+    RoundRobin,
+    /// A busy monitor serves whoever is free.
+    Polling,
+    /// Whoever is free takes the next: the papers' proposal.
+    SharedQueue,
+}
+
+impl Policy {
+    /// All of them, in the order of paper 002.
+    pub const ALL: [Self; 5] =
+        [Self::CpuOnly, Self::ModuleOnly, Self::RoundRobin, Self::Polling, Self::SharedQueue];
+
+    /// The name in options and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::CpuOnly => "cpu_only",
+            Self::ModuleOnly => "module_only",
+            Self::RoundRobin => "round_robin",
+            Self::Polling => "polling",
+            Self::SharedQueue => "shared_queue",
+        }
+    }
+
+    /// The plan for what is there. Without a module every policy is `cpu_only`.
+    #[must_use]
+    pub fn plan(self, snapshot: &Snapshot) -> Plan {
+        match self {
+            _ if snapshot.module_workers == 0 => cpu_only::plan(snapshot),
+            Self::CpuOnly => cpu_only::plan(snapshot),
+            Self::ModuleOnly => module_only::plan(),
+            Self::RoundRobin => round_robin::plan(),
+            Self::Polling => polling::plan(),
+            Self::SharedQueue => shared_queue::plan(snapshot),
+        }
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A name that no policy has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownPolicy(pub String);
+
+impl fmt::Display for UnknownPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = Policy::ALL.map(Policy::name).join(", ");
+        write!(f, "unknown policy {:?}; known are {known}", self.0)
+    }
+}
+
+impl std::error::Error for UnknownPolicy {}
+
+impl FromStr for Policy {
+    type Err = UnknownPolicy;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|policy| policy.name() == name)
+            .ok_or_else(|| UnknownPolicy(name.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOTH: Snapshot = Snapshot { cpu_workers: 2, module_workers: 1, cpu_width: 16 };
+
+    #[test]
+    fn without_a_module_every_policy_leaves_the_cpu_alone_with_the_work() {
+        for policy in Policy::ALL {
+            let plan = policy.plan(&Snapshot { module_workers: 0, ..BOTH });
+            assert!(plan.is_cpu_only() && plan.cpu.jobs_max > 0, "{policy}");
+        }
+    }
+
+    #[test]
+    fn only_the_policy_named_so_keeps_a_worker_idle() {
+        for policy in Policy::ALL {
+            let plan = policy.plan(&BOTH);
+            assert_eq!(plan.cpu.jobs_max == 0, policy == Policy::ModuleOnly, "{policy}");
+            assert_eq!(plan.module.jobs_max == 0, policy == Policy::CpuOnly, "{policy}");
+        }
+    }
+
+    #[test]
+    fn claims_shrink_towards_the_end_but_fill_the_lanes() {
+        let take = Policy::SharedQueue.plan(&BOTH).cpu;
+        assert_eq!(
+            [4000, 512, 200, 70, 30, 3].map(|waiting| take.claim(waiting)),
+            [128, 128, 50, 17, 16, 16]
+        );
+        assert_eq!(Take::NOTHING.claim(100), 0);
+        assert_eq!(Take::ONE.claim(100), 1);
+    }
+
+    #[test]
+    fn every_policy_is_found_by_its_name() {
+        for policy in Policy::ALL {
+            assert_eq!(policy.name().parse(), Ok(policy));
+        }
+        assert!("adaptive-ish".parse::<Policy>().is_err());
+    }
+}

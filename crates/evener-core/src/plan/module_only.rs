@@ -1,0 +1,8 @@
+//! Paper 002, (2): the module thread alone.
+
+use super::{Dispatch, Plan, Take};
+
+/// Every job on the module.
+pub(super) const fn plan() -> Plan {
+    Plan { dispatch: Dispatch::Pull, cpu: Take::NOTHING, module: Take::ONE }
+}
