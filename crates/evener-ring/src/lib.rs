@@ -1,1 +1,33 @@
-//! (empty)
+//! Bounded queue and doorbell between Evener's threads.
+//!
+//! The way of one item: [`Ring::push_all`] (producer: claims positions at the tail, writes, publishes)
+//! -> [`Doorbell::ring_one`] (wakes a sleeper, if there is one) -> [`Ring::pop_many`] (consumer: claims positions at
+//! the head, reads, gives the slots back). The protocol, its proof sketch and the ways not taken stand in `docs/ring.md`.
+//!
+//! # Checking
+//!
+//! Everything that threads share goes through [`Word`] and [`Place`], which are loom's under `cfg(loom)`:
+//!
+//! ```text
+//! cargo test -p evener-ring                                                     properties, stress, another process
+//! RUSTFLAGS="--cfg loom" cargo test -p evener-ring --release --test loom        every interleaving of small models
+//! RUSTFLAGS='--cfg loom --cfg mutant="publish_relaxed"' cargo test -p evener-ring --release --test loom   must be red
+//! cargo +nightly miri test -p evener-ring                                       undefined behaviour
+//! ```
+//!
+//! `docs/ring.md` lists the mutants and the model that turns red for each.
+#![allow(unsafe_code, reason = "room: cells that one thread writes and another reads, and the futex call")]
+
+mod doorbell;
+#[cfg(not(any(loom, miri)))]
+mod ffi;
+mod home;
+mod padded;
+mod ring;
+mod sync;
+
+pub use doorbell::{Doorbell, Ticket};
+pub use home::{CAPACITY_MAX, Heap, Home};
+pub use padded::CachePadded;
+pub use ring::Ring;
+pub use sync::{Place, Word};

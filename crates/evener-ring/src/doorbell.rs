@@ -1,0 +1,207 @@
+//! Sleeping until there is something to do, without missing it.
+//!
+//! The way of a sleeper: listen -> look once more -> wait. The way of a ringer: change what sleepers look at -> ring.
+
+use std::time::{Duration, Instant};
+
+use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
+use crate::sync::atomic::fence;
+use crate::{CachePadded, Word};
+
+/// Wakes threads that found nothing to do.
+///
+/// ```
+/// # use evener_ring::{Doorbell, Ring};
+/// # let (ring, bell) = (Ring::with_capacity(2), Doorbell::new());
+/// # ring.push(7).unwrap();
+/// let item = loop {
+///     if let Some(item) = ring.pop() {
+///         break item;
+///     }
+///     let ticket = bell.listen();
+///     if let Some(item) = ring.pop() {
+///         break item; // the ticket is dropped: no longer listening
+///     }
+///     bell.wait(ticket, None);
+/// };
+/// # assert_eq!(item, 7);
+/// ```
+///
+/// A ring that comes after `listen` ends the `wait`; one that came before is covered by the second look. Ringing costs a
+/// fence and a load while nobody listens.
+///
+/// A woken thread that leaves work behind rings on: while one producer lags, a ring may wake a consumer before
+/// the item it was rung for can be popped.
+#[derive(Debug, Default)]
+pub struct Doorbell {
+    words: CachePadded<Words>,
+}
+
+#[derive(Debug, Default)]
+struct Words {
+    /// How many tickets exist. Sleepers write it, ringers read it.
+    listeners: Word,
+    /// Moves with each ring that found a listener. Ringers write it, the kernel compares it before a sleep.
+    epoch: Word,
+    /// Where sleepers lie.
+    bed: Bed,
+}
+
+/// The promise to wake its holder; made by [`Doorbell::listen`]. Dropping it ends the listening.
+#[derive(Debug)]
+#[must_use = "a ticket that is dropped listens no longer"]
+pub struct Ticket<'a> {
+    words: &'a Words,
+    epoch: u32,
+}
+
+impl Doorbell {
+    /// Makes a doorbell that nobody listens to.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Starts listening: each ring from here on ends a [`wait`](Self::wait) with this ticket.
+    ///
+    /// The caller then looks for work once more, for a ring before this call may have gone unheard.
+    pub fn listen(&self) -> Ticket<'_> {
+        // Relaxed: the fence below orders it, the load of the epoch and the caller's second look.
+        self.words.listeners.fetch_add(1, Relaxed);
+        let epoch = self.words.epoch.load(Relaxed);
+        if !cfg!(mutant = "listen_unfenced") {
+            // Pairs with the fence in `is_heard`: of two fences one is first, so either the ringer sees the listener or
+            // the second look sees what the ringer changed.
+            fence(SeqCst);
+        }
+        Ticket { words: &self.words, epoch }
+    }
+
+    /// Sleeps until a ring that came after the ticket was made, or for `timeout` (none: without limit).
+    ///
+    /// Returns whether it was rung; `false` means that the time passed. It may return `true` early for a ring that was
+    /// meant for another, so the caller looks again either way.
+    ///
+    /// # Panics
+    ///
+    /// Where the ticket is another doorbell's.
+    #[expect(clippy::needless_pass_by_value, reason = "a ticket is good for one wait")]
+    pub fn wait(&self, ticket: Ticket<'_>, timeout: Option<Duration>) -> bool {
+        assert!(
+            std::ptr::eq(ticket.words, &raw const *self.words),
+            "a ticket is for the doorbell that made it"
+        );
+        // A deadline beyond what the clock can express is none.
+        let deadline = timeout.and_then(|span| Instant::now().checked_add(span));
+        loop {
+            let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
+            match self.words.bed.sleep(&self.words.epoch, ticket.epoch, left) {
+                Ended::Woken => return true,
+                Ended::TimedOut => return self.words.epoch.load(Relaxed) != ticket.epoch,
+                Ended::Interrupted => {}
+            }
+        }
+    }
+
+    /// Ends the wait of at least one listener, if there is any.
+    #[inline]
+    pub fn ring_one(&self) {
+        if self.is_heard() {
+            self.wake(1);
+        }
+    }
+
+    /// Ends the wait of every listener.
+    #[inline]
+    pub fn ring_all(&self) {
+        if self.is_heard() {
+            self.wake(u32::MAX);
+        }
+    }
+
+    /// Tells whether anyone listens, counting everyone who will not see what the caller changed before.
+    #[inline]
+    fn is_heard(&self) -> bool {
+        if !cfg!(mutant = "ring_unfenced") {
+            // Pairs with the fence in `listen`.
+            fence(SeqCst);
+        }
+        self.words.listeners.load(Relaxed) != 0
+    }
+
+    #[cold]
+    fn wake(&self, count: u32) {
+        if !cfg!(mutant = "epoch_stays") {
+            // Before the wake-up: a listener not yet asleep finds the epoch moved and stays awake. Relaxed: the kernel
+            // compares the epoch under the lock that the wake-up takes.
+            self.words.epoch.fetch_add(1, Relaxed);
+        }
+        self.words.bed.wake(&self.words.epoch, count);
+    }
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        // Relaxed: a ringer that still counts this listener wakes once too often.
+        self.words.listeners.fetch_sub(1, Relaxed);
+    }
+}
+
+/// How a sleep ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// By a wake-up, or it never began because the epoch had moved.
+    Woken,
+    /// By the clock.
+    TimedOut,
+    /// By a signal: nothing happened that the sleeper waits for.
+    Interrupted,
+}
+
+#[cfg(any(loom, miri))]
+use model::Bed;
+
+#[cfg(not(any(loom, miri)))]
+use crate::ffi::Futex as Bed;
+
+/// What the kernel's futex does, in the primitives that loom and Miri know.
+#[cfg(any(loom, miri))]
+mod model {
+    use std::time::Duration;
+
+    use super::Ended;
+    use crate::Word;
+    use crate::sync::atomic::Ordering::Relaxed;
+    use crate::sync::{Condvar, Mutex};
+
+    #[derive(Debug, Default)]
+    pub(super) struct Bed {
+        lock: Mutex<()>,
+        woken: Condvar,
+    }
+
+    impl Bed {
+        pub(super) fn sleep(&self, word: &Word, seen: u32, timeout: Option<Duration>) -> Ended {
+            let guard = self.lock.lock().expect("no one panics while holding it");
+            if word.load(Relaxed) != seen {
+                return Ended::Woken;
+            }
+            let Some(timeout) = timeout else {
+                drop(self.woken.wait(guard).expect("no one panics while holding it"));
+                return Ended::Woken;
+            };
+            let (_guard, result) =
+                self.woken.wait_timeout(guard, timeout).expect("no one panics while holding it");
+            if result.timed_out() { Ended::TimedOut } else { Ended::Woken }
+        }
+
+        pub(super) fn wake(&self, _word: &Word, count: u32) {
+            let _guard = self.lock.lock().expect("no one panics while holding it");
+            if count == 1 {
+                self.woken.notify_one();
+            } else {
+                self.woken.notify_all();
+            }
+        }
+    }
+}

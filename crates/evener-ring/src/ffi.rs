@@ -1,0 +1,43 @@
+//! The kernel's futex: sleeping on a 32-bit word.
+
+use std::io;
+use std::ptr;
+use std::time::Duration;
+
+use crate::Word;
+use crate::doorbell::Ended;
+
+/// The kernel's queue of sleepers, which it finds by the address of the word.
+#[derive(Debug, Default)]
+pub(crate) struct Futex;
+
+impl Futex {
+    /// Sleeps while `word` holds `seen`, at most for `timeout`.
+    pub(crate) fn sleep(&self, word: &Word, seen: u32, timeout: Option<Duration>) -> Ended {
+        let timeout = timeout.map(|span| libc::timespec {
+            tv_sec: libc::time_t::try_from(span.as_secs()).unwrap_or(libc::time_t::MAX),
+            tv_nsec: libc::c_long::from(span.subsec_nanos()),
+        });
+        let timeout = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
+        let wait = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+        // SAFETY: the word is borrowed and the time, if any, is this frame's: both outlive the call, which reads them only.
+        let code = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), wait, seen, timeout) };
+        if code == 0 {
+            return Ended::Woken;
+        }
+        match io::Error::last_os_error().raw_os_error() {
+            Some(libc::ETIMEDOUT) => Ended::TimedOut,
+            Some(libc::EINTR) => Ended::Interrupted,
+            // EAGAIN: the word had moved. No other error is possible for a valid word and time.
+            _ => Ended::Woken,
+        }
+    }
+
+    /// Wakes up to `count` of those who sleep on `word`.
+    pub(crate) fn wake(&self, word: &Word, count: u32) {
+        let count = libc::c_int::try_from(count).unwrap_or(libc::c_int::MAX);
+        let wake = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+        // SAFETY: a wake-up takes the word's address as a name and touches no memory of ours.
+        unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), wake, count) };
+    }
+}
