@@ -1,0 +1,235 @@
+//! All checks in one run.
+//!
+//! The way: formatting, lints, tidy, dependencies -> models of the ring -> tests -> one closing line
+//! `N passed, N failed`, which sums up what the test runners reported and counts every other failure as one.
+//! What is not installed is named as skipped, never as passed.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, ExitCode, Stdio};
+
+use crate::tidy;
+use crate::tree::{Tree, cargo, root};
+
+/// How much to run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// What fits into a commit.
+    Commit,
+    /// What is long besides: tests marked as ignored, Miri, mutants.
+    Full,
+}
+
+/// Runs everything, also what comes after a failure; fails if anything did.
+pub(crate) fn run(depth: Depth) -> ExitCode {
+    let mut tally = Tally::default();
+    tally.check("cargo fmt", &["fmt", "--version"], &["fmt", "--all", "--check"]);
+    let lints = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    tally.check("cargo clippy", &["clippy", "--version"], &lints);
+    tidy(&mut tally);
+    dependencies(&mut tally);
+    tally.run_tests("models of the ring", models(""));
+    if depth == Depth::Full {
+        mutants(&mut tally);
+        miri(&mut tally);
+    }
+    tests(&mut tally, depth);
+    println!("{} passed, {} failed", tally.passed, tally.failed);
+    if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn tidy(tally: &mut Tally) {
+    announce("tidy");
+    if tidy::run() != ExitCode::SUCCESS {
+        tally.fail("tidy");
+    }
+}
+
+fn dependencies(tally: &mut Tally) {
+    let installed = &["deny", "--version"];
+    tally.check(
+        "cargo deny, without advisories",
+        installed,
+        &["deny", "check", "bans", "licenses", "sources"],
+    );
+    if succeeds(installed) {
+        tally.check("cargo deny, advisories", &["deny", "fetch", "db"], &["deny", "check", "advisories"]);
+    }
+}
+
+/// Loom's models of the ring, built with `flags` besides.
+fn models(flags: &str) -> Command {
+    let mut command = cargo();
+    command.env("RUSTFLAGS", format!("--cfg loom {flags}"));
+    command.args(["test", "--release", "-p", "evener-ring", "--test", "loom"]);
+    // A folder of its own: other flags would make cargo build everything anew, twice per run.
+    command.arg("--target-dir").arg(root().join("target/loom"));
+    command
+}
+
+/// Breaks one marked line after the other; each must turn a test of its crate red.
+fn mutants(tally: &mut Tally) {
+    let tree = match Tree::read() {
+        Ok(tree) => tree,
+        Err(reason) => return tally.fail(&format!("mutants: {reason}")),
+    };
+    for (package, name) in tree.mutants() {
+        let flags = format!("--cfg mutant=\"{name}\"");
+        let command = if package == "evener-ring" { models(&flags) } else { mutated_tests(&package, &flags) };
+        tally.expect_red(&name, command);
+    }
+}
+
+fn mutated_tests(package: &str, flags: &str) -> Command {
+    let mut command = cargo();
+    command.env("RUSTFLAGS", flags).args(["test", "-p", package]);
+    command.arg("--target-dir").arg(root().join("target/mutants"));
+    command
+}
+
+fn miri(tally: &mut Tally) {
+    let mut probe = Command::new("cargo");
+    if !probe.args(["+nightly", "miri", "--version"]).output().is_ok_and(|output| output.status.success()) {
+        println!("skipped: miri (needs rustup with a nightly toolchain)");
+        return;
+    }
+    let mut command = Command::new("cargo");
+    command.current_dir(root()).args(["+nightly", "miri", "test", "-p", "evener-ring"]);
+    tally.run_tests("miri", command);
+}
+
+fn tests(tally: &mut Tally, depth: Depth) {
+    let mut command = cargo();
+    // --show-output: a test that skips its work says so on its standard output.
+    command.args(["test", "--workspace", "--no-fail-fast", "--", "--show-output"]);
+    if depth == Depth::Full {
+        command.arg("--include-ignored");
+    }
+    tally.run_tests("tests", command);
+}
+
+fn succeeds(cargo_words: &[&str]) -> bool {
+    cargo().args(cargo_words).output().is_ok_and(|output| output.status.success())
+}
+
+fn announce(step: &str) {
+    println!("== {step}");
+}
+
+/// What passed and failed so far.
+#[derive(Default)]
+struct Tally {
+    passed: u64,
+    failed: u64,
+}
+
+impl Tally {
+    fn fail(&mut self, step: &str) {
+        println!("failed: {step}");
+        self.failed += 1;
+    }
+
+    /// Runs `cargo` with `words` if `probe` shows that it can be run here.
+    fn check(&mut self, step: &str, probe: &[&str], words: &[&str]) {
+        if !succeeds(probe) {
+            println!("skipped: {step} (`cargo {}` fails here)", probe.join(" "));
+            return;
+        }
+        announce(step);
+        if !cargo().args(words).status().is_ok_and(|status| status.success()) {
+            self.fail(step);
+        }
+    }
+
+    /// Runs a test runner and adds up its results. One that fails without a failed test counts as one failure.
+    fn run_tests(&mut self, step: &str, command: Command) {
+        announce(step);
+        let before = self.failed;
+        let succeeded = self.stream(command);
+        if !succeeded && self.failed == before {
+            self.fail(step);
+        }
+    }
+
+    /// Runs a test runner that must fail a test, because something was broken on purpose.
+    fn expect_red(&mut self, mutant: &str, mut command: Command) {
+        announce(&format!("mutant {mutant}"));
+        let output = command.stderr(Stdio::inherit()).output();
+        let text =
+            output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+        // A model that aborts prints no results; one that does not build prints no tests.
+        match text.contains("running ") && !text.contains("test result: ok") {
+            true => self.passed += 1,
+            false => self.fail(&format!("no test noticed the mutant {mutant}")),
+        }
+    }
+
+    fn stream(&mut self, mut command: Command) -> bool {
+        let Ok(mut child) = command.stdout(Stdio::piped()).spawn() else { return false };
+        let output = child.stdout.take().expect("it was piped above");
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            println!("{line}");
+            if let Some((passed, failed)) = results(&line) {
+                self.passed += passed;
+                self.failed += failed;
+            }
+        }
+        child.wait().is_ok_and(|status| status.success())
+    }
+}
+
+/// The counts in a test runner's line `test result: ok. 3 passed; 0 failed; …`.
+fn results(line: &str) -> Option<(u64, u64)> {
+    let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
+    let count = |word: &str| {
+        let part = counts.split(';').find_map(|part| part.trim().strip_suffix(word))?;
+        part.trim().parse().ok()
+    };
+    Some((count("passed")?, count("failed")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_runner_s_results_are_read_whether_green_or_red() {
+        let line =
+            "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.1s";
+        assert_eq!(results(line), Some((12, 0)));
+        assert_eq!(results("test result: FAILED. 3 passed; 2 failed; 0 ignored"), Some((3, 2)));
+        assert_eq!(results("test a ... ok"), None);
+        assert_eq!(results("test result: ok"), None);
+    }
+
+    #[test]
+    fn results_add_up_and_a_silent_failure_counts_as_one() {
+        let shell = |script: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]);
+            command
+        };
+        let mut tally = Tally::default();
+        tally.run_tests("green", shell("echo 'test result: ok. 3 passed; 0 failed; 0 ignored'"));
+        tally.run_tests("red", shell("echo 'test result: FAILED. 1 passed; 2 failed; 0 ignored'; exit 101"));
+        assert_eq!((tally.passed, tally.failed), (4, 2));
+        tally.run_tests("does not build", shell("exit 101"));
+        assert_eq!((tally.passed, tally.failed), (4, 3));
+        tally.run_tests("not there", Command::new("/nonexistent"));
+        assert_eq!((tally.passed, tally.failed), (4, 4));
+    }
+
+    #[test]
+    fn a_mutant_that_no_test_notices_is_a_failure() {
+        let shell = |script: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]);
+            command
+        };
+        let mut tally = Tally::default();
+        tally.expect_red("noticed", shell("echo running 1 test; exit 101"));
+        assert_eq!((tally.passed, tally.failed), (1, 0));
+        tally.expect_red("survivor", shell("echo running 1 test; echo test result: ok. 1 passed"));
+        tally.expect_red("does not build", shell("exit 101"));
+        assert_eq!((tally.passed, tally.failed), (1, 2));
+    }
+}

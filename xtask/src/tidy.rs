@@ -1,0 +1,81 @@
+//! The house rules that no compiler checks, each a pure function from texts to findings.
+//!
+//! The way of one finding: the tree is read once ([`Tree::read`]) -> every check looks at it -> findings are
+//! printed with file and line. The checks' own tests plant a violation each; one test holds this tree to them.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use crate::tree::Tree;
+
+mod directions;
+mod lock;
+mod options;
+mod rooms;
+mod variables;
+mod words;
+
+/// Something that breaks a rule.
+#[derive(Debug, PartialEq, Eq)]
+struct Finding {
+    path: String,
+    line: usize,
+    message: String,
+}
+
+impl Finding {
+    fn new(path: &str, line: usize, message: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), line, message: message.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.path, self.line, self.message)
+    }
+}
+
+/// Prints what is not tidy in this workspace; fails if there is anything, or if it cannot be read.
+pub(crate) fn run() -> ExitCode {
+    match Tree::read() {
+        Ok(tree) => report(&findings(&tree)),
+        Err(reason) => {
+            eprintln!("tidy: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn report(findings: &[Finding]) -> ExitCode {
+    for finding in findings {
+        println!("{finding}");
+    }
+    match findings.len() {
+        0 => ExitCode::SUCCESS,
+        count => {
+            println!("tidy: {count} findings");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn findings(tree: &Tree) -> Vec<Finding> {
+    let mut all = directions::check(&tree.packages);
+    all.extend(rooms::check(&tree.packages, &tree.files));
+    all.extend(words::check(&tree.files));
+    all.extend(variables::check(&tree.files));
+    all.extend(options::check(&tree.files));
+    all.extend(lock::check(&tree.files));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_workspace_is_tidy() {
+        let found: Vec<String> = findings(&Tree::read().unwrap()).iter().map(Finding::to_string).collect();
+        assert!(found.is_empty(), "\n{}\n", found.join("\n"));
+    }
+}

@@ -1,0 +1,104 @@
+//! Who may use whom. A new crate is a decision: it needs a row here.
+
+use super::Finding;
+use crate::tree::Package;
+
+/// Where a crate may look for help.
+enum May {
+    /// These members and no other.
+    Use(&'static [&'static str]),
+    /// Any member but those that nobody may use.
+    UseAll,
+}
+
+use May::{Use, UseAll};
+
+/// Crate, what it may use, what its tests may use besides.
+const DIRECTIONS: &[(&str, May, &[&str])] = &[
+    ("evener-core", Use(&[]), &["evener-vectors"]),
+    ("evener-ring", Use(&[]), &[]),
+    ("evener-driver-libcrypto", Use(&["evener-core", "evener-ring"]), &["evener-vectors"]),
+    ("evener-driver-multibuffer", Use(&["evener-core", "evener-ring"]), DRIVER_TESTS),
+    ("evener-driver-emulated", Use(&["evener-core", "evener-ring"]), DRIVER_TESTS),
+    // Drivers are handed in; the runtime's own tests are one who hands in.
+    ("evener", Use(&["evener-core", "evener-ring"]), RUNTIME_TESTS),
+    ("evener-files", Use(&["evener", "evener-core"]), RUNTIME_TESTS),
+    ("evener-bench", UseAll, &[]),
+    ("evener-cli", UseAll, &[]),
+    ("evener-conformance", UseAll, &["evener-cli", "evener-bench"]),
+    ("evener-vectors", Use(&[]), &[]),
+    ("xtask", Use(&[]), &[]),
+];
+
+const DRIVER_TESTS: &[&str] = &["evener-vectors", "evener-driver-libcrypto"];
+const RUNTIME_TESTS: &[&str] =
+    &["evener-vectors", "evener-driver-libcrypto", "evener-driver-multibuffer", "evener-driver-emulated"];
+
+/// Fronts and checks, which nothing may build on.
+const NOBODY_USES: &[&str] = &["evener-cli", "evener-conformance", "xtask"];
+
+/// Findings for every edge that the table does not allow and every member without a row.
+pub(super) fn check(packages: &[Package]) -> Vec<Finding> {
+    packages.iter().flat_map(check_package).collect()
+}
+
+fn check_package(package: &Package) -> Vec<Finding> {
+    let manifest = format!("{}/Cargo.toml", package.folder);
+    let finding = |message: String| Finding::new(&manifest, 1, message);
+    let Some((name, may, tests)) = DIRECTIONS.iter().find(|(name, ..)| *name == package.name) else {
+        let message = format!("`{}` has no row in xtask/src/tidy/directions.rs", package.name);
+        return vec![finding(message)];
+    };
+    let used = package.uses.iter().filter(|other| !allows(may, other));
+    let used =
+        used.map(|other| finding(format!("`{name}` may not use `{other}` (xtask/src/tidy/directions.rs)")));
+    let tested =
+        package.tests_use.iter().filter(|other| !allows(may, other) && !tests.contains(&other.as_str()));
+    let tested = tested.map(|other| finding(format!("the tests of `{name}` may not use `{other}`")));
+    used.chain(tested).collect()
+}
+
+fn allows(may: &May, other: &str) -> bool {
+    match may {
+        Use(list) => list.contains(&other),
+        UseAll => !NOBODY_USES.contains(&other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn package(name: &str, uses: &[&str], tests_use: &[&str]) -> Package {
+        let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        let (uses, tests_use) = (owned(uses), owned(tests_use));
+        Package { name: name.into(), folder: "crates/x".into(), uses, tests_use, roots: Vec::new() }
+    }
+
+    #[test]
+    fn the_core_may_not_use_the_runtime() {
+        let found = check(&[package("evener-core", &["evener"], &[])]);
+        assert_eq!(found.len(), 1);
+        assert!(
+            found[0].to_string().starts_with("crates/x/Cargo.toml:1: `evener-core` may not use `evener`")
+        );
+    }
+
+    #[test]
+    fn a_crate_without_a_row_is_found() {
+        assert!(check(&[package("evener-new", &[], &[])])[0].message.contains("has no row"));
+    }
+
+    #[test]
+    fn tests_may_use_more_than_the_crate_but_not_everything() {
+        let driver = "evener-driver-libcrypto";
+        assert!(check(&[package("evener", &[], &[driver])]).is_empty());
+        assert_eq!(check(&[package("evener", &[driver], &[])]).len(), 1);
+        assert_eq!(check(&[package("evener", &[], &["evener-cli"])]).len(), 1);
+    }
+
+    #[test]
+    fn nobody_uses_the_command() {
+        assert_eq!(check(&[package("evener-bench", &["evener-cli"], &[])]).len(), 1);
+    }
+}

@@ -1,0 +1,159 @@
+//! The rooms: which crates may contain unsafe code, and in which of their files.
+
+use super::Finding;
+use crate::rust::{code_only, has_word, is_word};
+use crate::tree::{Package, TextFile};
+
+/// Crate and the files in it, from its folder, that may contain unsafe code.
+const ROOMS: &[(&str, &[&str])] = &[
+    ("evener-ring", &["src/ffi.rs", "src/home.rs", "src/ring.rs", "src/sync.rs"]),
+    ("evener-driver-libcrypto", &["src/ffi.rs"]),
+    ("evener-driver-multibuffer", &["src/ffi.rs"]),
+];
+
+/// Findings for unsafe code, its lint and C's calling convention outside the rooms.
+pub(super) fn check(packages: &[Package], files: &[TextFile]) -> Vec<Finding> {
+    packages.iter().flat_map(|package| check_package(package, files)).collect()
+}
+
+fn check_package(package: &Package, files: &[TextFile]) -> Vec<Finding> {
+    let room = ROOMS.iter().find(|(name, _)| *name == package.name).map(|(_, files)| *files);
+    let inside = format!("{}/", package.folder);
+    let mut found = Vec::new();
+    for file in files.iter().filter(|file| file.path.starts_with(&inside)) {
+        if package.roots.contains(&file.path) {
+            found.extend(check_root(room.is_some(), file));
+        }
+        if file.path == format!("{inside}Cargo.toml") {
+            found.extend(check_manifest(file));
+        }
+        if file.path.ends_with(".rs") {
+            let may = room.is_some_and(|listed| listed.contains(&&file.path[inside.len()..]));
+            found.extend(check_source(may, file));
+        }
+    }
+    found.extend(room.unwrap_or_default().iter().filter_map(|listed| check_row(&inside, listed, files)));
+    found
+}
+
+/// A row outlives its reason where the file has lost its unsafe code.
+fn check_row(inside: &str, listed: &str, files: &[TextFile]) -> Option<Finding> {
+    let path = format!("{inside}{listed}");
+    let needed = files.iter().any(|file| file.path == path && has_word(&code_only(&file.text), "unsafe"));
+    (!needed).then(|| Finding::new(&path, 1, "no unsafe code here: strike it from xtask/src/tidy/rooms.rs"))
+}
+
+/// Every root says what its crate is: a room with its reason, or a crate that forbids.
+fn check_root(is_room: bool, file: &TextFile) -> Option<Finding> {
+    let (wanted, message) = match is_room {
+        true => (
+            "#![allow(unsafe_code, reason = \"room: ",
+            "a room starts with `#![allow(unsafe_code, reason = \"room: …\")]`",
+        ),
+        false => ("#![forbid(unsafe_code)]", "a crate that is no room says `#![forbid(unsafe_code)]`"),
+    };
+    let says = file.text.lines().any(|line| line.starts_with(wanted));
+    (!says).then(|| Finding::new(&file.path, 1, message))
+}
+
+fn check_manifest(file: &TextFile) -> Option<Finding> {
+    let lines: Vec<&str> = file.text.lines().map(str::trim).collect();
+    let takes = lines.windows(2).any(|pair| pair == ["[lints]", "workspace = true"]);
+    (!takes).then(|| {
+        Finding::new(&file.path, 1, "a member takes the workspace's lints: `[lints]`, `workspace = true`")
+    })
+}
+
+fn check_source(may: bool, file: &TextFile) -> Vec<Finding> {
+    let code = code_only(&file.text);
+    let is_ffi = file.path.ends_with("/ffi.rs");
+    let mut found = Vec::new();
+    for (number, line) in code.lines().enumerate() {
+        let mut report = |message: &str| found.push(Finding::new(&file.path, number + 1, message));
+        if !may && has_word(line, "unsafe") {
+            report("`unsafe` outside the files listed in xtask/src/tidy/rooms.rs");
+        }
+        if !is_ffi && speaks_c(line) {
+            report("`extern` functions stand in files named ffi.rs only");
+        }
+    }
+    found
+}
+
+/// `extern`, but not `extern crate`.
+fn speaks_c(code_line: &str) -> bool {
+    let words: Vec<&str> = code_line.split(|c: char| !is_word(c)).filter(|word| !word.is_empty()).collect();
+    words.iter().enumerate().any(|(at, word)| *word == "extern" && words.get(at + 1) != Some(&"crate"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FORBIDS: &str = "#![forbid(unsafe_code)]\n";
+    const ROOM: &str = "#![allow(unsafe_code, reason = \"room: a test\")]\n";
+
+    /// Findings in one file of a crate; that the crate's other files are missing is left out.
+    fn found_in(name: &str, file: &str, text: &str) -> Vec<String> {
+        let mut found = check_one(name, file, text);
+        found.retain(|finding| !finding.contains("strike it"));
+        found
+    }
+
+    fn check_one(name: &str, file: &str, text: &str) -> Vec<String> {
+        let package = Package {
+            name: name.into(),
+            folder: "crates/x".into(),
+            uses: Vec::new(),
+            tests_use: Vec::new(),
+            roots: vec!["crates/x/src/lib.rs".into()],
+        };
+        let file = TextFile { path: format!("crates/x/{file}"), text: text.into() };
+        check(&[package], &[file]).iter().map(Finding::to_string).collect()
+    }
+
+    #[test]
+    fn a_crate_that_is_no_room_forbids_unsafe_code() {
+        assert!(found_in("evener-core", "src/lib.rs", FORBIDS).is_empty());
+        assert_eq!(found_in("evener-core", "src/lib.rs", "//! #![forbid(unsafe_code)]").len(), 1);
+        assert_eq!(found_in("evener-core", "src/lib.rs", ROOM).len(), 1);
+    }
+
+    #[test]
+    fn a_room_says_why() {
+        assert!(found_in("evener-ring", "src/lib.rs", ROOM).is_empty());
+        assert_eq!(found_in("evener-ring", "src/lib.rs", "#![allow(unsafe_code)]").len(), 1);
+    }
+
+    #[test]
+    fn unsafe_code_of_a_driver_stands_in_its_ffi_file() {
+        let code = "// one\nfn a() { unsafe { b() } }";
+        assert!(found_in("evener-driver-libcrypto", "src/ffi.rs", code).is_empty());
+        let found = found_in("evener-driver-libcrypto", "src/plain.rs", code);
+        assert!(found[0].starts_with("crates/x/src/plain.rs:2: `unsafe`"), "{found:?}");
+        assert_eq!(found_in("evener-core", "tests/a.rs", code).len(), 1);
+        assert!(found_in("evener-core", "tests/a.rs", "// unsafe\nconst A: &str = \"unsafe\";").is_empty());
+    }
+
+    #[test]
+    fn a_row_without_unsafe_code_is_found() {
+        let driver = "evener-driver-libcrypto";
+        assert_eq!(check_one(driver, "src/ffi.rs", "// unsafe").len(), 1);
+        assert!(check_one(driver, "src/ffi.rs", "unsafe impl A for B {}").is_empty());
+    }
+
+    #[test]
+    fn extern_functions_stand_in_ffi_files() {
+        let code = "extern \"C\" fn a() {}";
+        assert!(found_in("evener-ring", "src/ffi.rs", code).is_empty());
+        assert_eq!(found_in("evener-ring", "src/ring.rs", code).len(), 1);
+        assert_eq!(found_in("evener-core", "src/a.rs", "type A = extern fn(u8);").len(), 1);
+        assert!(found_in("evener-core", "src/a.rs", "extern crate std;").is_empty());
+    }
+
+    #[test]
+    fn a_member_takes_the_lints_of_the_workspace() {
+        assert!(found_in("evener-core", "Cargo.toml", "[lints]\nworkspace = true\n").is_empty());
+        assert_eq!(found_in("evener-core", "Cargo.toml", "[package]\nversion.workspace = true\n").len(), 1);
+    }
+}
