@@ -28,6 +28,11 @@ pub trait InlineDriver: Send {
     /// Whether it does this at all. Constant over its life.
     fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool;
 
+    /// Longest job it takes, in bytes of input: whoever hands it a longer one gets it back as `Failed`.
+    fn job_bytes_max(&self, _algorithm: Algorithm, _direction: Direction) -> usize {
+        usize::MAX
+    }
+
     /// Runs all jobs of a burst, which may have different sessions, and sets the outcome of each.
     ///
     /// Each job leaves as `Done` or `Failed`, whatever happens to the others. A job that this driver does not

@@ -314,6 +314,16 @@ impl<'m> Job<'m> {
         self.session.as_ref().expect("a job is armed before it is used")
     }
 
+    /// The session as it was given, to arm another job with it.
+    ///
+    /// # Panics
+    ///
+    /// Where the job was never armed.
+    #[must_use]
+    pub fn session_ref(&self) -> SessionRef<'m> {
+        self.session.clone().expect("a job is armed before it is used")
+    }
+
     /// How the job stands.
     #[must_use]
     pub const fn outcome(&self) -> Outcome {

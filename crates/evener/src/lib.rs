@@ -1,1 +1,45 @@
-//! (empty)
+//! Evener's runtime.
+//!
+//! The way of one job: a [`Caller`] or an [`Inlet`] gives it a turn ([`home`]) -> [`backlog`] -> a CPU worker
+//! ([`cpu`]) or a module worker ([`module`]) takes it as the [plan](evener_core::plan) says -> driver ->
+//! Done | Failed -> back to the home it came from, where an [`Outlet`] puts it in order. With a plan that
+//! never uses a module, a caller runs its jobs where it stands and none of this is touched.
+//!
+//! ```text
+//! run(setup, |runtime| ...)
+//!   Caller::crypt ──(cpu only)── CpuKit::run
+//!        └──(else)── Backlog ──> CPU workers, module workers, helping callers ──> Home ──> Caller
+//!   Inlet::submit ── Backlog ──> ... ──> Home ──> Outlet::next (in order)
+//! ```
+//!
+//! Everything here is safe code; the queue and the doorbell are `evener-ring`'s.
+#![forbid(unsafe_code)]
+#![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
+
+mod backlog;
+pub mod calibrate;
+mod caller;
+mod cancel;
+mod clock;
+mod cores;
+mod cpu;
+mod home;
+mod module;
+mod monitor;
+mod report;
+mod runtime;
+mod setup;
+mod shadow;
+mod stream;
+
+pub use caller::Caller;
+pub use cancel::Cancel;
+pub use clock::SystemClock;
+pub use cores::{CoreBudget, core_budget};
+pub use cpu::CpuKit;
+pub use report::{ModuleReport, Quarantine, Report, WorkerReport};
+pub use runtime::{Runtime, run};
+pub use setup::{ModuleSetup, Setup};
+pub use stream::{Inlet, Outlet, Submitted};
+
+pub use evener_core as core;

@@ -1,0 +1,24 @@
+//! The machine's clocks.
+
+use evener_core::Nanos;
+use evener_core::driver::Clock;
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+/// `CLOCK_MONOTONIC` and `CLOCK_THREAD_CPUTIME_ID`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Nanos {
+        nanos(clock_gettime(ClockId::Monotonic))
+    }
+
+    fn thread_time(&self) -> Nanos {
+        nanos(clock_gettime(ClockId::ThreadCPUTime))
+    }
+}
+
+fn nanos(time: Timespec) -> Nanos {
+    let whole = |part: i64| u64::try_from(part).unwrap_or(0);
+    Nanos(whole(time.tv_sec) * 1_000_000_000 + whole(time.tv_nsec))
+}

@@ -1,0 +1,134 @@
+//! What one core runs jobs with: the plain driver, the multi-buffer driver where there is one, and the table
+//! that says which of them a burst goes to. One kit per thread.
+
+use std::sync::Arc;
+
+use evener_core::driver::Clock;
+use evener_core::{
+    Algorithm, Direction, InlineDriver, Job, JobError, Method, MethodTable, Outcome, Sample, Tally,
+};
+
+/// One burst in so many has its time taken. A thread clock costs 640 ns, so that is 40 ns per burst.
+const SAMPLE_EVERY: u64 = 16;
+
+/// The CPU's drivers for one thread, and what they did.
+pub struct CpuKit {
+    plain: Box<dyn InlineDriver>,
+    multi: Option<Box<dyn InlineDriver>>,
+    table: Arc<MethodTable>,
+    tallies: [Tally; Method::ALL.len()],
+    bursts: u64,
+}
+
+impl CpuKit {
+    /// A kit; without `multi` everything is plain.
+    #[must_use]
+    pub fn new(
+        plain: Box<dyn InlineDriver>,
+        multi: Option<Box<dyn InlineDriver>>,
+        table: Arc<MethodTable>,
+    ) -> Self {
+        Self { plain, multi, table, tallies: Default::default(), bursts: 0 }
+    }
+
+    /// Jobs that it runs side by side at its best.
+    #[must_use]
+    pub fn width(&self) -> u32 {
+        self.multi.as_ref().map_or(1, |multi| multi.profile().width)
+    }
+
+    /// Runs a burst: every job leaves as Done or Failed. A burst with several algorithms or directions is
+    /// sorted by them first, so the order of `burst` may change.
+    pub fn run(&mut self, burst: &mut [Box<Job<'_>>], clock: &dyn Clock) {
+        let kind = |job: &Job<'_>| (job.session().algorithm(), job.session().direction());
+        if burst.windows(2).any(|pair| kind(&pair[0]) != kind(&pair[1])) {
+            burst.sort_by_key(|job| (kind(job).0.index(), kind(job).1));
+        }
+        for group in burst.chunk_by_mut(|one, next| kind(one) == kind(next)) {
+            let (algorithm, direction) = kind(&group[0]);
+            self.run_alike(algorithm, direction, group, clock);
+        }
+    }
+
+    /// What was done so far, by method; starts again from nothing.
+    #[must_use]
+    pub fn take_tallies(&mut self) -> [Tally; Method::ALL.len()] {
+        std::mem::take(&mut self.tallies)
+    }
+
+    /// Runs jobs plainly and counts nothing: for checking what others did.
+    pub(crate) fn run_uncounted(&mut self, burst: &mut [Box<Job<'_>>]) {
+        self.plain.run(burst);
+    }
+
+    /// Counts jobs of the last burst that a module had failed before.
+    pub(crate) fn count_redone(&mut self, jobs: u64) {
+        self.tallies[Method::Plain as usize].redone += jobs;
+    }
+
+    fn run_alike(
+        &mut self,
+        algorithm: Algorithm,
+        direction: Direction,
+        group: &mut [Box<Job<'_>>],
+        clock: &dyn Clock,
+    ) {
+        let bytes: usize = group.iter().map(|job| job.input_bytes()).sum();
+        let method = self.choose(algorithm, direction, group, bytes);
+        let sampled = self.bursts % SAMPLE_EVERY == 0;
+        self.bursts += 1;
+        let start = sampled.then(|| (clock.thread_time(), clock.now()));
+        self.run_by(method, group);
+        let tally = &mut self.tallies[method as usize];
+        count(tally, group);
+        if let Some((core, wall)) = start {
+            let [jobs, bytes] = [group.len(), bytes].map(|n| n as u64);
+            let (core, wall) = (clock.thread_time() - core, clock.now() - wall);
+            tally.sample(Sample { jobs, bytes, core, wall });
+        }
+    }
+
+    fn choose(
+        &self,
+        algorithm: Algorithm,
+        direction: Direction,
+        group: &[Box<Job<'_>>],
+        bytes: usize,
+    ) -> Method {
+        let Some(multi) = &self.multi else { return Method::Plain };
+        let able = multi.supports(algorithm, direction) && {
+            let job_bytes_max = multi.job_bytes_max(algorithm, direction);
+            group.iter().all(|job| job.input_bytes() <= job_bytes_max)
+        };
+        if able {
+            self.table.choose(algorithm, direction, bytes / group.len(), group.len())
+        } else {
+            Method::Plain
+        }
+    }
+
+    fn run_by(&mut self, method: Method, group: &mut [Box<Job<'_>>]) {
+        match (method, &mut self.multi) {
+            (Method::MultiBuffer, Some(multi)) => multi.run(group),
+            _ => self.plain.run(group),
+        }
+        // A driver that leaves a job pending has a bug; the caller must not wait for ever because of it.
+        group.iter_mut().filter(|job| job.outcome() == Outcome::Pending).for_each(|job| {
+            job.fail(JobError::Library);
+        });
+    }
+}
+
+/// Adds a finished burst to a tally.
+pub(crate) fn count(tally: &mut Tally, finished: &[Box<Job<'_>>]) {
+    tally.bursts += 1;
+    for job in finished {
+        match job.outcome() {
+            Outcome::Done { .. } => {
+                tally.jobs += 1;
+                tally.bytes += job.input_bytes() as u64;
+            }
+            Outcome::Failed(_) | Outcome::Pending => tally.failed += 1,
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What a run is made of.
+
+use std::sync::Arc;
+
+use evener_core::driver::Clock;
+use evener_core::plan::{Plan, Policy, Snapshot};
+use evener_core::{Nanos, QueuedDriver};
+
+use crate::{Cancel, CpuKit, SystemClock};
+
+/// A module and what its worker needs beside it.
+pub struct ModuleSetup<'m> {
+    /// The module's driver.
+    pub driver: Box<dyn QueuedDriver<'m> + 'm>,
+    /// The CPU's way to redo what the module failed and to check samples of what it did.
+    pub redo: CpuKit,
+    /// One in so many jobs is checked against the CPU, the first few always; 1 checks all.
+    pub check_every: u32,
+    /// A module that holds jobs and finishes none for this long is taken for dead.
+    pub patience: Nanos,
+}
+
+impl<'m> ModuleSetup<'m> {
+    /// A module with the usual care: one result in 32 is checked, and after two seconds of silence it is
+    /// taken for dead.
+    #[must_use]
+    pub fn new(driver: Box<dyn QueuedDriver<'m> + 'm>, redo: CpuKit) -> Self {
+        Self { driver, redo, check_every: CHECK_EVERY, patience: PATIENCE }
+    }
+}
+
+/// Share of module results that are checked, one in so many. A guess: 3 % of the CPU's own cost.
+const CHECK_EVERY: u32 = 32;
+
+/// Silence after which a module is taken for dead. A guess: a hundred times the slowest request of any preset.
+const PATIENCE: Nanos = Nanos::from_millis(2_000);
+
+/// What a run is made of. Everything has a default but the workers.
+pub struct Setup<'m> {
+    /// One per CPU worker thread. Callers bring kits of their own.
+    pub workers: Vec<CpuKit>,
+    /// The modules, one worker thread each.
+    pub modules: Vec<ModuleSetup<'m>>,
+    /// Who takes what.
+    pub policy: Policy,
+    /// Callers that will do the CPU's work themselves, instead of worker threads or beside them.
+    pub callers: usize,
+    /// Jobs that such a caller runs side by side at its best ([`CpuKit::width`]).
+    pub caller_width: u32,
+    /// Jobs that may wait in the backlog; rounded up to a power of two.
+    pub backlog_jobs: usize,
+    /// Callers and streams at the same time.
+    pub homes: usize,
+    /// Jobs that one caller or stream may have outstanding; rounded up to a power of two.
+    pub home_jobs: usize,
+    /// The clocks.
+    pub clock: Arc<dyn Clock>,
+    /// The wish to stop.
+    pub cancel: Cancel,
+}
+
+impl Default for Setup<'_> {
+    fn default() -> Self {
+        Self {
+            workers: Vec::new(),
+            modules: Vec::new(),
+            policy: Policy::CpuOnly,
+            callers: 0,
+            caller_width: 1,
+            backlog_jobs: 1_024,
+            homes: 16,
+            home_jobs: 256,
+            clock: Arc::new(SystemClock),
+            cancel: Cancel::default(),
+        }
+    }
+}
+
+impl Setup<'_> {
+    /// The plan that the policy makes of what is there.
+    #[must_use]
+    pub fn plan(&self) -> Plan {
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let cpu_workers = count(self.workers.len() + self.callers);
+        let cpu_width = self.workers.iter().map(CpuKit::width).max().unwrap_or(0).max(self.caller_width);
+        self.policy.plan(&Snapshot { cpu_workers, module_workers: count(self.modules.len()), cpu_width })
+    }
+}
