@@ -1,1 +1,209 @@
-//! (empty)
+//! Driver for OpenSSL's libcrypto: one job after the other on the calling core.
+//!
+//! The way of one job: [`Libcrypto`] finds the context that belongs to its session (`evener_core::cache`) or
+//! prepares one with the key set, sets the IV, and runs the span. What is fetched from libcrypto is fetched
+//! once per process (`primitive.rs`); everything unsafe stands in `ffi.rs`.
+#![allow(unsafe_code, reason = "room: libcrypto is C; all of it in ffi.rs")]
+
+mod ffi;
+mod primitive;
+
+use evener_core::job::Memory;
+use evener_core::{Algorithm, Direction, InlineDriver, Job, JobError, Profile, Session, SessionCache};
+
+pub use crate::ffi::CipherContext;
+use crate::ffi::{DigestContext, HmacContext, Refused};
+use crate::primitive::{Primitive, primitive};
+
+/// Why libcrypto cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LibcryptoError {
+    /// OpenSSL's configuration leaves nothing of what Evener knows.
+    #[error("OpenSSL offers none of the algorithms (its configuration loads no provider)")]
+    NothingOffered,
+    /// OpenSSL does not offer this algorithm, or it is a hash where a cipher was asked for.
+    #[error("OpenSSL offers no cipher {0}")]
+    NotOffered(Algorithm),
+    /// OpenSSL does not take the key.
+    #[error("OpenSSL refused the key for {0}")]
+    KeyRefused(Algorithm),
+}
+
+/// Contexts kept: as many sessions as a wide burst has jobs. A guess.
+const SESSIONS_MAX: usize = 32;
+
+/// libcrypto on one thread.
+///
+/// Keys live in its contexts, which libcrypto wipes when they are freed: when 32 newer sessions came, or when
+/// the driver is dropped.
+pub struct Libcrypto {
+    profile: Profile,
+    prepared: SessionCache<Prepared, SESSIONS_MAX>,
+}
+
+impl Libcrypto {
+    /// A driver of its own for the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// [`LibcryptoError::NothingOffered`].
+    pub fn new() -> Result<Self, LibcryptoError> {
+        if !Algorithm::ALL.iter().any(|&algorithm| primitive(algorithm).is_some()) {
+            return Err(LibcryptoError::NothingOffered);
+        }
+        let profile = Profile {
+            name: "libcrypto".to_owned(),
+            detail: format!("OpenSSL {}", ffi::version()),
+            width: 1,
+            emulated: false,
+        };
+        Ok(Self { profile, prepared: SessionCache::default() })
+    }
+
+    fn run_job(&mut self, job: &mut Job<'_>) -> Result<usize, JobError> {
+        if !job.lengths_fit() {
+            return Err(JobError::BadLength);
+        }
+        let prepared = self.prepared.prepared(job.session(), Prepared::new)?;
+        prepared.run(job)
+    }
+}
+
+impl InlineDriver for Libcrypto {
+    fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool {
+        (direction == Direction::Encrypt || algorithm.is_cipher()) && primitive(algorithm).is_some()
+    }
+
+    fn run(&mut self, burst: &mut [Box<Job<'_>>]) {
+        for job in burst {
+            match self.run_job(job) {
+                Ok(written) => job.done(written),
+                Err(error) => job.fail(error),
+            }
+        }
+    }
+}
+
+impl CipherContext {
+    /// A context for the session of a cipher, with its key set.
+    ///
+    /// # Errors
+    ///
+    /// [`LibcryptoError::NotOffered`] and [`LibcryptoError::KeyRefused`].
+    pub fn new(session: &Session) -> Result<Self, LibcryptoError> {
+        let algorithm = session.algorithm();
+        let Some(Primitive::Cipher(cipher)) = primitive(algorithm) else {
+            return Err(LibcryptoError::NotOffered(algorithm));
+        };
+        Self::with_cipher(cipher, session).map_err(|Refused| LibcryptoError::KeyRefused(algorithm))
+    }
+}
+
+/// What the driver makes of a session.
+enum Prepared {
+    Cipher(CipherContext),
+    Digest(DigestContext),
+    Hmac(HmacContext),
+}
+
+impl Prepared {
+    fn new(session: &Session) -> Result<Self, JobError> {
+        let made = match primitive(session.algorithm()).ok_or(JobError::Unsupported)? {
+            Primitive::Cipher(cipher) => CipherContext::with_cipher(cipher, session).map(Self::Cipher),
+            Primitive::Digest(digest) => DigestContext::new(digest).map(Self::Digest),
+            Primitive::Hmac(hmac, hash) => HmacContext::new(hmac, hash, session.key()).map(Self::Hmac),
+        };
+        Ok(made?)
+    }
+
+    fn run(&mut self, job: &mut Job<'_>) -> Result<usize, JobError> {
+        let parts = job.parts();
+        match self {
+            Self::Cipher(context) => return context.run_parts(parts),
+            Self::Digest(context) => context.run(input(&parts.memory), parts.tag)?,
+            Self::Hmac(context) => context.run(input(&parts.memory), parts.tag)?,
+        }
+        Ok(0)
+    }
+}
+
+fn input<'j>(memory: &'j Memory<'_>) -> &'j [u8] {
+    match memory {
+        Memory::InPlace { room, input_bytes } => &room[..*input_bytes],
+        Memory::Apart { src, .. } => src,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use evener_core::{Outcome, Padding};
+
+    const IV: [u8; 16] = [16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31];
+    /// Three slices of a unit test and five bytes.
+    const TEXT_BYTES: usize = 12_293;
+
+    /// Expected: SHA-256 of what `openssl enc` 3.0 wrote, and of what Python's `cryptography` wrote, with tag.
+    #[test]
+    fn input_of_several_slices_is_one_message() {
+        let cases = [
+            (Algorithm::Aes128Cbc, "c413f5aa50e534d9ed744fa22c70098c3656a7309d2edcb74fabb5e8f7a51877", ""),
+            (Algorithm::Aes128Ctr, "cbdea04d79a05f0d8d3fac3c215dda4285c52e98ae16ba958c40ade41060ec5f", ""),
+            (
+                Algorithm::Aes128Gcm,
+                "3c3517c15e23355c3a11dcc57a2df3d4b3d1d0ec9a7a31843160768735caf3f1",
+                "159874969094ce24d7fb2a4d77b594d5",
+            ),
+            (
+                Algorithm::ChaCha20Poly1305,
+                "95e9fe2fc65ce0d0e4758d2b63bb0bb97807c16d5fb33b4dd4c5a2ee107689d4",
+                "47204482953f43b12abd14f85cc94ecc",
+            ),
+        ];
+        let text: Vec<u8> =
+            (0..=u8::MAX).cycle().map(|i| i.wrapping_mul(31).wrapping_add(7)).take(TEXT_BYTES).collect();
+        for (algorithm, digest, tag) in cases {
+            let (encrypted, made) = run(algorithm, Direction::Encrypt, &text, &[]);
+            assert_eq!(sha256(&encrypted), digest, "{algorithm}");
+            assert_eq!(hex(&made), tag, "{algorithm}");
+            assert_eq!(run(algorithm, Direction::Decrypt, &encrypted, &made).0, text, "{algorithm}");
+        }
+    }
+
+    fn run(algorithm: Algorithm, direction: Direction, src: &[u8], tag: &[u8]) -> (Vec<u8>, Vec<u8>) {
+        let padding = if algorithm.needs_whole_blocks() { Padding::Pkcs7 } else { Padding::None };
+        let key: Vec<u8> = (0..16).cycle().take(algorithm.key_bytes().unwrap_or(0)).collect();
+        let session = Session::new(algorithm, direction, padding, &key).unwrap();
+        let aad: Vec<u8> =
+            (0..=u8::MAX).cycle().map(|i| i.wrapping_mul(31).wrapping_add(7)).take(5_000).collect();
+        let mut room = [src, &[0; 16]].concat();
+        let mut dst = vec![0; src.len() + 16];
+        let mut burst = [Job::in_place(&mut room), Job::apart(src, &mut dst)];
+        for job in &mut burst {
+            job.arm(&session, &IV[..algorithm.iv_bytes()], src.len());
+            job.set_aad(&aad);
+            job.set_tag(tag);
+        }
+        Libcrypto::new().unwrap().run(&mut burst);
+        assert!(matches!(burst[0].outcome(), Outcome::Done { .. }), "{:?}", burst[0]);
+        assert_eq!(burst[0].output(), burst[1].output(), "in place and apart");
+        (burst[0].output().to_vec(), burst[0].tag().to_vec())
+    }
+
+    fn sha256(data: &[u8]) -> String {
+        let session = Session::new(Algorithm::Sha256, Direction::Encrypt, Padding::None, &[]).unwrap();
+        let mut burst = [Job::apart(data, &mut [])];
+        burst[0].arm(&session, &[], data.len());
+        Libcrypto::new().unwrap().run(&mut burst);
+        hex(burst[0].tag())
+    }
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
