@@ -1,0 +1,179 @@
+//! The formats: what a file's header holds and which jobs its segments are. No input or output here.
+//!
+//! Writing: [`Sealer::seal`] -> [`Sealing`] = header + [`Body`]. Reading: [`Opener::open`] on the first bytes
+//! of a file -> one or more [`Body`]. A body cuts the file ([`Body::cut`], [`Cut::of_plain`],
+//! [`Cut::of_cipher`]) and arms the job of each [`Segment`]: session ([`Body::session`]), IV ([`Body::iv`]),
+//! no associated data, and a tag that stands behind the segment's ciphertext ([`Cut::tag_bytes`]).
+
+use std::sync::Arc;
+
+use evener_core::{Algorithm, Direction, Padding, Session};
+
+use crate::FormatError;
+
+pub mod cut;
+pub mod tink;
+
+pub use cut::{Cut, Growth, Layout, Segment};
+
+/// What new files are sealed with.
+pub enum Sealer {
+    /// Tink streaming AEAD under the primary key of a keyset.
+    Tink(tink::Tink),
+}
+
+impl Sealer {
+    /// Begins a new file under fresh random values (salt, nonce prefix or file key), so that no two files share
+    /// a nonce under one key. Whoever writes a file again, or another plaintext to the same place, calls this
+    /// again; a segment may be encrypted twice only from the same bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError::Library`] where the kernel gives no random bytes.
+    pub fn seal(&self) -> Result<Sealing, FormatError> {
+        match self {
+            Self::Tink(tink) => tink.seal(),
+        }
+    }
+}
+
+/// What files are opened with.
+pub enum Opener {
+    /// Tink streaming AEAD under any enabled key of a keyset.
+    Tink(tink::Tink),
+}
+
+impl Opener {
+    /// Reads the header from `start`, the first bytes of a file; `whole` says that they are all of it.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError::Header`], [`FormatError::NoKeyFits`] or [`FormatError::Unsupported`];
+    /// [`FormatError::Truncated`] where `whole` bytes end inside the header.
+    pub fn open(&self, start: &[u8], whole: bool) -> Result<Opened, FormatError> {
+        let opened = match self {
+            Self::Tink(tink) => tink.open(start),
+        };
+        match opened? {
+            Opened::NeedMore { .. } if whole => {
+                Err(FormatError::Truncated { cipher_bytes: start.len() as u64, place: "header" })
+            }
+            opened => Ok(opened),
+        }
+    }
+}
+
+/// A file that is being written.
+#[derive(Debug)]
+pub struct Sealing {
+    /// The bytes before segment 0, as many as [`Cut::header_bytes`] says.
+    pub header: Vec<u8>,
+    /// Its segments.
+    pub body: Body,
+}
+
+/// What the first bytes of a file told.
+#[derive(Debug)]
+pub enum Opened {
+    /// The header is longer: come back with at least so many bytes from the start of the file.
+    NeedMore {
+        /// Bytes, more than were given.
+        start_bytes: usize,
+    },
+    /// The header was read. Where there is more than one candidate (several Tink keys), the right one is the
+    /// one under which segment 0 authenticates: try them in order, each on the same captured bytes. Their
+    /// cuts may differ. Never empty.
+    Ready(Vec<Body>),
+}
+
+/// The segments of one file: how it is cut, and what each segment's job is armed with.
+#[derive(Clone, Debug)]
+pub struct Body {
+    cut: Cut,
+    inner: Arc<Session>,
+    last: Arc<Session>,
+    ivs: Ivs,
+}
+
+/// How the IV of a segment follows from its place.
+#[derive(Clone, Copy, Debug)]
+enum Ivs {
+    /// Seven random bytes, the index in 32 bits, big end first, and 1 for the last segment or 0.
+    Prefixed([u8; 7]),
+}
+
+/// The IV of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Iv {
+    /// Known from the place; the algorithm's [`Algorithm::iv_bytes`] first bytes count.
+    Known([u8; 16]),
+    /// The last 16 bytes of ciphertext of the segment before. Encryption is therefore serial within a file;
+    /// decryption is not, because these bytes stand right before the segment in the file.
+    PreviousBlock,
+}
+
+impl Body {
+    /// A body of AEAD segments under one key.
+    fn aead(
+        cut: Cut,
+        ivs: Ivs,
+        algorithm: Algorithm,
+        direction: Direction,
+        key: &[u8],
+    ) -> Result<Self, FormatError> {
+        let session = Arc::new(session(algorithm, direction, Padding::None, key)?);
+        Ok(Self { cut, inner: Arc::clone(&session), last: session, ivs })
+    }
+
+    /// How the file is cut.
+    #[must_use]
+    pub const fn cut(&self) -> &Cut {
+        &self.cut
+    }
+
+    /// The session of a segment; the last one of a padded file has its own.
+    #[must_use]
+    pub const fn session(&self, last: bool) -> &Arc<Session> {
+        if last { &self.last } else { &self.inner }
+    }
+
+    /// The IV of segment `index`; `last` says that no segment follows.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError::TooLong`] where the format does not count so far. No segment of a [`Layout`] is; a
+    /// stream of unknown length may get there.
+    pub fn iv(&self, index: u64, last: bool) -> Result<Iv, FormatError> {
+        let mut iv = [0; 16];
+        match self.ivs {
+            Ivs::Prefixed(prefix) => {
+                let too_long = |_| FormatError::TooLong { bytes: self.cut.full(index).cipher.end };
+                let counter = u32::try_from(index).map_err(too_long)?;
+                iv[..7].copy_from_slice(&prefix);
+                iv[7..11].copy_from_slice(&counter.to_be_bytes());
+                iv[11] = last.into();
+            }
+        }
+        Ok(Iv::Known(iv))
+    }
+
+    /// Whether a change of the file is found out. Where not, wrong bytes come out, or bad padding.
+    #[must_use]
+    pub fn is_authenticated(&self) -> bool {
+        self.inner.algorithm().is_aead()
+    }
+}
+
+fn session(
+    algorithm: Algorithm,
+    direction: Direction,
+    padding: Padding,
+    key: &[u8],
+) -> Result<Session, FormatError> {
+    Session::new(algorithm, direction, padding, key).map_err(|error| FormatError::Library(error.to_string()))
+}
+
+/// Fills `bytes` from the kernel's random source.
+pub(crate) fn fill_random(bytes: &mut [u8]) -> Result<(), FormatError> {
+    getrandom::getrandom(bytes).map_err(|error| FormatError::Library(format!("no random bytes: {error}")))
+}

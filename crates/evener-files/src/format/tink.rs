@@ -1,0 +1,100 @@
+//! Tink streaming AEAD: AES-GCM-HKDF.
+//!
+//! File = length of the header (1 byte) || salt (as long as the derived key) || nonce prefix (7) || segments.
+//! The file's key is HKDF(hash, keyset key, salt, associated data). A segment is AES-GCM ciphertext and tag;
+//! the first one and the header together are as long as the others. The writer makes no empty last segment
+//! after others; readers (Tink's as this one) take it.
+
+use evener_core::{Algorithm, Direction};
+use hkdf::Hkdf;
+use zeroize::Zeroizing;
+
+use super::{Body, Cut, Growth, Ivs, Opened, Sealing, fill_random};
+use crate::FormatError;
+use crate::keyset::{HkdfHash, Keyset, StreamingKey};
+
+/// Bytes of the nonce that are random.
+const NONCE_PREFIX_BYTES: usize = 7;
+/// Bytes of a tag.
+const TAG_BYTES: u64 = 16;
+
+/// A keyset and the associated data that files are bound to.
+pub struct Tink {
+    keyset: Keyset,
+    associated_data: Vec<u8>,
+}
+
+impl Tink {
+    /// Binds a keyset to `associated_data`, empty where there is none.
+    #[must_use]
+    pub const fn new(keyset: Keyset, associated_data: Vec<u8>) -> Self {
+        Self { keyset, associated_data }
+    }
+
+    pub(super) fn seal(&self) -> Result<Sealing, FormatError> {
+        let key = self.keyset.primary();
+        let header_bytes = header_bytes(key.derived_key_bytes());
+        let mut header = vec![0; header_bytes];
+        fill_random(&mut header)?;
+        header[0] = u8::try_from(header_bytes).expect("24 or 40");
+        let body = self.body(key, &header, Direction::Encrypt)?;
+        Ok(Sealing { header, body })
+    }
+
+    pub(super) fn open(&self, start: &[u8]) -> Result<Opened, FormatError> {
+        let Some(&first) = start.first() else { return Ok(Opened::NeedMore { start_bytes: 1 }) };
+        let header_bytes = usize::from(first);
+        if !matches!(header_bytes, 24 | 40) {
+            return Err(FormatError::Header {
+                format: "Tink streaming AEAD",
+                fact: "its first byte is not 24 or 40",
+            });
+        }
+        let Some(header) = start.get(..header_bytes) else {
+            return Ok(Opened::NeedMore { start_bytes: header_bytes });
+        };
+        let candidates: Result<Vec<Body>, FormatError> = self
+            .keyset
+            .enabled_keys()
+            .filter(|key| self::header_bytes(key.derived_key_bytes()) == header_bytes)
+            .map(|key| self.body(key, header, Direction::Decrypt))
+            .collect();
+        match candidates? {
+            none if none.is_empty() => Err(FormatError::NoKeyFits),
+            candidates => Ok(Opened::Ready(candidates)),
+        }
+    }
+
+    fn body(&self, key: &StreamingKey, header: &[u8], direction: Direction) -> Result<Body, FormatError> {
+        let (salt, prefix) = header[1..].split_at(key.derived_key_bytes());
+        let prefix = prefix.try_into().expect("a header ends with seven bytes");
+        let derived = derive(key, salt, &self.associated_data)?;
+        let algorithm = match key.derived_key_bytes() {
+            16 => Algorithm::Aes128Gcm,
+            _ => Algorithm::Aes256Gcm,
+        };
+        Body::aead(cut(key), Ivs::Prefixed(prefix), algorithm, direction, &derived)
+    }
+}
+
+const fn header_bytes(derived_key_bytes: usize) -> usize {
+    1 + derived_key_bytes + NONCE_PREFIX_BYTES
+}
+
+fn cut(key: &StreamingKey) -> Cut {
+    let (header, segment) = (header_bytes(key.derived_key_bytes()) as u64, u64::from(key.segment_bytes()));
+    let growth = Growth::Tag { empty_last_is_read: true };
+    Cut::new(header, segment - header - TAG_BYTES, segment - TAG_BYTES, growth)
+        .with_segment_count_max(1 << 32)
+}
+
+fn derive(key: &StreamingKey, salt: &[u8], info: &[u8]) -> Result<Zeroizing<Vec<u8>>, FormatError> {
+    let mut derived = Zeroizing::new(vec![0; key.derived_key_bytes()]);
+    let expanded = match key.hash() {
+        HkdfHash::Sha1 => Hkdf::<sha1::Sha1>::new(Some(salt), key.bytes()).expand(info, &mut derived),
+        HkdfHash::Sha256 => Hkdf::<sha2::Sha256>::new(Some(salt), key.bytes()).expand(info, &mut derived),
+        HkdfHash::Sha512 => Hkdf::<sha2::Sha512>::new(Some(salt), key.bytes()).expand(info, &mut derived),
+    };
+    expanded.map_err(|error| FormatError::Library(error.to_string()))?;
+    Ok(derived)
+}

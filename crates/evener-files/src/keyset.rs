@@ -1,0 +1,534 @@
+//! Tink keysets of streaming keys, as cleartext JSON: what `tinkey` and Tink's libraries read and write.
+//!
+//! Path of a parse: JSON -> entries (ids, status, primary) -> the protobuf of each enabled key -> checks.
+
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use prost::Message as _;
+use serde::{Deserialize, Serialize};
+use zeroize::{Zeroize as _, Zeroizing};
+
+use crate::FormatError;
+
+/// The only kind of key that files are sealed with.
+const TYPE_URL: &str = "type.googleapis.com/google.crypto.tink.AesGcmHkdfStreamingKey";
+
+/// The keys that `keygen` makes, under the names of Tink's templates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Template {
+    /// Name, as in Tink.
+    pub name: &'static str,
+    key_bytes: u8,
+    segment_bytes: u32,
+}
+
+impl Template {
+    /// All of them; the first is the one to take.
+    pub const ALL: &[Self] = &[
+        Self { name: "AES256_GCM_HKDF_1MB", key_bytes: 32, segment_bytes: 1 << 20 },
+        Self { name: "AES256_GCM_HKDF_4KB", key_bytes: 32, segment_bytes: 4 << 10 },
+        Self { name: "AES128_GCM_HKDF_1MB", key_bytes: 16, segment_bytes: 1 << 20 },
+        Self { name: "AES128_GCM_HKDF_4KB", key_bytes: 16, segment_bytes: 4 << 10 },
+    ];
+}
+
+impl std::str::FromStr for Template {
+    type Err = FormatError;
+
+    /// Finds a template by its name.
+    fn from_str(name: &str) -> Result<Self, FormatError> {
+        Self::ALL.iter().find(|template| template.name == name).copied().ok_or_else(|| {
+            let known: Vec<&str> = Self::ALL.iter().map(|template| template.name).collect();
+            FormatError::Unsupported(format!("template {name:?}; known are {}", known.join(", ")))
+        })
+    }
+}
+
+/// The hash inside HKDF.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HkdfHash {
+    /// For keys that others made.
+    Sha1,
+    /// That of the templates.
+    Sha256,
+    /// For keys that others made.
+    Sha512,
+}
+
+/// A checked AES-GCM-HKDF streaming key. Wiped when dropped.
+pub struct StreamingKey {
+    id: u32,
+    segment_bytes: u32,
+    derived_key_bytes: usize,
+    hash: HkdfHash,
+    bytes: Zeroizing<Vec<u8>>,
+}
+
+impl StreamingKey {
+    /// The key's name in its keyset.
+    #[must_use]
+    pub const fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Length of a segment's ciphertext in bytes, tag included; of the first one with the header.
+    #[must_use]
+    pub const fn segment_bytes(&self) -> u32 {
+        self.segment_bytes
+    }
+
+    /// Length of the AES key of a file in bytes: 16 or 32. The key itself is at least as long.
+    #[must_use]
+    pub const fn derived_key_bytes(&self) -> usize {
+        self.derived_key_bytes
+    }
+
+    /// The hash that derives a file's key.
+    #[must_use]
+    pub const fn hash(&self) -> HkdfHash {
+        self.hash
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// The enabled keys of a keyset, the primary one first.
+pub struct Keyset {
+    keys: Vec<StreamingKey>,
+}
+
+impl Keyset {
+    /// A keyset of one new key.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError::Library`] where the kernel gives no random bytes.
+    pub fn generate(template: Template) -> Result<Self, FormatError> {
+        let mut bytes = Zeroizing::new(vec![0; usize::from(template.key_bytes)]);
+        let mut id = [0; 4];
+        crate::format::fill_random(&mut bytes)?;
+        crate::format::fill_random(&mut id)?;
+        let key = StreamingKey {
+            // Tink takes 0 for "not set".
+            id: u32::from_ne_bytes(id).max(1),
+            segment_bytes: template.segment_bytes,
+            derived_key_bytes: bytes.len(),
+            hash: HkdfHash::Sha256,
+            bytes,
+        };
+        Ok(Self { keys: vec![key] })
+    }
+
+    /// Reads a cleartext JSON keyset.
+    ///
+    /// Keys that are not enabled are passed over. What stands in `json` is secret; no error repeats it.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError::Keyset`] with the first thing that is wrong.
+    pub fn parse(json: &[u8]) -> Result<Self, FormatError> {
+        // The derived code would take a list for an object.
+        if !json.trim_ascii_start().starts_with(b"{") {
+            return Err(wrong("not a JSON object".into()));
+        }
+        let document: Document = serde_json::from_slice(json).map_err(|error| malformed_json(&error))?;
+        document.check()?;
+        let primary_id = document.primary_key_id;
+        let enabled = document.key.into_iter().filter(|entry| entry.status == Status::Enabled);
+        let mut keys = enabled.map(Entry::into_key).collect::<Result<Vec<StreamingKey>, FormatError>>()?;
+        let primary = keys.iter().position(|key| key.id == primary_id);
+        let primary = primary.ok_or_else(|| wrong(format!("the primary key {primary_id} is not enabled")))?;
+        keys[..=primary].rotate_right(1);
+        Ok(Self { keys })
+    }
+
+    /// The keyset as Tink's JSON, to be stored where only its owner can read it.
+    ///
+    /// Only the enabled keys are written: the others are not kept by [`Keyset::parse`].
+    #[must_use]
+    #[expect(clippy::missing_panics_doc, reason = "plain strings and numbers are always JSON")]
+    pub fn to_json(&self) -> Zeroizing<Vec<u8>> {
+        let document = Document {
+            encrypted_keyset: None,
+            primary_key_id: self.primary().id,
+            key: self.keys.iter().map(Entry::of_key).collect(),
+        };
+        // Room for all of it from the start, so that no copy is left behind by growing.
+        let mut json = Zeroizing::new(Vec::with_capacity(1024 * (1 + self.keys.len())));
+        serde_json::to_writer_pretty(&mut *json, &document).expect("plain strings and numbers");
+        json.push(b'\n');
+        json
+    }
+
+    /// The key that seals.
+    #[must_use]
+    pub fn primary(&self) -> &StreamingKey {
+        &self.keys[0]
+    }
+
+    /// The keys that open, the primary one first.
+    pub fn enabled_keys(&self) -> impl Iterator<Item = &StreamingKey> {
+        self.keys.iter()
+    }
+}
+
+// ---- JSON, field for field as in Tink's keyset protobuf
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Document {
+    #[serde(default, skip_serializing)]
+    encrypted_keyset: Option<serde::de::IgnoredAny>,
+    #[serde(default)]
+    primary_key_id: u32,
+    #[serde(default)]
+    key: Vec<Entry>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    #[serde(default)]
+    key_data: Option<KeyData>,
+    status: Status,
+    key_id: u32,
+    /// Of no effect: streams carry no prefix, whatever stands here.
+    #[serde(default)]
+    output_prefix_type: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct KeyData {
+    type_url: String,
+    value: Secret,
+    key_material_type: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+enum Status {
+    Enabled,
+    Disabled,
+    Destroyed,
+}
+
+/// Text that is wiped when dropped.
+#[derive(Serialize, Deserialize)]
+#[serde(transparent)]
+struct Secret(String);
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+impl Document {
+    fn check(&self) -> Result<(), FormatError> {
+        if self.encrypted_keyset.is_some() {
+            return Err(wrong("it is encrypted; only cleartext keysets are read".into()));
+        }
+        let mut ids: Vec<u32> = self.key.iter().map(|entry| entry.key_id).collect();
+        ids.sort_unstable();
+        if let Some(pair) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(wrong(format!("key id {} stands there twice", pair[0])));
+        }
+        match (self.key.is_empty(), ids.binary_search(&self.primary_key_id)) {
+            (true, _) => Err(wrong("it holds no keys".into())),
+            (false, Err(_)) => {
+                Err(wrong(format!("the primary key {} is not among its keys", self.primary_key_id)))
+            }
+            (false, Ok(_)) => Ok(()),
+        }
+    }
+}
+
+impl Entry {
+    fn into_key(self) -> Result<StreamingKey, FormatError> {
+        let id = self.key_id;
+        let about = |fact: &str| wrong(format!("key {id} {fact}"));
+        let data = self.key_data.ok_or_else(|| about("has no key data"))?;
+        if data.type_url != TYPE_URL {
+            return Err(about(&format!("is of type {:?}, not an AES-GCM-HKDF streaming key", data.type_url)));
+        }
+        if data.key_material_type != "SYMMETRIC" {
+            return Err(about("is not symmetric key material"));
+        }
+        let value = Zeroizing::new(BASE64.decode(&data.value.0).map_err(|_| about("is not base64"))?);
+        let message = <Message as prost::Message>::decode(value.as_slice())
+            .map_err(|_| about("is not the protobuf of a streaming key"))?;
+        message.into_key(id).map_err(|fact| about(&fact))
+    }
+
+    fn of_key(key: &StreamingKey) -> Self {
+        let mut message = Message::of_key(key);
+        let value = Zeroizing::new(message.encode_to_vec());
+        message.key_value.zeroize();
+        let key_data = KeyData {
+            type_url: TYPE_URL.into(),
+            value: Secret(BASE64.encode(&*value)),
+            key_material_type: "SYMMETRIC".into(),
+        };
+        Self {
+            key_data: Some(key_data),
+            status: Status::Enabled,
+            key_id: key.id,
+            output_prefix_type: "RAW".into(),
+        }
+    }
+}
+
+// ---- protobuf, message AesGcmHkdfStreamingKey of Tink's aes_gcm_hkdf_streaming.proto
+
+#[derive(prost::Message)]
+struct Message {
+    #[prost(uint32, tag = "1")]
+    version: u32,
+    #[prost(message, optional, tag = "2")]
+    params: Option<Params>,
+    #[prost(bytes = "vec", tag = "3")]
+    key_value: Vec<u8>,
+}
+
+#[derive(prost::Message)]
+struct Params {
+    #[prost(uint32, tag = "1")]
+    ciphertext_segment_size: u32,
+    #[prost(uint32, tag = "2")]
+    derived_key_size: u32,
+    #[prost(int32, tag = "3")]
+    hkdf_hash_type: i32,
+}
+
+impl Message {
+    /// The key, or what is wrong with it.
+    fn into_key(mut self, id: u32) -> Result<StreamingKey, String> {
+        let bytes = Zeroizing::new(std::mem::take(&mut self.key_value));
+        if self.version != 0 {
+            return Err(format!("is of version {}, not 0", self.version));
+        }
+        let params = self.params.unwrap_or_default();
+        let (derived_key_bytes, hash) = params.checked()?;
+        if bytes.len() < derived_key_bytes {
+            let fact =
+                format!("is too short: {} bytes, at least {derived_key_bytes} are needed", bytes.len());
+            return Err(fact);
+        }
+        Ok(StreamingKey { id, segment_bytes: params.ciphertext_segment_size, derived_key_bytes, hash, bytes })
+    }
+
+    fn of_key(key: &StreamingKey) -> Self {
+        let params = Params {
+            ciphertext_segment_size: key.segment_bytes,
+            derived_key_size: if key.derived_key_bytes == 16 { 16 } else { 32 },
+            hkdf_hash_type: HASHES.iter().find(|row| row.1 == key.hash).map_or(0, |row| row.0),
+        };
+        Self { version: 0, params: Some(params), key_value: key.bytes.to_vec() }
+    }
+}
+
+impl Params {
+    /// Length of the derived key and the hash, or what is wrong.
+    fn checked(&self) -> Result<(usize, HkdfHash), String> {
+        let derived_key_bytes = match self.derived_key_size {
+            16 => 16,
+            32 => 32,
+            other => return Err(format!("derives keys of {other} bytes, not 16 or 32")),
+        };
+        let (segment_bytes, least) =
+            (self.ciphertext_segment_size, self.derived_key_size + OVERHEAD_BYTES + 1);
+        if segment_bytes < least {
+            return Err(format!("has segments of {segment_bytes} bytes, at least {least} are needed"));
+        }
+        let hash = HASHES.iter().find(|row| row.0 == self.hkdf_hash_type);
+        let (_, hash) =
+            hash.ok_or_else(|| format!("has hash {}, not SHA1, SHA256 or SHA512", self.hkdf_hash_type))?;
+        Ok((derived_key_bytes, *hash))
+    }
+}
+
+fn wrong(fact: String) -> FormatError {
+    FormatError::Keyset(fact)
+}
+
+/// Position only: serde's own texts may repeat what stands in the file.
+fn malformed_json(error: &serde_json::Error) -> FormatError {
+    let what = match error.classify() {
+        serde_json::error::Category::Data => "not as in a Tink keyset",
+        _ => "not JSON",
+    };
+    wrong(format!("{what} at line {}, column {}", error.line(), error.column()))
+}
+
+/// Numbers of Tink's enum HashType.
+const HASHES: [(i32, HkdfHash); 3] = [(1, HkdfHash::Sha1), (3, HkdfHash::Sha256), (4, HkdfHash::Sha512)];
+/// What segment 0 holds beside the salt and plaintext: length byte, nonce prefix, tag.
+const OVERHEAD_BYTES: u32 = 1 + 7 + 16;
+/// Written with padding, as Tink does; read with or without.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A keyset as Google's libraries write it: one enabled key of each kind of hash, one disabled, one
+    /// destroyed.
+    fn key_json(id: u32, status: &str, proto: &[u8]) -> String {
+        format!(
+            r#"{{"keyData":{{"typeUrl":"{TYPE_URL}","value":"{}","keyMaterialType":"SYMMETRIC"}},
+                "status":"{status}","keyId":{id},"outputPrefixType":"RAW"}}"#,
+            BASE64.encode(proto)
+        )
+    }
+
+    fn keyset_json(primary: u32, keys: &[String]) -> String {
+        format!(r#"{{"primaryKeyId":{primary},"key":[{}]}}"#, keys.join(","))
+    }
+
+    /// The protobuf by hand: params {segment size 4096 (2 bytes of varint), derived size, hash}, key.
+    fn proto(derived: u8, hash: u8, key: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![
+            0x12,
+            7,
+            0x08,
+            0x80,
+            0x20,
+            0x10,
+            derived,
+            0x18,
+            hash,
+            0x1A,
+            u8::try_from(key.len()).unwrap(),
+        ];
+        bytes.extend_from_slice(key);
+        bytes
+    }
+
+    fn good() -> String {
+        key_json(7, "ENABLED", &proto(16, 3, &[5; 17]))
+    }
+
+    #[test]
+    fn the_fields_of_every_template_are_those_of_tink() {
+        for (template, derived, segment) in [
+            ("AES128_GCM_HKDF_4KB", 16, 4096),
+            ("AES128_GCM_HKDF_1MB", 16, 1 << 20),
+            ("AES256_GCM_HKDF_4KB", 32, 4096),
+            ("AES256_GCM_HKDF_1MB", 32, 1 << 20),
+        ] {
+            let keyset = Keyset::generate(template.parse().unwrap()).unwrap();
+            let json: serde_json::Value = serde_json::from_slice(&keyset.to_json()).unwrap();
+            let key = &json["key"][0];
+            assert_eq!(json["primaryKeyId"], key["keyId"]);
+            assert_eq!((&key["status"], &key["outputPrefixType"]), (&"ENABLED".into(), &"RAW".into()));
+            assert_eq!(key["keyData"]["typeUrl"], TYPE_URL);
+            assert_eq!(key["keyData"]["keyMaterialType"], "SYMMETRIC");
+            let value = BASE64.decode(key["keyData"]["value"].as_str().unwrap()).unwrap();
+            let mut expected = vec![0x12, if segment == 4096 { 7 } else { 8 }, 0x08];
+            expected.extend_from_slice(if segment == 4096 { &[0x80, 0x20] } else { &[0x80, 0x80, 0x40] });
+            expected.extend_from_slice(&[0x10, derived, 0x18, 3, 0x1A, derived]);
+            expected.extend_from_slice(keyset.primary().bytes());
+            assert_eq!(value, expected, "{template}");
+            assert_eq!(keyset.primary().bytes().len(), usize::from(derived));
+        }
+    }
+
+    #[test]
+    fn a_generated_keyset_is_read_back_and_no_two_are_alike() {
+        let made: Vec<Keyset> = (0..4).map(|_| Keyset::generate(Template::ALL[0]).unwrap()).collect();
+        for (i, keyset) in made.iter().enumerate() {
+            let read = Keyset::parse(&keyset.to_json()).unwrap();
+            let fields = |k: &Keyset| {
+                let key = k.primary();
+                (key.id(), key.segment_bytes(), key.derived_key_bytes(), key.hash(), key.bytes().to_vec())
+            };
+            assert_eq!(fields(&read), fields(keyset));
+            assert!(made[..i].iter().all(|other| other.primary().bytes() != keyset.primary().bytes()));
+        }
+    }
+
+    #[test]
+    fn enabled_keys_open_the_primary_one_first() {
+        let keys = [
+            key_json(1, "ENABLED", &proto(16, 1, &[1; 16])),
+            key_json(2, "DISABLED", &proto(16, 1, &[2; 16])),
+            key_json(3, "ENABLED", &proto(32, 4, &[3; 40])),
+            r#"{"status":"DESTROYED","keyId":4,"outputPrefixType":"TINK"}"#.into(),
+            key_json(5, "ENABLED", &proto(16, 3, &[5; 16])),
+        ];
+        let keyset = Keyset::parse(keyset_json(3, &keys).as_bytes()).unwrap();
+        let read: Vec<_> = keyset.enabled_keys().map(|k| (k.id(), k.hash(), k.derived_key_bytes())).collect();
+        assert_eq!(read, [(3, HkdfHash::Sha512, 32), (1, HkdfHash::Sha1, 16), (5, HkdfHash::Sha256, 16)]);
+        assert_eq!(keyset.primary().bytes(), [3; 40]);
+    }
+
+    #[test]
+    fn escaped_text_and_missing_base64_padding_are_read() {
+        let json = keyset_json(7, &[good()]);
+        assert!(json.contains("=="));
+        for variant in [json.replace("==", ""), json.replace("==", r"\u003d\u003d"), json.replace('/', r"\/")]
+        {
+            assert_eq!(Keyset::parse(variant.as_bytes()).unwrap().primary().bytes(), [5; 17], "{variant}");
+        }
+    }
+
+    #[test]
+    fn each_fault_has_its_own_sentence_without_the_key() {
+        let with = |proto: &[u8]| keyset_json(7, &[key_json(7, "ENABLED", proto)]);
+        let mut version = proto(16, 3, &[5; 16]);
+        version.extend_from_slice(&[0x08, 2]);
+        let small = [0x12, 6, 0x08, 40, 0x10, 16, 0x18, 3, 0x1A, 1, 9];
+        let cases = [
+            ("{".to_owned(), "not JSON at line 1, column 1"),
+            ("[3]".to_owned(), "not a JSON object"),
+            (r#"{"primaryKeyId":-1}"#.to_owned(), "not as in a Tink keyset at line 1, column 18"),
+            (keyset_json(7, &[good()]).replace("ENABLED", "SECRET"), "not as in a Tink keyset at line 2"),
+            (r#"{"primaryKeyId":1}"#.to_owned(), "it holds no keys"),
+            (r#"{"encryptedKeyset":"AAAA"}"#.to_owned(), "it is encrypted; only cleartext keysets are read"),
+            (keyset_json(8, &[good()]), "the primary key 8 is not among its keys"),
+            (keyset_json(7, &[good(), good()]), "key id 7 stands there twice"),
+            (keyset_json(7, &[good().replace("ENABLED", "DISABLED")]), "the primary key 7 is not enabled"),
+            (
+                keyset_json(7, &[good()]).replace("Hkdf", "Siv"),
+                "key 7 is of type \"type.googleapis.com/google.crypto.tink.AesGcmSivStreamingKey\", not",
+            ),
+            (keyset_json(7, &[good()]).replace("SYMMETRIC", "REMOTE"), "key 7 is not symmetric key material"),
+            (keyset_json(7, &[good()]).replace("==", "=?"), "key 7 is not base64"),
+            (with(&[0xFF; 9]), "key 7 is not the protobuf of a streaming key"),
+            (with(&version), "key 7 is of version 2, not 0"),
+            (with(&proto(24, 3, &[5; 32])), "key 7 derives keys of 24 bytes, not 16 or 32"),
+            (with(&proto(32, 3, &[5; 31])), "key 7 is too short: 31 bytes, at least 32 are needed"),
+            (with(&small), "key 7 has segments of 40 bytes, at least 41 are needed"),
+            (with(&proto(16, 2, &[5; 16])), "key 7 has hash 2, not SHA1, SHA256 or SHA512"),
+            (with(&[]), "key 7 derives keys of 0 bytes"),
+        ];
+        for (json, sentence) in cases {
+            let error = Keyset::parse(json.as_bytes()).err().unwrap().to_string();
+            assert!(error.starts_with(&format!("keyset: {sentence}")), "{error} | {sentence} | {json}");
+            assert!(!error.contains('\n') && !error.contains("BQUF") && !error.contains("SECRET"), "{error}");
+        }
+        let missing = keyset_json(7, &[good()]).replace("keyData", "other");
+        let error = Keyset::parse(missing.as_bytes()).err().unwrap();
+        assert_eq!(error.to_string(), "keyset: key 7 has no key data");
+    }
+
+    #[test]
+    fn a_segment_with_room_for_one_byte_is_the_smallest() {
+        let small = [0x12, 6, 0x08, 41, 0x10, 16, 0x18, 3, 0x1A, 16];
+        let json = keyset_json(7, &[key_json(7, "ENABLED", &[&small[..], &[9; 16]].concat())]);
+        assert_eq!(Keyset::parse(json.as_bytes()).unwrap().primary().segment_bytes(), 41);
+    }
+
+    #[test]
+    fn an_unknown_template_is_answered_with_the_known_ones() {
+        let error = "AES512_GCM".parse::<Template>().unwrap_err().to_string();
+        assert!(error.contains("AES512_GCM") && error.contains("AES256_GCM_HKDF_1MB"), "{error}");
+    }
+}
