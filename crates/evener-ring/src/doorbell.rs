@@ -2,7 +2,7 @@
 //!
 //! The way of a sleeper: listen -> look once more -> wait. The way of a ringer: change what sleepers look at -> ring.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
 use crate::sync::atomic::fence;
@@ -79,8 +79,8 @@ impl Doorbell {
 
     /// Sleeps until a ring that came after the ticket was made, or for `timeout` (none: without limit).
     ///
-    /// Returns whether it was rung; `false` means that the time passed. It may return `true` early for a ring that was
-    /// meant for another, so the caller looks again either way.
+    /// Returns `false` where the time passed. It may return `true` early, for a ring that was meant for another or for a
+    /// signal, so the caller looks again either way.
     ///
     /// # Panics
     ///
@@ -91,16 +91,7 @@ impl Doorbell {
             std::ptr::eq(ticket.words, &raw const *self.words),
             "a ticket is for the doorbell that made it"
         );
-        // A deadline beyond what the clock can express is none.
-        let deadline = timeout.and_then(|span| Instant::now().checked_add(span));
-        loop {
-            let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
-            match self.words.bed.sleep(&self.words.epoch, ticket.epoch, left) {
-                Ended::Woken => return true,
-                Ended::TimedOut => return self.words.epoch.load(Relaxed) != ticket.epoch,
-                Ended::Interrupted => {}
-            }
-        }
+        self.words.bed.sleep(&self.words.epoch, ticket.epoch, timeout)
     }
 
     /// Ends the wait of at least one listener, if there is any.
@@ -147,17 +138,6 @@ impl Drop for Ticket<'_> {
     }
 }
 
-/// How a sleep ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ended {
-    /// By a wake-up, or it never began because the epoch had moved.
-    Woken,
-    /// By the clock.
-    TimedOut,
-    /// By a signal: nothing happened that the sleeper waits for.
-    Interrupted,
-}
-
 #[cfg(any(loom, miri))]
 use model::Bed;
 
@@ -169,7 +149,6 @@ use crate::ffi::Futex as Bed;
 mod model {
     use std::time::Duration;
 
-    use super::Ended;
     use crate::Word;
     use crate::sync::atomic::Ordering::Relaxed;
     use crate::sync::{Condvar, Mutex};
@@ -181,22 +160,20 @@ mod model {
     }
 
     impl Bed {
-        pub(super) fn sleep(&self, word: &Word, seen: u32, timeout: Option<Duration>) -> Ended {
-            let guard = self.lock.lock().expect("no one panics while holding it");
+        pub(super) fn sleep(&self, word: &Word, seen: u32, timeout: Option<Duration>) -> bool {
+            let guard = self.lock.lock().expect(UNPOISONED);
             if word.load(Relaxed) != seen {
-                return Ended::Woken;
+                return true;
             }
             let Some(timeout) = timeout else {
-                drop(self.woken.wait(guard).expect("no one panics while holding it"));
-                return Ended::Woken;
+                drop(self.woken.wait(guard).expect(UNPOISONED));
+                return true;
             };
-            let (_guard, result) =
-                self.woken.wait_timeout(guard, timeout).expect("no one panics while holding it");
-            if result.timed_out() { Ended::TimedOut } else { Ended::Woken }
+            !self.woken.wait_timeout(guard, timeout).expect(UNPOISONED).1.timed_out()
         }
 
         pub(super) fn wake(&self, _word: &Word, count: u32) {
-            let _guard = self.lock.lock().expect("no one panics while holding it");
+            let _guard = self.lock.lock().expect(UNPOISONED);
             if count == 1 {
                 self.woken.notify_one();
             } else {
@@ -204,4 +181,6 @@ mod model {
             }
         }
     }
+
+    const UNPOISONED: &str = "nobody panics while holding it";
 }

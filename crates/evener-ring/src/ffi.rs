@@ -5,15 +5,15 @@ use std::ptr;
 use std::time::Duration;
 
 use crate::Word;
-use crate::doorbell::Ended;
 
 /// The kernel's queue of sleepers, which it finds by the address of the word.
 #[derive(Debug, Default)]
 pub(crate) struct Futex;
 
 impl Futex {
-    /// Sleeps while `word` holds `seen`, at most for `timeout`.
-    pub(crate) fn sleep(&self, word: &Word, seen: u32, timeout: Option<Duration>) -> Ended {
+    /// Sleeps until woken, not at all where `word` no longer holds `seen`, at most for `timeout`; returns whether the
+    /// time had not passed yet. A signal ends the sleep too.
+    pub(crate) fn sleep(&self, word: &Word, seen: u32, timeout: Option<Duration>) -> bool {
         let timeout = timeout.map(|span| libc::timespec {
             tv_sec: libc::time_t::try_from(span.as_secs()).unwrap_or(libc::time_t::MAX),
             tv_nsec: libc::c_long::from(span.subsec_nanos()),
@@ -22,15 +22,8 @@ impl Futex {
         let wait = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
         // SAFETY: the word is borrowed and the time, if any, is this frame's: both outlive the call, which reads them only.
         let code = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), wait, seen, timeout) };
-        if code == 0 {
-            return Ended::Woken;
-        }
-        match io::Error::last_os_error().raw_os_error() {
-            Some(libc::ETIMEDOUT) => Ended::TimedOut,
-            Some(libc::EINTR) => Ended::Interrupted,
-            // EAGAIN: the word had moved. No other error is possible for a valid word and time.
-            _ => Ended::Woken,
-        }
+        // The other errors of a valid word and time are EAGAIN (the word had moved) and EINTR.
+        code == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ETIMEDOUT)
     }
 
     /// Wakes up to `count` of those who sleep on `word`.

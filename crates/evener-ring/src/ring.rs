@@ -138,7 +138,7 @@ impl<T, H: Home<T>> Ring<T, H> {
                 // A turn that is not due means full (or empty) only while `end` still stands here. Relaxed is enough:
                 // the Acquire of the turn brought the move of `end` that preceded the change of that turn.
                 let now = end.load(Relaxed);
-                if now == first {
+                if now == first || cfg!(mutant = "one_look") {
                     return None;
                 }
                 now
@@ -162,7 +162,8 @@ impl<T, H: Home<T>> Ring<T, H> {
             // Acquire: pairs with the Release in `empty` (for producers) and in `fill` (for consumers).
             self.home.turn(position).load(LOOK) == position.wrapping_add(due)
         };
-        (0..wanted).find(|offset| !is_due(offset)).unwrap_or(wanted)
+        let looked_at = if cfg!(mutant = "first_only") { wanted.min(1) } else { wanted };
+        (0..looked_at).find(|offset| !is_due(offset)).unwrap_or(wanted)
     }
 
     /// Writes `item` and hands the slot to the consumers.
@@ -172,6 +173,9 @@ impl<T, H: Home<T>> Ring<T, H> {
     /// The caller claimed `position` at the tail and fills it once.
     #[inline(always)]
     unsafe fn fill(&self, position: u32, item: T) {
+        if cfg!(mutant = "publish_first") {
+            self.home.turn(position).store(position.wrapping_add(FULL), PUBLISH);
+        }
         // SAFETY: the claim makes this thread the only one that touches the place until the store below.
         unsafe { self.home.place(position).write(item) };
         // Release: pairs with the Acquire in `run_length`; the consumer that sees FULL sees the item.

@@ -11,7 +11,11 @@ pub(crate) use std::sync::atomic;
 #[cfg(all(miri, not(loom)))]
 pub(crate) use std::sync::{Condvar, Mutex};
 
+#[cfg(loom)]
+pub use model::Word;
+
 /// A 32-bit word that threads share: a position, a turn, a count.
+#[cfg(not(loom))]
 pub type Word = atomic::AtomicU32;
 
 /// The place of one item, empty or full; its slot's turn word says which, and whose turn it is to touch it.
@@ -69,5 +73,63 @@ impl<T> UnsafeCell<T> {
     #[inline(always)]
     fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
         write(self.0.get())
+    }
+}
+
+#[cfg(loom)]
+mod model {
+    use super::atomic::AtomicU32;
+    use super::atomic::Ordering::{self, Relaxed};
+
+    /// loom's word behind a gate that every access passes.
+    ///
+    /// loom 0.7.2 looks for another order of two accesses only at a word's *last* access (tokio-rs/loom#166, #392). A
+    /// thread that loads a word and then stores to it, as a claim does, hides the other thread's load before its own: of
+    /// `x.load() | x.load(); x.store(1)` one interleaving is tried, and the left side never sees 1. An exchange conflicts
+    /// with every other access, so that the last one is all that matters: gates bring the lost interleavings back. A gate
+    /// is relaxed and orders nothing in the memory model.
+    #[derive(Debug, Default)]
+    pub struct Word {
+        gate: AtomicU32,
+        word: AtomicU32,
+    }
+
+    impl Word {
+        /// Makes a word that holds `value`.
+        #[must_use]
+        pub fn new(value: u32) -> Self {
+            Self { gate: AtomicU32::new(0), word: AtomicU32::new(value) }
+        }
+
+        pub(crate) fn load(&self, order: Ordering) -> u32 {
+            self.pass().load(order)
+        }
+
+        pub(crate) fn store(&self, value: u32, order: Ordering) {
+            self.pass().store(value, order);
+        }
+
+        pub(crate) fn fetch_add(&self, value: u32, order: Ordering) -> u32 {
+            self.pass().fetch_add(value, order)
+        }
+
+        pub(crate) fn fetch_sub(&self, value: u32, order: Ordering) -> u32 {
+            self.pass().fetch_sub(value, order)
+        }
+
+        pub(crate) fn compare_exchange(
+            &self,
+            old: u32,
+            new: u32,
+            won: Ordering,
+            lost: Ordering,
+        ) -> Result<u32, u32> {
+            self.pass().compare_exchange(old, new, won, lost)
+        }
+
+        fn pass(&self) -> &AtomicU32 {
+            self.gate.fetch_add(0, Relaxed);
+            &self.word
+        }
     }
 }

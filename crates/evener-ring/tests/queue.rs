@@ -1,4 +1,5 @@
 //! The ring against the queue of the standard library, one thread.
+#![cfg(not(loom))]
 
 use std::collections::VecDeque;
 use std::rc::Rc;

@@ -1,4 +1,5 @@
 //! Ring and doorbell between real threads: what ThreadSanitizer and Miri watch, and what loom's small models leave out.
+#![cfg(not(loom))]
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
