@@ -26,23 +26,28 @@ impl<T, const N: usize> SessionCache<T, N> {
     /// # Errors
     ///
     /// Whatever `prepare` returns; nothing is kept then.
+    #[inline]
     pub fn prepared<E>(
         &mut self,
         session: &Session,
         prepare: impl FnOnce(&Session) -> Result<T, E>,
     ) -> Result<&mut T, E> {
-        let place = match self.place(session.id()) {
-            Some(place) => place,
-            None => self.insert(session.id(), prepare(session)?),
-        };
-        self.last = place;
-        Ok(&mut self.entries[place].1)
+        // The one case that a job of 64 bytes would notice, so it is the one that is inlined.
+        if self.entries.get(self.last).is_none_or(|(known, _)| *known != session.id()) {
+            self.last = self.find_or_prepare(session, prepare)?;
+        }
+        Ok(&mut self.entries[self.last].1)
     }
 
-    fn place(&self, id: SessionId) -> Option<usize> {
-        match self.entries.get(self.last) {
-            Some((known, _)) if *known == id => Some(self.last),
-            _ => self.entries.iter().position(|(known, _)| *known == id),
+    #[inline(never)]
+    fn find_or_prepare<E>(
+        &mut self,
+        session: &Session,
+        prepare: impl FnOnce(&Session) -> Result<T, E>,
+    ) -> Result<usize, E> {
+        match self.entries.iter().position(|(known, _)| *known == session.id()) {
+            Some(place) => Ok(place),
+            None => Ok(self.insert(session.id(), prepare(session)?)),
         }
     }
 

@@ -11,6 +11,7 @@ pub mod cost;
 pub mod driver;
 pub mod job;
 pub mod method;
+pub mod padding;
 pub mod plan;
 pub mod session;
 pub mod tally;
