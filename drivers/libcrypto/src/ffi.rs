@@ -8,8 +8,7 @@ use std::ffi::{CStr, c_char, c_int, c_uchar, c_uint, c_void};
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
-use evener_core::job::{Memory, Parts};
-use evener_core::{Algorithm, BLOCK_BYTES, Direction, Family, JobError, Padding, Session, TAG_BYTES_MAX};
+use evener_core::{JobError, TAG_BYTES_MAX};
 
 /// libcrypto returned something other than success.
 #[derive(Debug)]
@@ -53,184 +52,70 @@ unsafe impl Send for Cipher {}
 // SAFETY: as above; nothing here changes it through a shared reference.
 unsafe impl Sync for Cipher {}
 
-/// A context with its key set: what one session needs on one thread, and the plain loop of a benchmark.
-///
-/// Each run sets the IV and nothing else, as in the loop of a C program that knows what it does
-/// (`EVP_CipherInit_ex2` without cipher and key, `EVP_CipherUpdate`, `EVP_CipherFinal_ex` where something is
-/// left to finish). The key schedule is wiped when the context is dropped.
-pub struct CipherContext {
-    context: NonNull<EvpCipherCtx>,
-    algorithm: Algorithm,
-    direction: Direction,
-    padding: Padding,
-}
+/// A context with its key set and its own padding off.
+pub(crate) struct CipherContext(NonNull<EvpCipherCtx>);
 
 // SAFETY: a context belongs to no thread; `&mut` everywhere keeps two threads from using it at once.
 unsafe impl Send for CipherContext {}
 
 impl CipherContext {
-    /// A context for `session`, whose algorithm `cipher` implements.
-    pub(crate) fn with_cipher(cipher: &Cipher, session: &Session) -> Result<Self, Refused> {
-        let made = Self {
-            context: owned(EVP_CIPHER_CTX_new())?,
-            algorithm: session.algorithm(),
-            direction: session.direction(),
-            padding: session.padding(),
-        };
+    /// A context that takes IVs of `iv_bytes`, at most 16.
+    pub(crate) fn new(cipher: &Cipher, encrypts: bool, key: &[u8], iv_bytes: usize) -> Result<Self, Refused> {
+        let made = Self(owned(EVP_CIPHER_CTX_new())?);
+        let cipher = cipher.0.as_ptr();
         // SAFETY: libcrypto only reads the fetched method.
-        let key_bytes = unsafe { EVP_CIPHER_get_key_length(cipher.0.as_ptr()) };
-        if usize::try_from(key_bytes) != Ok(session.key().len()) {
+        let needed_key = unsafe { EVP_CIPHER_get_key_length(cipher) };
+        // SAFETY: as above.
+        let needed_iv = unsafe { EVP_CIPHER_get_iv_length(cipher) };
+        if (int(key.len()), int(iv_bytes)) != (needed_key, needed_iv) || iv_bytes > 16 {
             return Err(Refused);
         }
-        made.set_key(cipher, session.key())?;
+        // SAFETY: context and cipher are alive, the key has the length that is read, and no IV is read.
+        accepted(unsafe {
+            EVP_CipherInit_ex2(
+                made.0.as_ptr(),
+                cipher,
+                key.as_ptr(),
+                ptr::null(),
+                encrypts.into(),
+                ptr::null(),
+            )
+        })?;
+        made.switch_padding_off()?;
         Ok(made)
     }
 
-    /// Encrypts or decrypts `src` into `dst` with an algorithm that has no tag; `iv` counts up to
-    /// [`Algorithm::iv_bytes`]. Returns the bytes written at the start of `dst`.
-    ///
-    /// # Errors
-    ///
-    /// [`JobError::BadLength`] where `src` or `dst` does not fit ([`Job::lengths_fit`](evener_core::Job));
-    /// [`JobError::BadPadding`]; [`JobError::Unsupported`] for an AEAD, which goes through
-    /// [`CipherContext::run_parts`]. After an error `dst` may hold a part of the output.
-    pub fn run(&mut self, iv: &[u8; 16], src: &[u8], dst: &mut [u8]) -> Result<usize, JobError> {
-        self.run_without_tag(iv, Memory::Apart { src, dst })
-    }
-
-    /// As [`CipherContext::run`], from the first `input_bytes` of `room` to its start.
-    ///
-    /// # Errors
-    ///
-    /// As for [`CipherContext::run`].
-    pub fn run_in_place(
-        &mut self,
-        iv: &[u8; 16],
-        room: &mut [u8],
-        input_bytes: usize,
-    ) -> Result<usize, JobError> {
-        self.run_without_tag(iv, Memory::InPlace { room, input_bytes })
-    }
-
-    fn run_without_tag(&mut self, iv: &[u8; 16], memory: Memory<'_>) -> Result<usize, JobError> {
-        if self.algorithm.is_aead() {
-            return Err(JobError::Unsupported);
-        }
-        self.run_parts(Parts { iv, aad: &[], memory, tag: &mut [0; TAG_BYTES_MAX] })
-    }
-
-    /// Runs a job that is taken apart, tag included, and returns the bytes written.
-    ///
-    /// # Errors
-    ///
-    /// As for [`CipherContext::run`], and [`JobError::NotAuthentic`], after which the output holds plaintext
-    /// that must not be seen: clear it ([`Job::fail`](evener_core::Job::fail) does).
-    pub fn run_parts(&mut self, parts: Parts<'_>) -> Result<usize, JobError> {
-        let mut span = Span::over(parts.memory);
-        if !self.fits(&span) {
-            return Err(JobError::BadLength);
-        }
-        self.restart(parts.iv)?;
-        if self.algorithm.is_aead() {
-            return self.run_aead(&mut span, parts.aad, parts.tag);
-        }
-        self.update(&mut span)?;
-        // Without padding nothing is left to finish: whole blocks, or a stream.
-        match (self.padding, self.direction) {
-            (Padding::None, _) => {}
-            (Padding::Pkcs7, Direction::Encrypt) => self.finish(&mut span)?,
-            (Padding::Pkcs7, Direction::Decrypt) => {
-                self.finish(&mut span).map_err(|Refused| JobError::BadPadding)?;
-            }
-        }
-        Ok(span.written)
-    }
-
-    fn run_aead(
-        &mut self,
-        span: &mut Span<'_>,
-        aad: &[u8],
-        tag: &mut [u8; TAG_BYTES_MAX],
-    ) -> Result<usize, JobError> {
-        self.authenticate(aad)?;
-        match self.direction {
-            Direction::Encrypt => {
-                self.update(span)?;
-                self.finish(span)?;
-                self.tag(EVP_CTRL_AEAD_GET_TAG, tag)?;
-            }
-            Direction::Decrypt => {
-                self.tag(EVP_CTRL_AEAD_SET_TAG, tag)?;
-                self.update(span)?;
-                self.finish(span).map_err(|Refused| JobError::NotAuthentic)?;
-            }
-        }
-        Ok(span.written)
-    }
-
-    /// Whether libcrypto stays inside `span` and takes it: all that the unsafe blocks below rely on.
-    fn fits(&self, span: &Span<'_>) -> bool {
-        let input_bytes = span.input_bytes;
-        let whole = input_bytes % BLOCK_BYTES == 0;
-        let (lengths_fit, output_bytes) = match (self.padding, self.direction) {
-            (Padding::Pkcs7, Direction::Encrypt) => {
-                (true, input_bytes - input_bytes % BLOCK_BYTES + BLOCK_BYTES)
-            }
-            (Padding::Pkcs7, Direction::Decrypt) => (whole && input_bytes > 0, input_bytes),
-            (Padding::None, _) => (self.takes(input_bytes), input_bytes),
-        };
-        lengths_fit && output_bytes <= span.room_bytes
-    }
-
-    /// Whether the algorithm takes `input_bytes` without padding.
-    const fn takes(&self, input_bytes: usize) -> bool {
-        match self.algorithm.family() {
-            Family::Ecb | Family::Cbc => input_bytes % BLOCK_BYTES == 0,
-            Family::Xts => input_bytes >= BLOCK_BYTES && input_bytes <= XTS_BYTES_MAX,
-            _ => true,
-        }
-    }
-
-    fn set_key(&self, cipher: &Cipher, key: &[u8]) -> Result<(), Refused> {
-        let mut on = c_uint::from(self.padding == Padding::Pkcs7);
-        // SAFETY: the name is static and `on` outlives the parameter, which is used in this function only.
-        let padding = unsafe { OSSL_PARAM_construct_uint(c"padding".as_ptr(), &raw mut on) };
-        // By parameter and not by EVP_CIPHER_CTX_set_padding: that leaves a flag behind for which
-        // EVP_CipherInit_ex2 then sets the parameter again in every run (3.0).
+    /// By parameter and not by `EVP_CIPHER_CTX_set_padding`: that leaves a flag behind for which
+    /// `EVP_CipherInit_ex2` sets the parameter again in every run (300 instructions of 1750 at 64 bytes).
+    fn switch_padding_off(&self) -> Result<(), Refused> {
+        let mut off: c_uint = 0;
+        // SAFETY: the name is static and `off` outlives the parameter, which is used in this function only.
+        let padding = unsafe { OSSL_PARAM_construct_uint(c"padding".as_ptr(), &raw mut off) };
         let params = [padding, OSSL_PARAM_construct_end()];
-        let params = if self.algorithm.needs_whole_blocks() { params.as_ptr() } else { ptr::null() };
-        let encrypts = c_int::from(self.direction == Direction::Encrypt);
-        // SAFETY: context and cipher are alive, the key has the length that the cipher reads, no IV is read,
-        // and the parameters end in the end mark.
-        accepted(unsafe {
-            EVP_CipherInit_ex2(
-                self.context.as_ptr(),
-                cipher.0.as_ptr(),
-                key.as_ptr(),
-                ptr::null(),
-                encrypts,
-                params,
-            )
-        })
+        // SAFETY: the context has a cipher, and the parameters end in the end mark. Ciphers that never pad
+        // pass over the parameter.
+        accepted(unsafe { EVP_CIPHER_CTX_set_params(self.0.as_ptr(), params.as_ptr()) })
     }
 
-    /// Begins a message: new IV, same cipher, key, direction and padding.
-    fn restart(&mut self, iv: &[u8; 16]) -> Result<(), Refused> {
+    /// Begins a message: new IV, same cipher, key and direction.
+    #[inline]
+    pub(crate) fn restart(&mut self, iv: Option<&[u8; 16]>) -> Result<(), Refused> {
         const SAME: c_int = -1;
-        let iv = if self.algorithm.iv_bytes() == 0 { ptr::null() } else { iv.as_ptr() };
-        // SAFETY: the context has cipher and key; an IV is read for the cipher's default length, 12 or 16.
+        let iv = iv.map_or(ptr::null(), |iv| iv.as_ptr());
+        // SAFETY: the context has cipher and key; of an IV at most 16 bytes are read (`new`).
         accepted(unsafe {
-            EVP_CipherInit_ex2(self.context.as_ptr(), ptr::null(), ptr::null(), iv, SAME, ptr::null())
+            EVP_CipherInit_ex2(self.0.as_ptr(), ptr::null(), ptr::null(), iv, SAME, ptr::null())
         })
     }
 
-    fn authenticate(&mut self, aad: &[u8]) -> Result<(), Refused> {
+    /// Takes associated data, before anything else of the message.
+    pub(crate) fn authenticate(&mut self, aad: &[u8]) -> Result<(), Refused> {
         for slice in aad.chunks(SLICE_BYTES_MAX) {
             let mut taken = 0;
             // SAFETY: a null output says associated data; `slice` is read for its whole length.
             accepted(unsafe {
                 EVP_CipherUpdate(
-                    self.context.as_ptr(),
+                    self.0.as_ptr(),
                     ptr::null_mut(),
                     &raw mut taken,
                     slice.as_ptr(),
@@ -241,57 +126,85 @@ impl CipherContext {
         Ok(())
     }
 
-    /// Reads or writes the tag, as `control` says.
-    fn tag(&mut self, control: c_int, tag: &mut [u8; TAG_BYTES_MAX]) -> Result<(), Refused> {
-        const { assert!(AEAD_TAG_BYTES <= TAG_BYTES_MAX) };
-        // SAFETY: `tag` has room for the bytes that are asked for, and both controls keep to them.
-        accepted(unsafe {
-            EVP_CIPHER_CTX_ctrl(
-                self.context.as_ptr(),
-                control,
-                int(AEAD_TAG_BYTES),
-                tag.as_mut_ptr().cast::<c_void>(),
-            )
-        })
-    }
-
-    /// Runs all of the input; the last block of a padded decryption stays in the context.
-    fn update(&mut self, span: &mut Span<'_>) -> Result<(), Refused> {
-        while span.read < span.input_bytes {
-            let slice_bytes = (span.input_bytes - span.read).min(SLICE_BYTES_MAX);
-            // SAFETY: `read` is less than `input_bytes`, which lies inside the input.
-            let input = unsafe { span.input.add(span.read) };
-            // SAFETY: `written` never passes the output's end (`fits`).
-            let output = unsafe { span.output.add(span.written) };
+    /// Runs `span`, which for a block mode has whole blocks, and returns its length.
+    #[inline]
+    pub(crate) fn update(&mut self, span: Span<'_>) -> Result<usize, Refused> {
+        let mut run_bytes = 0;
+        while run_bytes < span.bytes {
+            let slice_bytes = (span.bytes - run_bytes).min(SLICE_BYTES_MAX);
+            // SAFETY: less than `bytes`, for which the input is readable.
+            let input = unsafe { span.input.add(run_bytes) };
+            // SAFETY: less than `bytes`, for which the output is writable.
+            let output = unsafe { span.output.add(run_bytes) };
             let mut written: c_int = 0;
-            // SAFETY: the input is readable for `slice_bytes`; what is written up to here never passes what
-            // was read, and `fits` saw that the output has room for as much. Input and output lie apart or
-            // begin at the same byte: a block held back is written before the input moves on.
+            // SAFETY: input and output have `slice_bytes` and lie apart or are the same; without padding
+            // nothing but what comes in goes out, and all of it, which is looked at below: so nothing is left
+            // in the context that would go out with the next slice.
             accepted(unsafe {
-                EVP_CipherUpdate(self.context.as_ptr(), output, &raw mut written, input, int(slice_bytes))
+                EVP_CipherUpdate(self.0.as_ptr(), output, &raw mut written, input, int(slice_bytes))
             })?;
-            span.read += slice_bytes;
-            span.written += length(written);
+            if written != int(slice_bytes) {
+                return Err(Refused);
+            }
+            run_bytes += slice_bytes;
         }
-        Ok(())
+        Ok(run_bytes)
     }
 
-    /// Ends the message: writes or checks padding, makes or checks the tag.
-    fn finish(&mut self, span: &mut Span<'_>) -> Result<(), Refused> {
-        // SAFETY: `written` never passes the output's end (`fits`).
-        let output = unsafe { span.output.add(span.written) };
-        let mut written: c_int = 0;
-        // SAFETY: with padding one block at most is written, for which `fits` saw room; otherwise nothing.
-        accepted(unsafe { EVP_CipherFinal_ex(self.context.as_ptr(), output, &raw mut written) })?;
-        span.written += length(written);
-        Ok(())
+    /// Ends the message of an AEAD: makes the tag, or checks it.
+    pub(crate) fn finish(&mut self) -> Result<(), Refused> {
+        let mut nothing = [0; EVP_MAX_BLOCK_LENGTH];
+        let mut written = 0;
+        // SAFETY: there is room for the longest block of all; an AEAD writes none.
+        accepted(unsafe { EVP_CipherFinal_ex(self.0.as_ptr(), nothing.as_mut_ptr(), &raw mut written) })
+    }
+
+    /// Writes the tag that `finish` made to the start of `tag`.
+    pub(crate) fn read_tag(&mut self, tag: &mut [u8; TAG_BYTES_MAX]) -> Result<(), Refused> {
+        self.control_tag(EVP_CTRL_AEAD_GET_TAG, tag)
+    }
+
+    /// Says what tag `finish` is to find: the start of `tag`, which stays as it is.
+    pub(crate) fn set_tag(&mut self, tag: &mut [u8; TAG_BYTES_MAX]) -> Result<(), Refused> {
+        self.control_tag(EVP_CTRL_AEAD_SET_TAG, tag)
+    }
+
+    fn control_tag(&mut self, control: c_int, tag: &mut [u8; TAG_BYTES_MAX]) -> Result<(), Refused> {
+        const { assert!(AEAD_TAG_BYTES <= TAG_BYTES_MAX) };
+        let tag = tag.as_mut_ptr().cast::<c_void>();
+        // SAFETY: both controls keep to the bytes that are named, for which `tag` has room.
+        accepted(unsafe { EVP_CIPHER_CTX_ctrl(self.0.as_ptr(), control, int(AEAD_TAG_BYTES), tag) })
     }
 }
 
 impl Drop for CipherContext {
     fn drop(&mut self) {
         // SAFETY: the context was made here and nobody else knows it.
-        unsafe { EVP_CIPHER_CTX_free(self.context.as_ptr()) }
+        unsafe { EVP_CIPHER_CTX_free(self.0.as_ptr()) }
+    }
+}
+
+/// Input and output of one length.
+pub(crate) struct Span<'j> {
+    input: *const u8,
+    output: *mut u8,
+    bytes: usize,
+    memory: PhantomData<&'j mut [u8]>,
+}
+
+impl<'j> Span<'j> {
+    /// What comes out replaces what goes in.
+    pub(crate) fn in_place(room: &'j mut [u8]) -> Self {
+        let output = room.as_mut_ptr();
+        Self { input: output.cast_const(), output, bytes: room.len(), memory: PhantomData }
+    }
+
+    /// # Panics
+    ///
+    /// Where the lengths are not the same.
+    pub(crate) fn apart(src: &'j [u8], dst: &'j mut [u8]) -> Self {
+        assert_eq!(src.len(), dst.len(), "as much comes out as goes in");
+        Self { input: src.as_ptr(), output: dst.as_mut_ptr(), bytes: src.len(), memory: PhantomData }
     }
 }
 
@@ -423,34 +336,6 @@ impl Drop for HmacContext {
     }
 }
 
-/// A job's memory as libcrypto takes it, and how far it has come.
-struct Span<'j> {
-    input: *const u8,
-    input_bytes: usize,
-    /// Equal to `input` in place.
-    output: *mut u8,
-    room_bytes: usize,
-    /// Input taken so far.
-    read: usize,
-    /// Output made so far.
-    written: usize,
-    memory: PhantomData<&'j mut [u8]>,
-}
-
-impl<'j> Span<'j> {
-    fn over(memory: Memory<'j>) -> Self {
-        let (input, input_bytes, output, room_bytes) = match memory {
-            Memory::InPlace { room, input_bytes } => {
-                let output = room.as_mut_ptr();
-                // A length beyond the room fits nowhere, so that `fits` refuses it.
-                (output.cast_const(), input_bytes, output, room.len())
-            }
-            Memory::Apart { src, dst } => (src.as_ptr(), src.len(), dst.as_mut_ptr(), dst.len()),
-        };
-        Self { input, input_bytes, output, room_bytes, read: 0, written: 0, memory: PhantomData }
-    }
-}
-
 fn owned<T>(made: *mut T) -> Result<NonNull<T>, Refused> {
     NonNull::new(made).ok_or_else(refused)
 }
@@ -469,17 +354,12 @@ fn int(bytes: usize) -> c_int {
     c_int::try_from(bytes).expect("no slice is longer than SLICE_BYTES_MAX")
 }
 
-fn length(written: c_int) -> usize {
-    usize::try_from(written).expect("a call that succeeded wrote no negative number of bytes")
-}
-
 /// Most bytes in one call: libcrypto counts in `int`. In unit tests so few that slices are seen at work.
 const SLICE_BYTES_MAX: usize = if cfg!(test) { 4096 } else { 1 << 30 };
-/// Longest data unit of XTS: 2^20 blocks (IEEE 1619), which libcrypto enforces. Each call is a unit of its own.
-const XTS_BYTES_MAX: usize = BLOCK_BYTES << 20;
 const AEAD_TAG_BYTES: usize = 16;
 
 const OPENSSL_FULL_VERSION_STRING: c_int = 7;
+const EVP_MAX_BLOCK_LENGTH: usize = 32;
 const EVP_CTRL_AEAD_GET_TAG: c_int = 0x10;
 const EVP_CTRL_AEAD_SET_TAG: c_int = 0x11;
 
@@ -514,9 +394,11 @@ unsafe extern "C" {
         properties: *const c_char,
     ) -> *mut EvpCipher;
     fn EVP_CIPHER_get_key_length(cipher: *const EvpCipher) -> c_int;
+    fn EVP_CIPHER_get_iv_length(cipher: *const EvpCipher) -> c_int;
     fn EVP_CIPHER_free(cipher: *mut EvpCipher);
     safe fn EVP_CIPHER_CTX_new() -> *mut EvpCipherCtx;
     fn EVP_CIPHER_CTX_free(context: *mut EvpCipherCtx);
+    fn EVP_CIPHER_CTX_set_params(context: *mut EvpCipherCtx, params: *const OsslParam) -> c_int;
     fn EVP_CIPHER_CTX_ctrl(
         context: *mut EvpCipherCtx,
         control: c_int,

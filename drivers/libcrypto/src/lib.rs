@@ -1,17 +1,18 @@
 //! Driver for OpenSSL's libcrypto: one job after the other on the calling core.
 //!
 //! The way of one job: [`Libcrypto`] finds the context that belongs to its session (`evener_core::cache`) or
-//! prepares one with the key set, sets the IV, and runs the span. What is fetched from libcrypto is fetched
-//! once per process (`primitive.rs`); everything unsafe stands in `ffi.rs`.
+//! prepares one with the key set, sets the IV, and runs the span (`cipher.rs`). What is fetched from libcrypto
+//! is fetched once per process (`primitive.rs`); everything unsafe stands in `ffi.rs`.
 #![allow(unsafe_code, reason = "room: libcrypto is C; all of it in ffi.rs")]
 
+mod cipher;
 mod ffi;
 mod primitive;
 
 use evener_core::job::Memory;
 use evener_core::{Algorithm, Direction, InlineDriver, Job, JobError, Profile, Session, SessionCache};
 
-pub use crate::ffi::CipherContext;
+pub use crate::cipher::CipherContext;
 use crate::ffi::{DigestContext, HmacContext, Refused};
 use crate::primitive::{Primitive, primitive};
 
@@ -60,14 +61,6 @@ impl Libcrypto {
         };
         Ok(Self { profile, prepared: SessionCache::default() })
     }
-
-    fn run_job(&mut self, job: &mut Job<'_>) -> Result<usize, JobError> {
-        if !job.lengths_fit() {
-            return Err(JobError::BadLength);
-        }
-        let prepared = self.prepared.prepared(job.session(), Prepared::new)?;
-        prepared.run(job)
-    }
 }
 
 impl InlineDriver for Libcrypto {
@@ -81,8 +74,8 @@ impl InlineDriver for Libcrypto {
 
     fn run(&mut self, burst: &mut [Box<Job<'_>>]) {
         for job in burst {
-            match self.run_job(job) {
-                Ok(written) => job.done(written),
+            match self.prepared.prepared(job.session(), Prepared::new) {
+                Ok(prepared) => prepared.run(job),
                 Err(error) => job.fail(error),
             }
         }
@@ -121,15 +114,24 @@ impl Prepared {
         Ok(made?)
     }
 
-    fn run(&mut self, job: &mut Job<'_>) -> Result<usize, JobError> {
+    fn run(&mut self, job: &mut Job<'_>) {
         let parts = job.parts();
-        match self {
-            Self::Cipher(context) => return context.run_parts(parts),
-            Self::Digest(context) => context.run(input(&parts.memory), parts.tag)?,
-            Self::Hmac(context) => context.run(input(&parts.memory), parts.tag)?,
+        let outcome = match self {
+            // Refuses lengths that do not fit before it touches anything.
+            Self::Cipher(context) => context.run_parts(parts),
+            Self::Digest(context) => digested(context.run(input(&parts.memory), parts.tag)),
+            Self::Hmac(context) => digested(context.run(input(&parts.memory), parts.tag)),
+        };
+        match outcome {
+            Ok(written) => job.done(written),
+            Err(error) => job.fail(error),
         }
-        Ok(0)
     }
+}
+
+/// A hash writes its tag and no output.
+fn digested(hashed: Result<(), Refused>) -> Result<usize, JobError> {
+    Ok(hashed.map(|()| 0)?)
 }
 
 fn input<'j>(memory: &'j Memory<'_>) -> &'j [u8] {
