@@ -23,6 +23,14 @@ pub enum Sealer {
 }
 
 impl Sealer {
+    /// Room that a segment needs in either form, in bytes.
+    #[must_use]
+    pub fn slot_bytes(&self) -> u64 {
+        match self {
+            Self::Tink(tink) => tink.slot_bytes(),
+        }
+    }
+
     /// Begins a new file under fresh random values (salt, nonce prefix or file key), so that no two files share
     /// a nonce under one key. Whoever writes a file again, or another plaintext to the same place, calls this
     /// again; a segment may be encrypted twice only from the same bytes.
@@ -44,6 +52,14 @@ pub enum Opener {
 }
 
 impl Opener {
+    /// Room that a segment of any file needs in either form, in bytes.
+    #[must_use]
+    pub fn slot_bytes(&self) -> u64 {
+        match self {
+            Self::Tink(tink) => tink.slot_bytes(),
+        }
+    }
+
     /// Reads the header from `start`, the first bytes of a file; `whole` says that they are all of it.
     ///
     /// # Errors
@@ -162,6 +178,11 @@ impl Body {
     pub fn is_authenticated(&self) -> bool {
         self.inner.algorithm().is_aead()
     }
+}
+
+/// Length of the header of a file that starts with `start`, where it can differ between files under one key.
+pub(crate) fn standing_header_bytes(_start: &[u8]) -> Option<u64> {
+    None
 }
 
 fn session(

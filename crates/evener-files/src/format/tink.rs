@@ -31,6 +31,11 @@ impl Tink {
         Self { keyset, associated_data }
     }
 
+    /// Room for a segment of any file under any enabled key, in bytes.
+    pub(super) fn slot_bytes(&self) -> u64 {
+        self.keyset.enabled_keys().map(|key| cut(key).slot_bytes()).max().unwrap_or(0)
+    }
+
     pub(super) fn seal(&self) -> Result<Sealing, FormatError> {
         let key = self.keyset.primary();
         let header_bytes = header_bytes(key.derived_key_bytes());

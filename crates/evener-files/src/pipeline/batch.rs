@@ -1,0 +1,91 @@
+//! Small files by the burst: all are read, one burst works on them, all are written.
+
+use std::io::IoSlice;
+use std::path::PathBuf;
+
+use evener_core::Job;
+
+use super::crew::Hand;
+use super::open::Work;
+use super::place::{Complete, Origin};
+use super::progress::FileError;
+use super::read::write_at;
+use super::segments;
+use super::slots::SPAN_BYTES;
+use super::tree::Item;
+
+/// Bytes after which a batch is worked on: as much again as a core's cache holds brings nothing more.
+const BATCH_BYTES: u64 = 2 * SPAN_BYTES as u64;
+
+/// Files that have been read and wait to be worked on.
+#[derive(Default)]
+pub(super) struct Batch<'m> {
+    files: Vec<(Item, Work, usize)>,
+    /// The jobs of all files, one segment each, in order.
+    jobs: Vec<Box<Job<'m>>>,
+    bytes: u64,
+}
+
+impl<'m> Batch<'m> {
+    /// Whether a file fits, with `free` slots left.
+    pub(super) fn has_room(&self, work: &Work, free: usize) -> bool {
+        work.layout.segment_count() <= free as u64 && self.bytes < BATCH_BYTES
+    }
+
+    /// Reads a file into slots and arms its jobs.
+    pub(super) fn add(
+        &mut self,
+        item: Item,
+        work: Work,
+        slots: &mut Vec<Box<Job<'m>>>,
+    ) -> Result<(), (PathBuf, FileError)> {
+        let count = usize::try_from(work.layout.segment_count()).expect("it was compared with the slots");
+        let first = slots.len() - count;
+        if let Err(error) = read(&work, &mut slots[first..]) {
+            return Err((item.source, error));
+        }
+        self.bytes += work.source.len();
+        self.jobs.extend(slots.drain(first..));
+        self.files.push((item, work, count));
+        Ok(())
+    }
+
+    /// Works on everything, writes it, and gives the slots back.
+    pub(super) fn run(mut self, hand: &mut Hand<'_, '_, 'm>) {
+        if self.files.is_empty() {
+            return;
+        }
+        hand.caller.crypt(&mut self.jobs);
+        let mut jobs = self.jobs.as_slice();
+        for (item, work, count) in self.files {
+            let (own, rest) = jobs.split_at(count);
+            jobs = rest;
+            hand.crew.progress.add_bytes(work.source.len());
+            let written = write(&item, &work, own, hand.crew.request.options.force);
+            hand.finished(item.source, written);
+        }
+        hand.slots.append(&mut self.jobs);
+    }
+}
+
+/// Reads a whole file and arms its jobs.
+fn read(work: &Work, jobs: &mut [Box<Job<'_>>]) -> Result<(), FileError> {
+    let all: Vec<_> = (0..jobs.len()).map(|index| work.layout.segment(index as u64)).collect();
+    segments::read(work, &all, jobs)?;
+    work.source.check_unchanged()
+}
+
+/// Writes a file that was worked on; nothing is left where any segment failed.
+fn write(
+    item: &Item,
+    work: &Work,
+    jobs: &[Box<Job<'_>>],
+    force: bool,
+) -> Result<(Complete, Origin), FileError> {
+    let mut parts = vec![IoSlice::new(&work.header)];
+    segments::emit(work, 0, jobs, &mut parts)?;
+    let bytes_out = parts.iter().map(|part| part.len() as u64).sum();
+    let draft = work.draft(item, force)?;
+    write_at(&draft.file, &mut parts, 0)?;
+    Ok((draft.complete(Some(&work.source.stat))?, Origin { bytes_out, ..work.origin(item) }))
+}

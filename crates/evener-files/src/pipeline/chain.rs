@@ -1,0 +1,123 @@
+//! Files whose segments must be encrypted one after the other (CBC): several files in step, the next segment
+//! of each in one burst, so that multi-buffer has something to do side by side.
+
+use std::io::IoSlice;
+
+use evener_core::BLOCK_BYTES;
+
+use super::crew::Hand;
+use super::open::Work;
+use super::place::{Complete, Draft, Origin};
+use super::progress::FileError;
+use super::read::write_at;
+use super::segments::{self, Block};
+use super::tree::Item;
+
+/// A file in the middle of its chain.
+struct Link {
+    item: Item,
+    work: Work,
+    draft: Draft,
+    /// Next segment.
+    next: u64,
+    /// Last block of ciphertext so far.
+    before: Block,
+}
+
+/// Encrypts files in step, as many at a time as the caller's core runs side by side.
+pub(super) fn run(hand: &mut Hand<'_, '_, '_>, files: Vec<(Item, Work)>) {
+    let side_by_side = (hand.caller.width() as usize).clamp(1, hand.slots.len());
+    let mut files = files.into_iter();
+    let mut links = Vec::new();
+    loop {
+        while links.len() < side_by_side {
+            let Some((item, work)) = files.next() else { break };
+            links.extend(begin(hand, item, work));
+        }
+        if links.is_empty() {
+            return;
+        }
+        step(hand, &mut links);
+    }
+}
+
+fn begin(hand: &mut Hand<'_, '_, '_>, item: Item, work: Work) -> Option<Link> {
+    work.source.announce();
+    let force = hand.crew.request.options.force;
+    let draft = work.draft(&item, force).and_then(|draft| {
+        write_at(&draft.file, &mut [IoSlice::new(&work.header)], 0)?;
+        Ok(draft)
+    });
+    match draft {
+        Ok(draft) => Some(Link { item, work, draft, next: 0, before: Block::default() }),
+        Err(error) => {
+            hand.finished(item.source, Err(error));
+            None
+        }
+    }
+}
+
+/// One segment of every file; files that end, or fail, leave.
+fn step(hand: &mut Hand<'_, '_, '_>, links: &mut Vec<Link>) {
+    let mut going = Vec::with_capacity(links.len());
+    let mut burst = Vec::with_capacity(links.len());
+    for link in links.drain(..) {
+        let mut job = hand.slots.pop().expect("there are as many slots as links");
+        match link.read(&mut job) {
+            Ok(bytes) => {
+                hand.crew.progress.add_bytes(bytes);
+                burst.push(job);
+                going.push(link);
+            }
+            Err(error) => {
+                hand.slots.push(job);
+                hand.finished(link.item.source, Err(error));
+            }
+        }
+    }
+    hand.caller.crypt(&mut burst);
+    for (mut link, job) in going.into_iter().zip(&burst) {
+        let path = link.item.source.clone();
+        match link.write(job) {
+            Ok(false) if hand.crew.is_stopped() => hand.finished(path, Err(FileError::Stopped)),
+            Ok(false) => links.push(link),
+            Ok(true) => {
+                let finished = link.complete();
+                hand.finished(path, finished);
+            }
+            Err(error) => hand.finished(path, Err(error)),
+        }
+    }
+    hand.slots.append(&mut burst);
+}
+
+impl Link {
+    fn read(&self, job: &mut Box<evener_core::Job<'_>>) -> Result<u64, FileError> {
+        let segment = self.work.layout.segment(self.next);
+        let bytes = segments::read(&self.work, std::slice::from_ref(&segment), std::slice::from_mut(job))?;
+        let (body, direction) = (&self.work.body, self.work.direction);
+        let (_, input_bytes) = self.work.input(&segment);
+        segments::arm(body, direction, job, segment.index, segment.last, input_bytes, self.before)?;
+        Ok(bytes)
+    }
+
+    /// Writes a finished segment; tells whether it was the last.
+    fn write(&mut self, job: &evener_core::Job<'_>) -> Result<bool, FileError> {
+        segments::check(job, self.next)?;
+        let segment = self.work.layout.segment(self.next);
+        let output = job.output();
+        let offset = self.work.output_offset(&segment);
+        write_at(&self.draft.file, &mut [IoSlice::new(output)], offset)?;
+        if let Some(block) = output.last_chunk::<BLOCK_BYTES>() {
+            self.before = *block;
+        }
+        self.next += 1;
+        Ok(segment.last)
+    }
+
+    fn complete(self) -> Result<(Complete, Origin), FileError> {
+        self.work.source.check_unchanged()?;
+        let complete = self.draft.complete(Some(&self.work.source.stat))?;
+        Ok((complete, self.work.origin(&self.item)))
+    }
+}

@@ -1,0 +1,143 @@
+//! A large file: its segments go to all threads in spans, and each span is read, worked on and written at its
+//! place by the thread that took it. The thread that ends the last span completes the draft.
+
+use std::io::IoSlice;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use evener_core::Job;
+
+use super::crew::Hand;
+use super::open::Work;
+use super::place::{Complete, Draft, Origin};
+use super::progress::FileError;
+use super::read::write_at;
+use super::segments;
+use super::tree::Item;
+use crate::format::Segment;
+
+/// A large file in work.
+pub(super) struct Large {
+    item: Item,
+    work: Work,
+    /// First segment of the next span.
+    next: AtomicU64,
+    /// Segments not yet ended, well or badly.
+    left: AtomicU64,
+    /// The draft's file; the draft itself is in `state`.
+    file: Arc<OwnedFd>,
+    state: Mutex<State>,
+}
+
+struct State {
+    draft: Option<Draft>,
+    /// The first one.
+    error: Option<FileError>,
+    /// Bytes of output so far: padded files tell their length only at the end.
+    bytes_out: u64,
+}
+
+/// How a large file ended.
+type Finished = Result<(Complete, Origin), FileError>;
+
+impl Large {
+    /// Makes the draft and writes the header.
+    pub(super) fn open(item: Item, work: Work, force: bool) -> Result<Self, (PathBuf, FileError)> {
+        work.source.announce();
+        let draft = work.draft(&item, force).and_then(|draft| {
+            write_at(&draft.file, &mut [IoSlice::new(&work.header)], 0)?;
+            Ok(draft)
+        });
+        let draft = match draft {
+            Ok(draft) => draft,
+            Err(error) => return Err((item.source, error)),
+        };
+        let left = AtomicU64::new(work.layout.segment_count());
+        let bytes_out = work.header.len() as u64;
+        let file = Arc::clone(&draft.file);
+        let state = Mutex::new(State { draft: Some(draft), error: None, bytes_out });
+        Ok(Self { item, work, next: AtomicU64::new(0), left, file, state })
+    }
+
+    /// Whether a thread may still take a span.
+    pub(super) fn has_spans(&self) -> bool {
+        // Relaxed, here and below: a number that hands out spans; data travels through none of it.
+        self.next.load(Ordering::Relaxed) < self.work.layout.segment_count()
+    }
+
+    /// Takes the next span and runs it to completion. `false` where none is left.
+    pub(super) fn work_on_span(&self, hand: &mut Hand<'_, '_, '_>) -> bool {
+        let count = self.work.layout.segment_count();
+        let span = hand.crew.plan.slots_per_span() as u64;
+        let first = self.next.fetch_add(span, Ordering::Relaxed);
+        if first >= count {
+            return false;
+        }
+        let end = count.min(first + span);
+        match self.run(hand, first, end) {
+            Ok(written) => self.lock().bytes_out += written,
+            Err(error) => self.give_up(error),
+        }
+        // AcqRel: whoever ends the last span sees what all others wrote into `state`.
+        self.left.fetch_sub(end - first, Ordering::AcqRel);
+        true
+    }
+
+    /// Keeps the first error and hands out no more spans.
+    pub(super) fn give_up(&self, error: FileError) {
+        self.lock().error.get_or_insert(error);
+        let count = self.work.layout.segment_count();
+        let next = self.next.swap(count, Ordering::Relaxed).min(count);
+        self.left.fetch_sub(count - next, Ordering::AcqRel);
+    }
+
+    /// The result, once, to the thread that ended the last span.
+    pub(super) fn finish(&self) -> Option<(PathBuf, Finished)> {
+        if self.left.load(Ordering::Acquire) > 0 {
+            return None;
+        }
+        let mut state = self.lock();
+        let draft = state.draft.take()?;
+        let error = state.error.take();
+        let bytes_out = state.bytes_out;
+        drop(state);
+        let finished = match error {
+            Some(error) => Err(error),
+            None => self.complete(draft, bytes_out),
+        };
+        Some((self.item.source.clone(), finished))
+    }
+
+    fn complete(&self, draft: Draft, bytes_out: u64) -> Finished {
+        self.work.source.check_unchanged()?;
+        let complete = draft.complete(Some(&self.work.source.stat))?;
+        Ok((complete, Origin { bytes_out, ..self.work.origin(&self.item) }))
+    }
+
+    /// Reads, works on and writes segments `first..end`; returns the bytes written.
+    fn run(&self, hand: &mut Hand<'_, '_, '_>, first: u64, end: u64) -> Result<u64, FileError> {
+        let span: Vec<_> = (first..end).map(|index| self.work.layout.segment(index)).collect();
+        let mut jobs = hand.slots.split_off(hand.slots.len() - span.len());
+        let result = segments::read(&self.work, &span, &mut jobs).and_then(|read| {
+            hand.caller.crypt(&mut jobs);
+            hand.crew.progress.add_bytes(read);
+            self.write(&span[0], &jobs)
+        });
+        hand.slots.append(&mut jobs);
+        result
+    }
+
+    fn write(&self, first: &Segment, jobs: &[Box<Job<'_>>]) -> Result<u64, FileError> {
+        let mut parts = Vec::with_capacity(2 * jobs.len());
+        segments::emit(&self.work, first.index, jobs, &mut parts)?;
+        let bytes = parts.iter().map(|part| part.len() as u64).sum();
+        write_at(&self.file, &mut parts, self.work.output_offset(first))?;
+        Ok(bytes)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,293 @@
+//! Where output comes to be: drafts under temporary names in the directory of the final one, and a settlement
+//! that makes a batch of them durable with one sync, then renames them, then syncs the directories.
+//!
+//! A crash at any moment leaves under a final name either what was there before or the whole new file. A
+//! draft that a killed run left behind is recognised by its name and removed by the next run that enters the
+//! directory.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{self, AtFlags, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps, UTIME_OMIT};
+use rustix::io::Errno;
+
+use super::progress::FileError;
+
+/// Drafts that are settled together at most. See `docs/results/files.md` for the choice.
+const BATCH_FILES: usize = 1_024;
+
+/// Bytes of drafts that are settled together at most, so that a killed run loses little.
+const BATCH_BYTES: u64 = 1 << 30;
+
+/// A directory that output goes to.
+pub(super) struct OutDir {
+    fd: OwnedFd,
+    /// For messages.
+    pub(super) path: PathBuf,
+    /// Whether this run made it, so that nothing can stand in it already.
+    pub(super) is_new: bool,
+    device: u64,
+}
+
+impl OutDir {
+    /// Opens `path`, making it (with `mode`) where it does not exist; removes drafts of killed runs.
+    pub(super) fn open(path: &Path, mode: Mode) -> Result<Arc<Self>, FileError> {
+        // Owner access while the run lasts; the final mode is set at the end.
+        let made = fs::mkdir(path, mode | Mode::RWXU);
+        let is_new = match made {
+            Ok(()) => true,
+            Err(Errno::EXIST) => false,
+            Err(errno) => return Err(FileError::io("make the directory")(errno)),
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = fs::open(path, flags, Mode::empty()).map_err(FileError::io("open the directory"))?;
+        if !is_new {
+            remove_stale_drafts(&fd);
+        }
+        let device = fs::fstat(&fd).map_err(FileError::io("look at the directory"))?.st_dev;
+        Ok(Arc::new(Self { fd, path: path.to_owned(), is_new, device }))
+    }
+
+    /// What stands under `name`, if anything.
+    pub(super) fn stat(&self, name: &OsStr) -> Result<Option<Stat>, FileError> {
+        match fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(stat)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(FileError::io("look at the output")(errno)),
+        }
+    }
+
+    /// Opens what stands under `name` for reading.
+    pub(super) fn open_file(&self, name: &OsStr) -> Result<OwnedFd, FileError> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        fs::openat(&self.fd, name, flags, Mode::empty()).map_err(FileError::io("open the output"))
+    }
+}
+
+/// A temporary name in a directory; the file is removed unless it was renamed.
+struct Temporary {
+    dir: Arc<OutDir>,
+    name: OsString,
+    renamed: bool,
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if !self.renamed {
+            // Nothing can be done about a draft that cannot be removed; the next run tries again.
+            fs::unlinkat(&self.dir.fd, &self.name, AtFlags::empty()).ok();
+        }
+    }
+}
+
+/// A file that is being written under a temporary name. Dropped, it is removed.
+pub(super) struct Draft {
+    temporary: Temporary,
+    final_name: OsString,
+    replace: bool,
+    pub(super) file: Arc<OwnedFd>,
+}
+
+impl Draft {
+    /// Makes a draft for `final_name`; `replace` says that what stands there may be replaced.
+    pub(super) fn create(
+        dir: &Arc<OutDir>,
+        final_name: &OsStr,
+        mode: Mode,
+        replace: bool,
+    ) -> Result<Self, FileError> {
+        let name = draft_name();
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let file = fs::openat(&dir.fd, &name, flags, mode).map_err(FileError::io("create the output"))?;
+        let temporary = Temporary { dir: Arc::clone(dir), name, renamed: false };
+        Ok(Self { temporary, final_name: final_name.to_owned(), replace, file: Arc::new(file) })
+    }
+
+    /// Closes the draft, after giving it the time and, where the umask took away from them, the permissions
+    /// of the source, if it has one.
+    pub(super) fn complete(self, source: Option<&Stat>) -> Result<Complete, FileError> {
+        if let Some(source) = source {
+            self.dress(source)?;
+        }
+        Ok(Complete { temporary: self.temporary, final_name: self.final_name, replace: self.replace })
+    }
+
+    fn dress(&self, source: &Stat) -> Result<(), FileError> {
+        let wanted = mode_of(source);
+        if wanted.intersects(umask()) {
+            fs::fchmod(&self.file, wanted).map_err(FileError::io("set the mode of the output"))?;
+        }
+        let last_access = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
+        let times = Timestamps { last_access, last_modification: mtime_of(source) };
+        fs::futimens(&self.file, &times).map_err(FileError::io("set the time of the output"))
+    }
+}
+
+/// A draft that is written and closed.
+pub(super) struct Complete {
+    temporary: Temporary,
+    final_name: OsString,
+    replace: bool,
+}
+
+/// What a complete draft was made from.
+#[derive(Clone, Debug)]
+pub(super) struct Origin {
+    /// The source.
+    pub(super) path: PathBuf,
+    /// Its length, and that of the output, in bytes.
+    pub(super) bytes_in: u64,
+    pub(super) bytes_out: u64,
+}
+
+/// Drafts that are complete and wait to be settled.
+#[derive(Default)]
+pub(super) struct Settlement {
+    drafts: Vec<(Complete, Origin)>,
+    bytes: u64,
+}
+
+/// How a draft ended.
+pub(super) type Settled = (Origin, Result<(), FileError>);
+
+impl Settlement {
+    /// Adds a complete draft.
+    pub(super) fn add(&mut self, draft: Complete, origin: Origin) {
+        self.bytes += origin.bytes_out;
+        self.drafts.push((draft, origin));
+    }
+
+    /// Whether it is time to settle.
+    pub(super) fn is_due(&self) -> bool {
+        self.drafts.len() >= BATCH_FILES || self.bytes >= BATCH_BYTES
+    }
+
+    /// Syncs what was written, renames every draft to its final name, and syncs the directories.
+    pub(super) fn settle(&mut self) -> Vec<Settled> {
+        let drafts = std::mem::take(&mut self.drafts);
+        self.bytes = 0;
+        if let Err(errno) = sync(&drafts) {
+            let error = |(_, origin)| (origin, Err(FileError::io("sync the output")(errno)));
+            return drafts.into_iter().map(error).collect();
+        }
+        let dirs: Vec<_> = drafts.iter().map(|(draft, _)| Arc::clone(&draft.temporary.dir)).collect();
+        let renamed: Vec<_> = drafts.into_iter().map(|(draft, origin)| (origin, rename(draft))).collect();
+        let mut synced = DirectorySyncs::default();
+        let settled = renamed.into_iter().zip(dirs);
+        settled.map(|((origin, renamed), dir)| (origin, renamed.and_then(|()| synced.sync(&dir)))).collect()
+    }
+}
+
+/// Directories that were synced after the renames, each once, with the answer.
+#[derive(Default)]
+struct DirectorySyncs(HashMap<*const OutDir, Result<(), Errno>>);
+
+impl DirectorySyncs {
+    fn sync(&mut self, dir: &Arc<OutDir>) -> Result<(), FileError> {
+        let answer = self.0.entry(Arc::as_ptr(dir)).or_insert_with(|| fs::fsync(&dir.fd));
+        answer.map_err(FileError::io("sync the directory"))
+    }
+}
+
+/// One `syncfs` per file system, or one `fsync` where there is a single draft.
+fn sync(drafts: &[(Complete, Origin)]) -> Result<(), Errno> {
+    if let [(Complete { temporary: Temporary { dir, name, .. }, .. }, _)] = drafts {
+        return fs::fsync(fs::openat(&dir.fd, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?);
+    }
+    let mut devices = HashSet::new();
+    for (draft, _) in drafts {
+        let dir = &draft.temporary.dir;
+        if devices.insert(dir.device) {
+            fs::syncfs(&dir.fd)?;
+        }
+    }
+    Ok(())
+}
+
+/// Renames without replacing, unless asked to; where the file system cannot do that, looks first.
+fn rename(mut draft: Complete) -> Result<(), FileError> {
+    let temporary = &mut draft.temporary;
+    let dir = &temporary.dir.fd;
+    let flags = if draft.replace { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
+    let renamed = match fs::renameat_with(dir, &temporary.name, dir, &draft.final_name, flags) {
+        Err(Errno::EXIST) => Err(FileError::Exists),
+        Err(Errno::INVAL | Errno::NOSYS) if !draft.replace => match temporary.dir.stat(&draft.final_name)? {
+            Some(_) => Err(FileError::Exists),
+            None => fs::renameat(dir, &temporary.name, dir, &draft.final_name)
+                .map_err(FileError::io("rename the output")),
+        },
+        renamed => renamed.map_err(FileError::io("rename the output")),
+    };
+    temporary.renamed = renamed.is_ok();
+    renamed
+}
+
+/// The permission bits of a file.
+pub(super) fn mode_of(stat: &Stat) -> Mode {
+    Mode::from_raw_mode(stat.st_mode & 0o777)
+}
+
+/// The time of a file's last change.
+pub(super) fn mtime_of(stat: &Stat) -> Timespec {
+    Timespec { tv_sec: stat.st_mtime, tv_nsec: i64::try_from(stat.st_mtime_nsec).unwrap_or(0) }
+}
+
+/// Bits that the process takes away from the mode of new files; read once, without changing it.
+fn umask() -> Mode {
+    use std::sync::OnceLock;
+    static UMASK: OnceLock<Mode> = OnceLock::new();
+    *UMASK.get_or_init(|| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+        let bits = line.and_then(|octal| u32::from_str_radix(octal.trim(), 8).ok());
+        // Unknown: set the mode always.
+        Mode::from_raw_mode(bits.unwrap_or(0o777))
+    })
+}
+
+const DRAFT_PREFIX: &str = ".evener-";
+const DRAFT_SUFFIX: &str = ".draft";
+
+/// `.evener-PID-START-NUMBER.draft`: names the process by number and start, so that a killed one is told from
+/// a living one even when its number is used again.
+fn draft_name() -> OsString {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let (pid, start) = own_name();
+    format!("{DRAFT_PREFIX}{pid}-{start}-{number}{DRAFT_SUFFIX}").into()
+}
+
+fn own_name() -> (u32, u64) {
+    use std::sync::OnceLock;
+    static START: OnceLock<u64> = OnceLock::new();
+    let pid = std::process::id();
+    (pid, *START.get_or_init(|| process_start(pid).unwrap_or(0)))
+}
+
+/// When a process started, in clock ticks since boot (`/proc/PID/stat`, field 22).
+fn process_start(pid: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+}
+
+/// Removes drafts whose process no longer lives.
+fn remove_stale_drafts(dir: &OwnedFd) {
+    let Ok(entries) = fs::Dir::read_from(dir) else { return };
+    for entry in entries.flatten() {
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if draft_owner(name).is_some_and(|(pid, start)| process_start(pid) != Some(start)) {
+            fs::unlinkat(dir, name, AtFlags::empty()).ok();
+        }
+    }
+}
+
+fn draft_owner(name: &OsStr) -> Option<(u32, u64)> {
+    let middle = name.to_str()?.strip_prefix(DRAFT_PREFIX)?.strip_suffix(DRAFT_SUFFIX)?;
+    let mut parts = middle.splitn(3, '-');
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}

@@ -1,0 +1,149 @@
+//! What a run tells while it goes on and when it is over.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use evener::Report;
+use evener_core::JobError;
+
+use crate::FormatError;
+
+/// How far a run is. Written by the pipeline, read by whoever draws it; exact only at the end.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Files finished.
+    pub files: AtomicU64,
+    /// Bytes of input worked on.
+    pub bytes: AtomicU64,
+    /// Bytes of input in all; 0 while unknown.
+    pub total_bytes: AtomicU64,
+    /// Whether somebody looks, so that finding out the total is worth a walk of its own.
+    pub is_watched: AtomicBool,
+}
+
+impl Progress {
+    pub(super) fn add_bytes(&self, bytes: u64) {
+        // Relaxed, here and below: counters for the eye.
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn add_file(&self) {
+        self.files.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn expect_bytes(&self, bytes: u64) {
+        self.total_bytes.store(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Why something was left out without being a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Skip {
+    /// A symbolic link inside a tree; links are not followed.
+    Symlink,
+    /// A device, socket or pipe.
+    Special,
+}
+
+impl std::fmt::Display for Skip {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Symlink => "symbolic link, not followed",
+            Self::Special => "neither file nor directory",
+        })
+    }
+}
+
+/// Why one file was not done. Nothing stands under its final name then that was not there before.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FileError {
+    /// The system refused something.
+    #[error("cannot {doing}: {error}")]
+    Io {
+        /// What was tried, as in "cannot ... ".
+        doing: &'static str,
+        /// The system's answer.
+        error: io::Error,
+    },
+    /// The file or the key does not fit the format.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    /// A segment failed for another reason than its contents.
+    #[error("segment {segment}: {error}")]
+    Job {
+        /// Its index, from 0.
+        segment: u64,
+        /// The reason.
+        error: JobError,
+    },
+    /// The source was changed while it was read.
+    #[error("changed while it was read; nothing was written")]
+    Changed,
+    /// There is a file under the final name that is not the finished result.
+    #[error("output exists and is not the finished result (--force replaces it)")]
+    Exists,
+    /// The run was cancelled or stopped before this file was finished.
+    #[error("not finished: the run was stopped")]
+    Stopped,
+}
+
+impl FileError {
+    /// Wraps an error of the system: `cannot {doing}: ...`.
+    pub(super) fn io(doing: &'static str) -> impl Fn(rustix::io::Errno) -> Self {
+        move |errno| Self::Io { doing, error: errno.into() }
+    }
+
+    /// What a failed job means for its file.
+    pub(super) const fn of_job(segment: u64, error: JobError) -> Self {
+        match error {
+            JobError::NotAuthentic => Self::Format(FormatError::NotAuthentic { segment }),
+            JobError::BadPadding => Self::Format(FormatError::BadPadding),
+            JobError::Cancelled => Self::Stopped,
+            error => Self::Job { segment, error },
+        }
+    }
+
+    /// Whether every other file would meet the same: no room left on the disk.
+    pub(super) fn stops_the_run(&self) -> bool {
+        let Self::Io { error, .. } = self else { return false };
+        matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    }
+}
+
+/// What a run did.
+#[derive(Debug, Default)]
+pub struct Summary {
+    /// Files finished in this run.
+    pub files: u64,
+    /// Their input, in bytes.
+    pub bytes_in: u64,
+    /// Their output, in bytes.
+    pub bytes_out: u64,
+    /// Files whose finished result was there before.
+    pub already_done: u64,
+    /// What was left out.
+    pub skipped: Vec<(PathBuf, Skip)>,
+    /// What failed.
+    pub failed: Vec<(PathBuf, FileError)>,
+    /// Whether the run was cancelled.
+    pub cancelled: bool,
+    /// Time from start to end.
+    pub elapsed: Duration,
+    /// What each worker did.
+    pub report: Report,
+}
+
+impl Summary {
+    /// Adds what another thread did.
+    pub(super) fn absorb(&mut self, other: Self) {
+        self.files += other.files;
+        self.bytes_in += other.bytes_in;
+        self.bytes_out += other.bytes_out;
+        self.already_done += other.already_done;
+        self.skipped.extend(other.skipped);
+        self.failed.extend(other.failed);
+    }
+}

@@ -1,0 +1,108 @@
+//! Bytes in and out at given places, whole or not at all, and whether a source stayed as it was.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{self, FileType, Mode, OFlags, Stat};
+use rustix::io::{Errno, preadv, pwritev};
+
+use super::progress::FileError;
+
+/// A regular file that is being read, as it was when it was opened.
+pub(super) struct SourceFile {
+    pub(super) fd: OwnedFd,
+    pub(super) stat: Stat,
+}
+
+impl SourceFile {
+    /// Opens `path` for reading. Never waits, should a pipe have taken the file's place.
+    pub(super) fn open(path: &Path) -> Result<Self, FileError> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let fd = fs::open(path, flags, Mode::empty()).map_err(FileError::io("read"))?;
+        let stat = fs::fstat(&fd).map_err(FileError::io("read"))?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Ok(Self { fd, stat }),
+            _ => Err(FileError::Changed),
+        }
+    }
+
+    /// Its length when it was opened, in bytes.
+    pub(super) fn len(&self) -> u64 {
+        u64::try_from(self.stat.st_size).unwrap_or(0)
+    }
+
+    /// Fills `parts` from `offset` on.
+    pub(super) fn read(&self, parts: &mut [IoSliceMut<'_>], offset: u64) -> Result<(), FileError> {
+        let wanted: usize = parts.iter().map(|part| part.len()).sum();
+        match read_up_to(&self.fd, parts, offset) {
+            Ok(came) if came == wanted => Ok(()),
+            Ok(_) => Err(FileError::Changed),
+            Err(errno) => Err(FileError::io("read")(errno)),
+        }
+    }
+
+    /// Reads what there is from the start, at most `most` bytes.
+    pub(super) fn read_start(&self, most: usize) -> Result<Vec<u8>, FileError> {
+        let mut start = vec![0; most.min(usize::try_from(self.len()).unwrap_or(most))];
+        self.read(&mut [IoSliceMut::new(&mut start)], 0)?;
+        Ok(start)
+    }
+
+    /// Fails where the file is no longer what it was when it was opened: what was read may then be a mixture.
+    pub(super) fn check_unchanged(&self) -> Result<(), FileError> {
+        let now = fs::fstat(&self.fd).map_err(FileError::io("read"))?;
+        let seen = |stat: &Stat| (stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
+        if seen(&now) == seen(&self.stat) { Ok(()) } else { Err(FileError::Changed) }
+    }
+
+    /// Tells the kernel that the file is read from front to back.
+    pub(super) fn announce(&self) {
+        // Advice only.
+        fs::fadvise(&self.fd, 0, None, fs::Advice::Sequential).ok();
+    }
+}
+
+/// Reads until `parts` are full or the file ends; returns how much came.
+pub(super) fn read_up_to(
+    fd: &OwnedFd,
+    mut parts: &mut [IoSliceMut<'_>],
+    mut offset: u64,
+) -> Result<usize, Errno> {
+    let mut total = 0;
+    while parts.iter().any(|part| !part.is_empty()) {
+        let came = match preadv(fd, parts, offset) {
+            Err(Errno::INTR) => continue,
+            came => came?,
+        };
+        if came == 0 {
+            break;
+        }
+        total += came;
+        offset += came as u64;
+        IoSliceMut::advance_slices(&mut parts, came);
+    }
+    Ok(total)
+}
+
+/// Most parts in one system call (`UIO_MAXIOV`).
+const PARTS_MAX: usize = 1_024;
+
+/// Writes all `parts` from `offset` on.
+pub(super) fn write_at(
+    fd: &OwnedFd,
+    mut parts: &mut [IoSlice<'_>],
+    mut offset: u64,
+) -> Result<(), FileError> {
+    while parts.iter().any(|part| !part.is_empty()) {
+        let most = parts.len().min(PARTS_MAX);
+        let went = match pwritev(fd, &parts[..most], offset) {
+            Err(Errno::INTR) => continue,
+            Ok(0) => return Err(FileError::io("write the output")(Errno::NOSPC)),
+            went => went.map_err(FileError::io("write the output"))?,
+        };
+        offset += went as u64;
+        IoSlice::advance_slices(&mut parts, went);
+    }
+    Ok(())
+}

@@ -1,0 +1,113 @@
+//! Segments on their way in and out of slots: read and armed here, written from here.
+
+use std::io::{IoSlice, IoSliceMut};
+
+use evener_core::{BLOCK_BYTES, Direction, Job, Outcome};
+
+use super::open::Work;
+use super::progress::FileError;
+use crate::format::{Body, Iv, Segment};
+
+/// A block of ciphertext that some formats need from before a segment.
+pub(super) type Block = [u8; BLOCK_BYTES];
+
+/// Reads neighbouring segments into the slots of `jobs` and arms them; returns the bytes read.
+pub(super) fn read(work: &Work, segments: &[Segment], jobs: &mut [Box<Job<'_>>]) -> Result<u64, FileError> {
+    let (offset, _) = work.input(&segments[0]);
+    let mut parts: Vec<_> = jobs
+        .iter_mut()
+        .zip(segments)
+        .map(|(job, segment)| IoSliceMut::new(&mut job.room_mut()[..work.input(segment).1]))
+        .collect();
+    let bytes = parts.iter().map(|part| part.len() as u64).sum();
+    work.source.read(&mut parts, offset)?;
+    let blocks = blocks_before(work, segments, jobs, offset)?;
+    for ((job, segment), before) in jobs.iter_mut().zip(segments).zip(blocks) {
+        let input_bytes = work.input(segment).1;
+        arm(&work.body, work.direction, job, segment.index, segment.last, input_bytes, before)?;
+    }
+    Ok(bytes)
+}
+
+/// Checks that all of `jobs` went well and lines up what they add to the output.
+pub(super) fn emit<'j>(
+    work: &Work,
+    first: u64,
+    jobs: &'j [Box<Job<'_>>],
+    parts: &mut Vec<IoSlice<'j>>,
+) -> Result<(), FileError> {
+    for (index, job) in (first..).zip(jobs) {
+        check(job, index)?;
+        emit_one(&work.body, work.direction, job, parts);
+    }
+    Ok(())
+}
+
+/// What one finished job adds to the output: its result and, at encryption, its tag.
+pub(super) fn emit_one<'j>(
+    body: &Body,
+    direction: Direction,
+    job: &'j Job<'_>,
+    parts: &mut Vec<IoSlice<'j>>,
+) {
+    parts.push(IoSlice::new(job.output()));
+    if direction == Direction::Encrypt && body.cut().tag_bytes() > 0 {
+        parts.push(IoSlice::new(job.tag()));
+    }
+}
+
+/// The failure of a job, as that of its file.
+pub(super) const fn check(job: &Job<'_>, segment: u64) -> Result<(), FileError> {
+    match job.outcome() {
+        Outcome::Failed(error) => Err(FileError::of_job(segment, error)),
+        Outcome::Done { .. } | Outcome::Pending => Ok(()),
+    }
+}
+
+/// Arms a job whose slot holds `input_bytes` of input, tag included; `before` is the block before it.
+pub(super) fn arm(
+    body: &Body,
+    direction: Direction,
+    job: &mut Job<'_>,
+    index: u64,
+    last: bool,
+    input_bytes: usize,
+    before: Block,
+) -> Result<(), FileError> {
+    let iv = match body.iv(index, last)? {
+        Iv::Known(iv) => iv,
+        Iv::PreviousBlock => before,
+    };
+    let tag_bytes = match direction {
+        Direction::Encrypt => 0,
+        Direction::Decrypt => usize::try_from(body.cut().tag_bytes()).expect("a tag has 16 bytes"),
+    };
+    let text_bytes = input_bytes - tag_bytes;
+    let mut tag = Block::default();
+    tag[..tag_bytes].copy_from_slice(&job.room_mut()[text_bytes..input_bytes]);
+    job.set_tag(&tag);
+    job.arm(body.session(last).clone(), &iv, text_bytes);
+    Ok(())
+}
+
+/// For each segment the block of ciphertext before it, where the format decrypts with it; captured before
+/// anything is decrypted in place.
+fn blocks_before(
+    work: &Work,
+    segments: &[Segment],
+    jobs: &mut [Box<Job<'_>>],
+    offset: u64,
+) -> Result<Vec<Block>, FileError> {
+    let mut blocks = vec![Block::default(); segments.len()];
+    if work.direction == Direction::Encrypt || work.body.cut().tag_bytes() > 0 {
+        return Ok(blocks);
+    }
+    if segments[0].index > 0 {
+        work.source.read(&mut [IoSliceMut::new(&mut blocks[0])], offset - BLOCK_BYTES as u64)?;
+    }
+    for ((job, segment), block) in jobs.iter_mut().zip(segments).zip(&mut blocks[1..]) {
+        let end = work.input(segment).1;
+        block.copy_from_slice(&job.room_mut()[end - BLOCK_BYTES..end]);
+    }
+    Ok(blocks)
+}
