@@ -5,7 +5,7 @@
 #[non_exhaustive]
 pub enum FormatError {
     /// The file does not start like a file of its format.
-    #[error("not a {format} file: {fact}")]
+    #[error("not in the {format} format: {fact}")]
     Header {
         /// The format that was expected.
         format: &'static str,

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 
+pub mod age_keys;
 pub mod error;
 pub mod format;
 pub mod keyset;

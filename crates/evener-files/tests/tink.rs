@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::pattern;
 use evener_files::FormatError;
 use evener_files::format::tink::Tink;
 use evener_files::format::{Opener, Sealer};
@@ -69,10 +70,6 @@ fn bytes(hex: &str) -> Vec<u8> {
     hex.as_bytes().chunks_exact(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
 }
 
-fn pattern(count: usize) -> Vec<u8> {
-    (0..=u8::MAX).cycle().take(count).collect()
-}
-
 #[test]
 fn files_of_googles_library_are_opened() {
     for (value, count, file) in FILES {
@@ -126,7 +123,10 @@ fn headers_that_end_early_or_are_none_have_their_own_sentences() {
     assert_eq!(sentence(b"").unwrap(), "truncated: the file ends after 0 bytes, inside a header");
     assert_eq!(sentence(&file[..23]).unwrap(), "truncated: the file ends after 23 bytes, inside a header");
     assert_eq!(sentence(&file[..24]), None);
-    assert_eq!(sentence(b"\x19").unwrap(), "not a Tink streaming AEAD file: its first byte is not 24 or 40");
+    assert_eq!(
+        sentence(b"\x19").unwrap(),
+        "not in the Tink streaming AEAD format: its first byte is not 24 or 40"
+    );
     assert_eq!(sentence(&bytes(FILES[2].2)).unwrap(), "no key fits");
 }
 

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use evener_core::{Algorithm, Direction, Padding, Session};
 
 use crate::FormatError;
+use crate::age_keys::{Identities, Recipients};
 
+pub mod age;
 pub mod cut;
 pub mod tink;
 
@@ -20,6 +22,8 @@ pub use cut::{Cut, Growth, Layout, Segment};
 pub enum Sealer {
     /// Tink streaming AEAD under the primary key of a keyset.
     Tink(tink::Tink),
+    /// The age format for recipients or a passphrase.
+    Age(Recipients),
 }
 
 impl Sealer {
@@ -28,6 +32,7 @@ impl Sealer {
     pub fn slot_bytes(&self) -> u64 {
         match self {
             Self::Tink(tink) => tink.slot_bytes(),
+            Self::Age(_) => age::slot_bytes(),
         }
     }
 
@@ -37,10 +42,12 @@ impl Sealer {
     ///
     /// # Errors
     ///
-    /// [`FormatError::Library`] where the kernel gives no random bytes.
+    /// [`FormatError::Recipient`] where there are none or they cannot stand together, [`FormatError::Library`]
+    /// where the kernel gives no random bytes.
     pub fn seal(&self) -> Result<Sealing, FormatError> {
         match self {
             Self::Tink(tink) => tink.seal(),
+            Self::Age(recipients) => age::seal(recipients),
         }
     }
 }
@@ -49,6 +56,8 @@ impl Sealer {
 pub enum Opener {
     /// Tink streaming AEAD under any enabled key of a keyset.
     Tink(tink::Tink),
+    /// The age format under any of some identities or passphrases.
+    Age(Identities),
 }
 
 impl Opener {
@@ -57,6 +66,7 @@ impl Opener {
     pub fn slot_bytes(&self) -> u64 {
         match self {
             Self::Tink(tink) => tink.slot_bytes(),
+            Self::Age(_) => age::slot_bytes(),
         }
     }
 
@@ -69,6 +79,7 @@ impl Opener {
     pub fn open(&self, start: &[u8], whole: bool) -> Result<Opened, FormatError> {
         let opened = match self {
             Self::Tink(tink) => tink.open(start),
+            Self::Age(identities) => age::open(identities, start),
         };
         match opened? {
             Opened::NeedMore { .. } if whole => {
@@ -116,6 +127,8 @@ pub struct Body {
 enum Ivs {
     /// Seven random bytes, the index in 32 bits, big end first, and 1 for the last segment or 0.
     Prefixed([u8; 7]),
+    /// The index in 88 bits, big end first, and 1 for the last segment or 0.
+    Counted,
 }
 
 /// The IV of a segment.
@@ -167,9 +180,10 @@ impl Body {
                 let counter = u32::try_from(index).map_err(too_long)?;
                 iv[..7].copy_from_slice(&prefix);
                 iv[7..11].copy_from_slice(&counter.to_be_bytes());
-                iv[11] = last.into();
             }
+            Ivs::Counted => iv[3..11].copy_from_slice(&index.to_be_bytes()),
         }
+        iv[11] = last.into();
         Ok(Iv::Known(iv))
     }
 
@@ -181,8 +195,8 @@ impl Body {
 }
 
 /// Length of the header of a file that starts with `start`, where it can differ between files under one key.
-pub(crate) fn standing_header_bytes(_start: &[u8]) -> Option<u64> {
-    None
+pub(crate) fn standing_header_bytes(start: &[u8]) -> Option<u64> {
+    age::standing_header_bytes(start)
 }
 
 fn session(

@@ -5,6 +5,7 @@
 
 use aes_gcm::aead::{Aead as _, KeyInit as _};
 use aes_gcm::{Aes128Gcm, Aes256Gcm};
+use chacha20poly1305::ChaCha20Poly1305;
 use evener_core::Algorithm;
 use evener_files::FormatError;
 use evener_files::format::{Body, Iv, Opened, Opener, Sealer, Segment};
@@ -65,6 +66,32 @@ pub(crate) fn open_body(body: &Body, file: &[u8]) -> Result<Vec<u8>, FormatError
     Ok(plain)
 }
 
+/// "success" or "payload failure", and what came out before, as a reader sees it that learns only at its end how
+/// long the file is.
+pub(crate) fn open_until_bad(body: &Body, file: &[u8]) -> (&'static str, Vec<u8>) {
+    let (cut, mut plain, mut index) = (body.cut(), Vec::new(), 0);
+    loop {
+        let mut segment = cut.full(index);
+        segment.last = segment.cipher.end >= file.len() as u64;
+        if segment.last {
+            let cipher_bytes = file.len() as u64 - segment.cipher.start;
+            let Ok(plain_bytes) = cut.last_plain_bytes(index, cipher_bytes) else {
+                return ("payload failure", plain);
+            };
+            segment.plain.end = segment.plain.start + plain_bytes;
+            segment.cipher.end = file.len() as u64;
+        }
+        match decrypt(body, &segment, file) {
+            Some(opened) => plain.extend_from_slice(&opened),
+            None => return ("payload failure", plain),
+        }
+        if segment.last {
+            return ("success", plain);
+        }
+        index += 1;
+    }
+}
+
 pub(crate) fn range(range: &std::ops::Range<u64>) -> std::ops::Range<usize> {
     usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap()
 }
@@ -78,12 +105,12 @@ fn iv(body: &Body, segment: &Segment, file: &[u8]) -> [u8; 16] {
 
 fn encrypt(body: &Body, segment: &Segment, plain: &[u8], file: &[u8]) -> Vec<u8> {
     let (session, iv) = (body.session(segment.last), iv(body, segment, file));
+    let (key, nonce) = (session.key(), iv[..12].into());
     match session.algorithm() {
-        Algorithm::Aes128Gcm => {
-            Aes128Gcm::new_from_slice(session.key()).unwrap().encrypt(iv[..12].into(), plain).unwrap()
-        }
-        Algorithm::Aes256Gcm => {
-            Aes256Gcm::new_from_slice(session.key()).unwrap().encrypt(iv[..12].into(), plain).unwrap()
+        Algorithm::Aes128Gcm => Aes128Gcm::new_from_slice(key).unwrap().encrypt(nonce, plain).unwrap(),
+        Algorithm::Aes256Gcm => Aes256Gcm::new_from_slice(key).unwrap().encrypt(nonce, plain).unwrap(),
+        Algorithm::ChaCha20Poly1305 => {
+            ChaCha20Poly1305::new_from_slice(key).unwrap().encrypt(nonce, plain).unwrap()
         }
         other => panic!("no format uses {other}"),
     }
@@ -91,14 +118,19 @@ fn encrypt(body: &Body, segment: &Segment, plain: &[u8], file: &[u8]) -> Vec<u8>
 
 fn decrypt(body: &Body, segment: &Segment, file: &[u8]) -> Option<Vec<u8>> {
     let (session, iv) = (body.session(segment.last), iv(body, segment, file));
+    let (key, nonce) = (session.key(), iv[..12].into());
     let cipher = &file[range(&segment.cipher)];
     match session.algorithm() {
-        Algorithm::Aes128Gcm => {
-            Aes128Gcm::new_from_slice(session.key()).unwrap().decrypt(iv[..12].into(), cipher).ok()
-        }
-        Algorithm::Aes256Gcm => {
-            Aes256Gcm::new_from_slice(session.key()).unwrap().decrypt(iv[..12].into(), cipher).ok()
+        Algorithm::Aes128Gcm => Aes128Gcm::new_from_slice(key).unwrap().decrypt(nonce, cipher).ok(),
+        Algorithm::Aes256Gcm => Aes256Gcm::new_from_slice(key).unwrap().decrypt(nonce, cipher).ok(),
+        Algorithm::ChaCha20Poly1305 => {
+            ChaCha20Poly1305::new_from_slice(key).unwrap().decrypt(nonce, cipher).ok()
         }
         other => panic!("no format uses {other}"),
     }
+}
+
+/// `count` bytes that differ from place to place, with a period that fits no segment.
+pub(crate) fn pattern(count: usize) -> Vec<u8> {
+    (0..=250).cycle().take(count).collect()
 }
