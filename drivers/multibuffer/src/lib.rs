@@ -1,1 +1,210 @@
-//! (empty)
+//! Driver for Intel's libipsec-mb: many jobs side by side in the SIMD lanes of one core.
+//!
+//! The way of a burst: [`Multibuffer::run`] groups it by algorithm and direction; CBC encryption goes through
+//! `cbc.rs` (lanes, slices, padding), what one job alone can spread over the units of a core through
+//! `blocks.rs` (ECB, CBC decryption, CTR) and `aead.rs`, hashes and MACs through `hash.rs`. Everything unsafe
+//! stands in `ffi.rs` and below `ffi/`.
+//!
+//! The library is loaded at run time, so that a program that links this crate runs without it: [`Absent`] says
+//! why it is not there. It is used only in releases whose structures are known, and each algorithm only after
+//! a known answer came out right (`self_test.rs`).
+#![allow(unsafe_code, reason = "room: libipsec-mb is C; all of it in ffi.rs and ffi/")]
+
+mod absent;
+mod aead;
+mod blocks;
+mod cbc;
+mod ffi;
+mod hash;
+mod keyring;
+mod ready;
+mod self_test;
+
+use std::ffi::{CStr, CString};
+use std::ops::DerefMut;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use evener_core::{Algorithm, Direction, Family, Hash, InlineDriver, Job, JobError, Profile};
+
+pub use crate::absent::Absent;
+use crate::ffi::{AesKeys, GcmKeys, HmacKeys, Manager};
+pub use crate::ffi::{BareLoop, BareSpan};
+use crate::keyring::Keyring;
+
+/// File names under which distributions install the library, newest first.
+const NAMES: [&CStr; 2] = [c"libIPSec_MB.so.2", c"libIPSec_MB.so.1"];
+
+/// libipsec-mb on one thread.
+///
+/// Prepared keys of the last 32 sessions stay in it; they and the library's own memory are wiped when they are
+/// dropped.
+pub struct Multibuffer {
+    profile: Profile,
+    manager: Manager,
+    aes: Keyring<AesKeys>,
+    gcm: Keyring<GcmKeys>,
+    hmac: Keyring<HmacKeys>,
+    /// What each job of the group at hand needs; kept for its memory.
+    needs: Vec<blocks::Need>,
+    /// What gave a wrong answer in the self-test.
+    wrong: Vec<(Algorithm, Direction)>,
+}
+
+impl Multibuffer {
+    /// Loads the library that the system has and lets it answer what is known.
+    ///
+    /// # Errors
+    ///
+    /// [`Absent`] with the reason; of the newest library, where none of several can be used.
+    pub fn load() -> Result<Self, Absent> {
+        load_first(Self::load_named)
+    }
+
+    /// As [`Multibuffer::load`], with the library at `path`.
+    ///
+    /// # Errors
+    ///
+    /// [`Absent`] with the reason.
+    pub fn load_from(path: &Path) -> Result<Self, Absent> {
+        let name = CString::new(path.as_os_str().as_bytes())
+            .map_err(|_| Absent::NotFound { said: "a path has no zero byte in it".to_owned() })?;
+        load_first_of(&[name.as_c_str()], Self::load_named)
+    }
+
+    fn load_named(name: &CStr) -> Result<Self, Absent> {
+        let manager = Manager::load(name)?;
+        let mut driver = Self {
+            profile: profile(&manager),
+            manager,
+            aes: Keyring::default(),
+            gcm: Keyring::default(),
+            hmac: Keyring::default(),
+            needs: Vec::new(),
+            wrong: Vec::new(),
+        };
+        driver.wrong = self_test::wrong_answers(&mut driver);
+        match offered().any(|(algorithm, direction)| driver.supports(algorithm, direction)) {
+            true => Ok(driver),
+            false => Err(Absent::SelfTest { version: driver.manager.version().to_owned() }),
+        }
+    }
+
+    /// What the library has but answers wrongly on this machine, so that it is not used.
+    #[must_use]
+    pub fn wrong_answers(&self) -> &[(Algorithm, Direction)] {
+        &self.wrong
+    }
+
+    /// Runs jobs of one algorithm and direction.
+    fn run_group<'m, J>(&mut self, jobs: &mut [J])
+    where
+        J: DerefMut<Target = Job<'m>>,
+    {
+        let Some((algorithm, direction)) = jobs.first().map(|job| group(job)) else { return };
+        if !self.supports(algorithm, direction) {
+            return fail_all(jobs, JobError::Unsupported);
+        }
+        match (algorithm.family(), direction) {
+            (Family::Cbc, Direction::Encrypt) => self.encrypt_cbc(jobs),
+            (Family::Cbc | Family::Ecb | Family::Ctr, _) => self.run_blocks(jobs),
+            (Family::Gcm | Family::ChaCha20Poly1305, _) => jobs.iter_mut().for_each(|job| self.run_aead(job)),
+            (Family::Digest(_) | Family::Hmac(_), _) => self.run_hashes(jobs),
+            (Family::Xts, _) => fail_all(jobs, JobError::Unsupported),
+        }
+    }
+}
+
+impl InlineDriver for Multibuffer {
+    fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool {
+        is_offered(algorithm, direction) && !self.wrong.contains(&(algorithm, direction))
+    }
+
+    fn job_bytes_max(&self, algorithm: Algorithm, _direction: Direction) -> usize {
+        match algorithm.family() {
+            Family::Digest(_) | Family::Hmac(_) => ffi::LANE_BYTES_MAX,
+            Family::Gcm => ffi::GCM_BYTES_MAX,
+            Family::ChaCha20Poly1305 => ffi::CHACHA_BYTES_MAX,
+            _ => usize::MAX,
+        }
+    }
+
+    fn run(&mut self, burst: &mut [Box<Job<'_>>]) {
+        let Some(first) = burst.first().map(|job| group(job)) else { return };
+        if burst.iter().all(|job| group(job) == first) {
+            return self.run_group(burst);
+        }
+        let key = |job: &&mut Job<'_>| group(job);
+        let mut jobs: Vec<&mut Job<'_>> = burst.iter_mut().map(|job| &mut **job).collect();
+        jobs.sort_by_key(|job| (key(job).0.index(), key(job).1));
+        for jobs in jobs.chunk_by_mut(|one, next| key(one) == key(next)) {
+            self.run_group(jobs);
+        }
+    }
+}
+
+/// What decides how a job is run.
+fn group(job: &Job<'_>) -> (Algorithm, Direction) {
+    (job.session().algorithm(), job.session().direction())
+}
+
+fn fail_all<'m, J>(jobs: &mut [J], error: JobError)
+where
+    J: DerefMut<Target = Job<'m>>,
+{
+    jobs.iter_mut().for_each(|job| job.fail(error));
+}
+
+/// Whether the library has it: everything but XTS and a plain MD5.
+fn is_offered(algorithm: Algorithm, direction: Direction) -> bool {
+    match algorithm.family() {
+        Family::Xts | Family::Digest(Hash::Md5) => false,
+        Family::Digest(_) | Family::Hmac(_) => direction == Direction::Encrypt,
+        Family::Ecb | Family::Cbc | Family::Ctr | Family::Gcm | Family::ChaCha20Poly1305 => true,
+    }
+}
+
+/// Everything that the library has.
+fn offered() -> impl Iterator<Item = (Algorithm, Direction)> {
+    let both = [Direction::Encrypt, Direction::Decrypt];
+    let all = Algorithm::ALL.iter().flat_map(move |&algorithm| both.map(|direction| (algorithm, direction)));
+    all.filter(|&(algorithm, direction)| is_offered(algorithm, direction))
+}
+
+fn profile(manager: &Manager) -> Profile {
+    let (set, vectors) = (manager.instruction_set(), manager.has_vector_aes());
+    Profile {
+        name: "multibuffer".to_owned(),
+        detail: format!("libipsec-mb {}, {set}{}", manager.version(), if vectors { " and VAES" } else { "" }),
+        // Lanes of CBC encryption.
+        width: if set == "AVX-512" && vectors { 16 } else { 8 },
+        emulated: false,
+    }
+}
+
+/// What `load` makes of the first library that can be used.
+fn load_first<T>(load: impl Fn(&CStr) -> Result<T, Absent>) -> Result<T, Absent> {
+    load_first_of(&NAMES, load)
+}
+
+fn load_first_of<T>(names: &[&CStr], load: impl Fn(&CStr) -> Result<T, Absent>) -> Result<T, Absent> {
+    if !cfg!(all(target_arch = "x86_64", target_pointer_width = "64")) {
+        return Err(Absent::OtherProcessor);
+    }
+    let mut why = None;
+    for name in names {
+        match load(name) {
+            Ok(loaded) => return Ok(loaded),
+            // A library that is there but cannot be used says more than one that is not there.
+            Err(absent) if why.is_none() || matches!(why, Some(Absent::NotFound { .. })) => {
+                why = Some(absent);
+            }
+            Err(_) => {}
+        }
+    }
+    Err(why.unwrap_or(Absent::OtherProcessor))
+}

@@ -1,0 +1,58 @@
+//! AES-GCM and ChaCha20-Poly1305: job by job, for a message alone fills the units of a core.
+
+use evener_core::{Direction, Family, InlineDriver as _, Job, JobError};
+use zeroize::Zeroizing;
+
+use crate::Multibuffer;
+use crate::ready::Ready;
+
+/// Length of a tag in bytes.
+const TAG_BYTES: usize = 16;
+
+impl Multibuffer {
+    /// Runs one job; where it decrypts, compares the tag and clears what is not authentic.
+    pub(crate) fn run_aead(&mut self, job: &mut Job<'_>) {
+        let (algorithm, direction) = (job.session().algorithm(), job.session().direction());
+        let bytes = job.input_bytes();
+        if !job.lengths_fit() || bytes > self.job_bytes_max(algorithm, direction) {
+            return job.fail(JobError::BadLength);
+        }
+        let made = match algorithm.family() {
+            Family::ChaCha20Poly1305 => self.run_chacha(job, direction),
+            _ => self.run_gcm(job, direction),
+        };
+        let tag = &mut job.parts().tag[..TAG_BYTES];
+        match direction {
+            Direction::Encrypt => tag.copy_from_slice(&made),
+            Direction::Decrypt if is_equal(tag, &made) => {}
+            Direction::Decrypt => return job.fail(JobError::NotAuthentic),
+        }
+        job.done(bytes);
+    }
+
+    fn run_gcm(&mut self, job: &mut Job<'_>, direction: Direction) -> [u8; TAG_BYTES] {
+        let manager = &self.manager;
+        let keys = self.gcm.keys(job.session(), |session| manager.gcm_keys(session.key()));
+        let (bytes, parts) = (job.input_bytes(), job.parts());
+        let span = Ready::new(parts.memory, bytes).front;
+        self.manager.gcm(keys, direction, nonce(parts.iv), parts.aad, span)
+    }
+
+    fn run_chacha(&mut self, job: &mut Job<'_>, direction: Direction) -> [u8; TAG_BYTES] {
+        let mut key = Zeroizing::new([0; 32]);
+        key.copy_from_slice(job.session().key());
+        let (bytes, parts) = (job.input_bytes(), job.parts());
+        let span = Ready::new(parts.memory, bytes).front;
+        self.manager.chacha20_poly1305(&key, direction, nonce(parts.iv), parts.aad, span)
+    }
+}
+
+fn nonce(iv: &[u8; 16]) -> &[u8; 12] {
+    iv.first_chunk().expect("12 of 16 bytes")
+}
+
+/// Compares in the same time wherever the first difference is.
+fn is_equal(given: &[u8], made: &[u8; TAG_BYTES]) -> bool {
+    let difference = given.iter().zip(made).fold(0, |sum, (one, other)| sum | (one ^ other));
+    std::hint::black_box(difference) == 0
+}

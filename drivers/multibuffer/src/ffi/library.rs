@@ -1,0 +1,121 @@
+//! The shared object: opened by name at run time, closed when the last of its code has run.
+
+use std::ffi::{CStr, c_char, c_void};
+use std::mem::{size_of, transmute_copy};
+use std::ptr::NonNull;
+
+use crate::absent::Absent;
+use crate::ffi::layout::{RELEASES, Release, Symbols};
+
+/// An open library whose release is known.
+pub(crate) struct Library {
+    symbols: Symbols,
+    release: &'static Release,
+    version: String,
+    /// Keeps the code behind `symbols` mapped.
+    _handle: Handle,
+}
+
+impl Library {
+    /// Opens `name`: a file name that the system's loader searches for, or a path.
+    pub(crate) fn open(name: &CStr) -> Result<Self, Absent> {
+        let handle = Handle::open(name)?;
+        let symbols = handle.symbols().ok_or(Absent::Incomplete)?;
+        // SAFETY: the function takes nothing and returns a number.
+        let number = unsafe { (symbols.version)() };
+        // SAFETY: the function takes nothing and returns a static text.
+        let version = unsafe { (symbols.version_text)() };
+        // SAFETY: as above: a static text that ends with a zero, or null.
+        let version = unsafe { text(version) };
+        match RELEASES.iter().find(|release| release.number == number) {
+            Some(release) => Ok(Self { symbols, release, version, _handle: handle }),
+            None => Err(Absent::UnknownVersion { version }),
+        }
+    }
+
+    pub(crate) const fn symbols(&self) -> &Symbols {
+        &self.symbols
+    }
+
+    pub(crate) const fn release(&self) -> &'static Release {
+        self.release
+    }
+
+    /// As the library writes it: `1.3.0`.
+    pub(crate) fn version(&self) -> &str {
+        &self.version
+    }
+}
+
+/// What the loader gave; closed on drop.
+struct Handle(NonNull<c_void>);
+
+// SAFETY: the loader's functions may be called from any thread, and the handle is only handed to them.
+unsafe impl Send for Handle {}
+
+impl Handle {
+    fn open(name: &CStr) -> Result<Self, Absent> {
+        // SAFETY: `name` ends with a zero. Initialisers run: the library's only look at the processor.
+        let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        NonNull::new(handle).map(Self).ok_or_else(|| Absent::NotFound { said: last_error() })
+    }
+
+    fn symbols(&self) -> Option<Symbols> {
+        Some(Symbols {
+            // SAFETY: here and below: the field has the type that the public header gives the name in every
+            // known release.
+            version: unsafe { self.find(c"imb_get_version") }?,
+            // SAFETY: as above.
+            version_text: unsafe { self.find(c"imb_get_version_str") }?,
+            // SAFETY: as above.
+            feature_flags: unsafe { self.find(c"imb_get_feature_flags") }?,
+            // SAFETY: as above.
+            manager_bytes: unsafe { self.find(c"imb_get_mb_mgr_size") }?,
+            // SAFETY: as above.
+            place_manager: unsafe { self.find(c"imb_set_pointers_mb_mgr") }?,
+            // SAFETY: as above.
+            init_auto: unsafe { self.find(c"init_mb_mgr_auto") }?,
+        })
+    }
+
+    /// The function behind `name`, if there is one.
+    ///
+    /// # Safety
+    ///
+    /// `F` is the function pointer type that belongs to `name`.
+    unsafe fn find<F: Copy>(&self, name: &CStr) -> Option<F> {
+        const { assert!(size_of::<F>() == size_of::<*const c_void>()) };
+        // SAFETY: the handle is open and `name` ends with a zero.
+        let found = unsafe { libc::dlsym(self.0.as_ptr(), name.as_ptr()) };
+        // SAFETY: `F` is a function pointer (the caller's promise) and `found` is not null.
+        NonNull::new(found).map(|function| unsafe { transmute_copy(&function) })
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // SAFETY: opened by `open`, closed once; the owner of the symbols goes with it.
+        unsafe { libc::dlclose(self.0.as_ptr()) };
+    }
+}
+
+/// What the loader said last on this thread.
+fn last_error() -> String {
+    // SAFETY: the function takes nothing and returns a text of this thread, or null.
+    let said = unsafe { libc::dlerror() };
+    // SAFETY: the text stays until the next call of the loader, which comes after this copy.
+    unsafe { text(said) }
+}
+
+/// A copy of a C text; empty for null.
+///
+/// # Safety
+///
+/// `start` is null or points to bytes that end with a zero.
+unsafe fn text(start: *const c_char) -> String {
+    if start.is_null() {
+        return String::new();
+    }
+    // SAFETY: the caller's promise.
+    unsafe { CStr::from_ptr(start) }.to_string_lossy().into_owned()
+}

@@ -1,0 +1,52 @@
+//! Prepared keys of the last sessions, and those that the burst at hand uses.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use evener_core::{Session, SessionCache, SessionId};
+
+/// Sessions whose keys are kept: as many as two fills of 16 lanes. A guess.
+const SESSIONS_MAX: usize = 32;
+
+/// Keys by session. A burst may have more sessions than are kept, so what it uses is held apart.
+pub(crate) struct Keyring<K> {
+    kept: SessionCache<Arc<K>, SESSIONS_MAX>,
+    held: Vec<Arc<K>>,
+    /// The session of the last key in `held`.
+    last: Option<SessionId>,
+}
+
+impl<K> Default for Keyring<K> {
+    fn default() -> Self {
+        Self { kept: SessionCache::default(), held: Vec::new(), last: None }
+    }
+}
+
+impl<K> Keyring<K> {
+    /// The keys of `session`, prepared by `prepare` where they are not kept.
+    pub(crate) fn keys(&mut self, session: &Session, prepare: impl FnOnce(&Session) -> Arc<K>) -> &Arc<K> {
+        let Ok(keys) = self.kept.prepared(session, |session| Ok::<_, Infallible>(prepare(session)));
+        keys
+    }
+
+    /// Holds the keys of `session` until [`Keyring::release`]; gives their place in [`Keyring::held`].
+    pub(crate) fn hold(&mut self, session: &Session, prepare: impl FnOnce(&Session) -> Arc<K>) -> usize {
+        if self.last != Some(session.id()) {
+            let keys = Arc::clone(self.keys(session, prepare));
+            self.held.push(keys);
+            self.last = Some(session.id());
+        }
+        self.held.len() - 1
+    }
+
+    /// What is held, in the order of [`Keyring::hold`].
+    pub(crate) fn held(&self) -> &[Arc<K>] {
+        &self.held
+    }
+
+    /// Ends a burst.
+    pub(crate) fn release(&mut self) {
+        self.held.clear();
+        self.last = None;
+    }
+}

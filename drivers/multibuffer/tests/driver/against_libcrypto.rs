@@ -1,0 +1,199 @@
+//! Every algorithm of the driver against libcrypto: widths, lengths, layouts, mixtures.
+
+use crate::support::{Ask, UNTOUCHED, ask, compare, driver, run, session};
+use evener_core::{Algorithm, Direction, InlineDriver as _, JobError, Outcome, Padding, Session};
+
+/// Every algorithm, direction and padding that the driver has.
+fn sessions(seed: usize) -> Vec<Session> {
+    let mut made = Vec::new();
+    let Some(driver) = driver() else { return made };
+    for &algorithm in Algorithm::ALL {
+        for direction in [Direction::Encrypt, Direction::Decrypt] {
+            for padding in [Padding::None, Padding::Pkcs7] {
+                let padded = padding == Padding::Pkcs7;
+                if driver.supports(algorithm, direction) && (!padded || algorithm.needs_whole_blocks()) {
+                    made.push(session(algorithm, direction, padding, seed));
+                }
+            }
+        }
+    }
+    made
+}
+
+/// `bytes`, or the whole blocks in it where the session takes nothing else.
+fn fitting(session: &Session, bytes: usize) -> usize {
+    let whole = session.algorithm().needs_whole_blocks() && session.padding() == Padding::None;
+    if whole { bytes / 16 * 16 } else { bytes }
+}
+
+fn asks<'s>(session: &'s Session, lengths: impl IntoIterator<Item = usize>, in_place: bool) -> Vec<Ask<'s>> {
+    let lengths = lengths.into_iter().enumerate();
+    lengths.map(|(seed, bytes)| ask(session, fitting(session, bytes), seed, in_place)).collect()
+}
+
+const LENGTHS: [usize; 24] = [
+    0, 1, 15, 16, 17, 31, 32, 33, 63, 64, 65, 80, 127, 255, 256, 257, 500, 512, 520, 1000, 1024, 4096, 5000,
+    16_384,
+];
+
+#[test]
+fn lengths_mixed_in_one_burst_come_out_right_in_place_and_apart() {
+    let Some(mut driver) = driver() else { return };
+    for session in sessions(1) {
+        for in_place in [false, true] {
+            compare(&mut driver, &asks(&session, LENGTHS, in_place));
+        }
+    }
+}
+
+#[test]
+fn every_length_alone_comes_out_right() {
+    let Some(mut driver) = driver() else { return };
+    for session in sessions(2) {
+        for bytes in 0..=80 {
+            compare(&mut driver, &asks(&session, [bytes], bytes % 2 == 0));
+        }
+    }
+}
+
+#[test]
+fn every_width_comes_out_right() {
+    let Some(mut driver) = driver() else { return };
+    for session in sessions(3) {
+        for width in (1..=33).chain([127, 128, 129, 257]) {
+            compare(&mut driver, &asks(&session, vec![100; width], width % 2 == 0));
+            compare(&mut driver, &asks(&session, vec![700; width], width % 2 == 1));
+        }
+    }
+}
+
+#[test]
+fn lengths_around_what_a_lane_counts_come_out_right() {
+    let Some(mut driver) = driver() else { return };
+    let around = [65_519, 65_520, 65_521, 65_533, 65_534, 65_535, 65_536, 65_537, 131_072, 1 << 20];
+    for session in sessions(4) {
+        let bytes_max = driver.job_bytes_max(session.algorithm(), session.direction());
+        let lengths: Vec<usize> = around.into_iter().filter(|&bytes| bytes <= bytes_max).collect();
+        for in_place in [false, true] {
+            compare(&mut driver, &asks(&session, lengths.iter().copied(), in_place));
+            for &bytes in &lengths {
+                compare(&mut driver, &asks(&session, [bytes; 3], in_place));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_hash_longer_than_a_lane_is_refused_and_not_computed_wrongly() {
+    let Some(mut driver) = driver() else { return };
+    for session in sessions(5).iter().filter(|session| !session.algorithm().is_cipher()) {
+        assert_eq!(driver.job_bytes_max(session.algorithm(), Direction::Encrypt), 65_534);
+        let answers = run(&mut driver, &asks(session, [65_534, 65_535, 65_536, 100], false));
+        let outcomes: Vec<Outcome> = answers.iter().map(|answer| answer.outcome).collect();
+        let refused = Outcome::Failed(JobError::Unsupported);
+        assert_eq!(outcomes, [Outcome::Done { written: 0 }, refused, refused, Outcome::Done { written: 0 }]);
+    }
+}
+
+#[test]
+fn a_burst_of_many_sessions_and_algorithms_keeps_them_apart() {
+    let Some(mut driver) = driver() else { return };
+    let sessions: Vec<Session> = (0..5).flat_map(|round| sessions(10 + round)).collect();
+    assert!(sessions.len() > 128);
+    let one = |(seed, session)| ask(session, fitting(session, seed * 37 % 3000), seed, seed % 3 == 0);
+    let asks: Vec<Ask<'_>> = sessions.iter().enumerate().map(one).collect();
+    compare(&mut driver, &asks);
+    let backwards: Vec<Ask<'_>> = asks.into_iter().rev().collect();
+    compare(&mut driver, &backwards);
+}
+
+#[test]
+fn many_sizes_with_a_key_each_come_out_right() {
+    let Some(mut driver) = driver() else { return };
+    for padding in [Padding::None, Padding::Pkcs7] {
+        let sessions: Vec<Session> =
+            (0..150).map(|seed| session(Algorithm::Aes256Cbc, Direction::Encrypt, padding, seed)).collect();
+        let bytes = |seed: usize| (64 << (seed % 12)) + seed % 17;
+        let one = |(seed, session)| ask(session, fitting(session, bytes(seed)), seed, seed % 2 == 0);
+        let asks: Vec<Ask<'_>> = sessions.iter().enumerate().map(one).collect();
+        compare(&mut driver, &asks);
+    }
+}
+
+#[test]
+fn a_counter_carries_through_all_its_bytes() {
+    let Some(mut driver) = driver() else { return };
+    for algorithm in [Algorithm::Aes128Ctr, Algorithm::Aes192Ctr, Algorithm::Aes256Ctr] {
+        for direction in [Direction::Encrypt, Direction::Decrypt] {
+            let session = session(algorithm, direction, Padding::None, 6);
+            for ones in 1..=16 {
+                for (bytes, in_place) in [(5, true), (16, false), (17, true), (100, false), (5000, true)] {
+                    let mut burst = asks(&session, [bytes; 3], in_place);
+                    burst[1].iv[16 - ones..].fill(0xFF);
+                    burst[2].iv[16 - ones..].fill(0xFF);
+                    burst[2].iv[15] = 0xFD;
+                    compare(&mut driver, &burst);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_not_authentic_fails_and_leaves_nothing() {
+    let Some(mut driver) = driver() else { return };
+    for session in
+        sessions(7).iter().filter(|s| s.algorithm().is_aead() && s.direction() == Direction::Decrypt)
+    {
+        for in_place in [false, true] {
+            let mut burst = asks(session, [100; 6], in_place);
+            burst[1].tag[15] ^= 1;
+            burst[2].input[0] ^= 0x80;
+            burst[3].iv[11] ^= 4;
+            burst[4].aad.push(0);
+            compare(&mut driver, &burst);
+            let bad = run(&mut driver, &burst[1..5]);
+            assert!(bad.iter().all(|answer| answer.outcome == Outcome::Failed(JobError::NotAuthentic)));
+        }
+    }
+}
+
+#[test]
+fn damaged_padding_fails_and_spares_the_neighbours() {
+    let Some(mut driver) = driver() else { return };
+    for session in
+        sessions(8).iter().filter(|s| s.padding() == Padding::Pkcs7 && s.direction() == Direction::Decrypt)
+    {
+        for in_place in [false, true] {
+            let mut burst = asks(session, [95, 96, 97, 3000], in_place);
+            let end = burst[1].input.len() - 1;
+            burst[1].input[end] ^= 0x55;
+            compare(&mut driver, &burst);
+            assert_eq!(run(&mut driver, &burst)[1].outcome, Outcome::Failed(JobError::BadPadding));
+        }
+    }
+}
+
+#[test]
+fn a_job_that_does_not_fit_is_left_alone_and_spares_the_neighbours() {
+    let Some(mut driver) = driver() else { return };
+    for session in sessions(9).iter().filter(|s| s.algorithm().needs_whole_blocks()) {
+        let mut burst = asks(session, [64; 3], false);
+        if session.direction() == Direction::Decrypt || session.padding() == Padding::None {
+            burst[1].input.truncate(63);
+            compare(&mut driver, &burst);
+            assert_eq!(run(&mut driver, &burst)[1].outcome, Outcome::Failed(JobError::BadLength));
+        }
+    }
+}
+
+#[test]
+fn what_the_library_lacks_is_refused() {
+    let Some(mut driver) = driver() else { return };
+    for algorithm in [Algorithm::Aes128Xts, Algorithm::Aes256Xts, Algorithm::Md5] {
+        let session = session(algorithm, Direction::Encrypt, Padding::None, 1);
+        let answers = run(&mut driver, &asks(&session, [100; 2], true));
+        assert!(answers.iter().all(|answer| answer.outcome == Outcome::Failed(JobError::Unsupported)));
+        assert!(answers.iter().all(|answer| answer.beyond.iter().all(|&byte| byte == UNTOUCHED)));
+    }
+}
