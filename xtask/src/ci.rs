@@ -191,6 +191,13 @@ fn results(line: &str) -> Option<(u64, u64)> {
 mod tests {
     use super::*;
 
+    /// Plays a test runner.
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
     #[test]
     fn a_runner_s_results_are_read_whether_green_or_red() {
         let line =
@@ -203,11 +210,6 @@ mod tests {
 
     #[test]
     fn results_add_up_and_a_silent_failure_counts_as_one() {
-        let shell = |script: &str| {
-            let mut command = Command::new("sh");
-            command.args(["-c", script]);
-            command
-        };
         let mut tally = Tally::default();
         tally.run_tests("green", shell("echo 'test result: ok. 3 passed; 0 failed; 0 ignored'"));
         tally.run_tests("red", shell("echo 'test result: FAILED. 1 passed; 2 failed; 0 ignored'; exit 101"));
@@ -220,11 +222,6 @@ mod tests {
 
     #[test]
     fn a_mutant_that_no_test_notices_is_a_failure() {
-        let shell = |script: &str| {
-            let mut command = Command::new("sh");
-            command.args(["-c", script]);
-            command
-        };
         let mut tally = Tally::default();
         tally.expect_red("noticed", shell("echo running 1 test; exit 101"));
         assert_eq!((tally.passed, tally.failed), (1, 0));
