@@ -14,6 +14,7 @@ use crate::age_keys::{Identities, Recipients};
 
 pub mod age;
 pub mod cut;
+pub mod openssl_enc;
 pub mod tink;
 
 pub use cut::{Cut, Growth, Layout, Segment};
@@ -24,6 +25,8 @@ pub enum Sealer {
     Tink(tink::Tink),
     /// The age format for recipients or a passphrase.
     Age(Recipients),
+    /// What `openssl enc -pbkdf2` reads. Not authenticated.
+    OpensslEnc(openssl_enc::OpensslEnc),
 }
 
 impl Sealer {
@@ -33,6 +36,7 @@ impl Sealer {
         match self {
             Self::Tink(tink) => tink.slot_bytes(),
             Self::Age(_) => age::slot_bytes(),
+            Self::OpensslEnc(_) => openssl_enc::OpensslEnc::slot_bytes(),
         }
     }
 
@@ -48,6 +52,7 @@ impl Sealer {
         match self {
             Self::Tink(tink) => tink.seal(),
             Self::Age(recipients) => age::seal(recipients),
+            Self::OpensslEnc(enc) => enc.seal(),
         }
     }
 }
@@ -58,6 +63,8 @@ pub enum Opener {
     Tink(tink::Tink),
     /// The age format under any of some identities or passphrases.
     Age(Identities),
+    /// What `openssl enc -pbkdf2` wrote. Not authenticated.
+    OpensslEnc(openssl_enc::OpensslEnc),
 }
 
 impl Opener {
@@ -67,6 +74,7 @@ impl Opener {
         match self {
             Self::Tink(tink) => tink.slot_bytes(),
             Self::Age(_) => age::slot_bytes(),
+            Self::OpensslEnc(_) => openssl_enc::OpensslEnc::slot_bytes(),
         }
     }
 
@@ -80,6 +88,7 @@ impl Opener {
         let opened = match self {
             Self::Tink(tink) => tink.open(start),
             Self::Age(identities) => age::open(identities, start),
+            Self::OpensslEnc(enc) => enc.open(start),
         };
         match opened? {
             Opened::NeedMore { .. } if whole => {
@@ -129,6 +138,8 @@ enum Ivs {
     Prefixed([u8; 7]),
     /// The index in 88 bits, big end first, and 1 for the last segment or 0.
     Counted,
+    /// These bytes for segment 0; ciphertext for the others.
+    Chained([u8; 16]),
 }
 
 /// The IV of a segment.
@@ -152,6 +163,19 @@ impl Body {
     ) -> Result<Self, FormatError> {
         let session = Arc::new(session(algorithm, direction, Padding::None, key)?);
         Ok(Self { cut, inner: Arc::clone(&session), last: session, ivs })
+    }
+
+    /// A body of slices of one CBC chain, the last one padded.
+    fn chained(
+        cut: Cut,
+        iv: [u8; 16],
+        algorithm: Algorithm,
+        direction: Direction,
+        key: &[u8],
+    ) -> Result<Self, FormatError> {
+        let padded_by = |padding| session(algorithm, direction, padding, key).map(Arc::new);
+        let (inner, last) = (padded_by(Padding::None)?, padded_by(Padding::Pkcs7)?);
+        Ok(Self { cut, inner, last, ivs: Ivs::Chained(iv) })
     }
 
     /// How the file is cut.
@@ -182,6 +206,8 @@ impl Body {
                 iv[7..11].copy_from_slice(&counter.to_be_bytes());
             }
             Ivs::Counted => iv[3..11].copy_from_slice(&index.to_be_bytes()),
+            Ivs::Chained(first) if index == 0 => return Ok(Iv::Known(first)),
+            Ivs::Chained(_) => return Ok(Iv::PreviousBlock),
         }
         iv[11] = last.into();
         Ok(Iv::Known(iv))

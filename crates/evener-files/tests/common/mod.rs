@@ -3,10 +3,12 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "support of tests")]
 #![allow(dead_code, reason = "each test uses its part")]
 
-use aes_gcm::aead::{Aead as _, KeyInit as _};
+use aes::cipher::block_padding::{NoPadding, Pkcs7};
+use aes::cipher::{BlockCipher, BlockDecryptMut, BlockEncryptMut, InnerIvInit as _, KeyInit};
+use aes_gcm::aead::Aead as _;
 use aes_gcm::{Aes128Gcm, Aes256Gcm};
 use chacha20poly1305::ChaCha20Poly1305;
-use evener_core::Algorithm;
+use evener_core::{Algorithm, Padding, Session};
 use evener_files::FormatError;
 use evener_files::format::{Body, Iv, Opened, Opener, Sealer, Segment};
 
@@ -107,6 +109,9 @@ fn encrypt(body: &Body, segment: &Segment, plain: &[u8], file: &[u8]) -> Vec<u8>
     let (session, iv) = (body.session(segment.last), iv(body, segment, file));
     let (key, nonce) = (session.key(), iv[..12].into());
     match session.algorithm() {
+        Algorithm::Aes128Cbc => cbc_encrypt::<aes::Aes128>(session, &iv, plain),
+        Algorithm::Aes192Cbc => cbc_encrypt::<aes::Aes192>(session, &iv, plain),
+        Algorithm::Aes256Cbc => cbc_encrypt::<aes::Aes256>(session, &iv, plain),
         Algorithm::Aes128Gcm => Aes128Gcm::new_from_slice(key).unwrap().encrypt(nonce, plain).unwrap(),
         Algorithm::Aes256Gcm => Aes256Gcm::new_from_slice(key).unwrap().encrypt(nonce, plain).unwrap(),
         Algorithm::ChaCha20Poly1305 => {
@@ -121,12 +126,41 @@ fn decrypt(body: &Body, segment: &Segment, file: &[u8]) -> Option<Vec<u8>> {
     let (key, nonce) = (session.key(), iv[..12].into());
     let cipher = &file[range(&segment.cipher)];
     match session.algorithm() {
+        Algorithm::Aes128Cbc => cbc_decrypt::<aes::Aes128>(session, &iv, cipher),
+        Algorithm::Aes192Cbc => cbc_decrypt::<aes::Aes192>(session, &iv, cipher),
+        Algorithm::Aes256Cbc => cbc_decrypt::<aes::Aes256>(session, &iv, cipher),
         Algorithm::Aes128Gcm => Aes128Gcm::new_from_slice(key).unwrap().decrypt(nonce, cipher).ok(),
         Algorithm::Aes256Gcm => Aes256Gcm::new_from_slice(key).unwrap().decrypt(nonce, cipher).ok(),
         Algorithm::ChaCha20Poly1305 => {
             ChaCha20Poly1305::new_from_slice(key).unwrap().decrypt(nonce, cipher).ok()
         }
         other => panic!("no format uses {other}"),
+    }
+}
+
+fn cbc_encrypt<C: BlockEncryptMut + BlockCipher + KeyInit>(
+    session: &Session,
+    iv: &[u8],
+    plain: &[u8],
+) -> Vec<u8> {
+    let cipher =
+        cbc::Encryptor::<C>::inner_iv_slice_init(C::new_from_slice(session.key()).unwrap(), iv).unwrap();
+    match session.padding() {
+        Padding::None => cipher.encrypt_padded_vec_mut::<NoPadding>(plain),
+        Padding::Pkcs7 => cipher.encrypt_padded_vec_mut::<Pkcs7>(plain),
+    }
+}
+
+fn cbc_decrypt<C: BlockDecryptMut + BlockCipher + KeyInit>(
+    session: &Session,
+    iv: &[u8],
+    text: &[u8],
+) -> Option<Vec<u8>> {
+    let cipher =
+        cbc::Decryptor::<C>::inner_iv_slice_init(C::new_from_slice(session.key()).unwrap(), iv).unwrap();
+    match session.padding() {
+        Padding::None => cipher.decrypt_padded_vec_mut::<NoPadding>(text).ok(),
+        Padding::Pkcs7 => cipher.decrypt_padded_vec_mut::<Pkcs7>(text).ok(),
     }
 }
 
