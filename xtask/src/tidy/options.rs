@@ -7,53 +7,58 @@ use crate::tree::TextFile;
 const COMMAND: &str = "crates/evener-cli/src/";
 const TESTS: &[&str] = &["crates/evener-cli/tests/", "conformance/"];
 
-/// Findings for long options that no test of the command mentions.
+/// Findings for long options that no test of the command uses, neither by name nor by letter.
 pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
     let tests = |file: &&TextFile| TESTS.iter().any(|folder| file.path.starts_with(folder));
     let tests: Vec<&str> = files.iter().filter(tests).map(|file| file.text.as_str()).collect();
     let mut found = Vec::new();
     for file in files.iter().filter(|file| file.path.starts_with(COMMAND) && file.path.ends_with(".rs")) {
         for (line, option) in options(&file.text) {
-            if !tests.iter().any(|text| mentions(text, &option)) {
-                found.push(Finding::new(&file.path, line, format!("no test uses `--{option}`")));
+            if !tests.iter().any(|text| option.is_used_in(text)) {
+                found.push(Finding::new(&file.path, line, format!("no test uses `--{}`", option.name)));
             }
         }
     }
     found
 }
 
-/// Line and name of every `#[arg(long)]` and `#[arg(long = "name")]` of clap's derive.
-fn options(text: &str) -> Vec<(usize, String)> {
-    let mut options = Vec::new();
-    for (start, _) in text.match_indices("#[arg(") {
-        let Some((attribute, after)) = text[start..].split_once(")]") else { continue };
-        if let Some(name) = long_name(attribute).or_else(|| long_field(attribute, after)) {
-            options.push((text[..start].matches('\n').count() + 1, name));
-        }
+/// An option of clap's derive: `#[arg(long)]`, `#[arg(short = 'n', long = "name")]`.
+struct LongOption {
+    name: String,
+    letter: Option<char>,
+}
+
+impl LongOption {
+    /// Reads the inside of `#[arg(…)]` and what stands `after` it; `None` where it has no long name.
+    fn read(attribute: &str, after: &str) -> Option<Self> {
+        let field =
+            after.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with(['#', '/']))?;
+        let field = field.split(':').next()?.split_whitespace().last()?;
+        let says = |word| attribute.split(',').any(|part| part.trim() == word);
+        let named = attribute.split_once("long = \"").and_then(|(_, value)| value.split('"').next());
+        let name = named.map(str::to_owned).or_else(|| says("long").then(|| field.replace('_', "-")))?;
+        let lettered = attribute.split_once("short = '").and_then(|(_, value)| value.chars().next());
+        let letter = lettered.or_else(|| field.chars().next().filter(|_| says("short")));
+        Some(Self { name, letter })
     }
-    options
+
+    fn is_used_in(&self, text: &str) -> bool {
+        let long = format!("--{}", self.name);
+        let ends = |rest: &str| rest.chars().next().is_none_or(|c| !is_word(c) && c != '-');
+        text.match_indices(&long).any(|(at, _)| ends(&text[at + long.len()..]))
+            || self.letter.is_some_and(|letter| text.contains(&format!("\"-{letter}\"")))
+    }
 }
 
-fn long_name(attribute: &str) -> Option<String> {
-    let (_, value) = attribute.split_once("long = \"")?;
-    value.split('"').next().map(str::to_owned)
-}
-
-/// The name that clap makes of the field's where the attribute says only `long`.
-fn long_field(attribute: &str, after: &str) -> Option<String> {
-    let says_long = attribute.trim_start_matches("#[arg(").split(',').any(|part| part.trim() == "long");
-    let field =
-        after.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with(['#', '/']))?;
-    let name = field.split(':').next()?.split_whitespace().last()?;
-    says_long.then(|| name.replace('_', "-"))
-}
-
-fn mentions(text: &str, option: &str) -> bool {
-    let whole = format!("--{option}");
-    text.match_indices(&whole).any(|(at, _)| {
-        let next = text[at + whole.len()..].chars().next();
-        next.is_none_or(|c| !is_word(c) && c != '-')
-    })
+/// Every option in a source text, with its line.
+fn options(text: &str) -> Vec<(usize, LongOption)> {
+    let starts = text.match_indices("#[arg(");
+    let options = starts.filter_map(|(start, opening)| {
+        let (attribute, after) = text[start + opening.len()..].split_once(")]")?;
+        let line = text[..start].matches('\n').count() + 1;
+        Some((line, LongOption::read(attribute, after)?))
+    });
+    options.collect()
 }
 
 #[cfg(test)]
