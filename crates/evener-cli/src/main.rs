@@ -1,2 +1,43 @@
-//! (empty)
-fn main() {}
+//! The command `evener`: arguments in, exit status out. One file per subcommand; each turns typed arguments
+//! into ready objects and hands them to a library.
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "talks to a terminal")]
+
+mod arguments;
+mod completions;
+mod crypt_files;
+mod devices;
+mod keygen;
+mod keys;
+mod machinery;
+mod man;
+mod methods;
+mod processor;
+mod progress;
+mod quantity;
+mod report;
+mod say;
+mod stop;
+mod summary;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::arguments::{Arguments, Command};
+
+fn main() -> ExitCode {
+    let command = match Arguments::try_parse() {
+        Ok(arguments) => arguments.command,
+        Err(error) => return arguments::explain(&error).into(),
+    };
+    let outcome = match &command {
+        Command::Keygen(arguments) => keygen::run(arguments),
+        Command::Encrypt(arguments) => crypt_files::encrypt(arguments),
+        Command::Decrypt(arguments) => crypt_files::decrypt(arguments),
+        Command::Devices(arguments) => devices::run(arguments),
+        Command::Completions(arguments) => completions::run(arguments),
+        Command::Man(arguments) => man::run(arguments),
+    };
+    outcome.unwrap_or_else(|error| say::failure(&error)).into()
+}

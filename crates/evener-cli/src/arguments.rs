@@ -1,0 +1,56 @@
+//! The command line as types. Man pages and completions are made from the same definition.
+
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand};
+
+use crate::completions::Completions;
+use crate::crypt_files::{Decrypt, Encrypt};
+use crate::devices::Devices;
+use crate::keygen::Keygen;
+use crate::man::Man;
+use crate::say::{self, Exit};
+
+/// Encrypts and decrypts files on every core.
+///
+/// The key chooses the format: recipients, identities and passphrases the age format, a Tink keyset Tink's
+/// streaming AEAD; `--format openssl` reads and writes what `openssl enc -pbkdf2` does.
+#[derive(Parser)]
+#[command(name = "evener", version, max_term_width = 100, after_help = EXIT_STATUS)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    Keygen(Keygen),
+    Encrypt(Box<Encrypt>),
+    Decrypt(Box<Decrypt>),
+    Devices(Devices),
+    Completions(Completions),
+    Man(Man),
+}
+
+/// The same text at the end of every help that needs it.
+pub(crate) const EXIT_STATUS: &str = "\
+Exit status:
+  0    all was done
+  1    some files failed; each is named on standard error
+  2    nothing was done: wrong usage, or a key or path that cannot be used
+  130  stopped by a signal; what was not finished is done by the same command again";
+
+/// Prints what clap has to say: help and version as they are, errors as one line.
+pub(crate) fn explain(error: &clap::Error) -> Exit {
+    let text = error.render().to_string();
+    if error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let facts = text.split("\n\nUsage:").next().unwrap_or_default();
+        let facts = facts.split("\n\nFor more information").next().unwrap_or_default();
+        say::line(say::one_line(facts.trim_start_matches("error: ")));
+        return Exit::NothingDone;
+    }
+    if error.use_stderr() {
+        eprint!("{text}");
+        return Exit::NothingDone;
+    }
+    say::answer(text.as_bytes()).unwrap_or_else(|error| say::failure(&error))
+}

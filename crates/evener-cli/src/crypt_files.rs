@@ -1,0 +1,205 @@
+//! `evener encrypt` and `evener decrypt`: real files, both directions alike.
+//!
+//! Path: options -> keys -> drivers -> [`process`] with a progress line -> failures, summary, report.
+
+use std::ffi::OsString;
+use std::io::{IsTerminal as _, stdout};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use clap::ArgGroup;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use evener::core::Direction;
+use evener::core::plan::Policy;
+use evener_files::{Options, Progress, Request, RequestError, Source, Summary, Target, Task, process};
+
+use crate::arguments::EXIT_STATUS;
+use crate::keys::{For, Keys};
+use crate::machinery::Machine;
+use crate::report::{self, Circumstances, Report};
+use crate::say::{self, Exit, Shown};
+use crate::{progress, quantity, stop, summary};
+
+/// Encrypts files and directories.
+///
+/// One file goes to OUT, or into OUT where that is a directory or ends in a slash; one directory is mirrored
+/// by OUT; several inputs go into OUT under their own names. Names, modes and modification times are kept;
+/// symbolic links and special files are named and left out. An output appears under its name only when it is
+/// complete. The same command again after an interruption does what is left.
+#[derive(clap::Args)]
+#[command(
+    group = ArgGroup::new("way").required(true).multiple(true),
+    after_help = EXIT_STATUS,
+    override_usage = "evener encrypt (-r RECIPIENT | -R FILE | -i FILE | -p | --key KEY.json) [OPTIONS] -o OUT INPUT..."
+)]
+pub(crate) struct Encrypt {
+    #[command(flatten)]
+    recipients: For,
+    #[command(flatten)]
+    keys: Keys,
+    #[command(flatten)]
+    run: Run,
+}
+
+/// Decrypts files and directories.
+///
+/// Names and places as with `evener encrypt`. A file that is not authentic leaves no output; standard output
+/// gets authenticated segments only. A keyset opens files with any of its enabled keys.
+#[derive(clap::Args)]
+#[command(
+    group = ArgGroup::new("way").required(true).multiple(true),
+    after_help = EXIT_STATUS,
+    override_usage = "evener decrypt (-i FILE | -p | --key KEY.json) [OPTIONS] -o OUT INPUT..."
+)]
+pub(crate) struct Decrypt {
+    #[command(flatten)]
+    keys: Keys,
+    #[command(flatten)]
+    run: Run,
+}
+
+/// Inputs, output and how to work.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Files")]
+struct Run {
+    /// Files and directories; `-` is standard input.
+    #[arg(value_name = "INPUT", required = true)]
+    inputs: Vec<OsString>,
+
+    /// Where the output goes; `-` is standard output.
+    #[arg(short, long, value_name = "OUT")]
+    output: OsString,
+
+    /// Replaces outputs that are there already, whatever they are.
+    #[arg(long)]
+    force: bool,
+
+    /// Says nothing but failures: no progress, no summary.
+    #[arg(short, long, help_heading = "Report")]
+    quiet: bool,
+
+    /// Writes what was done, by whom and how, as JSON; `-` is standard output.
+    #[arg(long, value_name = "REPORT", help_heading = "Report")]
+    json: Option<PathBuf>,
+
+    /// Threads that work on the CPU; unless given, as many as affinity and cgroup allow.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), help_heading = "Work")]
+    workers: Option<u16>,
+
+    /// Most memory for data in work: 64M, 1G.
+    #[arg(long, value_name = "SIZE", value_parser = quantity::parse_bytes, help_heading = "Work")]
+    memory: Option<u64>,
+
+    /// Who takes which segment when there is a module; unless given, shared_queue.
+    #[arg(long, value_name = "POLICY", value_parser = policy_parser(), help_heading = "Work")]
+    policy: Option<Policy>,
+}
+
+/// Memory for data in work unless told otherwise; with code and stacks a run stays under 256 MiB.
+const MEMORY_BYTES: u64 = 192 << 20;
+
+pub(crate) fn policy_parser() -> impl TypedValueParser<Value = Policy> {
+    PossibleValuesParser::new(Policy::ALL.map(Policy::name))
+        .map(|name| name.parse().expect("a possible value is a policy"))
+}
+
+pub(crate) fn encrypt(arguments: &Encrypt) -> anyhow::Result<Exit> {
+    arguments.run.check(Direction::Encrypt)?;
+    let task = Task::Encrypt(arguments.keys.sealer(&arguments.recipients)?);
+    run(task, Direction::Encrypt, &arguments.keys, &arguments.run)
+}
+
+pub(crate) fn decrypt(arguments: &Decrypt) -> anyhow::Result<Exit> {
+    arguments.run.check(Direction::Decrypt)?;
+    let task = Task::Decrypt(arguments.keys.opener()?);
+    run(task, Direction::Decrypt, &arguments.keys, &arguments.run)
+}
+
+fn run(task: Task, direction: Direction, keys: &Keys, run: &Run) -> anyhow::Result<Exit> {
+    let mut machine = Machine::new()?;
+    machine.know(&keys.rows(direction)?, false);
+    let options = run.options();
+    let about = Circumstances {
+        direction: if direction == Direction::Encrypt { "encrypt" } else { "decrypt" },
+        format: keys.format()?.name(),
+        policy: options.policy.name(),
+        emulated_cpu: None,
+    };
+    let request = Request { task, sources: run.sources(), target: run.target(), options };
+    let summary = carry_out(request, &machine, run)?;
+    let report = Report::new(&summary, about);
+    summary::failures(&report);
+    if !run.quiet {
+        say::line(summary::text(&report));
+    }
+    let exit = report::exit(&summary);
+    match run.write(&report) {
+        Err(error) if exit == Exit::Done => {
+            say::failure(&error);
+            Ok(Exit::SomeFailed)
+        }
+        Err(error) => {
+            say::failure(&error);
+            Ok(exit)
+        }
+        Ok(()) => Ok(exit),
+    }
+}
+
+/// Does it. Where the memory was not chosen by the user, segments that need more get it.
+fn carry_out(mut request: Request, machine: &Machine, run: &Run) -> anyhow::Result<Summary> {
+    let cancel = stop::on_signals()?;
+    let progress = Progress::default();
+    progress::shown_while(&progress, !run.quiet, || {
+        let first = process(&request, machine, &progress, &cancel);
+        if let (Err(RequestError::Memory { needed_bytes }), None) = (&first, run.memory) {
+            request.options.memory_bytes = *needed_bytes;
+            return process(&request, machine, &progress, &cancel);
+        }
+        first
+    })
+    .map_err(Into::into)
+}
+
+impl Run {
+    /// What no library would find wrong.
+    fn check(&self, direction: Direction) -> anyhow::Result<()> {
+        let to_stdout = self.target() == Target::Stdout;
+        if to_stdout && direction == Direction::Encrypt && stdout().is_terminal() {
+            bail!(
+                "encrypted bytes would go to a terminal; redirect standard output, or choose a file with -o"
+            );
+        }
+        if to_stdout && self.json.as_deref() == Some(Path::new("-")) {
+            bail!("data and report cannot both go to standard output");
+        }
+        Ok(())
+    }
+
+    fn sources(&self) -> Vec<Source> {
+        let source = |input: &OsString| if input == "-" { Source::Stdin } else { Source::Path(input.into()) };
+        self.inputs.iter().map(source).collect()
+    }
+
+    fn target(&self) -> Target {
+        if self.output == "-" { Target::Stdout } else { Target::Path((&self.output).into()) }
+    }
+
+    fn options(&self) -> Options {
+        Options {
+            workers: self.workers.map_or_else(|| evener::core_budget().workers(), usize::from),
+            policy: self.policy.unwrap_or(Policy::CpuOnly),
+            memory_bytes: self.memory.unwrap_or(MEMORY_BYTES),
+            force: self.force,
+        }
+    }
+
+    fn write(&self, report: &Report) -> anyhow::Result<()> {
+        let Some(file) = &self.json else { return Ok(()) };
+        let json = serde_json::to_string_pretty(report)? + "\n";
+        if file == Path::new("-") {
+            return say::answer(json.as_bytes()).map(drop);
+        }
+        std::fs::write(file, json).with_context(|| format!("cannot write the report {}", Shown(file)))
+    }
+}

@@ -1,0 +1,254 @@
+//! `evener devices`: what this machine has to encrypt with, and what it lacks.
+//!
+//! [`look`] gathers facts as they stand in the JSON; [`text`] lays the same facts out for the eye.
+
+use std::fmt::Write as _;
+
+use evener::core::method::{NEVER, SIZE_CLASS_BYTES};
+use evener::core::{Algorithm, Direction, Profile};
+use serde::Serialize;
+
+use crate::machinery::{Known, Machine};
+use crate::methods::Row;
+use crate::processor::{Processor, this_processor};
+use crate::quantity;
+use crate::say::{self, Exit, Shown};
+
+/// Shows what this machine has to encrypt with.
+///
+/// Processor and workers, drivers with their versions, from how many waiting jobs on the multi-buffer method
+/// is taken, what is missing and which package brings it, and the modules that can be emulated.
+#[derive(clap::Args)]
+pub(crate) struct Devices {
+    /// Prints JSON.
+    #[arg(long)]
+    json: bool,
+
+    /// Measures the methods again, also where an earlier run has done so.
+    #[arg(long)]
+    measure: bool,
+}
+
+pub(crate) fn run(arguments: &Devices) -> anyhow::Result<Exit> {
+    let mut machine = Machine::new()?;
+    let known = machine.know(&every_row(), arguments.measure);
+    let seen = look(&machine, &known);
+    let answer = if arguments.json { serde_json::to_string_pretty(&seen)? + "\n" } else { text(&seen) };
+    say::answer(answer.as_bytes())
+}
+
+#[derive(Serialize)]
+struct Seen {
+    version: &'static str,
+    processor: Processor,
+    workers: Workers,
+    drivers: Vec<Driver>,
+    methods: Methods,
+    modules: Vec<Driver>,
+}
+
+#[derive(Serialize)]
+struct Workers {
+    /// CPU workers that a run starts unless told otherwise.
+    count: usize,
+    /// Cores in the affinity mask.
+    cores_allowed: usize,
+    /// Cores that the cgroup's quota pays for.
+    cores_by_quota: Option<usize>,
+}
+
+#[derive(Serialize)]
+struct Driver {
+    name: String,
+    /// What stands behind it, with version; absent where `missing` says why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+    /// Jobs side by side at its best.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    width: Option<u32>,
+    emulated: bool,
+    /// Why it cannot be used here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missing: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Methods {
+    /// Where the table is kept between runs.
+    file: Option<String>,
+    /// `kept` by an earlier run, `measured` now, or why it could not be kept.
+    state: String,
+    #[serde(skip)]
+    is_plain_only: bool,
+    /// Upper ends of the size classes; a larger job belongs to the last one.
+    size_class_bytes: [usize; SIZE_CLASS_BYTES.len()],
+    rows: Vec<MethodRow>,
+}
+
+#[derive(Serialize)]
+struct MethodRow {
+    algorithm: &'static str,
+    direction: String,
+    /// Per size class: from how many jobs on a burst goes to multi-buffer; null: never.
+    multi_buffer_from: [Option<u16>; SIZE_CLASS_BYTES.len()],
+}
+
+fn look(machine: &Machine, known: &Known) -> Seen {
+    let budget = evener::core_budget();
+    Seen {
+        version: env!("CARGO_PKG_VERSION"),
+        processor: this_processor(),
+        workers: Workers {
+            count: budget.workers(),
+            cores_allowed: budget.allowed,
+            cores_by_quota: budget.quota,
+        },
+        drivers: vec![Driver::there(&machine.libcrypto), multibuffer(machine)],
+        methods: Methods {
+            file: machine.methods.file().map(|file| Shown(file).to_string()),
+            state: state(known),
+            is_plain_only: *known == Known::PlainOnly,
+            size_class_bytes: SIZE_CLASS_BYTES,
+            rows: every_row().into_iter().map(|row| method_row(machine, row)).collect(),
+        },
+        modules: Vec::new(),
+    }
+}
+
+impl Driver {
+    fn there(profile: &Profile) -> Self {
+        Self {
+            name: profile.name.clone(),
+            detail: Some(profile.detail.clone()),
+            width: Some(profile.width),
+            emulated: profile.emulated,
+            missing: None,
+        }
+    }
+}
+
+fn multibuffer(machine: &Machine) -> Driver {
+    match &machine.multibuffer {
+        Ok(profile) => Driver::there(profile),
+        Err(absent) => Driver {
+            name: "multibuffer".to_owned(),
+            detail: None,
+            width: None,
+            emulated: false,
+            missing: Some(absent.to_string()),
+        },
+    }
+}
+
+fn state(known: &Known) -> String {
+    match known {
+        Known::PlainOnly => "all plain: there is no multi-buffer library".to_owned(),
+        Known::Before => "measured by an earlier run".to_owned(),
+        Known::Kept => "measured now".to_owned(),
+        Known::NotKept(reason) => format!("measured now, and not kept: {reason}"),
+    }
+}
+
+/// Everything that can be run.
+fn every_row() -> Vec<Row> {
+    let both = [Direction::Encrypt, Direction::Decrypt];
+    let all = Algorithm::ALL.iter().flat_map(|&algorithm| both.map(|direction| (algorithm, direction)));
+    all.filter(|(algorithm, direction)| *direction == Direction::Encrypt || algorithm.is_cipher()).collect()
+}
+
+fn method_row(machine: &Machine, (algorithm, direction): Row) -> MethodRow {
+    let from = |class| match machine.methods.table.width_min(algorithm, direction, class) {
+        NEVER => None,
+        width => Some(width),
+    };
+    MethodRow {
+        algorithm: algorithm.name(),
+        direction: direction.to_string(),
+        multi_buffer_from: std::array::from_fn(from),
+    }
+}
+
+fn text(seen: &Seen) -> String {
+    let mut text = String::new();
+    write_processor(&mut text, seen);
+    write_drivers(&mut text, seen);
+    write_methods(&mut text, &seen.methods);
+    text
+}
+
+macro_rules! put {
+    ($text:expr, $($format:tt)*) => {
+        writeln!($text, $($format)*).expect("a String takes everything")
+    };
+}
+
+fn write_processor(text: &mut String, seen: &Seen) {
+    let Processor { model, architecture, features, absent_features } = &seen.processor;
+    put!(text, "Processor");
+    put!(text, "  model     {model} ({architecture})");
+    put!(text, "  has       {}", list(features));
+    put!(text, "  lacks     {}", list(absent_features));
+    let Workers { count, cores_allowed, cores_by_quota } = &seen.workers;
+    let allowed = quantity::counted(*cores_allowed as u64, "core");
+    let quota = match cores_by_quota {
+        Some(cores) => format!("the cgroup's quota pays for {}", quantity::counted(*cores as u64, "core")),
+        None => "the cgroup sets no quota".to_owned(),
+    };
+    put!(text, "  workers   {count}: {allowed} allowed by affinity, {quota}");
+}
+
+fn write_drivers(text: &mut String, seen: &Seen) {
+    put!(text, "\nDrivers");
+    for driver in &seen.drivers {
+        let what = match (&driver.detail, &driver.missing) {
+            (Some(detail), _) => format!("{detail}; {}", side_by_side(driver.width)),
+            (None, missing) => format!("not used: {}", missing.as_deref().unwrap_or("unknown reason")),
+        };
+        put!(text, "  {:<11} {what}", driver.name);
+    }
+    put!(text, "\nModules");
+    put!(text, "  none found; Evener has no driver for a real one yet");
+    for module in &seen.modules {
+        put!(text, "  {:<16} {} (emulated)", module.name, module.detail.as_deref().unwrap_or_default());
+    }
+}
+
+fn side_by_side(width: Option<u32>) -> String {
+    match width.unwrap_or(1) {
+        1 => "one job after the other".to_owned(),
+        width => format!("up to {width} jobs side by side on a core"),
+    }
+}
+
+/// One line per algorithm, both directions side by side, so that it fits a screen.
+fn write_methods(text: &mut String, methods: &Methods) {
+    put!(text, "\nMethods ({})", methods.state);
+    if methods.is_plain_only {
+        return;
+    }
+    put!(text, "  multi-buffer from so many waiting jobs on, by size of a job in bytes; - is plain always");
+    put!(text, "  {:17}  {:^36}  {:^36}", "", "encrypt", "decrypt");
+    let ends: String = methods.size_class_bytes.into_iter().map(class_end).collect();
+    put!(text, "  {:17}  {ends}  {ends}", "up to");
+    for rows in methods.rows.chunk_by(|one, next| one.algorithm == next.algorithm) {
+        let widths: Vec<String> = rows.iter().map(|row| row.multi_buffer_from.map(width).concat()).collect();
+        put!(text, "  {:17}  {}", rows[0].algorithm, widths.join("  "));
+    }
+    if let Some(file) = &methods.file {
+        put!(text, "  kept in {file}");
+    }
+}
+
+fn class_end(bytes: usize) -> String {
+    let last = bytes == SIZE_CLASS_BYTES[SIZE_CLASS_BYTES.len() - 1];
+    let end = if bytes < 1_024 { bytes.to_string() } else { format!("{}K", bytes / 1_024) };
+    format!("{:>6}", if last { "more".to_owned() } else { end })
+}
+
+fn width(from: Option<u16>) -> String {
+    format!("{:>6}", from.map_or_else(|| "-".to_owned(), |width| width.to_string()))
+}
+
+fn list(names: &[&str]) -> String {
+    if names.is_empty() { "nothing that matters here".to_owned() } else { names.join(", ") }
+}

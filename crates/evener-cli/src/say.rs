@@ -1,0 +1,91 @@
+//! What the command says, and with which exit status it ends.
+
+use std::fmt;
+use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// How a run ended, as its exit status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Everything was done.
+    Done = 0,
+    /// Some files failed; each was named.
+    SomeFailed = 1,
+    /// Nothing was done: wrong usage, or a key or path that cannot be used.
+    NothingDone = 2,
+    /// Stopped by a signal: 128 + SIGINT, as shells say it.
+    Stopped = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// One line on standard error. A standard error that is closed is no reason to stop.
+pub(crate) fn line(text: impl fmt::Display) {
+    writeln!(io::stderr(), "evener: {text}").ok();
+}
+
+/// One line about something that is done nevertheless.
+pub(crate) fn warning(text: impl fmt::Display) {
+    line(format_args!("warning: {text}"));
+}
+
+/// The line for an error that stopped everything before anything was done.
+pub(crate) fn failure(error: &anyhow::Error) -> Exit {
+    line(one_line(&format!("{error:#}")));
+    Exit::NothingDone
+}
+
+/// Writes an answer to standard output; whoever closed it has seen enough.
+pub(crate) fn answer(text: &[u8]) -> anyhow::Result<Exit> {
+    match io::stdout().write_all(text) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(anyhow::anyhow!("cannot write to standard output: {error}"))
+        }
+        _ => Ok(Exit::Done),
+    }
+}
+
+/// A text without line ends.
+pub(crate) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A path as one line of plain characters: control characters and what is not UTF-8 appear escaped.
+pub(crate) struct Shown<'p>(pub(crate) &'p Path);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for chunk in self.0.as_os_str().as_bytes().utf8_chunks() {
+            for character in chunk.valid().chars() {
+                match character {
+                    control if control.is_control() => write!(f, "{}", control.escape_default())?,
+                    plain => write!(f, "{plain}")?,
+                }
+            }
+            for byte in chunk.invalid() {
+                write!(f, "\\x{byte:02x}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+
+    #[test]
+    fn a_path_is_shown_on_one_line_whatever_it_holds() {
+        let shown = |bytes: &[u8]| Shown(Path::new(OsStr::from_bytes(bytes))).to_string();
+        assert_eq!(shown(b"a b/\xc3\xa4"), "a b/ä");
+        assert_eq!(shown(b"a\nb\x1b[0m"), "a\\nb\\u{1b}[0m");
+        assert_eq!(shown(b"\xffz"), "\\xffz");
+    }
+}
