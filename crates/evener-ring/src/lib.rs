@@ -6,7 +6,7 @@
 //!
 //! # Checking
 //!
-//! Everything that threads share goes through [`Word`] and [`Place`], which are loom's under `cfg(loom)`:
+//! Everything that threads share goes through [`Word`] and the cell in a [`Slot`], which are loom's under `cfg(loom)`:
 //!
 //! ```text
 //! cargo test -p evener-ring                                                     properties, stress, another process
@@ -24,10 +24,13 @@ mod ffi;
 mod home;
 mod padded;
 mod ring;
+mod run;
+mod slot;
 mod sync;
 
 pub use doorbell::{Doorbell, Ticket};
 pub use home::{CAPACITY_MAX, Heap, Home};
 pub use padded::CachePadded;
 pub use ring::Ring;
-pub use sync::{Place, Word};
+pub use slot::Slot;
+pub use sync::Word;

@@ -1,14 +1,12 @@
-//! The ring: claim positions, move items, pass the turn.
-//!
-//! The way of one position `p`: turn is `p` (free) -> a producer moves the tail past `p`, writes the place, sets the turn
-//! to `p + 1` (full) -> a consumer moves the head past `p`, takes the item, sets the turn to `p + capacity` (free for the
-//! next lap). Whoever moved an end past `p` is the only one who may touch the slot until it sets the turn.
+//! The ring: claim a run of positions (`run.rs`), move the items, pass the turns (`slot.rs`).
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem;
 
-use crate::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
+use crate::run::Run;
+use crate::slot::{FREE, FULL};
+use crate::sync::atomic::Ordering::{Acquire, Relaxed};
 use crate::{Heap, Home, Word};
 
 /// A bounded queue for many producers and many consumers, first in, first out.
@@ -23,12 +21,6 @@ pub struct Ring<T, H: Home<T> = Heap<T>> {
     home: H,
     /// Items pass through; what is owned is the home's.
     items: PhantomData<fn(T) -> T>,
-}
-
-/// Positions that this thread has claimed and nobody else touches.
-struct Run {
-    first: u32,
-    count: u32,
 }
 
 impl<T> Ring<T> {
@@ -54,7 +46,7 @@ impl<T, H: Home<T>> Ring<T, H> {
     #[must_use]
     #[inline]
     pub fn capacity(&self) -> usize {
-        self.home.capacity() as usize
+        self.home.slots().len()
     }
 
     /// Returns how many items the ring held at some moment during the call, those being moved in or out included.
@@ -66,7 +58,7 @@ impl<T, H: Home<T>> Ring<T, H> {
         let held = self.home.tail().load(Acquire).wrapping_sub(head);
         // A head read after the tail that it overtook gives a difference just below zero.
         let ahead = if held > u32::MAX / 2 { 0 } else { held };
-        ahead.min(self.home.capacity()) as usize
+        (ahead as usize).min(self.capacity())
     }
 
     /// Returns whether [`len`](Self::len) is 0.
@@ -83,8 +75,9 @@ impl<T, H: Home<T>> Ring<T, H> {
     #[inline]
     pub fn push(&self, item: T) -> Result<(), T> {
         let Some(run) = self.claim(self.home.tail(), FREE, 1) else { return Err(item) };
-        // SAFETY: `run` holds one position, claimed at the tail and filled here only.
-        unsafe { self.fill(run.first, item) };
+        let (position, slot) = run.single();
+        // SAFETY: the claim at the tail found the slot free, and this is its one use.
+        unsafe { slot.fill(position, item) };
         Ok(())
     }
 
@@ -93,12 +86,15 @@ impl<T, H: Home<T>> Ring<T, H> {
     /// One claim for the whole run, so the items stand together in the ring.
     #[inline]
     pub fn push_all(&self, items: &mut Vec<T>) -> usize {
-        let wanted = u32::try_from(items.len()).unwrap_or(u32::MAX);
-        let Some(run) = self.claim(self.home.tail(), FREE, wanted) else { return 0 };
-        let count = run.count as usize;
-        for (offset, item) in (0..run.count).zip(items.drain(..count)) {
-            // SAFETY: the position is in `run`, claimed at the tail, and each is filled once.
-            unsafe { self.fill(run.first.wrapping_add(offset), item) };
+        let Some(run) = self.claim(self.home.tail(), FREE, items.len()) else { return 0 };
+        let count = run.len();
+        let mut moved = items.drain(..count);
+        for (mut position, slots) in run.pieces() {
+            for (slot, item) in slots.iter().zip(&mut moved) {
+                // SAFETY: the claim at the tail found the slot free, and a run names each of its slots once.
+                unsafe { slot.fill(position, item) };
+                position = position.wrapping_add(1);
+            }
         }
         count
     }
@@ -106,9 +102,9 @@ impl<T, H: Home<T>> Ring<T, H> {
     /// Takes the oldest item, or nothing where the ring is empty or the oldest item is still being moved in.
     #[inline]
     pub fn pop(&self) -> Option<T> {
-        let run = self.claim(self.home.head(), FULL, 1)?;
-        // SAFETY: `run` holds one position, claimed at the head and emptied here only.
-        Some(unsafe { self.empty(run.first) })
+        let (position, slot) = self.claim(self.home.head(), FULL, 1)?.single();
+        // SAFETY: the claim at the head found the slot full, and this is its one use.
+        Some(unsafe { slot.empty(position, self.capacity()) })
     }
 
     /// Appends up to `max` of the oldest items to `out`, in order, and returns how many.
@@ -116,25 +112,34 @@ impl<T, H: Home<T>> Ring<T, H> {
     /// One claim for the whole run. It ends before an item that is still being moved in.
     #[inline]
     pub fn pop_many(&self, out: &mut Vec<T>, max: usize) -> usize {
-        let wanted = max.min(self.capacity());
+        let capacity = self.capacity();
+        let wanted = max.min(capacity);
         if out.capacity() - out.len() < wanted {
             // Before the claim: an allocation that fails must not strand claimed items.
             out.reserve(wanted.min(self.len()));
         }
-        let room = u32::try_from(wanted.min(out.capacity() - out.len())).unwrap_or(u32::MAX);
+        let room = wanted.min(out.capacity() - out.len());
         let Some(run) = self.claim(self.home.head(), FULL, room) else { return 0 };
-        // SAFETY: the positions are those of `run`, claimed at the head, and each is emptied once.
-        out.extend((0..run.count).map(|offset| unsafe { self.empty(run.first.wrapping_add(offset)) }));
-        run.count as usize
+        for (mut position, slots) in run.pieces() {
+            out.extend(slots.iter().map(|slot| {
+                // SAFETY: the claim at the head found the slot full, and a run names each of its slots once.
+                let item = unsafe { slot.empty(position, capacity) };
+                position = position.wrapping_add(1);
+                item
+            }));
+        }
+        run.len()
     }
 
     /// Moves `end` past the longest run of slots whose turn is `due`, at most `wanted`; nothing where there is none.
+    ///
+    /// Nobody else touches the slots of the run until their turns are set.
     #[inline(always)]
-    fn claim(&self, end: &Word, due: u32, wanted: u32) -> Option<Run> {
+    fn claim(&self, end: &Word, due: u32, wanted: usize) -> Option<Run<'_, T>> {
         let mut first = end.load(Relaxed);
         loop {
-            let count = self.run_length(first, due, wanted);
-            let found = if count == 0 {
+            let run = Run::starting_at(first, self.home.slots(), wanted).while_due(due);
+            let found = if run.len() == 0 {
                 // A turn that is not due means full (or empty) only while `end` still stands here. Relaxed is enough:
                 // the Acquire of the turn brought the move of `end` that preceded the change of that turn.
                 let now = end.load(Relaxed);
@@ -145,55 +150,13 @@ impl<T, H: Home<T>> Ring<T, H> {
             } else {
                 // Relaxed: `end` orders nothing; items travel by the turns. A success means that `end` never left
                 // `first`, so nobody claimed, and nobody changed, a slot of the run since it was looked at.
-                match end.compare_exchange(first, first.wrapping_add(count), Relaxed, Relaxed) {
-                    Ok(_) => return Some(Run { first, count }),
+                match end.compare_exchange(first, run.end(), Relaxed, Relaxed) {
+                    Ok(_) => return Some(run),
                     Err(now) => now,
                 }
             };
             first = found;
         }
-    }
-
-    /// Counts the slots from `first` on whose turn is `due`, up to `wanted`.
-    #[inline(always)]
-    fn run_length(&self, first: u32, due: u32, wanted: u32) -> u32 {
-        let is_due = |&offset: &u32| {
-            let position = first.wrapping_add(offset);
-            // Acquire: pairs with the Release in `empty` (for producers) and in `fill` (for consumers).
-            self.home.turn(position).load(LOOK) == position.wrapping_add(due)
-        };
-        let looked_at = if cfg!(mutant = "first_only") { wanted.min(1) } else { wanted };
-        (0..looked_at).find(|offset| !is_due(offset)).unwrap_or(wanted)
-    }
-
-    /// Writes `item` and hands the slot to the consumers.
-    ///
-    /// # Safety
-    ///
-    /// The caller claimed `position` at the tail and fills it once.
-    #[inline(always)]
-    unsafe fn fill(&self, position: u32, item: T) {
-        if cfg!(mutant = "publish_first") {
-            self.home.turn(position).store(position.wrapping_add(FULL), PUBLISH);
-        }
-        // SAFETY: the claim makes this thread the only one that touches the place until the store below.
-        unsafe { self.home.place(position).write(item) };
-        // Release: pairs with the Acquire in `run_length`; the consumer that sees FULL sees the item.
-        self.home.turn(position).store(position.wrapping_add(FULL), PUBLISH);
-    }
-
-    /// Takes the item and hands the slot to the producers of the next lap.
-    ///
-    /// # Safety
-    ///
-    /// The caller claimed `position` at the head and empties it once.
-    #[inline(always)]
-    unsafe fn empty(&self, position: u32) -> T {
-        // SAFETY: the claim found the slot full, and makes this thread the only one that touches it until the store below.
-        let item = unsafe { self.home.place(position).take() };
-        // Release: pairs with the Acquire in `run_length`; the producer that sees FREE writes after the item was taken.
-        self.home.turn(position).store(position.wrapping_add(self.home.capacity()), VACATE);
-        item
     }
 }
 
@@ -214,15 +177,3 @@ impl<T, H: Home<T>> fmt::Debug for Ring<T, H> {
             .finish_non_exhaustive()
     }
 }
-
-/// Turn minus position of a slot that a producer may claim.
-const FREE: u32 = 0;
-/// Turn minus position of a slot that a consumer may claim.
-const FULL: u32 = 1;
-
-/// How a turn is looked at.
-const LOOK: Ordering = if cfg!(mutant = "look_relaxed") { Relaxed } else { Acquire };
-/// How a full slot is handed over.
-const PUBLISH: Ordering = if cfg!(mutant = "publish_relaxed") { Relaxed } else { Release };
-/// How an emptied slot is handed back.
-const VACATE: Ordering = if cfg!(mutant = "vacate_relaxed") { Relaxed } else { Release };

@@ -1,0 +1,77 @@
+//! One slot: a place for an item and the turn that says who may touch it.
+//!
+//! The way of a position `p`: turn is `p` (free) -> a producer moves the tail past `p`, writes the place, sets the turn to
+//! `p + 1` (full) -> a consumer moves the head past `p`, takes the item, sets the turn to `p + capacity` (free for the next
+//! lap). Whoever moved an end past `p` is the only one who may touch the slot until it sets the turn.
+
+use std::mem::MaybeUninit;
+
+use crate::Word;
+use crate::run::distance;
+use crate::sync::UnsafeCell;
+use crate::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
+
+/// A slot of a ring: the turn word, then the place, as in C. Side by side, so that the one cache miss that finds the turn
+/// brings the item.
+#[repr(C)]
+pub struct Slot<T> {
+    /// Whoever claimed the position writes it, everyone reads it.
+    turn: Word,
+    /// Whoever claimed the position touches it, nobody else.
+    place: UnsafeCell<MaybeUninit<T>>,
+}
+
+/// Turn minus position of a slot that a producer may claim.
+pub(crate) const FREE: u32 = 0;
+/// Turn minus position of a slot that a consumer may claim.
+pub(crate) const FULL: u32 = 1;
+
+impl<T> Slot<T> {
+    /// Makes an empty slot that is free for `position`.
+    #[must_use]
+    pub fn free_for(position: u32) -> Self {
+        Self { turn: Word::new(position.wrapping_add(FREE)), place: UnsafeCell::new(MaybeUninit::uninit()) }
+    }
+
+    /// Returns the turn. Whoever then claims the slot also sees what the one who set this turn did to the place.
+    #[inline(always)]
+    pub(crate) fn turn(&self) -> u32 {
+        // Acquire: pairs with the Release in `empty` (for producers) and in `fill` (for consumers).
+        self.turn.load(LOOK)
+    }
+
+    /// Moves `item` in and hands the slot to the consumers.
+    ///
+    /// # Safety
+    ///
+    /// The caller found the slot free for `position`, claimed that position at the tail, and fills it once.
+    #[inline(always)]
+    pub(crate) unsafe fn fill(&self, position: u32, item: T) {
+        if cfg!(mutant = "publish_first") {
+            self.turn.store(position.wrapping_add(FULL), PUBLISH);
+        }
+        // SAFETY: the claim makes this thread the only one that touches the place until the store below.
+        self.place.with_mut(|place| unsafe { place.write(MaybeUninit::new(item)) });
+        // Release: pairs with the Acquire in `turn`; the consumer that sees FULL sees the item.
+        self.turn.store(position.wrapping_add(FULL), PUBLISH);
+    }
+
+    /// Moves the item out and hands the slot to the producers of the next lap, `capacity` positions on.
+    ///
+    /// # Safety
+    ///
+    /// The caller found the slot full at `position`, claimed that position at the head, and empties it once.
+    #[inline(always)]
+    pub(crate) unsafe fn empty(&self, position: u32, capacity: usize) -> T {
+        // SAFETY: the claim makes this thread the only one that touches the place until the store below.
+        let item = self.place.with(|place| unsafe { place.read() });
+        // Release: pairs with the Acquire in `turn`; the producer that sees FREE writes after the item was taken.
+        self.turn.store(position.wrapping_add(distance(capacity)), VACATE);
+        // SAFETY: the turn was FULL, so an item had been written, and the claim makes this the only copy that is used.
+        unsafe { item.assume_init() }
+    }
+}
+
+const LOOK: Ordering = if cfg!(mutant = "look_relaxed") { Relaxed } else { Acquire };
+const PUBLISH: Ordering = if cfg!(mutant = "publish_relaxed") { Relaxed } else { Release };
+const VACATE: Ordering = if cfg!(mutant = "vacate_relaxed") { Relaxed } else { Release };
