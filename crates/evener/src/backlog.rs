@@ -1,94 +1,132 @@
 //! Jobs that wait: one queue that workers pull from, and one private queue per worker for the policies that
 //! deal jobs out.
+//!
+//! The way of one job: [`submit`](Backlog::submit) -> shared queue (-> [`serve`](Backlog::serve), the monitor's
+//! hand) or a desk -> [`claim`](Backlog::claim).
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::Duration;
 
 use evener_core::Job;
 use evener_core::plan::{Dispatch, Take};
-use evener_ring::{Doorbell, Ring};
+use evener_ring::{CachePadded, Doorbell, Ring};
+
+use crate::barrier::Barrier;
 
 /// The private side of one worker.
-pub(crate) struct Desk<'m> {
-    /// Jobs dealt to this worker and nobody else.
+struct Desk<'m> {
+    /// Jobs dealt or handed to this worker and nobody else.
     dealt: Ring<Box<Job<'m>>>,
-    /// Under the monitor: whether the worker waits for a job. The worker sets it, the monitor clears it.
-    pub(crate) free: AtomicBool,
+    /// Rung when jobs were put on this desk, and when the worker is to look around.
+    work: Doorbell,
+    /// Under the monitor: [`BUSY`], [`FREE`] or [`SERVED`].
+    state: AtomicU32,
 }
+
+/// The worker is busy, or about to look at its desk. Written by the worker.
+const BUSY: u32 = 0;
+/// The desk is empty and the worker waits. Written by the worker, and by the monitor that had nothing to hand.
+const FREE: u32 = 1;
+/// A job is on its way to the desk. Written by the monitor; the worker that wakes for another reason leaves it.
+const SERVED: u32 = 2;
 
 /// All jobs that wait.
 pub(crate) struct Backlog<'m> {
     dispatch: Dispatch,
     shared: Ring<Box<Job<'m>>>,
     desks: Vec<Desk<'m>>,
-    /// Rung when jobs were put anywhere here, and at the end.
+    /// Rung when jobs were put into the shared queue that workers pull from.
     work: Doorbell,
-    /// Rung when jobs were taken out of a full queue.
+    /// Rung when jobs were taken out.
     room: Doorbell,
     /// Next desk when dealing. Relaxed: several submitters may deal at once and only the counts matter.
-    deal_next: AtomicU32,
+    deal_next: CachePadded<AtomicU32>,
     /// No more jobs will be submitted.
     closed: AtomicBool,
     /// No more jobs will reach desks either: with a monitor this comes later than `closed`.
     over: AtomicBool,
-    /// Measuring only: while set, workers wait on the spot, busily, before they claim.
-    held: AtomicBool,
+    /// A thread of the run panicked: nobody waits for room any more.
+    broken: AtomicBool,
+    barrier: Barrier,
 }
 
 impl<'m> Backlog<'m> {
     pub(crate) fn new(dispatch: Dispatch, jobs: usize, workers: usize) -> Self {
-        let desk =
-            |_| Desk { dealt: Ring::with_capacity(desk_jobs(dispatch, jobs)), free: AtomicBool::new(false) };
+        let desk = |_| Desk {
+            dealt: Ring::with_capacity(desk_jobs(dispatch, jobs)),
+            work: Doorbell::new(),
+            state: AtomicU32::new(BUSY),
+        };
         Self {
             dispatch,
             shared: Ring::with_capacity(jobs),
             desks: (0..workers).map(desk).collect(),
             work: Doorbell::new(),
             room: Doorbell::new(),
-            deal_next: AtomicU32::new(0),
+            deal_next: CachePadded::new(AtomicU32::new(0)),
             closed: AtomicBool::new(false),
             over: AtomicBool::new(false),
-            held: AtomicBool::new(false),
+            broken: AtomicBool::new(false),
+            barrier: Barrier::new(workers),
         }
+    }
+
+    pub(crate) fn desk_count(&self) -> usize {
+        self.desks.len()
     }
 
     /// Moves as many jobs as there is room for, from the front; returns how many.
     pub(crate) fn submit(&self, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
-        let came = match self.dispatch {
-            Dispatch::Pull | Dispatch::Monitor => self.shared.push_all(jobs),
+        match self.dispatch {
             Dispatch::Deal => self.deal(jobs),
-        };
-        if came > 0 {
-            self.work.ring_all();
+            // The monitor is busy and needs no bell.
+            Dispatch::Monitor => self.shared.push_all(jobs),
+            Dispatch::Pull => {
+                let came = self.shared.push_all(jobs);
+                match came {
+                    0 => {}
+                    1 => self.work.ring_one(),
+                    _ => self.work.ring_all(),
+                }
+                came
+            }
         }
-        came
     }
 
     /// Claims jobs for the worker at `desk`, or from the shared queue for a caller that helps.
     pub(crate) fn claim(&self, desk: Option<usize>, take: &Take, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
-        let queue = match desk {
-            Some(desk) => self.queue_of(desk),
-            None => &self.shared,
-        };
+        let queue = desk.map_or(&self.shared, |desk| self.queue_of(desk));
         let claimed = queue.pop_many(jobs, take.claim(queue.len()));
         if claimed > 0 {
             self.room.ring_all();
         }
+        if let (1.., Dispatch::Monitor, Some(desk)) = (claimed, self.dispatch, desk) {
+            // Relaxed: the monitor touches the state again only after it was told FREE.
+            self.desks[desk].state.store(BUSY, Ordering::Relaxed);
+        }
         claimed
     }
 
-    /// Hands one waiting job to a desk; for the monitor. `false` where none waits.
-    pub(crate) fn hand_to(&self, desk: usize) -> bool {
-        let Some(job) = self.shared.pop() else { return false };
-        let handed = self.desks[desk].dealt.push(job);
-        assert!(handed.is_ok(), "the monitor hands a free worker one job");
-        self.work.ring_all();
-        self.room.ring_all();
-        true
+    /// Hands the next job to each worker that waits for one; for the monitor.
+    pub(crate) fn serve(&self) {
+        for desk in &self.desks {
+            // Acquire pairs with the Release in `wait_for_work`: the worker's desk is empty.
+            if desk.state.load(Ordering::Acquire) == FREE && !self.shared.is_empty() {
+                desk.state.store(SERVED, Ordering::Relaxed);
+                self.hand_to(desk);
+            }
+        }
     }
 
-    pub(crate) fn desks(&self) -> &[Desk<'m>] {
-        &self.desks
+    fn hand_to(&self, desk: &Desk<'m>) {
+        match self.shared.pop() {
+            Some(job) => {
+                let handed = desk.dealt.push(job);
+                assert!(handed.is_ok(), "a worker that waits has room for a job");
+                desk.work.ring_all();
+                self.room.ring_all();
+            }
+            None => desk.state.store(FREE, Ordering::Relaxed),
+        }
     }
 
     /// Whether the worker at `desk` has nothing left and will get nothing more.
@@ -100,9 +138,7 @@ impl<'m> Backlog<'m> {
     /// No more jobs will be submitted; workers end when nothing is left.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        if self.dispatch == Dispatch::Monitor {
-            self.room.ring_all();
-        } else {
+        if self.dispatch != Dispatch::Monitor {
             self.end();
         }
     }
@@ -110,42 +146,87 @@ impl<'m> Backlog<'m> {
     /// No more jobs will reach desks: said by `close`, or by the monitor when it has handed out the last one.
     pub(crate) fn end(&self) {
         self.over.store(true, Ordering::Release);
-        self.work.ring_all();
+        self.wake_workers();
+    }
+
+    /// Whether the monitor has handed out everything there will ever be, or there is no point in going on.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.is_closed() && (self.shared.is_empty() || self.is_broken())
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// The worker at `desk` ended: nobody waits for it at the barrier.
+    pub(crate) fn leave(&self, desk: usize) {
+        self.barrier.leave(desk);
+    }
+
+    /// A thread of the run panicked, with jobs that will never come home.
+    pub(crate) fn break_down(&self) {
+        self.broken.store(true, Ordering::Release);
         self.room.ring_all();
     }
 
-    /// Whether jobs wait that the monitor has not handed out.
-    pub(crate) fn is_drained(&self) -> bool {
-        self.is_closed() && self.shared.is_empty()
-    }
-
-    pub(crate) fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Acquire)
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken.load(Ordering::Acquire)
     }
 
     /// Sleeps until there may be work for `desk`.
     pub(crate) fn wait_for_work(&self, desk: usize) {
-        let ticket = self.work.listen();
+        if self.dispatch == Dispatch::Monitor {
+            let state = &self.desks[desk].state;
+            // Only from BUSY: a worker that woke for another reason while a job is on its way is not told twice.
+            // The exchange may fail, which means that the monitor knows already.
+            // Release pairs with the Acquire in `serve`.
+            state.compare_exchange(BUSY, FREE, Ordering::Release, Ordering::Relaxed).ok();
+        }
+        let bell = self.bell_of(desk);
+        let ticket = bell.listen();
         let nothing_else = !self.over.load(Ordering::Acquire) && !self.is_held();
         if self.queue_of(desk).is_empty() && nothing_else {
-            self.work.wait(ticket, None);
+            bell.wait(ticket, None);
         }
     }
 
-    /// Sleeps until there may be room, at most `timeout`.
-    pub(crate) fn wait_for_room(&self, timeout: Duration) {
+    /// Sleeps until there may be room.
+    pub(crate) fn wait_for_room(&self) {
         let ticket = self.room.listen();
-        self.room.wait(ticket, Some(timeout));
+        if self.is_full() && !self.is_broken() {
+            self.room.wait(ticket, None);
+        }
     }
 
     /// Stops workers before their next claim; they wait busily, as at a barrier. For measuring.
-    pub(crate) fn hold(&self, held: bool) {
-        self.held.store(held, Ordering::Release);
-        self.work.ring_all();
+    pub(crate) fn hold(&self) {
+        self.barrier.hold();
+        self.wake_workers();
     }
 
+    /// Whether all workers stand at the barrier.
+    pub(crate) fn all_stand(&self) -> bool {
+        self.barrier.all_stand()
+    }
+
+    /// Opens the barrier.
+    pub(crate) fn release(&self) {
+        self.barrier.release();
+    }
+
+    /// Whether workers are to stop before their next claim. The end of the run lets them go too.
     pub(crate) fn is_held(&self) -> bool {
-        self.held.load(Ordering::Acquire)
+        self.barrier.is_held() && !self.is_closed()
+    }
+
+    /// Where the worker at `desk` stands while workers are held.
+    pub(crate) fn stop_at_barrier(&self, desk: usize) {
+        self.barrier.stop(desk, || self.is_closed());
+    }
+
+    fn wake_workers(&self) {
+        self.work.ring_all();
+        self.desks.iter().for_each(|desk| desk.work.ring_all());
     }
 
     /// The queue that the worker at `desk` takes from.
@@ -156,16 +237,48 @@ impl<'m> Backlog<'m> {
         }
     }
 
-    /// One job each in turn, without regard to how fast a worker is.
+    /// The bell that is rung for that queue.
+    fn bell_of(&self, desk: usize) -> &Doorbell {
+        match self.dispatch {
+            Dispatch::Pull => &self.work,
+            Dispatch::Deal | Dispatch::Monitor => &self.desks[desk].work,
+        }
+    }
+
+    /// Whether the next job would find no room.
+    fn is_full(&self) -> bool {
+        let queue = match self.dispatch {
+            Dispatch::Pull | Dispatch::Monitor => &self.shared,
+            Dispatch::Deal => &self.next_desk(self.deal_next.load(Ordering::Relaxed)).dealt,
+        };
+        queue.len() == queue.capacity()
+    }
+
+    /// One job each in turn, without regard to how fast a worker is: where the next desk is full, all wait.
     fn deal(&self, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
-        let before = jobs.len();
+        let mut dealt = 0;
         let mut rest = Vec::new();
         for job in jobs.drain(..) {
-            let desk = self.deal_next.fetch_add(1, Ordering::Relaxed) as usize % self.desks.len();
-            rest.extend(self.desks[desk].dealt.push(job).err());
+            if !rest.is_empty() {
+                rest.push(job);
+                continue;
+            }
+            let desk = self.next_desk(self.deal_next.fetch_add(1, Ordering::Relaxed));
+            match desk.dealt.push(job) {
+                Ok(()) => dealt += 1,
+                Err(job) => {
+                    self.deal_next.fetch_sub(1, Ordering::Relaxed);
+                    rest.push(job);
+                }
+            }
         }
         *jobs = rest;
-        before - jobs.len()
+        self.desks.iter().filter(|_| dealt > 0).for_each(|desk| desk.work.ring_all());
+        dealt
+    }
+
+    fn next_desk(&self, turn: u32) -> &Desk<'m> {
+        &self.desks[turn as usize % self.desks.len()]
     }
 }
 

@@ -2,9 +2,10 @@
 
 use evener_core::job::Ticket;
 use evener_core::plan::Dispatch;
-use evener_core::{Job, JobError, Nanos};
+use evener_core::{Job, Nanos};
 
 use crate::CpuKit;
+use crate::home::count;
 use crate::report::WorkerReport;
 use crate::runtime::Shared;
 
@@ -15,19 +16,25 @@ pub struct Caller<'r, 'm> {
     home: usize,
     number: u32,
     kit: CpuKit,
-    /// Bursts in work, kept for their memory.
+    /// The burst in work, kept for its memory.
     burst: Vec<Box<Job<'m>>>,
+    /// Jobs brought so far where jobs are dealt out, to know whose turn it is.
+    dealt: usize,
 }
 
 impl<'r, 'm> Caller<'r, 'm> {
     pub(crate) fn new(shared: &'r Shared<'m>, home: usize, number: u32, kit: CpuKit) -> Self {
-        Self { shared, home, number, kit, burst: Vec::new() }
+        Self { shared, home, number, kit, burst: Vec::new(), dealt: 0 }
     }
 
     /// Runs a burst of armed jobs and returns when each is Done or Failed; their order is as before.
     ///
     /// When the run is cancelled, jobs not yet started fail with
     /// [`JobError::Cancelled`](evener_core::JobError::Cancelled).
+    ///
+    /// # Panics
+    ///
+    /// Where a job was never armed, or where a worker panicked, with which jobs are lost: bugs.
     pub fn crypt(&mut self, jobs: &mut Vec<Box<Job<'m>>>) {
         for (turn, job) in jobs.iter_mut().enumerate() {
             job.ticket = Ticket { home: count(self.home), turn: count(turn) };
@@ -36,12 +43,12 @@ impl<'r, 'm> Caller<'r, 'm> {
             !self.shared.plan.is_cpu_only() && jobs.iter().any(|job| self.shared.module_does(job));
         if for_modules {
             self.crypt_queued(jobs);
-        } else if self.shared.cancel.is_cancelled() {
-            jobs.iter_mut().for_each(|job| job.fail(JobError::Cancelled));
         } else {
-            self.kit.run(jobs, &*self.shared.clock);
+            self.shared.work_on(&mut self.kit, jobs);
         }
-        jobs.sort_by_key(|job| job.ticket.turn);
+        if !jobs.is_sorted_by_key(|job| job.ticket.turn) {
+            jobs.sort_unstable_by_key(|job| job.ticket.turn);
+        }
     }
 
     /// The time, by the run's clock.
@@ -60,12 +67,31 @@ impl<'r, 'm> Caller<'r, 'm> {
         let home = &self.shared.homes[self.home];
         let total = jobs.len();
         let mut waiting = std::mem::take(jobs);
+        self.keep_share(&mut waiting, jobs);
+        let mut submitted = submit(self.shared, self.home, &mut waiting);
+        self.shared.work_on(&mut self.kit, jobs);
         while jobs.len() < total {
-            let submitted = submit(self.shared, self.home, &mut waiting);
-            let came = home.collect(jobs, total);
+            let came = home.collect(jobs);
+            home.let_go(count(came));
             if submitted == 0 && came == 0 && !self.help() {
-                self.rest(!waiting.is_empty() && home.room() > 0);
+                self.rest(!waiting.is_empty());
             }
+            submitted = submit(self.shared, self.home, &mut waiting);
+        }
+    }
+
+    /// Where jobs are dealt out, moves those into `kept` that fall to the callers that work for themselves. Each
+    /// brings its own jobs, so of the jobs of each the share of all callers stays.
+    fn keep_share(&mut self, waiting: &mut Vec<Box<Job<'m>>>, kept: &mut Vec<Box<Job<'m>>>) {
+        let own = self.shared.callers_work;
+        if self.shared.plan.dispatch != Dispatch::Deal || own == 0 {
+            return;
+        }
+        let hands = own + self.shared.backlog.desk_count();
+        for job in std::mem::take(waiting) {
+            let is_own = self.dealt % hands < own;
+            self.dealt += 1;
+            if is_own { kept.push(job) } else { waiting.push(job) }
         }
     }
 
@@ -73,7 +99,8 @@ impl<'r, 'm> Caller<'r, 'm> {
     /// callers nothing.
     fn help(&mut self) -> bool {
         let plan = &self.shared.plan;
-        let helped = plan.dispatch == Dispatch::Pull
+        // The monitor would hand the next job to whoever waits: a caller that waits takes it.
+        let helped = plan.dispatch != Dispatch::Deal
             && self.shared.backlog.claim(None, &plan.cpu, &mut self.burst) > 0;
         if helped {
             self.shared.run_on_core(&mut self.kit, &mut self.burst);
@@ -81,19 +108,18 @@ impl<'r, 'm> Caller<'r, 'm> {
         helped
     }
 
-    /// Sleeps until something may have changed.
-    fn rest(&self, wants_room: bool) {
-        if wants_room {
-            self.shared.backlog.wait_for_room(ROOM_PATIENCE);
-        } else {
-            self.shared.homes[self.home].wait_for_jobs();
+    /// Sleeps until something may have changed: room for what is still to be submitted, or all of the rest done.
+    fn rest(&self, has_more: bool) {
+        self.shared.assert_whole();
+        let home = &self.shared.homes[self.home];
+        let enough = || self.shared.backlog.is_broken();
+        match (has_more, home.room()) {
+            (true, 1..) => self.shared.backlog.wait_for_room(),
+            (true, 0) => home.wait_for_jobs(home.in_flight().div_ceil(2), enough),
+            (false, _) => home.wait_for_jobs(home.in_flight(), enough),
         }
     }
 }
-
-/// How long a submitter sleeps at most before it looks again: room can appear in the backlog or at home, and
-/// it listens to one of them.
-pub(crate) const ROOM_PATIENCE: std::time::Duration = std::time::Duration::from_millis(1);
 
 /// Submits from the front of `waiting` as many as backlog and home have room for.
 pub(crate) fn submit<'m>(shared: &Shared<'m>, home: usize, waiting: &mut Vec<Box<Job<'m>>>) -> usize {
@@ -108,11 +134,6 @@ pub(crate) fn submit<'m>(shared: &Shared<'m>, home: usize, waiting: &mut Vec<Box
     place.forget(count(fits - submitted));
     waiting.extend(rest);
     submitted
-}
-
-/// A number of homes or jobs in the width of a ticket.
-pub(crate) fn count(n: usize) -> u32 {
-    u32::try_from(n).expect("bursts and homes are far below 2^32")
 }
 
 impl Drop for Caller<'_, '_> {

@@ -56,14 +56,26 @@ impl CpuKit {
         std::mem::take(&mut self.tallies)
     }
 
+    /// Gives up a burst that was not started.
+    pub(crate) fn fail_all(&mut self, burst: &mut [Box<Job<'_>>], error: JobError) {
+        burst.iter_mut().for_each(|job| job.fail(error));
+        self.tallies[Method::Plain as usize].failed += burst.len() as u64;
+    }
+
     /// Runs jobs plainly and counts nothing: for checking what others did.
     pub(crate) fn run_uncounted(&mut self, burst: &mut [Box<Job<'_>>]) {
         self.plain.run(burst);
     }
 
-    /// Counts jobs of the last burst that a module had failed before.
-    pub(crate) fn count_redone(&mut self, jobs: u64) {
-        self.tallies[Method::Plain as usize].redone += jobs;
+    /// Counts a job that is run next because a module had failed it.
+    pub(crate) fn count_redone(&mut self) {
+        self.tallies[Method::Plain as usize].redone += 1;
+    }
+
+    /// Counts a job that a module did wrong and whose right result, made here for the check, took its place.
+    pub(crate) fn count_corrected(&mut self, job: &Job<'_>) {
+        self.count_redone();
+        count_job(&mut self.tallies[Method::Plain as usize], job);
     }
 
     fn run_alike(
@@ -122,13 +134,15 @@ impl CpuKit {
 /// Adds a finished burst to a tally.
 pub(crate) fn count(tally: &mut Tally, finished: &[Box<Job<'_>>]) {
     tally.bursts += 1;
-    for job in finished {
-        match job.outcome() {
-            Outcome::Done { .. } => {
-                tally.jobs += 1;
-                tally.bytes += job.input_bytes() as u64;
-            }
-            Outcome::Failed(_) | Outcome::Pending => tally.failed += 1,
+    finished.iter().for_each(|job| count_job(tally, job));
+}
+
+fn count_job(tally: &mut Tally, finished: &Job<'_>) {
+    match finished.outcome() {
+        Outcome::Done { .. } => {
+            tally.jobs += 1;
+            tally.bytes += finished.input_bytes() as u64;
         }
+        Outcome::Failed(_) | Outcome::Pending => tally.failed += 1,
     }
 }

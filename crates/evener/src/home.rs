@@ -1,9 +1,9 @@
 //! Where finished jobs go: one home per caller or stream.
 //!
-//! `in_flight` counts jobs from their submission until they are taken out of `done`, and never exceeds the
+//! `in_flight` counts jobs from their submission until their owner lets go of them, and never exceeds the
 //! capacity of `done`; therefore a worker that comes home with jobs always finds room and never waits.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 
 use evener_core::Job;
 use evener_ring::{Doorbell, Ring};
@@ -12,11 +12,13 @@ use evener_ring::{Doorbell, Ring};
 pub(crate) struct Home<'m> {
     /// Finished jobs, in the order in which they were finished. Workers write, the owner reads.
     done: Ring<Box<Job<'m>>>,
-    /// Rung when jobs have come home.
+    /// Rung when as many jobs have come home as the owner wants, and by [`knock`](Home::knock).
     arrived: Doorbell,
-    /// Rung when jobs were taken out, so that more may be submitted.
+    /// How many finished jobs the owner wants to see before it is woken. Written by the owner, read by workers.
+    wanted: AtomicU32,
+    /// Rung when the owner let go of jobs, so that more may be submitted.
     room: Doorbell,
-    /// Jobs submitted and not yet taken out. Written by the submitter (up) and the collector (down).
+    /// Jobs submitted and not yet let go of. Written by the submitter (up) and the collector (down).
     in_flight: AtomicU32,
     /// Whether a caller or a stream lives here.
     taken: AtomicBool,
@@ -27,21 +29,42 @@ impl<'m> Home<'m> {
         Self {
             done: Ring::with_capacity(jobs),
             arrived: Doorbell::new(),
+            wanted: AtomicU32::new(1),
             room: Doorbell::new(),
             in_flight: AtomicU32::new(0),
             taken: AtomicBool::new(false),
         }
     }
 
-    /// Moves in, if nobody lives here.
+    /// Moves in, if nobody lives here and no job of the last owner is still on its way.
     pub(crate) fn take(&self) -> bool {
-        // Acquire pairs with the Release in `leave`: the last owner's jobs are all out.
-        self.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        // Acquire pairs with the Release in `leave`: what the last owner counted is known.
+        let came = self.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        let stays = came && self.clear_out();
+        if came && !stays {
+            self.leave();
+        }
+        stays
     }
 
-    /// Moves out. Nothing may be in flight.
+    /// Drops what the last owner left behind; `false` where some of it has not come home yet.
+    fn clear_out(&self) -> bool {
+        let left = self.in_flight();
+        if left > 0 {
+            let mut jobs = Vec::new();
+            self.collect(&mut jobs);
+            self.let_go(count(jobs.len()));
+        }
+        self.in_flight() == 0
+    }
+
+    /// Moves out. What is still on its way keeps the next owner out until it has come.
     pub(crate) fn leave(&self) {
         self.taken.store(false, Ordering::Release);
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.done.capacity()
     }
 
     pub(crate) fn in_flight(&self) -> u32 {
@@ -51,7 +74,7 @@ impl<'m> Home<'m> {
 
     /// How many more jobs may be submitted now.
     pub(crate) fn room(&self) -> usize {
-        self.done.capacity().saturating_sub(self.in_flight() as usize)
+        self.capacity().saturating_sub(self.in_flight() as usize)
     }
 
     /// Counts jobs that are about to be submitted.
@@ -73,45 +96,59 @@ impl<'m> Home<'m> {
                 std::hint::spin_loop();
             }
         }
-        self.arrived.ring_all();
+        // Pairs with the fence in `Doorbell::listen`: of two fences one is first, so either the owner's last look
+        // sees these jobs, or what it wants is seen here.
+        fence(Ordering::SeqCst);
+        if self.done.len() >= self.wanted.load(Ordering::Relaxed) as usize {
+            self.arrived.ring_all();
+        }
     }
 
-    /// Takes finished jobs out; the first `in_flight` jobs of the world come out exactly once.
-    pub(crate) fn collect(&self, jobs: &mut Vec<Box<Job<'m>>>, most: usize) -> usize {
-        let came = self.done.pop_many(jobs, most);
-        if came > 0 {
-            self.in_flight.fetch_sub(
-                u32::try_from(came).expect("a home holds fewer than 2^30 jobs"),
-                Ordering::Relaxed,
-            );
+    /// Takes finished jobs out. They count as in flight until they are [let go of](Home::let_go).
+    pub(crate) fn collect(&self, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
+        self.done.pop_many(jobs, usize::MAX)
+    }
+
+    /// Finished jobs that wait to be collected.
+    pub(crate) fn finished(&self) -> usize {
+        self.done.len()
+    }
+
+    /// Counts jobs out that were collected, which makes room for as many.
+    pub(crate) fn let_go(&self, jobs: u32) {
+        if jobs > 0 {
+            self.in_flight.fetch_sub(jobs, Ordering::Relaxed);
             self.room.ring_all();
         }
-        came
     }
 
-    /// Sleeps until jobs may have come home.
-    pub(crate) fn wait_for_jobs(&self) {
-        self.wait_for_jobs_or(|| false);
-    }
-
-    /// Sleeps until jobs may have come home, unless `enough` says that waiting has no point.
-    pub(crate) fn wait_for_jobs_or(&self, enough: impl Fn() -> bool) {
+    /// Sleeps until `wanted` finished jobs are here (at most once for all of them), unless `enough` says that
+    /// waiting has no point. The owner looks again either way.
+    pub(crate) fn wait_for_jobs(&self, wanted: u32, enough: impl Fn() -> bool) {
+        // Relaxed: the fence in `listen` follows.
+        self.wanted.store(wanted, Ordering::Relaxed);
         let ticket = self.arrived.listen();
-        if self.done.is_empty() && !enough() {
+        if self.done.len() < wanted as usize && !enough() {
             self.arrived.wait(ticket, None);
         }
     }
 
-    /// Sleeps until there may be room, or until `timeout` where the reason may also lie elsewhere.
-    pub(crate) fn wait_for_room(&self, timeout: Option<std::time::Duration>) {
+    /// Sleeps until there may be room, unless `enough` says that waiting has no point.
+    pub(crate) fn wait_for_room(&self, enough: impl Fn() -> bool) {
         let ticket = self.room.listen();
-        if self.room() == 0 || timeout.is_some() {
-            self.room.wait(ticket, timeout);
+        if self.room() == 0 && !enough() {
+            self.room.wait(ticket, None);
         }
     }
 
-    /// Wakes whoever waits for jobs, for a reason other than a job.
+    /// Wakes whoever waits here, for a reason other than a job.
     pub(crate) fn knock(&self) {
         self.arrived.ring_all();
+        self.room.ring_all();
     }
+}
+
+/// A number of homes or jobs in the width of a ticket.
+pub(crate) fn count(n: usize) -> u32 {
+    u32::try_from(n).expect("bursts and homes are far below 2^32")
 }

@@ -17,6 +17,7 @@
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 
 mod backlog;
+mod barrier;
 pub mod calibrate;
 mod caller;
 mod cancel;

@@ -4,11 +4,12 @@
 //!
 //! `claim -> submit -> poll -> (check) -> home`, and `-> redo -> home` where the module failed.
 
+use std::thread;
+
 use evener_core::plan::Dispatch;
 use evener_core::{Job, JobError, Nanos, Outcome, Profile, QueuedDriver, Refusal, Sample, Tally};
 
 use crate::cpu::count;
-use crate::monitor::tell_free;
 use crate::report::{ModuleReport, Quarantine, WorkerReport};
 use crate::runtime::Shared;
 use crate::shadow::Shadow;
@@ -33,10 +34,16 @@ pub(crate) struct ModuleWorker<'r, 'm> {
     errors_in_row: u32,
     /// Claimed, refused for now.
     claimed: Vec<Box<Job<'m>>>,
-    /// When the module last finished something or was handed the first of what it holds.
+    /// Just come back from the module.
+    done: Vec<Box<Job<'m>>>,
+    /// One job on its way, kept for its memory.
+    single: Vec<Box<Job<'m>>>,
+    /// When the module last finished something or was first offered what it was given while it held nothing.
     progress: Nanos,
     /// Time in which it held something.
     busy: Nanos,
+    /// Core time spent standing at the barrier of a measurement.
+    stood: Nanos,
 }
 
 impl<'r, 'm> ModuleWorker<'r, 'm> {
@@ -52,8 +59,11 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             quarantine: None,
             errors_in_row: 0,
             claimed: Vec::new(),
+            done: Vec::new(),
+            single: Vec::new(),
             progress: Nanos::ZERO,
             busy: Nanos::ZERO,
+            stood: Nanos::ZERO,
         }
     }
 
@@ -61,68 +71,83 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     pub(crate) fn run(mut self) {
         let core_start = self.shared.clock.thread_time();
         while self.quarantine.is_none() && self.serve() {}
-        let core = self.shared.clock.thread_time() - core_start;
+        let core = self.shared.clock.thread_time() - core_start - self.stood;
         // All of it is known, so the sample is the whole: `d` per job is core / jobs, redone jobs included.
         self.tally.sample(Sample { jobs: self.tally.jobs, bytes: self.tally.bytes, core, wall: self.busy });
         if self.quarantine.is_some() && self.is_needed_without_module() {
-            self.work_as_core();
+            self.shared.work_as_core(self.desk, &self.shared.plan.module, &mut self.redo);
         }
         self.report();
     }
 
     /// One round. `false` when all is done.
     fn serve(&mut self) -> bool {
-        if self.driver.in_flight() == 0 {
-            self.shared.barrier();
+        if self.holds_nothing() {
+            self.stop_at_barrier();
         }
-        let submitted = self.fill();
-        if self.driver.in_flight() > 0 {
+        let has_claimed = self.fill();
+        if !self.holds_nothing() {
             self.collect();
-        } else if submitted == 0 && self.claimed.is_empty() && self.quarantine.is_none() {
+        } else if !has_claimed && self.quarantine.is_none() {
             if self.shared.backlog.is_over(self.desk) {
                 return false;
             }
-            tell_free(self.shared, self.desk);
             self.shared.backlog.wait_for_work(self.desk);
         }
         true
     }
 
-    /// Hands jobs over while the module takes them and jobs wait; returns how many were claimed.
-    fn fill(&mut self) -> usize {
-        let mut claimed = 0;
+    fn holds_nothing(&self) -> bool {
+        self.driver.in_flight() == 0 && self.claimed.is_empty()
+    }
+
+    /// The time at the barrier is no cost of the module's.
+    fn stop_at_barrier(&mut self) {
+        if self.shared.backlog.is_held() {
+            let start = self.shared.clock.thread_time();
+            self.shared.backlog.stop_at_barrier(self.desk);
+            self.stood += self.shared.clock.thread_time() - start;
+        }
+    }
+
+    /// Hands jobs over while the module takes them and jobs wait; returns whether any was claimed.
+    fn fill(&mut self) -> bool {
+        let mut has_claimed = false;
         while self.driver.in_flight() < self.width() && self.quarantine.is_none() {
-            let take = &self.shared.plan.module;
-            if self.claimed.is_empty() {
-                claimed += self.shared.backlog.claim(Some(self.desk), take, &mut self.claimed);
-            }
+            has_claimed |= self.claimed.is_empty() && self.claim();
             let Some(job) = self.claimed.pop() else { break };
             if !self.hand_over(job) {
                 break;
             }
         }
-        claimed
+        has_claimed
     }
 
     fn width(&self) -> usize {
         self.driver.profile().width.max(1) as usize
     }
 
-    /// Hands one job to the module, or to the CPU where the module cannot do it. `false` where the module
+    /// Claims what the plan gives the module, unless workers are to stop before their next claim.
+    fn claim(&mut self) -> bool {
+        let (shared, take) = (self.shared, &self.shared.plan.module);
+        let has_claimed =
+            !shared.backlog.is_held() && shared.backlog.claim(Some(self.desk), take, &mut self.claimed) > 0;
+        if has_claimed && self.driver.in_flight() == 0 {
+            self.progress = shared.clock.now();
+        }
+        has_claimed
+    }
+
+    /// Hands one job to the module, or to the CPU where it is not for the module. `false` where the module
     /// takes no more now.
-    fn hand_over(&mut self, mut job: Box<Job<'m>>) -> bool {
+    fn hand_over(&mut self, job: Box<Job<'m>>) -> bool {
         let session = job.session();
-        if self.shared.cancel.is_cancelled() {
-            job.fail(JobError::Cancelled);
-            self.finish(job);
+        let is_for_module = self.driver.supports(session.algorithm(), session.direction())
+            && job.lengths_fit()
+            && !self.shared.cancel.is_cancelled();
+        if !is_for_module {
+            self.run_on_core(job);
             return true;
-        }
-        if !self.driver.supports(session.algorithm(), session.direction()) {
-            self.shared.run_on_core(&mut self.redo, &mut vec![job]);
-            return true;
-        }
-        if self.driver.in_flight() == 0 {
-            self.progress = self.shared.clock.now();
         }
         self.shadow.before(&job);
         match self.driver.submit(job) {
@@ -135,6 +160,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     }
 
     fn refused(&mut self, job: Box<Job<'m>>, refusal: Refusal) {
+        self.shadow.forget(&job);
         self.claimed.push(job);
         if refusal != Refusal::Full {
             self.take_out_of_service(Quarantine::Lost);
@@ -143,93 +169,97 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
 
     /// Waits for results and settles them.
     fn collect(&mut self) {
-        let full = self.driver.in_flight() >= self.width();
         let silent = self.shared.clock.now() - self.progress;
         let left = self.patience - silent;
-        let mut done = Vec::new();
-        self.driver.poll(&mut done, if full { left } else { left.min(GLANCE) });
-        let now = self.shared.clock.now();
-        if done.is_empty() {
-            if now - self.progress >= self.patience {
-                self.busy += now - self.progress;
-                self.take_out_of_service(Quarantine::Hung);
-            }
-            return;
+        match self.driver.in_flight() {
+            // It refuses jobs though it holds none: no result would end a poll.
+            0 => thread::sleep(left.min(GLANCE).into()),
+            held if held < self.width() => _ = self.driver.poll(&mut self.done, left.min(GLANCE)),
+            _ => _ = self.driver.poll(&mut self.done, left),
         }
-        self.busy += now - self.progress;
-        self.progress = now;
-        done.into_iter().for_each(|job| self.settle(job));
+        if !self.done.is_empty() {
+            self.settle_all();
+        } else if left == Nanos::ZERO {
+            // It had no time left before it was asked once more: a thread that the system kept from running
+            // blames nobody.
+            self.busy += silent;
+            self.take_out_of_service(Quarantine::Hung);
+        }
     }
 
-    /// Sends one result home: as it is, corrected, or redone.
-    fn settle(&mut self, mut job: Box<Job<'m>>) {
-        let is_right = self.shadow.after(&mut job, &mut self.redo);
+    /// Settles all that came before the module is judged, because all that is to be checked is checked.
+    fn settle_all(&mut self) {
+        let now = self.shared.clock.now();
+        self.busy += now - self.progress;
+        self.progress = now;
+        let mut done = std::mem::take(&mut self.done);
+        let verdicts: Vec<_> = done.drain(..).filter_map(|job| self.settle(job)).collect();
+        self.done = done;
+        if let Some(&first) = verdicts.first() {
+            self.take_out_of_service(first);
+        }
+    }
+
+    /// Sends one result home: as it is, corrected, or redone. Returns what it says against the module.
+    fn settle(&mut self, mut job: Box<Job<'m>>) -> Option<Quarantine> {
+        if !self.shadow.after(&mut job, &mut self.redo) {
+            self.redo.count_corrected(&job);
+            self.bring_home(job);
+            return Some(Quarantine::WrongResult);
+        }
         match job.outcome() {
             Outcome::Failed(error) if error.is_the_modules_fault() => {
                 self.redo(job);
-                self.count_error(error);
+                self.count_error(error)
             }
             _ => {
                 self.errors_in_row = 0;
-                self.finish(job);
+                count(&mut self.tally, std::slice::from_ref(&job));
+                self.bring_home(job);
+                None
             }
         }
-        if !is_right {
-            self.take_out_of_service(Quarantine::WrongResult);
-        }
     }
 
-    fn count_error(&mut self, error: JobError) {
+    fn count_error(&mut self, error: JobError) -> Option<Quarantine> {
         self.errors_in_row += 1;
-        if error == JobError::ModuleLost {
-            self.take_out_of_service(Quarantine::Lost);
-        } else if self.errors_in_row >= ERRORS_MAX {
-            self.take_out_of_service(Quarantine::Errors(error));
+        match error {
+            JobError::ModuleLost => Some(Quarantine::Lost),
+            _ => (self.errors_in_row >= ERRORS_MAX).then_some(Quarantine::Errors(error)),
         }
     }
 
-    fn finish(&mut self, job: Box<Job<'m>>) {
-        let mut finished = vec![job];
-        count(&mut self.tally, &finished);
-        self.shared.bring_home(&mut finished);
+    fn bring_home(&mut self, job: Box<Job<'m>>) {
+        self.single.push(job);
+        self.shared.bring_home(&mut self.single);
+    }
+
+    fn run_on_core(&mut self, job: Box<Job<'m>>) {
+        self.single.push(job);
+        self.shared.run_on_core(&mut self.redo, &mut self.single);
     }
 
     /// Redoes a job on the CPU, from the same bytes: the driver has not touched them.
     fn redo(&mut self, mut job: Box<Job<'m>>) {
         job.retry();
-        self.redo.count_redone(1);
-        self.shared.run_on_core(&mut self.redo, &mut vec![job]);
+        self.redo.count_redone();
+        self.run_on_core(job);
     }
 
     /// Gives the module no more jobs and redoes what it holds.
     fn take_out_of_service(&mut self, reason: Quarantine) {
         self.quarantine.get_or_insert(reason);
-        let mut given_back = std::mem::take(&mut self.claimed);
+        let mut given_back = Vec::new();
         self.driver.abandon(&mut given_back);
         self.shadow.forget_all();
         given_back.into_iter().for_each(|job| self.redo(job));
+        std::mem::take(&mut self.claimed).into_iter().for_each(|job| self.run_on_core(job));
     }
 
-    /// Whether jobs come to this desk that nobody else would take.
+    /// Whether jobs come to this desk that no other worker would take.
     fn is_needed_without_module(&self) -> bool {
-        self.shared.plan.dispatch != Dispatch::Pull || self.shared.plan.cpu.jobs_max == 0
-    }
-
-    /// Does on the CPU what is meant for the module, which is out of service. Counted under this worker's name.
-    fn work_as_core(&mut self) {
-        let (shared, mut burst) = (self.shared, Vec::new());
-        loop {
-            shared.barrier();
-            if shared.backlog.claim(Some(self.desk), &shared.plan.module, &mut burst) > 0 {
-                self.redo.count_redone(burst.len() as u64);
-                shared.run_on_core(&mut self.redo, &mut burst);
-            } else if shared.backlog.is_over(self.desk) {
-                break;
-            } else {
-                tell_free(shared, self.desk);
-                shared.backlog.wait_for_work(self.desk);
-            }
-        }
+        let plan = &self.shared.plan;
+        plan.dispatch != Dispatch::Pull || plan.cpu.jobs_max == 0 || self.shared.cpu_workers == 0
     }
 
     fn report(mut self) {

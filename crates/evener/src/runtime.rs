@@ -4,10 +4,10 @@
 use std::mem::take;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, Scope};
 
 use evener_core::driver::Clock;
-use evener_core::plan::{Dispatch, Plan};
+use evener_core::plan::{Dispatch, Plan, Take};
 use evener_core::{Algorithm, Direction, Job, JobError, Nanos};
 
 use crate::backlog::Backlog;
@@ -24,12 +24,14 @@ pub(crate) struct Shared<'m> {
     pub(crate) homes: Vec<Home<'m>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) cancel: Cancel,
+    /// CPU worker threads.
+    pub(crate) cpu_workers: usize,
+    /// [`Setup::callers`], where the plan gives the CPU anything.
+    pub(crate) callers_work: usize,
     /// Algorithms that some module does: `[algorithm][direction]`.
     module_does: Vec<[bool; 2]>,
     reports: Mutex<Vec<WorkerReport>>,
     callers: AtomicU32,
-    /// Workers that wait at the barrier of [`Runtime::hold`].
-    pub(crate) waiting: AtomicU32,
     /// Whether somebody used the barrier, so that the time of the last job matters.
     measuring: AtomicBool,
     /// When the last job so far came home, in nanoseconds of the clock.
@@ -50,48 +52,44 @@ pub struct Runtime<'r, 'm> {
 ///
 /// # Panics
 ///
-/// Where a worker panics: a bug.
+/// Where a worker panics: a bug. Whoever waits for jobs that were lost with it panics too.
 pub fn run<'m, R>(mut setup: Setup<'m>, body: impl FnOnce(&Runtime<'_, 'm>) -> R) -> (R, Report) {
     let plan = setup.plan();
     // Workers that the plan leaves without work are not started.
     let (mut kits, mut modules) = (take(&mut setup.workers), take(&mut setup.modules));
     kits.truncate(if plan.cpu.jobs_max == 0 { 0 } else { kits.len() });
     modules.truncate(if plan.is_cpu_only() { 0 } else { modules.len() });
-    let workers = kits.len() + modules.len();
-    let module_does = what_modules_do(&modules);
-    let shared = Shared {
-        plan,
-        backlog: Backlog::new(plan.dispatch, setup.backlog_jobs, workers.max(1)),
-        homes: (0..setup.homes).map(|_| Home::new(setup.home_jobs)).collect(),
-        clock: setup.clock,
-        cancel: setup.cancel,
-        module_does,
-        reports: Mutex::default(),
-        callers: AtomicU32::new(0),
-        waiting: AtomicU32::new(0),
-        measuring: AtomicBool::new(false),
-        last_done_ns: AtomicU64::new(0),
-    };
+    let (cpu_workers, workers) = (kits.len(), kits.len() + modules.len());
+    let shared = Shared::new(setup, plan, cpu_workers, &modules);
     let answer = thread::scope(|scope| {
-        let cpu_count = kits.len();
-        for (desk, kit) in kits.into_iter().enumerate() {
-            let shared = &shared;
-            spawn(scope, format!("evener-cpu-{desk}"), move || cpu_worker(shared, desk, kit));
-        }
-        for (index, module) in modules.into_iter().enumerate() {
-            let worker = ModuleWorker::new(&shared, cpu_count + index, module);
-            spawn(scope, format!("evener-module-{index}"), move || worker.run());
-        }
-        if plan.dispatch == Dispatch::Monitor {
-            let shared = &shared;
-            spawn(scope, "evener-monitor".to_owned(), move || monitor::run(shared));
-        }
-        // Closes also when `body` panics, or the scope would wait for workers that wait for work.
+        // Closes also when `body` or the start of a thread panics, or the scope would wait for workers that wait
+        // for work.
         let _closing = CloseOnDrop(&shared.backlog);
+        start(scope, &shared, kits, modules);
         body(&Runtime { shared: &shared, workers })
     });
     let workers = shared.reports.into_inner().unwrap_or_else(PoisonError::into_inner);
     (answer, Report { workers })
+}
+
+/// Starts a thread for each worker, and the monitor where the plan wants one.
+fn start<'scope, 'm>(
+    scope: &'scope Scope<'scope, '_>,
+    shared: &'scope Shared<'m>,
+    kits: Vec<CpuKit>,
+    modules: Vec<ModuleSetup<'m>>,
+) {
+    for (desk, kit) in kits.into_iter().enumerate() {
+        spawn(scope, format!("evener-cpu-{desk}"), shared, Some(desk), move || cpu_worker(shared, desk, kit));
+    }
+    for (index, module) in modules.into_iter().enumerate() {
+        let desk = shared.cpu_workers + index;
+        let worker = ModuleWorker::new(shared, desk, module);
+        spawn(scope, format!("evener-module-{index}"), shared, Some(desk), move || worker.run());
+    }
+    if shared.plan.dispatch == Dispatch::Monitor {
+        spawn(scope, "evener-monitor".to_owned(), shared, None, move || monitor::run(shared));
+    }
 }
 
 impl<'r, 'm> Runtime<'r, 'm> {
@@ -126,19 +124,24 @@ impl<'r, 'm> Runtime<'r, 'm> {
     }
 
     /// Holds all workers at a busy barrier before their next claim, and returns when they are there. For
-    /// measuring: jobs submitted now are started by [`Runtime::release`].
+    /// measuring: jobs submitted now are started by [`Runtime::release`]. A caller that helps is not held.
+    ///
+    /// # Panics
+    ///
+    /// Where a worker panicked: a bug.
     pub fn hold(&self) {
         self.shared.measuring.store(true, Ordering::Relaxed);
-        self.shared.backlog.hold(true);
-        while (self.shared.waiting.load(Ordering::Acquire) as usize) < self.workers {
-            std::hint::spin_loop();
+        self.shared.backlog.hold();
+        while !self.shared.backlog.all_stand() {
+            self.shared.assert_whole();
+            thread::yield_now();
         }
     }
 
     /// Opens the barrier; returns the moment.
     pub fn release(&self) -> Nanos {
         let now = self.shared.clock.now();
-        self.shared.backlog.hold(false);
+        self.shared.backlog.release();
         now
     }
 
@@ -154,20 +157,58 @@ impl<'r, 'm> Runtime<'r, 'm> {
 }
 
 impl<'m> Shared<'m> {
+    fn new(setup: Setup<'m>, plan: Plan, cpu_workers: usize, modules: &[ModuleSetup<'_>]) -> Self {
+        Self {
+            plan,
+            backlog: Backlog::new(plan.dispatch, setup.backlog_jobs, cpu_workers + modules.len()),
+            homes: (0..setup.homes).map(|_| Home::new(setup.home_jobs)).collect(),
+            clock: setup.clock,
+            cancel: setup.cancel,
+            cpu_workers,
+            callers_work: if plan.cpu.jobs_max == 0 { 0 } else { setup.callers },
+            module_does: what_modules_do(modules),
+            reports: Mutex::default(),
+            callers: AtomicU32::new(0),
+            measuring: AtomicBool::new(false),
+            last_done_ns: AtomicU64::new(0),
+        }
+    }
+
     /// Whether any module does this, so that queueing it makes sense.
     pub(crate) fn module_does(&self, job: &Job<'_>) -> bool {
         let session = job.session();
         self.module_does[session.algorithm().index()][session.direction() as usize]
     }
 
-    /// Runs a claimed burst on a core and brings it home.
-    pub(crate) fn run_on_core(&self, kit: &mut CpuKit, burst: &mut Vec<Box<Job<'m>>>) {
+    /// Runs a burst on a core, or gives it up where the run was cancelled.
+    pub(crate) fn work_on(&self, kit: &mut CpuKit, burst: &mut [Box<Job<'m>>]) {
         if self.cancel.is_cancelled() {
-            burst.iter_mut().for_each(|job| job.fail(JobError::Cancelled));
+            kit.fail_all(burst, JobError::Cancelled);
         } else {
             kit.run(burst, &*self.clock);
         }
+    }
+
+    /// Runs a claimed burst on a core and brings it home.
+    pub(crate) fn run_on_core(&self, kit: &mut CpuKit, burst: &mut Vec<Box<Job<'m>>>) {
+        self.work_on(kit, burst);
         self.bring_home(burst);
+    }
+
+    /// Takes jobs as `take` says and runs them on the calling thread's core, until nothing is left and nothing
+    /// more will come.
+    pub(crate) fn work_as_core(&self, desk: usize, take: &Take, kit: &mut CpuKit) {
+        let mut burst = Vec::new();
+        loop {
+            self.backlog.stop_at_barrier(desk);
+            if self.backlog.claim(Some(desk), take, &mut burst) > 0 {
+                self.run_on_core(kit, &mut burst);
+            } else if self.backlog.is_over(desk) {
+                return;
+            } else {
+                self.backlog.wait_for_work(desk);
+            }
+        }
     }
 
     /// Brings finished jobs to the homes that they came from; leaves `jobs` empty.
@@ -190,16 +231,15 @@ impl<'m> Shared<'m> {
         self.reports.lock().unwrap_or_else(PoisonError::into_inner).push(report);
     }
 
-    /// The barrier of [`Runtime::hold`]; passes at once when nobody measures.
-    pub(crate) fn barrier(&self) {
-        if !self.backlog.is_held() {
-            return;
-        }
-        self.waiting.fetch_add(1, Ordering::AcqRel);
-        while self.backlog.is_held() && !self.backlog.is_closed() {
-            std::hint::spin_loop();
-        }
-        self.waiting.fetch_sub(1, Ordering::AcqRel);
+    /// Passes the panic of a worker on to whoever would wait for its jobs for ever.
+    pub(crate) fn assert_whole(&self) {
+        assert!(!self.backlog.is_broken(), "a worker panicked and its jobs are lost");
+    }
+
+    /// A thread of the run panicked: wakes everybody who may wait for it.
+    fn break_down(&self) {
+        self.backlog.break_down();
+        self.homes.iter().for_each(Home::knock);
     }
 }
 
@@ -227,28 +267,39 @@ fn what_modules_do(modules: &[ModuleSetup<'_>]) -> Vec<[bool; 2]> {
     Algorithm::ALL.iter().map(both).collect()
 }
 
-fn spawn<'scope>(
-    scope: &'scope thread::Scope<'scope, '_>,
+/// What a thread of the run leaves behind, whichever way it ends.
+struct Leaving<'s, 'm> {
+    shared: &'s Shared<'m>,
+    desk: Option<usize>,
+}
+
+impl Drop for Leaving<'_, '_> {
+    fn drop(&mut self) {
+        if let Some(desk) = self.desk {
+            self.shared.backlog.leave(desk);
+        }
+        if thread::panicking() {
+            self.shared.break_down();
+        }
+    }
+}
+
+fn spawn<'scope, 'm>(
+    scope: &'scope Scope<'scope, '_>,
     name: String,
+    shared: &'scope Shared<'m>,
+    desk: Option<usize>,
     body: impl FnOnce() + Send + 'scope,
 ) {
-    let started = thread::Builder::new().name(name).spawn_scoped(scope, body);
+    let started = thread::Builder::new().name(name).spawn_scoped(scope, move || {
+        let _leaving = Leaving { shared, desk };
+        body();
+    });
     started.expect("the system has room for a few threads");
 }
 
 /// Takes jobs as the plan says until nothing is left and nothing more will come.
-fn cpu_worker<'m>(shared: &Shared<'m>, desk: usize, mut kit: CpuKit) {
-    let mut burst = Vec::new();
-    loop {
-        shared.barrier();
-        if shared.backlog.claim(Some(desk), &shared.plan.cpu, &mut burst) > 0 {
-            shared.run_on_core(&mut kit, &mut burst);
-        } else if shared.backlog.is_over(desk) {
-            break;
-        } else {
-            monitor::tell_free(shared, desk);
-            shared.backlog.wait_for_work(desk);
-        }
-    }
+fn cpu_worker(shared: &Shared<'_>, desk: usize, mut kit: CpuKit) {
+    shared.work_as_core(desk, &shared.plan.cpu, &mut kit);
     shared.report(WorkerReport { name: format!("cpu {desk}"), methods: kit.take_tallies(), module: None });
 }

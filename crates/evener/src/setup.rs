@@ -43,15 +43,17 @@ pub struct Setup<'m> {
     pub modules: Vec<ModuleSetup<'m>>,
     /// Who takes what.
     pub policy: Policy,
-    /// Callers that will do the CPU's work themselves, instead of worker threads or beside them.
+    /// Callers that will do the CPU's work themselves, instead of worker threads or beside them. Where jobs are
+    /// dealt out, each of them counts as one more hand.
     pub callers: usize,
     /// Jobs that such a caller runs side by side at its best ([`CpuKit::width`]).
     pub caller_width: u32,
     /// Jobs that may wait in the backlog; rounded up to a power of two.
     pub backlog_jobs: usize,
-    /// Callers and streams at the same time.
+    /// Callers and streams at the same time; one that was given up counts until its last job has come back.
     pub homes: usize,
-    /// Jobs that one caller or stream may have outstanding; rounded up to a power of two.
+    /// Jobs that one caller or stream may have outstanding, those included that came back early and wait for
+    /// their turn; rounded up to a power of two.
     pub home_jobs: usize,
     /// The clocks.
     pub clock: Arc<dyn Clock>,

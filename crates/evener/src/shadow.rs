@@ -47,25 +47,25 @@ impl<'m> Shadow<'m> {
                 iv: *job.iv(),
                 aad: job.aad(),
                 tag: *job.tag_given(),
-                input: Zeroizing::new(job.input().to_vec()),
+                input: with_room(job.input(), session.output_bytes_max(job.input_bytes())),
             });
         }
+    }
+
+    /// The module did not take the job after all.
+    pub(crate) fn forget(&mut self, job: &Job<'m>) {
+        self.capture_of(job);
     }
 
     /// Compares a job that came back, if it was captured. Where the module was wrong the right result is put
     /// in its place and `false` returned.
     pub(crate) fn after(&mut self, job: &mut Job<'m>, kit: &mut CpuKit) -> bool {
-        let Some(place) = self.captured.iter().position(|capture| capture.ticket == job.ticket) else {
-            return true;
-        };
-        let capture = self.captured.swap_remove(place);
-        if !matches!(job.outcome(), Outcome::Done { .. }) {
+        let Some(capture) = self.capture_of(job) else { return true };
+        if matches!(job.outcome(), Outcome::Failed(error) if error.is_the_modules_fault()) {
             return true;
         }
         self.checked += 1;
-        let input_bytes = capture.input.len();
-        let mut room = capture.input;
-        room.resize(input_bytes.max(capture.session.output_bytes_max(input_bytes)), 0);
+        let (input_bytes, mut room) = (job.input_bytes(), capture.input);
         let mut right = [Job::in_place(&mut room)];
         right[0].arm(capture.session, &capture.iv, input_bytes);
         right[0].set_aad(capture.aad);
@@ -78,16 +78,34 @@ impl<'m> Shadow<'m> {
     pub(crate) fn forget_all(&mut self) {
         self.captured.clear();
     }
+
+    fn capture_of(&mut self, job: &Job<'m>) -> Option<Capture<'m>> {
+        let place = self.captured.iter().position(|capture| capture.ticket == job.ticket)?;
+        Some(self.captured.swap_remove(place))
+    }
 }
 
-/// Whether a module's result is the right one; makes it so where it is not.
+/// A copy of `input` with room for `output_bytes`: at once, because a copy that grew would leave one unwiped.
+fn with_room(input: &[u8], output_bytes: usize) -> Zeroizing<Vec<u8>> {
+    let mut room = Zeroizing::new(vec![0; input.len().max(output_bytes)]);
+    room[..input.len()].copy_from_slice(input);
+    room
+}
+
+/// Whether a module's result is the right one; makes it so where it is not. Where the CPU's driver cannot tell,
+/// the module is believed.
 fn settle(job: &mut Job<'_>, right: &Job<'_>) -> bool {
+    if matches!(
+        right.outcome(),
+        Outcome::Failed(JobError::Unsupported | JobError::Library) | Outcome::Pending
+    ) {
+        return true;
+    }
     let ours = job.outcome() == right.outcome() && job.output() == right.output() && job.tag() == right.tag();
     if !ours {
         match right.outcome() {
-            Outcome::Done { .. } => job.publish(right.output(), right.tag()),
             Outcome::Failed(error) => job.fail(error),
-            Outcome::Pending => job.fail(JobError::Library),
+            _ => job.publish(right.output(), right.tag()),
         }
     }
     ours
