@@ -1,0 +1,126 @@
+//! Callers: bursts come back whole and in the caller's order, from as many threads as there are.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use std::thread;
+
+use evener::{CpuKit, Report, Setup, run};
+use evener_core::plan::Policy;
+
+use support::module::{Fault, Scripted, scripted};
+use support::{
+    cbc_cases, check_all, jobs, marks, mixed_cases, plain_kit, plain_setup, rooms, without_standstill,
+};
+
+/// So many threads bring bursts of mixed jobs, over and over in the same memory, and check each.
+fn many_threads(setup: Setup<'_>, threads: usize, kit: impl Fn() -> CpuKit + Sync) -> Report {
+    let ((), report) = run(setup, |runtime| {
+        thread::scope(|scope| {
+            for thread in 0..threads {
+                let (mut caller, cases) = (runtime.caller(kit()), mixed_cases(50 + thread));
+                scope.spawn(move || {
+                    for _ in 0..6 {
+                        // Leaked: the run's jobs must outlive its caller, which outlives nothing here.
+                        let cases: &'static [support::Case] = mixed_cases(cases.len()).leak();
+                        let rooms: &'static mut [Vec<u8>] = rooms(cases).leak();
+                        let mut armed = jobs(cases, rooms);
+                        caller.crypt(&mut armed);
+                        assert_eq!(marks(&armed), (0..cases.len() as u64).collect::<Vec<_>>());
+                        check_all(cases, &armed);
+                    }
+                });
+            }
+        });
+    });
+    report
+}
+
+#[test]
+fn callers_on_several_threads_each_get_their_own_jobs_back_in_order() {
+    without_standstill(|| {
+        for policy in Policy::ALL {
+            for workers in [0, 2] {
+                let modules = vec![scripted(Scripted::new(Fault::Error), 8)];
+                let callers = if workers == 0 { 3 } else { 0 };
+                let setup = Setup { policy, modules, callers, ..plain_setup(workers) };
+                let report = many_threads(setup, 3, plain_kit);
+                let total = report.total();
+                assert_eq!(total.jobs + total.failed, 6 * (50 + 51 + 52), "{policy}, {workers} workers");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_burst_of_mixed_algorithms_comes_back_in_the_callers_order() {
+    without_standstill(|| {
+        let cases = mixed_cases(100);
+        let mut rooms = rooms(&cases);
+        let mut armed = jobs(&cases, &mut rooms);
+        let ((), report) = run(Setup::default(), |runtime| runtime.caller(plain_kit()).crypt(&mut armed));
+        assert_eq!(marks(&armed), (0..100).collect::<Vec<_>>());
+        check_all(&cases, &armed);
+        assert_eq!(report.total().jobs + report.total().failed, 100);
+    });
+}
+
+#[test]
+fn a_burst_may_be_wider_than_home_and_backlog() {
+    without_standstill(|| {
+        for policy in Policy::ALL {
+            for workers in [0, 1] {
+                let cases = cbc_cases(200);
+                let mut rooms = rooms(&cases);
+                let mut armed = jobs(&cases, &mut rooms);
+                let modules = vec![scripted(Scripted::new(Fault::None), 8)];
+                let callers = 1 - workers;
+                let setup =
+                    Setup { policy, modules, callers, home_jobs: 8, backlog_jobs: 4, ..plain_setup(workers) };
+                run(setup, |runtime| runtime.caller(plain_kit()).crypt(&mut armed));
+                assert_eq!(marks(&armed), (0..200).collect::<Vec<_>>(), "{policy}, {workers} workers");
+                check_all(&cases, &armed);
+            }
+        }
+    });
+}
+
+#[test]
+fn an_empty_burst_comes_back_empty() {
+    without_standstill(|| {
+        for policy in Policy::ALL {
+            let modules = vec![scripted(Scripted::new(Fault::None), 8)];
+            let setup = Setup { policy, modules, ..plain_setup(1) };
+            let mut none = Vec::new();
+            run(setup, |runtime| runtime.caller(plain_kit()).crypt(&mut none));
+            assert!(none.is_empty());
+        }
+    });
+}
+
+#[test]
+fn streams_and_callers_share_a_run_without_mixing_their_jobs() {
+    without_standstill(|| {
+        for policy in Policy::ALL {
+            let (streamed, called) = (mixed_cases(150), cbc_cases(150));
+            let (mut streamed_rooms, mut called_rooms) = (rooms(&streamed), rooms(&called));
+            let streamed_jobs = jobs(&streamed, &mut streamed_rooms);
+            let mut called_jobs = jobs(&called, &mut called_rooms);
+            let modules = vec![scripted(Scripted::new(Fault::None), 8)];
+            let setup = Setup { policy, modules, ..plain_setup(2) };
+            let (came, _) = run(setup, |runtime| {
+                let (mut inlet, mut outlet) = runtime.stream();
+                thread::scope(|scope| {
+                    scope.spawn(move || streamed_jobs.into_iter().for_each(|job| _ = inlet.submit(job)));
+                    let caller = scope.spawn(|| runtime.caller(plain_kit()).crypt(&mut called_jobs));
+                    let came: Vec<_> = std::iter::from_fn(|| outlet.next()).collect();
+                    caller.join().unwrap();
+                    came
+                })
+            });
+            assert_eq!(marks(&came), (0..150).collect::<Vec<_>>(), "{policy}");
+            check_all(&streamed, &came);
+            check_all(&called, &called_jobs);
+        }
+    });
+}

@@ -1,0 +1,184 @@
+//! What measurements stand on: the barrier, the tallies, the count of cores.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use evener::{Setup, Submitted, core_budget, run};
+use evener_core::plan::Policy;
+use evener_core::{Algorithm, Nanos};
+
+use support::drivers::{TestClock, gated_kit};
+use support::module::{Fault, Scripted, scripted};
+use support::{
+    Case, cbc_cases, check_all, jobs, mixed_cases, plain_kit, plain_setup, rooms, without_standstill,
+};
+
+#[test]
+fn no_worker_starts_a_job_between_hold_and_release() {
+    without_standstill(|| {
+        for policy in Policy::ALL {
+            let cases = cbc_cases(64);
+            let mut memory: Vec<_> = (0..20).map(|_| rooms(&cases)).collect();
+            let begun = Arc::new(AtomicU64::new(0));
+            let kit = || {
+                let begun = Arc::clone(&begun);
+                gated_kit(move || begun.fetch_add(1, Ordering::SeqCst) < u64::MAX)
+            };
+            let module = Scripted::new(Fault::None);
+            let seen = module.seen();
+            let setup = Setup {
+                policy,
+                workers: vec![kit(), kit(), kit()],
+                modules: vec![scripted(module, 1_000)],
+                ..Setup::default()
+            };
+            run(setup, |runtime| {
+                let (mut inlet, mut outlet) = runtime.stream();
+                let started = || begun.load(Ordering::SeqCst) + seen.taken();
+                for rooms in &mut memory {
+                    runtime.hold();
+                    let before = started();
+                    assert_eq!(inlet.submit_all(&mut jobs(&cases, rooms)), Submitted::Yes);
+                    std::thread::yield_now();
+                    assert_eq!(started(), before, "{policy}");
+                    runtime.release();
+                    let came: Vec<_> = (0..cases.len()).map(|_| outlet.next().unwrap()).collect();
+                    check_all(&cases, &came);
+                    assert!(started() > before);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_hold_in_the_middle_of_work_returns_when_everybody_stands() {
+    without_standstill(|| {
+        for policy in Policy::ALL {
+            let cases = cbc_cases(400);
+            let mut rooms = rooms(&cases);
+            let setup = Setup {
+                policy,
+                modules: vec![scripted(Scripted::new(Fault::None), 32)],
+                backlog_jobs: 512,
+                home_jobs: 512,
+                ..plain_setup(2)
+            };
+            let mut armed = jobs(&cases, &mut rooms);
+            let (came, _) = run(setup, |runtime| {
+                let (mut inlet, mut outlet) = runtime.stream();
+                assert_eq!(inlet.submit_all(&mut armed), Submitted::Yes);
+                for _ in 0..20 {
+                    runtime.hold();
+                    let done = runtime.last_done();
+                    std::thread::yield_now();
+                    assert_eq!(runtime.last_done(), done, "{policy}: nothing is done while all stand");
+                    runtime.release();
+                }
+                drop(inlet);
+                std::iter::from_fn(|| outlet.next()).collect::<Vec<_>>()
+            });
+            check_all(&cases, &came);
+        }
+    });
+}
+
+#[test]
+fn a_run_that_ends_while_workers_are_held_does_their_jobs() {
+    without_standstill(|| {
+        for policy in Policy::ALL {
+            let cases = cbc_cases(50);
+            let mut rooms = rooms(&cases);
+            let modules = vec![scripted(Scripted::new(Fault::None), 32)];
+            let mut armed = jobs(&cases, &mut rooms);
+            let (_, report) = run(Setup { policy, modules, ..plain_setup(2) }, |runtime| {
+                let (mut inlet, _outlet) = runtime.stream();
+                runtime.hold();
+                runtime.hold();
+                assert_eq!(inlet.submit_all(&mut armed), Submitted::Yes);
+            });
+            assert_eq!(report.total().jobs, 50, "{policy}");
+        }
+    });
+}
+
+#[test]
+fn a_worker_whose_module_is_out_of_service_is_not_waited_for() {
+    without_standstill(|| {
+        let cases = cbc_cases(40);
+        let (mut first, mut second) = (rooms(&cases), rooms(&cases));
+        let module = Scripted::new(Fault::Gone(0));
+        let seen = module.seen();
+        let kit = gated_kit(move || seen.faults() > 0);
+        let modules = vec![scripted(module, 32)];
+        let setup = Setup { policy: Policy::SharedQueue, workers: vec![kit], modules, ..Setup::default() };
+        run(setup, |runtime| {
+            let (mut inlet, mut outlet) = runtime.stream();
+            for rooms in [&mut first, &mut second] {
+                runtime.hold();
+                assert_eq!(inlet.submit_all(&mut jobs(&cases, rooms)), Submitted::Yes);
+                runtime.release();
+                let came: Vec<_> = (0..cases.len()).map(|_| outlet.next().unwrap()).collect();
+                check_all(&cases, &came);
+            }
+        });
+    });
+}
+
+#[test]
+fn tallies_count_each_job_and_byte_once() {
+    without_standstill(|| {
+        for policy in Policy::ALL {
+            let cases = mixed_cases(210);
+            let mut rooms = rooms(&cases);
+            let modules = vec![scripted(Scripted::new(Fault::Error), 8)];
+            let setup = Setup { policy, modules, callers: 1, ..plain_setup(2) };
+            let mut armed = jobs(&cases, &mut rooms);
+            let ((), report) = run(setup, |runtime| runtime.caller(plain_kit()).crypt(&mut armed));
+            let well: Vec<&Case> = cases.iter().filter(|case| case.goes_well()).collect();
+            let bytes: usize = well.iter().map(|case| case.input.len()).sum();
+            let total = report.total();
+            assert_eq!((total.jobs, total.bytes), (well.len() as u64, bytes as u64), "{policy}");
+            assert_eq!(total.failed, (cases.len() - well.len()) as u64, "{policy}");
+        }
+    });
+}
+
+#[test]
+fn the_time_at_the_barrier_is_no_cost_of_the_module() {
+    without_standstill(|| {
+        // A clock that runs with every look at it: standing at the barrier looks at nothing, yet a minute passes.
+        let clock = TestClock::default();
+        let cases = [Case::encrypt(Algorithm::Aes128Cbc, 1, 100)];
+        let mut rooms = rooms(&cases);
+        let module = Scripted::new(Fault::None).on_clock(&clock, Nanos(7));
+        let setup = Setup {
+            policy: Policy::ModuleOnly,
+            modules: vec![scripted(module, 1_000)],
+            clock: Arc::new(clock.clone()),
+            ..Setup::default()
+        };
+        let mut armed = jobs(&cases, &mut rooms);
+        let (_, report) = run(setup, |runtime| {
+            let (mut inlet, mut outlet) = runtime.stream();
+            runtime.hold();
+            assert_eq!(inlet.submit_all(&mut armed), Submitted::Yes);
+            clock.pass(Nanos::from_millis(60_000));
+            runtime.release();
+            assert!(outlet.next().is_some());
+        });
+        assert_eq!(report.modules().sampled.core, Nanos(7));
+    });
+}
+
+#[test]
+fn the_core_budget_is_what_this_process_may_use() {
+    let budget = core_budget();
+    let all = std::thread::available_parallelism().unwrap().get();
+    // The standard library knows affinity and quota too, from other hands; it rounds a quota down.
+    assert!(budget.allowed >= 1 && budget.workers() <= budget.allowed);
+    assert!((all..=all + 1).contains(&budget.workers()), "{budget:?}, {all}");
+}

@@ -1,0 +1,206 @@
+//! A module that lies, hangs or refuses is found out, and nobody notices but the report.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use std::sync::Arc;
+
+use evener::{ModuleReport, Quarantine, Report, Setup, run};
+use evener_core::plan::Policy;
+use evener_core::{Algorithm, Family, JobError, Nanos};
+
+use support::drivers::TestClock;
+use support::module::{Fault, Scripted, Seen, scripted};
+use support::{Case, cbc_cases, check_all, jobs, mixed_cases, plain_kit, rooms, without_standstill};
+
+/// Runs `cases` as one burst of one caller under `module_only`; every result must be libcrypto's.
+fn offload(cases: &[Case], module: Scripted<'_>, check_every: u32) -> (ModuleReport, Report) {
+    let mut rooms = rooms(cases);
+    let modules = vec![scripted(module, check_every)];
+    let setup = Setup { policy: Policy::ModuleOnly, modules, ..Setup::default() };
+    let mut armed = jobs(cases, &mut rooms);
+    let ((), report) = run(setup, |runtime| runtime.caller(plain_kit()).crypt(&mut armed));
+    check_all(cases, &armed);
+    let module = report.workers.iter().find_map(|worker| worker.module.clone()).expect("there is a module");
+    (module, report)
+}
+
+fn seen_of(module: Scripted<'static>) -> (Scripted<'static>, Arc<Seen>) {
+    let seen = module.seen();
+    (module, seen)
+}
+
+#[test]
+fn a_module_that_hangs_is_quarantined_and_its_jobs_are_redone_exactly_once() {
+    without_standstill(|| {
+        let cases = cbc_cases(60);
+        let (module, seen) = seen_of(Scripted::new(Fault::Hang(20)));
+        let (module, report) = offload(&cases, module, 1_000);
+        assert_eq!(module.quarantine, Some(Quarantine::Hung));
+        let held = seen.taken() - 20;
+        assert!((1..=4).contains(&held), "{held} jobs were held at the end");
+        assert_eq!((module.tally.jobs, report.total().redone, report.total().jobs), (20, held, 60));
+    });
+}
+
+#[test]
+fn wrong_bytes_from_the_first_job_are_found_by_the_first_check() {
+    without_standstill(|| {
+        let (module, report) = offload(&cbc_cases(60), Scripted::new(Fault::WrongBytes(0)), 1_000);
+        assert_eq!(module.quarantine, Some(Quarantine::WrongResult));
+        assert!(module.checked <= 4 && module.tally.jobs == 0, "{report:?}");
+    });
+}
+
+#[test]
+fn with_every_result_checked_no_wrong_byte_gets_out() {
+    without_standstill(|| {
+        for from in 0..12 {
+            let (module, _) = offload(&mixed_cases(60), Scripted::new(Fault::WrongBytes(from)), 1);
+            assert_eq!(module.quarantine, Some(Quarantine::WrongResult), "from {from}");
+        }
+    });
+}
+
+#[test]
+fn a_module_that_denies_what_is_authentic_is_found_out() {
+    without_standstill(|| {
+        let cases: Vec<_> =
+            (0..40).map(|seed| Case::decrypt(Algorithm::Aes256Gcm, seed, seed * 11)).collect();
+        let (module, _) = offload(&cases, Scripted::new(Fault::Denies(7)), 1);
+        assert_eq!(module.quarantine, Some(Quarantine::WrongResult));
+    });
+}
+
+#[test]
+fn a_forged_tag_is_the_datas_fault_not_the_modules() {
+    without_standstill(|| {
+        let cases: Vec<_> = (0..40).map(|seed| Case::forged(Algorithm::Aes256Gcm, seed, seed * 11)).collect();
+        let (module, report) = offload(&cases, Scripted::new(Fault::None), 1);
+        assert_eq!((module.quarantine, module.tally.failed, report.total().redone), (None, 40, 0));
+        assert_eq!(module.checked, 40);
+    });
+}
+
+#[test]
+fn a_sample_is_checked_and_the_first_of_each_algorithm_always() {
+    without_standstill(|| {
+        let (module, _) = offload(&cbc_cases(100), Scripted::new(Fault::None), 25);
+        // 1 to 4, then 25, 50, 75, 100.
+        assert_eq!((module.checked, module.tally.jobs), (8, 100));
+    });
+}
+
+#[test]
+fn a_refusal_because_it_is_full_is_not_taken_for_a_second_job() {
+    without_standstill(|| {
+        // It announces a width of 4 and takes 2: every other job is refused once and stays captured or not.
+        let cases = cbc_cases(100);
+        for _ in 0..3 {
+            let (module, seen) = seen_of(Scripted::new(Fault::None).with_depth(2));
+            let (module, _) = offload(&cases, module, 25);
+            assert!(seen.refusals.load(std::sync::atomic::Ordering::SeqCst) > 0);
+            assert_eq!((module.quarantine, module.tally.jobs, seen.taken()), (None, 100, 100));
+        }
+    });
+}
+
+#[test]
+fn a_capture_of_one_burst_never_judges_the_next() {
+    without_standstill(|| {
+        let (first, second) = (cbc_cases(60), mixed_cases(60));
+        let (mut first_rooms, mut second_rooms) = (rooms(&first), rooms(&second));
+        let module = scripted(Scripted::new(Fault::None).with_depth(1), 1);
+        let setup = Setup { policy: Policy::ModuleOnly, modules: vec![module], ..Setup::default() };
+        let ((), report) = run(setup, |runtime| {
+            let mut caller = runtime.caller(plain_kit());
+            for (cases, rooms) in [(&first, &mut first_rooms), (&second, &mut second_rooms)] {
+                let mut armed = jobs(cases, rooms);
+                caller.crypt(&mut armed);
+                check_all(cases, &armed);
+            }
+        });
+        let module = report.workers.iter().find_map(|worker| worker.module.clone()).unwrap();
+        assert_eq!((module.quarantine, module.checked), (None, 120));
+    });
+}
+
+#[test]
+fn a_module_that_refuses_though_it_holds_nothing_is_taken_for_dead() {
+    without_standstill(|| {
+        let (module, report) = offload(&cbc_cases(30), Scripted::new(Fault::Refuses(10)), 1_000);
+        assert_eq!(module.quarantine, Some(Quarantine::Hung));
+        // What it never took is done by the CPU, not redone.
+        assert_eq!((module.tally.jobs, report.total().redone, report.total().jobs), (10, 0, 30));
+    });
+}
+
+#[test]
+fn errors_in_a_row_end_a_modules_service_but_errors_now_and_then_do_not() {
+    without_standstill(|| {
+        let (broken, _) = offload(&cbc_cases(60), Scripted::new(Fault::Broken(10)), 1_000);
+        assert_eq!(broken.quarantine, Some(Quarantine::Errors(JobError::Module { code: 6 })));
+        let (wavering, report) = offload(&cbc_cases(60), Scripted::new(Fault::Error), 1_000);
+        assert_eq!(wavering.quarantine, None);
+        assert_eq!((wavering.tally.jobs, report.total().redone), (40, 20));
+    });
+}
+
+#[test]
+fn what_the_module_does_not_do_is_done_by_the_cpu_and_not_called_redone() {
+    without_standstill(|| {
+        let cases = mixed_cases(70);
+        let module = Scripted::new(Fault::None).only(|algorithm| algorithm.family() == Family::Cbc);
+        let (module, report) = offload(&cases, module, 1);
+        // Two of seven kinds are CBC.
+        assert_eq!((module.tally.jobs, report.total().redone), (20, 0));
+    });
+}
+
+#[test]
+fn a_slow_module_is_not_a_dead_one() {
+    without_standstill(|| {
+        let (module, _) = offload(&cbc_cases(60), Scripted::new(Fault::Slow(10)), 1);
+        assert_eq!((module.quarantine, module.tally.jobs), (None, 60));
+    });
+}
+
+#[test]
+fn a_run_without_cpu_workers_survives_the_loss_of_its_only_module() {
+    without_standstill(|| {
+        // A stream has no caller that could help, so the module's thread goes on as a core.
+        let cases = cbc_cases(60);
+        let mut rooms = rooms(&cases);
+        let module = scripted(Scripted::new(Fault::Gone(5)), 1);
+        let setup =
+            Setup { policy: Policy::SharedQueue, callers: 1, modules: vec![module], ..Setup::default() };
+        let armed = jobs(&cases, &mut rooms);
+        let (came, _) = run(setup, |runtime| {
+            let (mut inlet, mut outlet) = runtime.stream();
+            armed.into_iter().for_each(|job| _ = inlet.submit(job));
+            drop(inlet);
+            std::iter::from_fn(|| outlet.next()).collect::<Vec<_>>()
+        });
+        check_all(&cases, &came);
+    });
+}
+
+#[test]
+fn patience_counts_from_the_last_result_not_from_the_start() {
+    without_standstill(|| {
+        // Each result takes 30 of the 50 ms allowed, all of them together 1.8 s.
+        let clock = TestClock::default();
+        let cases = cbc_cases(60);
+        let mut rooms = rooms(&cases);
+        let module = Scripted::new(Fault::Slow(0)).on_clock(&clock, Nanos::from_millis(30));
+        let modules = vec![scripted(module, 1_000)];
+        let setup =
+            Setup { policy: Policy::ModuleOnly, modules, clock: Arc::new(clock.clone()), ..Setup::default() };
+        let mut armed = jobs(&cases, &mut rooms);
+        let ((), report) = run(setup, |runtime| runtime.caller(plain_kit()).crypt(&mut armed));
+        check_all(&cases, &armed);
+        let module = report.workers.iter().find_map(|worker| worker.module.clone()).unwrap();
+        assert_eq!((module.quarantine, module.tally.jobs), (None, 60));
+        assert_eq!(module.tally.sampled.wall, Nanos::from_millis(60 * 30));
+    });
+}

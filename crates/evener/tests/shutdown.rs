@@ -1,0 +1,260 @@
+//! The end of a run, in order or not: nothing is lost, nothing hangs.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+#![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
+
+mod support;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use evener::{Cancel, CpuKit, Setup, Submitted, run};
+use evener_core::plan::Policy;
+use evener_core::{Algorithm, Direction, InlineDriver, Job, JobError, MethodTable, Outcome, Profile};
+
+use support::drivers::gated_kit;
+use support::module::{Fault, Scripted, scripted};
+use support::{cbc_cases, jobs, plain_kit, plain_setup, rooms, without_standstill};
+
+#[test]
+fn jobs_that_nobody_collects_are_finished_before_the_run_ends() {
+    without_standstill(|| {
+        for policy in Policy::ALL {
+            let cases = cbc_cases(200);
+            let mut rooms = rooms(&cases);
+            let setup =
+                Setup { policy, modules: vec![scripted(Scripted::new(Fault::None), 32)], ..plain_setup(2) };
+            let mut armed = jobs(&cases, &mut rooms);
+            let (_, report) = run(setup, |runtime| {
+                let (mut inlet, _outlet) = runtime.stream();
+                assert_eq!(inlet.submit_all(&mut armed), Submitted::Yes);
+            });
+            assert_eq!((report.total().jobs, report.total().failed), (200, 0), "{policy}");
+        }
+    });
+}
+
+#[test]
+fn a_body_that_panics_ends_the_run_after_its_jobs() {
+    without_standstill(|| {
+        for policy in Policy::ALL {
+            let cases = cbc_cases(100);
+            let mut rooms = rooms(&cases);
+            let setup =
+                Setup { policy, modules: vec![scripted(Scripted::new(Fault::None), 32)], ..plain_setup(2) };
+            let mut armed = jobs(&cases, &mut rooms);
+            let ended = catch_unwind(AssertUnwindSafe(|| {
+                run(setup, |runtime| {
+                    let (mut inlet, _outlet) = runtime.stream();
+                    runtime.hold();
+                    assert_eq!(inlet.submit_all(&mut armed), Submitted::Yes);
+                    panic!("on purpose");
+                })
+            }));
+            let cause = ended.expect_err("the panic comes out");
+            assert_eq!(cause.downcast_ref(), Some(&"on purpose"));
+        }
+    });
+}
+
+/// A driver with a bug, which says that it is about to show.
+struct Panics(Profile, Arc<AtomicBool>);
+
+impl InlineDriver for Panics {
+    fn profile(&self) -> &Profile {
+        &self.0
+    }
+
+    fn supports(&self, _: Algorithm, _: Direction) -> bool {
+        true
+    }
+
+    fn run(&mut self, _: &mut [Box<Job<'_>>]) {
+        self.1.store(true, Ordering::SeqCst);
+        panic!("a bug, on purpose");
+    }
+}
+
+fn panicking_kit(has_panicked: &Arc<AtomicBool>) -> CpuKit {
+    let profile = Profile { name: "panics".to_owned(), detail: String::new(), width: 1, emulated: true };
+    let driver = Panics(profile, Arc::clone(has_panicked));
+    CpuKit::new(Box::new(driver), None, Arc::new(MethodTable::plain_only()))
+}
+
+/// Runs `body` under every policy with workers that panic, and demands that a panic comes out. The module finishes
+/// nothing before, so that it cannot do everything alone.
+fn with_workers_that_panic(body: impl Fn(&evener::Runtime<'_, 'static>)) {
+    for policy in Policy::ALL {
+        if policy == Policy::ModuleOnly {
+            continue; // It has no CPU worker.
+        }
+        let has_panicked = Arc::new(AtomicBool::new(false));
+        let workers = vec![panicking_kit(&has_panicked), panicking_kit(&has_panicked)];
+        let mut module = scripted(Scripted::new(Fault::Hang(0)), 32);
+        module.redo = gated_kit(move || has_panicked.load(Ordering::SeqCst));
+        let setup = Setup { policy, modules: vec![module], workers, ..Setup::default() };
+        assert!(catch_unwind(AssertUnwindSafe(|| run(setup, &body))).is_err(), "{policy}");
+    }
+}
+
+fn leaked_jobs(count: usize) -> Vec<Box<Job<'static>>> {
+    let cases = cbc_cases(count).leak();
+    jobs(cases, rooms(cases).leak())
+}
+
+#[test]
+fn the_panic_of_a_worker_reaches_whoever_waits_for_its_jobs() {
+    without_standstill(|| {
+        with_workers_that_panic(|runtime| {
+            let (mut inlet, mut outlet) = runtime.stream();
+            _ = inlet.submit_all(&mut leaked_jobs(50));
+            drop(inlet);
+            while outlet.next().is_some() {}
+        });
+    });
+}
+
+#[test]
+fn the_panic_of_a_worker_reaches_whoever_waits_for_room() {
+    without_standstill(|| {
+        with_workers_that_panic(|runtime| {
+            let (mut inlet, _outlet) = runtime.stream();
+            _ = inlet.submit_all(&mut leaked_jobs(5_000));
+        });
+    });
+}
+
+#[test]
+fn the_panic_of_a_worker_reaches_whoever_waits_at_the_barrier() {
+    without_standstill(|| {
+        with_workers_that_panic(|runtime| {
+            let (mut inlet, mut outlet) = runtime.stream();
+            loop {
+                runtime.hold();
+                _ = inlet.submit_all(&mut leaked_jobs(20));
+                runtime.release();
+                outlet.wait_for_all();
+            }
+        });
+    });
+}
+
+#[test]
+fn a_cancelled_run_finishes_what_was_started_and_fails_the_rest() {
+    without_standstill(|| {
+        for policy in Policy::ALL {
+            let cases = cbc_cases(300);
+            let mut rooms = rooms(&cases);
+            let cancel = Cancel::default();
+            // The wish to stop comes while bursts are in the drivers' hands.
+            let started = Arc::new(AtomicU64::new(0));
+            let kit = || {
+                let (cancel, started) = (cancel.clone(), Arc::clone(&started));
+                gated_kit(move || {
+                    if started.fetch_add(1, Ordering::SeqCst) == 5 {
+                        cancel.cancel();
+                    }
+                    true
+                })
+            };
+            let mut module = scripted(Scripted::new(Fault::None), 1);
+            module.redo = kit();
+            let setup = Setup {
+                policy,
+                workers: vec![kit(), kit()],
+                modules: vec![module],
+                cancel: cancel.clone(),
+                home_jobs: 512,
+                ..Setup::default()
+            };
+            let mut armed = jobs(&cases, &mut rooms);
+            let (came, report) = run(setup, |runtime| {
+                let (mut inlet, mut outlet) = runtime.stream();
+                // The jobs of one claim are started together, so more than one claim is needed.
+                while let Some(few) =
+                    (!armed.is_empty()).then(|| armed.split_off(armed.len().saturating_sub(8)))
+                {
+                    few.into_iter().for_each(|job| assert_eq!(inlet.submit(job), Submitted::Yes));
+                }
+                drop(inlet);
+                std::iter::from_fn(|| outlet.next()).collect::<Vec<_>>()
+            });
+            let is_cancelled = |job: &Job<'_>| job.outcome() == Outcome::Failed(JobError::Cancelled);
+            let (cancelled, finished): (Vec<_>, Vec<_>) = came.iter().partition(|job| is_cancelled(job));
+            assert_eq!(came.len(), 300);
+            finished.iter().for_each(|job| cases[usize::try_from(job.mark).unwrap()].check(job));
+            assert!(!cancelled.is_empty() && !finished.is_empty(), "{policy}: {} finished", finished.len());
+            let total = report.total();
+            assert_eq!((total.jobs, total.failed), (finished.len() as u64, cancelled.len() as u64));
+        }
+    });
+}
+
+#[test]
+fn a_cancelled_job_is_as_it_was_submitted() {
+    without_standstill(|| {
+        let cases = cbc_cases(20);
+        let mut rooms = rooms(&cases);
+        let cancel = Cancel::default();
+        cancel.cancel();
+        let mut armed = jobs(&cases, &mut rooms);
+        let ((), report) = run(Setup { cancel, ..Setup::default() }, |runtime| {
+            runtime.caller(plain_kit()).crypt(&mut armed);
+        });
+        for (job, case) in armed.iter().zip(&cases) {
+            assert_eq!(job.outcome(), Outcome::Failed(JobError::Cancelled));
+            assert_eq!(job.input(), case.input);
+        }
+        assert_eq!(report.total().failed, 20);
+    });
+}
+
+#[test]
+fn a_run_without_jobs_ends() {
+    without_standstill(|| {
+        for policy in Policy::ALL {
+            let modules = vec![scripted(Scripted::new(Fault::None), 32)];
+            let setup = Setup { policy, modules, ..plain_setup(3) };
+            let (answer, report) = run(setup, |_| 7);
+            assert_eq!((answer, report.total().jobs), (7, 0));
+        }
+        let (_, report) = run(Setup::default(), |_| ());
+        assert_eq!(report.workers.len(), 0);
+    });
+}
+
+#[test]
+fn a_body_that_panics_on_another_thread_leaves_the_others_their_jobs() {
+    without_standstill(|| {
+        let cases = cbc_cases(64);
+        let mut rooms = rooms(&cases);
+        let setup = Setup {
+            policy: Policy::SharedQueue,
+            callers: 2,
+            homes: 3,
+            modules: vec![scripted(Scripted::new(Fault::None), 1)],
+            ..plain_setup(1)
+        };
+        let mut armed = jobs(&cases, &mut rooms);
+        let mut lost = armed.split_off(32);
+        let began = AtomicBool::new(false);
+        run(setup, |runtime| {
+            thread::scope(|scope| {
+                let panics = scope.spawn(|| {
+                    let mut caller = runtime.caller(panicking_kit(&Arc::default()));
+                    began.store(true, Ordering::SeqCst);
+                    caller.crypt(&mut lost);
+                });
+                while !began.load(Ordering::SeqCst) {
+                    thread::yield_now();
+                }
+                // Whether it panics depends on who takes its jobs; either way its home is not given to us with its jobs.
+                drop(panics.join());
+                let mut caller = runtime.caller(plain_kit());
+                caller.crypt(&mut armed);
+            });
+        });
+        support::check_all(&cases[..32], &armed);
+    });
+}

@@ -1,0 +1,246 @@
+//! Streams: in order, bounded, and never stuck.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+#![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
+
+mod support;
+
+use std::thread;
+
+use evener::{Inlet, Outlet, Setup, Submitted, run};
+use evener_core::plan::Policy;
+use evener_core::{Algorithm, Job, JobError, Outcome};
+use proptest::prelude::*;
+
+use support::module::{Fault, Scripted, scripted};
+use support::{Case, cbc_cases, check_all, jobs, marks, mixed_cases, plain_setup, rooms, without_standstill};
+
+/// Feeds a stream from a thread of its own, `width` jobs at a time, and takes everything out.
+fn pass<'m>(
+    mut inlet: Inlet<'_, 'm>,
+    mut outlet: Outlet<'_, 'm>,
+    mut armed: Vec<Box<Job<'m>>>,
+    width: usize,
+) -> Vec<Box<Job<'m>>> {
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            while !armed.is_empty() {
+                let rest = armed.split_off(width.min(armed.len()));
+                assert_eq!(inlet.submit_all(&mut armed), Submitted::Yes);
+                armed = rest;
+            }
+        });
+        std::iter::from_fn(|| outlet.next()).collect()
+    })
+}
+
+fn in_order(count: usize) -> Vec<u64> {
+    (0..count as u64).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_stream_comes_out_in_order_with_any_number_of_workers_and_any_sizes(
+        workers in 1usize..5,
+        home_jobs in 2usize..40,
+        backlog_jobs in 2usize..40,
+        width in 1usize..20,
+        has_module: bool,
+        policy in prop::sample::select(&Policy::ALL[..]),
+        sizes in prop::collection::vec(0usize..5_000, 0..120),
+    ) {
+        without_standstill(move || {
+            let case = |(seed, &len): (usize, &usize)| Case::encrypt(Algorithm::Aes256Gcm, seed, len);
+            let cases: Vec<_> = sizes.iter().enumerate().map(case).collect();
+            let mut rooms = rooms(&cases);
+            let modules = if has_module { vec![scripted(Scripted::new(Fault::None), 8)] } else { Vec::new() };
+            let setup = Setup { policy, modules, home_jobs, backlog_jobs, ..plain_setup(workers) };
+            let armed = jobs(&cases, &mut rooms);
+            let (came, report) = run(setup, |runtime| {
+                let (inlet, outlet) = runtime.stream();
+                pass(inlet, outlet, armed, width)
+            });
+            assert_eq!(marks(&came), in_order(cases.len()));
+            check_all(&cases, &came);
+            assert_eq!(report.total().jobs, cases.len() as u64);
+        });
+    }
+}
+
+#[test]
+fn a_failed_job_does_not_stall_the_ones_behind_it() {
+    without_standstill(|| {
+        let mut cases: Vec<_> = (0..60).map(|seed| Case::decrypt(Algorithm::Aes128Gcm, seed, 300)).collect();
+        cases[30] = Case::forged(Algorithm::Aes128Gcm, 30, 300);
+        let mut rooms = rooms(&cases);
+        let armed = jobs(&cases, &mut rooms);
+        let (came, report) = run(plain_setup(2), |runtime| {
+            let (inlet, outlet) = runtime.stream();
+            pass(inlet, outlet, armed, 7)
+        });
+        assert_eq!(marks(&came), in_order(60));
+        assert_eq!(came[30].outcome(), Outcome::Failed(JobError::NotAuthentic));
+        check_all(&cases, &came);
+        assert_eq!((report.total().jobs, report.total().failed), (59, 1));
+        drop(came);
+        assert_eq!(rooms[30][..300], [0; 300], "no plaintext stays behind a wrong tag");
+    });
+}
+
+#[test]
+fn a_stream_may_be_longer_than_its_home_and_the_backlog() {
+    without_standstill(|| {
+        for policy in Policy::ALL {
+            let cases = cbc_cases(300);
+            let mut rooms = rooms(&cases);
+            let modules = vec![scripted(Scripted::new(Fault::None), 32)];
+            let setup = Setup { policy, modules, home_jobs: 8, backlog_jobs: 4, ..plain_setup(2) };
+            let armed = jobs(&cases, &mut rooms);
+            let (came, _) = run(setup, |runtime| {
+                let (inlet, outlet) = runtime.stream();
+                pass(inlet, outlet, armed, 300)
+            });
+            assert_eq!(marks(&came), in_order(300), "{policy}");
+            check_all(&cases, &came);
+        }
+    });
+}
+
+#[test]
+fn a_stream_holds_no_more_jobs_than_its_home_even_while_the_first_is_late() {
+    without_standstill(|| {
+        // Jobs that came early wait for the first, which a hanging module has; meanwhile no more may go in.
+        let cases = cbc_cases(200);
+        let mut rooms = rooms(&cases);
+        let modules = vec![scripted(Scripted::new(Fault::Hang(0)), 32)];
+        let setup =
+            Setup { policy: Policy::RoundRobin, modules, home_jobs: 16, backlog_jobs: 256, ..plain_setup(1) };
+        let armed = jobs(&cases, &mut rooms);
+        let went_in = std::sync::atomic::AtomicU64::new(0);
+        run(setup, |runtime| {
+            let (mut inlet, mut outlet) = runtime.stream();
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    for job in armed {
+                        assert_eq!(inlet.submit(job), Submitted::Yes);
+                        went_in.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                    }
+                    drop(inlet);
+                });
+                let mut came_out = 0;
+                while let Some(job) = outlet.next() {
+                    assert_eq!(job.mark, came_out);
+                    came_out += 1;
+                    let ahead = went_in.load(std::sync::atomic::Ordering::SeqCst) + 1 - came_out;
+                    assert!(ahead <= 17, "{ahead} jobs went in and did not come out");
+                }
+                assert_eq!(came_out, 200);
+            });
+        });
+    });
+}
+
+#[test]
+fn an_outlet_that_is_dropped_lets_the_inlet_go() {
+    without_standstill(|| {
+        for policy in [Policy::CpuOnly, Policy::RoundRobin, Policy::Polling] {
+            let cases = cbc_cases(300);
+            let mut rooms = rooms(&cases);
+            let modules = vec![scripted(Scripted::new(Fault::None), 32)];
+            let setup = Setup { policy, modules, home_jobs: 8, backlog_jobs: 4, ..plain_setup(2) };
+            let mut armed = jobs(&cases, &mut rooms);
+            run(setup, |runtime| {
+                let (mut inlet, mut outlet) = runtime.stream();
+                thread::scope(|scope| {
+                    let inlet = scope.spawn(move || inlet.submit_all(&mut armed));
+                    assert_eq!(outlet.next().map(|job| job.mark), Some(0));
+                    drop(outlet);
+                    assert_eq!(inlet.join().unwrap(), Submitted::NobodyListens, "{policy}");
+                });
+            });
+        }
+    });
+}
+
+#[test]
+fn an_inlet_that_is_dropped_at_once_ends_the_stream() {
+    without_standstill(|| {
+        run(plain_setup(1), |runtime| {
+            let (inlet, mut outlet) = runtime.stream();
+            drop(inlet);
+            assert!(outlet.next().is_none());
+            assert!(outlet.next().is_none());
+        });
+    });
+}
+
+#[test]
+fn many_streams_one_after_the_other_need_one_home() {
+    without_standstill(|| {
+        let cases = mixed_cases(40);
+        run(Setup { homes: 1, ..plain_setup(2) }, |runtime| {
+            for _ in 0..50 {
+                let mut rooms = rooms(&cases);
+                let (inlet, outlet) = runtime.stream();
+                drop(pass(inlet, outlet, Vec::new(), 1));
+                drop(runtime.caller(support::plain_kit()));
+                rooms.clear();
+            }
+        });
+    });
+}
+
+#[test]
+fn jobs_of_a_stream_that_was_given_up_never_reach_the_next() {
+    without_standstill(|| {
+        let (given_up, wanted) = (cbc_cases(40), cbc_cases(40));
+        let (mut given_up_rooms, mut wanted_rooms) = (rooms(&given_up), rooms(&wanted));
+        let mut armed = jobs(&given_up, &mut given_up_rooms);
+        armed.iter_mut().for_each(|job| job.mark += 1_000);
+        let mut later = jobs(&wanted, &mut wanted_rooms);
+        let came = run(Setup { homes: 2, ..plain_setup(2) }, |runtime| {
+            let (mut inlet, outlet) = runtime.stream();
+            // Held, so that they are still on their way when the stream is gone.
+            runtime.hold();
+            assert_eq!(inlet.submit_all(&mut armed), Submitted::Yes);
+            drop((inlet, outlet));
+            let (mut inlet, mut outlet) = runtime.stream();
+            assert_eq!(inlet.submit_all(&mut later), Submitted::Yes);
+            drop(inlet);
+            runtime.release();
+            let came: Vec<_> = std::iter::from_fn(|| outlet.next()).collect();
+            drop(outlet);
+            // Both homes can be lived in again.
+            let streams = [runtime.stream(), runtime.stream()];
+            for (inlet, mut outlet) in streams {
+                drop(inlet);
+                assert!(outlet.next().is_none());
+            }
+            came
+        });
+        check_all(&wanted, &came.0);
+    });
+}
+
+#[test]
+fn waiting_for_all_leaves_all_to_be_taken_in_order() {
+    without_standstill(|| {
+        let cases = mixed_cases(100);
+        let mut rooms = rooms(&cases);
+        let mut armed = jobs(&cases, &mut rooms);
+        let (came, _) = run(plain_setup(2), |runtime| {
+            let (mut inlet, mut outlet) = runtime.stream();
+            assert_eq!(inlet.submit_all(&mut armed), Submitted::Yes);
+            let first = outlet.next().unwrap();
+            outlet.wait_for_all();
+            let finished = runtime.last_done();
+            let rest = (1..100).map(|_| outlet.next().unwrap());
+            let came: Vec<_> = std::iter::once(first).chain(rest).collect();
+            assert_eq!(runtime.last_done(), finished);
+            came
+        });
+        assert_eq!(marks(&came), in_order(100));
+        check_all(&cases, &came);
+    });
+}

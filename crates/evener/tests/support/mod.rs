@@ -1,0 +1,221 @@
+//! What the tests of the runtime share: cases judged by libcrypto, a module that does as it is told, a clock for
+//! deadlocks.
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+pub mod drivers;
+pub mod module;
+
+use std::panic::resume_unwind;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+use evener::{CpuKit, Setup};
+use evener_core::{
+    Algorithm, Direction, InlineDriver as _, Job, JobError, MethodTable, Outcome, Padding, Session,
+    SessionRef,
+};
+use evener_driver_libcrypto::Libcrypto;
+
+/// Runs `body` on a thread of its own, so that a deadlock becomes a red test instead of a silent one. A minute is
+/// hundreds of times what any body takes: it judges standstill, not speed.
+pub fn without_standstill(body: impl FnOnce() + Send + 'static) {
+    let (ended, ends) = channel::<()>();
+    let thread = thread::spawn(move || {
+        // Dropped at the end, whichever way the body ends.
+        let _ended = ended;
+        body();
+    });
+    match ends.recv_timeout(Duration::from_secs(60)) {
+        Err(RecvTimeoutError::Timeout) => panic!("nothing moves for a minute"),
+        _ => thread.join().unwrap_or_else(|cause| resume_unwind(cause)),
+    }
+}
+
+/// A kit of libcrypto alone.
+pub fn plain_kit() -> CpuKit {
+    CpuKit::new(Box::new(Libcrypto::new().unwrap()), None, Arc::new(MethodTable::plain_only()))
+}
+
+/// A run with so many CPU workers that have libcrypto.
+pub fn plain_setup<'m>(workers: usize) -> Setup<'m> {
+    Setup { workers: (0..workers).map(|_| plain_kit()).collect(), ..Setup::default() }
+}
+
+/// Bytes that differ from case to case and from place to place (xorshift, after Marsaglia).
+pub fn bytes(seed: usize, len: usize) -> Vec<u8> {
+    let mut state = (seed as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let next = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()[3]
+    };
+    std::iter::repeat_with(next).take(len).collect()
+}
+
+/// A job to be done and what libcrypto makes of it.
+pub struct Case {
+    session: Arc<Session>,
+    iv: Vec<u8>,
+    aad: Vec<u8>,
+    tag: Vec<u8>,
+    pub input: Vec<u8>,
+    right: Result<(Vec<u8>, Vec<u8>), JobError>,
+}
+
+/// Key of an algorithm: one per process, so that sessions are few.
+fn session(algorithm: Algorithm, direction: Direction) -> Arc<Session> {
+    static SESSIONS: OnceLock<Vec<[Option<Arc<Session>>; 2]>> = OnceLock::new();
+    let open = |algorithm: Algorithm, direction| {
+        let padding = if algorithm.needs_whole_blocks() { Padding::Pkcs7 } else { Padding::None };
+        let key = bytes(algorithm.index() + 1, algorithm.key_bytes().unwrap_or(20));
+        Session::new(algorithm, direction, padding, &key).ok().map(Arc::new)
+    };
+    let both =
+        |&algorithm: &Algorithm| [open(algorithm, Direction::Encrypt), open(algorithm, Direction::Decrypt)];
+    let sessions = SESSIONS.get_or_init(|| Algorithm::ALL.iter().map(both).collect());
+    sessions[algorithm.index()][direction as usize].clone().expect("the direction exists")
+}
+
+impl Case {
+    /// Encrypts (or hashes) `len` bytes that `seed` makes.
+    pub fn encrypt(algorithm: Algorithm, seed: usize, len: usize) -> Self {
+        let len = if algorithm == Algorithm::Aes128Xts { len.max(16) } else { len };
+        Self::judged(Self {
+            session: session(algorithm, Direction::Encrypt),
+            iv: bytes(seed ^ 0x1234, algorithm.iv_bytes()),
+            aad: if algorithm.is_aead() { bytes(seed, seed % 20) } else { Vec::new() },
+            tag: Vec::new(),
+            input: bytes(seed, len),
+            right: Err(JobError::Library),
+        })
+    }
+
+    /// Decrypts what [`Case::encrypt`] gives.
+    pub fn decrypt(algorithm: Algorithm, seed: usize, len: usize) -> Self {
+        let encrypted = Self::encrypt(algorithm, seed, len);
+        let (input, tag) = encrypted.right.clone().unwrap();
+        let session = session(algorithm, Direction::Decrypt);
+        Self::judged(Self { session, tag, input, ..encrypted })
+    }
+
+    /// Decrypts with a tag that does not fit.
+    pub fn forged(algorithm: Algorithm, seed: usize, len: usize) -> Self {
+        let mut case = Self::decrypt(algorithm, seed, len);
+        case.tag[seed % 16] ^= 1;
+        let case = Self::judged(case);
+        assert_eq!(case.right, Err(JobError::NotAuthentic));
+        case
+    }
+
+    /// A case with a length that no driver takes: no room for output.
+    pub fn room_bytes(&self) -> usize {
+        self.input.len() + 16
+    }
+
+    fn judged(mut self) -> Self {
+        let mut room = vec![0; self.room_bytes()];
+        self.right = {
+            let mut judged = [Job::in_place(&mut room)];
+            self.arm(&mut judged[0]);
+            Libcrypto::new().unwrap().run(&mut judged);
+            result(&judged[0])
+        };
+        self
+    }
+
+    /// Arms a job in place for this case, reading the input into its room.
+    pub fn arm<'c>(&'c self, job: &mut Job<'c>) {
+        job.room_mut()[..self.input.len()].copy_from_slice(&self.input);
+        self.arm_apart(job);
+    }
+
+    /// Arms a job whose input is where it is.
+    pub fn arm_apart<'c>(&'c self, job: &mut Job<'c>) {
+        job.arm(SessionRef::Shared(Arc::clone(&self.session)), &self.iv, self.input.len());
+        job.set_aad(&self.aad);
+        job.set_tag(&self.tag);
+    }
+
+    /// Whether libcrypto says that this case goes well.
+    pub fn goes_well(&self) -> bool {
+        self.right.is_ok()
+    }
+
+    /// Fails unless `job` is what libcrypto makes of this case.
+    pub fn check(&self, job: &Job<'_>) {
+        let name = self.session.algorithm();
+        assert!(result(job) == self.right, "{name}, {} bytes, job {}: {job:?}", self.input.len(), job.mark);
+    }
+}
+
+fn result(job: &Job<'_>) -> Result<(Vec<u8>, Vec<u8>), JobError> {
+    match job.outcome() {
+        Outcome::Done { .. } => Ok((job.output().to_vec(), job.tag().to_vec())),
+        Outcome::Failed(error) => Err(error),
+        Outcome::Pending => panic!("a job came back that nobody had worked on"),
+    }
+}
+
+/// Memory for jobs in place.
+pub fn rooms(cases: &[Case]) -> Vec<Vec<u8>> {
+    cases.iter().map(|case| vec![0; case.room_bytes()]).collect()
+}
+
+/// An armed job per case, marked with its number: half of them in place, half apart.
+pub fn jobs<'m>(cases: &'m [Case], rooms: &'m mut [Vec<u8>]) -> Vec<Box<Job<'m>>> {
+    let both = cases.iter().zip(rooms).enumerate();
+    let job = |(number, (case, room)): (usize, (&'m Case, &'m mut Vec<u8>))| {
+        let mut job = if number % 2 == 0 { Job::in_place(room) } else { Job::apart(&case.input, room) };
+        if number % 2 == 0 {
+            case.arm(&mut job);
+        } else {
+            case.arm_apart(&mut job);
+        };
+        job.mark = number as u64;
+        job
+    };
+    both.map(job).collect()
+}
+
+/// Fails unless each case's job came back exactly once and is what libcrypto makes of it. A job in place that was
+/// run twice is not: its input was replaced by the first run.
+pub fn check_all(cases: &[Case], came: &[Box<Job<'_>>]) {
+    let mut marks: Vec<u64> = came.iter().map(|job| job.mark).collect();
+    marks.sort_unstable();
+    assert_eq!(marks, (0..cases.len() as u64).collect::<Vec<_>>());
+    for job in came {
+        cases[usize::try_from(job.mark).unwrap()].check(job);
+    }
+}
+
+/// The marks in the order in which jobs came.
+pub fn marks(came: &[Box<Job<'_>>]) -> Vec<u64> {
+    came.iter().map(|job| job.mark).collect()
+}
+
+/// So many cases of mixed algorithms and sizes, some of them forged.
+pub fn mixed_cases(count: usize) -> Vec<Case> {
+    let case = |seed: usize| {
+        let len = (seed * 37) % 700;
+        match seed % 7 {
+            0 => Case::encrypt(Algorithm::Aes128Cbc, seed, len),
+            1 => Case::decrypt(Algorithm::Aes256Cbc, seed, len),
+            2 => Case::encrypt(Algorithm::Aes256Gcm, seed, len),
+            3 if seed % 3 == 0 => Case::forged(Algorithm::Aes128Gcm, seed, len),
+            3 => Case::decrypt(Algorithm::Aes128Gcm, seed, len),
+            4 => Case::encrypt(Algorithm::Sha256, seed, len),
+            5 => Case::encrypt(Algorithm::HmacSha1, seed, len),
+            _ => Case::encrypt(Algorithm::Aes128Ctr, seed, len),
+        }
+    };
+    (0..count).map(case).collect()
+}
+
+/// So many encryptions by AES-128-CBC of up to half a kilobyte.
+pub fn cbc_cases(count: usize) -> Vec<Case> {
+    (0..count).map(|seed| Case::encrypt(Algorithm::Aes128Cbc, seed, (seed * 29) % 500)).collect()
+}
