@@ -1,5 +1,5 @@
 //! Where output comes to be: drafts under temporary names in the directory of the final one, and a settlement
-//! that makes a batch of them durable with one sync, then renames them, then syncs the directories.
+//! that makes a batch of them durable with one sync, then renames them, then syncs the names.
 //!
 //! A crash at any moment leaves under a final name either what was there before or the whole new file. A
 //! draft that a killed run left behind is recognised by its name and removed by the next run that enters the
@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use super::progress::FileError;
 
 /// Drafts that are settled together at most. See `docs/results/files.md` for the choice.
-const BATCH_FILES: usize = 1_024;
+const BATCH_FILES: usize = 4_096;
 
 /// Bytes of drafts that are settled together at most, so that a killed run loses little.
 const BATCH_BYTES: u64 = 1 << 30;
@@ -167,7 +167,7 @@ impl Settlement {
         self.drafts.len() >= BATCH_FILES || self.bytes >= BATCH_BYTES
     }
 
-    /// Syncs what was written, renames every draft to its final name, and syncs the directories.
+    /// Syncs what was written, renames every draft to its final name, and syncs the names.
     pub(super) fn settle(&mut self) -> Vec<Settled> {
         let drafts = std::mem::take(&mut self.drafts);
         self.bytes = 0;
@@ -175,22 +175,24 @@ impl Settlement {
             let error = |(_, origin)| (origin, Err(FileError::io("sync the output")(errno)));
             return drafts.into_iter().map(error).collect();
         }
-        let dirs: Vec<_> = drafts.iter().map(|(draft, _)| Arc::clone(&draft.temporary.dir)).collect();
-        let renamed: Vec<_> = drafts.into_iter().map(|(draft, origin)| (origin, rename(draft))).collect();
-        let mut synced = DirectorySyncs::default();
-        let settled = renamed.into_iter().zip(dirs);
-        settled.map(|((origin, renamed), dir)| (origin, renamed.and_then(|()| synced.sync(&dir)))).collect()
-    }
-}
-
-/// Directories that were synced after the renames, each once, with the answer.
-#[derive(Default)]
-struct DirectorySyncs(HashMap<*const OutDir, Result<(), Errno>>);
-
-impl DirectorySyncs {
-    fn sync(&mut self, dir: &Arc<OutDir>) -> Result<(), FileError> {
-        let answer = self.0.entry(Arc::as_ptr(dir)).or_insert_with(|| fs::fsync(&dir.fd));
-        answer.map_err(FileError::io("sync the directory"))
+        let dirs: HashMap<u64, Arc<OutDir>> = drafts
+            .iter()
+            .map(|(draft, _)| (draft.temporary.dir.device, Arc::clone(&draft.temporary.dir)))
+            .collect();
+        let is_one = drafts.len() == 1;
+        let settled: Vec<_> = drafts.into_iter().map(|(draft, origin)| (origin, rename(draft))).collect();
+        // The names themselves: one directory, or all of them at once, which costs less than each by itself.
+        let synced =
+            dirs.values().try_for_each(|dir| if is_one { fs::fsync(&dir.fd) } else { fs::syncfs(&dir.fd) });
+        match synced {
+            Ok(()) => settled,
+            Err(errno) => {
+                let failed = |(origin, renamed): Settled| {
+                    (origin, renamed.and_then(|()| Err(FileError::io("sync the directory")(errno))))
+                };
+                settled.into_iter().map(failed).collect()
+            }
+        }
     }
 }
 
