@@ -25,6 +25,7 @@ pub enum SessionRef<'m> {
 
 impl Deref for SessionRef<'_> {
     type Target = Session;
+    #[inline]
     fn deref(&self) -> &Session {
         match self {
             Self::Borrowed(session) => session,
@@ -261,6 +262,7 @@ impl<'m> Job<'m> {
 
     /// The input as it stands now: after a run in place, what has replaced it.
     #[must_use]
+    #[inline]
     pub fn input(&self) -> &[u8] {
         match &self.span {
             Span::InPlace { room } => &room[..self.input_bytes],
@@ -270,6 +272,7 @@ impl<'m> Job<'m> {
 
     /// The whole output span.
     #[must_use]
+    #[inline]
     pub fn output_span(&self) -> &[u8] {
         match &self.span {
             Span::InPlace { room } => room,
@@ -288,12 +291,14 @@ impl<'m> Job<'m> {
 
     /// Bytes of input.
     #[must_use]
+    #[inline]
     pub const fn input_bytes(&self) -> usize {
         self.input_bytes
     }
 
     /// The IV as armed.
     #[must_use]
+    #[inline]
     pub const fn iv(&self) -> &[u8; 16] {
         &self.iv
     }
@@ -310,6 +315,7 @@ impl<'m> Job<'m> {
     ///
     /// Where the job was never armed.
     #[must_use]
+    #[inline]
     pub fn session(&self) -> &Session {
         self.session.as_ref().expect("a job is armed before it is used")
     }
@@ -331,6 +337,7 @@ impl<'m> Job<'m> {
     }
 
     /// Ends the job well; for drivers.
+    #[inline]
     pub fn done(&mut self, written: usize) {
         self.outcome = Outcome::Done { written };
     }
@@ -367,6 +374,7 @@ impl<'m> Job<'m> {
     }
 
     /// The job taken apart for a driver.
+    #[inline]
     pub fn parts(&mut self) -> Parts<'_> {
         let memory = match &mut self.span {
             Span::InPlace { room } => Memory::InPlace { room, input_bytes: self.input_bytes },
