@@ -4,7 +4,7 @@ use evener_core::{Direction, Family, InlineDriver as _, Job, JobError};
 use zeroize::Zeroizing;
 
 use crate::Multibuffer;
-use crate::ready::Ready;
+use crate::ready::front;
 
 /// Length of a tag in bytes.
 const TAG_BYTES: usize = 16;
@@ -34,7 +34,7 @@ impl Multibuffer {
         let manager = &self.manager;
         let keys = self.gcm.keys(job.session(), |session| manager.gcm_keys(session.key()));
         let (bytes, parts) = (job.input_bytes(), job.parts());
-        let span = Ready::new(parts.memory, bytes).front;
+        let span = front(parts.memory, bytes);
         self.manager.gcm(keys, direction, nonce(parts.iv), parts.aad, span)
     }
 
@@ -42,7 +42,7 @@ impl Multibuffer {
         let mut key = Zeroizing::new([0; 32]);
         key.copy_from_slice(job.session().key());
         let (bytes, parts) = (job.input_bytes(), job.parts());
-        let span = Ready::new(parts.memory, bytes).front;
+        let span = front(parts.memory, bytes);
         self.manager.chacha20_poly1305(&key, direction, nonce(parts.iv), parts.aad, span)
     }
 }

@@ -1,6 +1,6 @@
 //! CBC encryption: serial inside a job, so jobs go side by side, one per SIMD lane.
 //!
-//! Jobs of about one length that fit a lane run in one pass. Otherwise each job becomes a stream of slices:
+//! Jobs of about one length that fit a slice run in one pass. Otherwise each job becomes a stream of slices:
 //! the longest first, one slice of every active stream per pass, and whoever is finished makes room at once,
 //! so that lanes stay filled and no lane gets more bytes than the library counts.
 
@@ -9,10 +9,10 @@ use std::ops::DerefMut;
 use evener_core::{BLOCK_BYTES, Job};
 
 use crate::Multibuffer;
-use crate::blocks::{Need, end, work_of};
-use crate::ffi::{AesKeys, BURST_JOBS_MAX, Manager, Pass, Refused, Span, Work};
-use crate::keyring::Keyring;
-use crate::ready::Ready;
+use crate::ffi::{AesKeys, BURST_JOBS_MAX, KeySize, Pass, Refused, Span, Work};
+use crate::ready::front;
+use crate::survey::Survey;
+use crate::tails::Chain;
 
 /// Longest slice in bytes. Small enough that the slices of all lanes stay in a core's second-level cache.
 const SLICE_BYTES_MAX: usize = 16 * 1024;
@@ -21,94 +21,87 @@ const SLICE_BYTES_MAX: usize = 16 * 1024;
 const PASS_BYTES: usize = 32 * SLICE_BYTES_MAX;
 
 impl Multibuffer {
-    /// Encrypts jobs of one key length.
-    pub(crate) fn encrypt_cbc<'m, J>(&mut self, jobs: &mut [J])
+    /// Encrypts jobs that were surveyed.
+    pub(crate) fn encrypt_cbc<'m, J>(&mut self, size: KeySize, jobs: &mut [J])
     where
         J: DerefMut<Target = Job<'m>>,
     {
-        let Some(work) = jobs.first().map(|job| work_of(job)) else { return };
-        self.survey(jobs);
-        let result = match is_even(&self.needs) {
-            true => run_even(&mut self.manager, work, &self.aes, jobs, &self.needs),
-            false => run_streams(&mut self.manager, work, &self.aes, jobs, &self.needs),
+        let result = match is_even(&self.survey) {
+            true => self.run_even(size, jobs),
+            false => self.run_streams(size, jobs),
         };
-        for (job, need) in jobs.iter_mut().zip(&self.needs).filter(|(_, need)| need.bytes > 0) {
-            end(job, need.bytes, result);
+        let result = result.and_then(|()| self.run_tails(Chain::Chained, size, jobs));
+        self.settle(jobs, result);
+    }
+
+    /// One lane per job.
+    fn run_even<'m, J>(&mut self, size: KeySize, jobs: &mut [J]) -> Result<(), Refused>
+    where
+        J: DerefMut<Target = Job<'m>>,
+    {
+        let keys = self.aes.held();
+        let mut pass = Pass::new(&mut self.manager, Work::CbcEncrypt(size));
+        for (job, need) in jobs.iter_mut().zip(&self.survey.needs).filter(|(_, need)| need.bytes > 0) {
+            let parts = job.parts();
+            match front(parts.memory, need.bytes) {
+                Span::InPlace([]) | Span::Apart([], _) => {}
+                front => pass.span(&keys[need.keys], parts.iv, front),
+            }
         }
-        self.aes.release();
+        pass.finish()
+    }
+
+    /// Slices of many jobs side by side.
+    fn run_streams<'m, J>(&mut self, size: KeySize, jobs: &mut [J]) -> Result<(), Refused>
+    where
+        J: DerefMut<Target = Job<'m>>,
+    {
+        let keys = self.aes.held();
+        let busy = jobs.iter_mut().zip(&self.survey.needs).filter(|(_, need)| need.bytes > 0);
+        let mut waiting: Vec<Stream<'_>> =
+            busy.filter_map(|(job, need)| Stream::new(&keys[need.keys], job, need.bytes)).collect();
+        // The longest last, where `pop` takes it.
+        waiting.sort_by_key(|stream| stream.rest.len());
+        let mut active = Vec::new();
+        loop {
+            refill(&mut active, &mut waiting);
+            if active.is_empty() {
+                return Ok(());
+            }
+            let mut pass = Pass::new(&mut self.manager, Work::CbcEncrypt(size));
+            active.iter_mut().for_each(|stream| stream.add_to(&mut pass));
+            pass.finish()?;
+            active.retain_mut(Stream::advance);
+        }
     }
 }
 
 /// Whether all jobs fit a slice, none more than twice as long as another: then sorting gains nothing.
-fn is_even(needs: &[Need]) -> bool {
-    let lengths = || needs.iter().map(|need| need.bytes).filter(|&bytes| bytes > 0);
-    let (longest, shortest) = (lengths().max().unwrap_or(0), lengths().min().unwrap_or(0));
-    longest <= SLICE_BYTES_MAX && longest <= 2 * shortest
-}
-
-/// One lane per job, then one for each padded end that lies apart.
-fn run_even<'m, J>(
-    manager: &mut Manager,
-    work: Work,
-    keys: &Keyring<AesKeys>,
-    jobs: &mut [J],
-    needs: &[Need],
-) -> Result<(), Refused>
-where
-    J: DerefMut<Target = Job<'m>>,
-{
-    let mut tails = false;
-    let mut pass = Pass::new(manager, work);
-    for (job, need) in jobs.iter_mut().zip(needs).filter(|(_, need)| need.bytes > 0) {
-        let parts = job.parts();
-        let ready = Ready::new(parts.memory, need.bytes);
-        pass.cipher(&keys.held()[need.keys], parts.iv, ready.front);
-        tails |= ready.tail.is_some();
-    }
-    pass.finish()?;
-    match tails {
-        true => run_tails(manager, work, keys, jobs, needs),
-        false => Ok(()),
-    }
-}
-
-/// The last block of each job whose padded end [`Ready`] has laid into the output.
-fn run_tails<'m, J>(
-    manager: &mut Manager,
-    work: Work,
-    keys: &Keyring<AesKeys>,
-    jobs: &mut [J],
-    needs: &[Need],
-) -> Result<(), Refused>
-where
-    J: DerefMut<Target = Job<'m>>,
-{
-    let mut pass = Pass::new(manager, work);
-    for (job, need) in jobs.iter_mut().zip(needs).filter(|(_, need)| need.bytes > 0) {
-        if let Some((iv, tail)) = Ready::tail_of(job.parts().memory, need.bytes) {
-            pass.cipher(&keys.held()[need.keys], iv, Span::InPlace(tail));
-        }
-    }
-    pass.finish()
+const fn is_even(survey: &Survey) -> bool {
+    survey.longest <= SLICE_BYTES_MAX + BLOCK_BYTES && survey.longest / 2 <= survey.shortest
 }
 
 /// A job that goes slice by slice.
 struct Stream<'b> {
     keys: &'b AesKeys,
     iv: [u8; BLOCK_BYTES],
+    /// What has not gone yet.
     rest: Span<'b>,
-    tail: Option<&'b mut [u8]>,
     /// Bytes per slice: as even as whole blocks allow, so that the last one is not a stub.
     slice_bytes: usize,
 }
 
 impl<'b> Stream<'b> {
-    fn new(keys: &'b AesKeys, job: &'b mut Job<'_>, bytes: usize) -> Self {
+    /// The front of a job, if there is one.
+    fn new(keys: &'b AesKeys, job: &'b mut Job<'_>, bytes: usize) -> Option<Self> {
         let parts = job.parts();
-        let Ready { front, tail } = Ready::new(parts.memory, bytes);
-        let slices = front.len().div_ceil(SLICE_BYTES_MAX);
-        let slice_bytes = front.len().div_ceil(slices).next_multiple_of(BLOCK_BYTES);
-        Self { keys, iv: *parts.iv, rest: front, tail, slice_bytes }
+        let rest = front(parts.memory, bytes);
+        if rest.is_empty() {
+            return None;
+        }
+        let slices = rest.len().div_ceil(SLICE_BYTES_MAX);
+        let slice_bytes = rest.len().div_ceil(slices).next_multiple_of(BLOCK_BYTES);
+        Some(Self { keys, iv: *parts.iv, rest, slice_bytes })
     }
 
     /// Bytes of the next slice.
@@ -117,54 +110,17 @@ impl<'b> Stream<'b> {
     }
 
     fn add_to<'p>(&'p mut self, pass: &mut Pass<'p>) {
-        let bytes = self.next_bytes();
-        let (slice, _) = self.rest.reborrow().split_at(bytes);
-        pass.cipher(self.keys, &self.iv, slice);
+        let (slice, _) = self.rest.reborrow().split_at(self.slice_bytes);
+        pass.span(self.keys, &self.iv, slice);
     }
 
     /// Goes on to the next slice; false where there is none.
     fn advance(&mut self) -> bool {
-        let bytes = self.next_bytes();
         let rest = std::mem::replace(&mut self.rest, Span::InPlace(&mut []));
-        let (done, rest) = rest.split_at(bytes);
-        self.iv.copy_from_slice(done.last_block());
-        self.rest = match (rest.len(), self.tail.take()) {
-            (0, Some(tail)) => Span::InPlace(tail),
-            (_, tail) => {
-                self.tail = tail;
-                rest
-            }
-        };
+        let (slice, rest) = rest.split_at(self.slice_bytes);
+        self.iv = *slice.last_block();
+        self.rest = rest;
         !self.rest.is_empty()
-    }
-}
-
-/// Slices of many streams side by side.
-fn run_streams<'m, J>(
-    manager: &mut Manager,
-    work: Work,
-    keys: &Keyring<AesKeys>,
-    jobs: &mut [J],
-    needs: &[Need],
-) -> Result<(), Refused>
-where
-    J: DerefMut<Target = Job<'m>>,
-{
-    let busy = jobs.iter_mut().zip(needs).filter(|(_, need)| need.bytes > 0);
-    let mut waiting: Vec<Stream<'_>> =
-        busy.map(|(job, need)| Stream::new(&keys.held()[need.keys], job, need.bytes)).collect();
-    // The longest last, where `pop` takes it.
-    waiting.sort_by_key(|stream| stream.rest.len());
-    let mut active: Vec<Stream<'_>> = Vec::new();
-    loop {
-        refill(&mut active, &mut waiting);
-        if active.is_empty() {
-            return Ok(());
-        }
-        let mut pass = Pass::new(manager, work);
-        active.iter_mut().for_each(|stream| stream.add_to(&mut pass));
-        pass.finish()?;
-        active.retain_mut(Stream::advance);
     }
 }
 

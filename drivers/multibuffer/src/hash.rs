@@ -7,7 +7,7 @@ use std::ops::DerefMut;
 use std::sync::Arc;
 
 use evener_core::job::{Memory, Parts};
-use evener_core::{Family, Hash, Job, JobError, Session};
+use evener_core::{Hash, Job, JobError, Session};
 use hmac::{Hmac, Mac};
 use md5::Md5;
 use sha1::Sha1;
@@ -15,8 +15,8 @@ use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
 use crate::Multibuffer;
-use crate::blocks::Need;
 use crate::ffi::{HmacKeys, LANE_BYTES_MAX, Manager, Pass, Refused, Work};
+use crate::survey::Need;
 
 /// Length of a block of MD5, SHA-1 and SHA-256 in bytes.
 const HASH_BLOCK_BYTES: usize = 64;
@@ -24,19 +24,14 @@ const HASH_BLOCK_BYTES: usize = 64;
 impl Multibuffer {
     /// Runs jobs of one hash or HMAC. A job longer than a lane fails: it belongs elsewhere
     /// ([`job_bytes_max`](evener_core::InlineDriver::job_bytes_max)).
-    pub(crate) fn run_hashes<'m, J>(&mut self, jobs: &mut [J])
+    pub(crate) fn run_hashes<'m, J>(&mut self, work: Work, jobs: &mut [J])
     where
         J: DerefMut<Target = Job<'m>>,
     {
-        let Some(family) = jobs.first().map(|job| job.session().algorithm().family()) else { return };
-        let result = match family {
-            Family::Digest(hash) => self.run_hash_pass(Work::Digest(hash), jobs),
-            Family::Hmac(hash) => self.run_hash_pass(Work::Hmac(hash), jobs),
-            _ => Err(Refused),
-        };
+        let result = self.run_hash_pass(work, jobs);
         for job in jobs {
-            match (job.input_bytes(), family) {
-                (0, Family::Hmac(hash)) => hmac_of_nothing(hash, job),
+            match (job.input_bytes(), work) {
+                (0, Work::Hmac(hash)) => hmac_of_nothing(hash, job),
                 (bytes, _) if bytes > LANE_BYTES_MAX => job.fail(JobError::Unsupported),
                 _ if result.is_ok() => job.done(0),
                 _ => job.fail(JobError::Library),
@@ -50,8 +45,8 @@ impl Multibuffer {
         J: DerefMut<Target = Job<'m>>,
     {
         let (hmac, manager) = (&mut self.hmac, &self.manager);
-        self.needs.clear();
-        self.needs.extend(jobs.iter().map(|job| {
+        self.survey.needs.clear();
+        self.survey.needs.extend(jobs.iter().map(|job| {
             let keys = match work {
                 Work::Hmac(hash) => hmac.hold(job.session(), |session| hmac_keys(manager, hash, session)),
                 _ => 0,
@@ -59,7 +54,10 @@ impl Multibuffer {
             Need { keys, bytes: job.input_bytes() }
         }));
         let mut pass = Pass::new(&mut self.manager, work);
-        for (job, need) in jobs.iter_mut().zip(&self.needs).filter(|(_, need)| work.takes(need.bytes)) {
+        for (job, need) in jobs.iter_mut().zip(&self.survey.needs) {
+            if !pass.takes_hash(need.bytes) {
+                continue;
+            }
             let keys = self.hmac.held().get(need.keys).map(|keys| &**keys);
             let Parts { memory, tag, .. } = job.parts();
             pass.hash(keys, input(memory), tag);

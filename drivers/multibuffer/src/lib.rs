@@ -19,6 +19,8 @@ mod hash;
 mod keyring;
 mod ready;
 mod self_test;
+mod survey;
+mod tails;
 
 use std::ffi::{CStr, CString};
 use std::ops::DerefMut;
@@ -28,9 +30,11 @@ use std::path::Path;
 use evener_core::{Algorithm, Direction, Family, Hash, InlineDriver, Job, JobError, Profile};
 
 pub use crate::absent::Absent;
-use crate::ffi::{AesKeys, GcmKeys, HmacKeys, Manager};
+use crate::ffi::{AesKeys, GcmKeys, HmacKeys, Manager, Work};
 pub use crate::ffi::{BareLoop, BareSpan};
 use crate::keyring::Keyring;
+use crate::survey::Survey;
+use crate::tails::Tails;
 
 /// File names under which distributions install the library, newest first.
 const NAMES: [&CStr; 2] = [c"libIPSec_MB.so.2", c"libIPSec_MB.so.1"];
@@ -45,8 +49,10 @@ pub struct Multibuffer {
     aes: Keyring<AesKeys>,
     gcm: Keyring<GcmKeys>,
     hmac: Keyring<HmacKeys>,
-    /// What each job of the group at hand needs; kept for its memory.
-    needs: Vec<blocks::Need>,
+    /// What the group at hand needs.
+    survey: Survey,
+    /// Its last blocks that hold padding.
+    tails: Tails,
     /// What gave a wrong answer in the self-test.
     wrong: Vec<(Algorithm, Direction)>,
 }
@@ -80,7 +86,8 @@ impl Multibuffer {
             aes: Keyring::default(),
             gcm: Keyring::default(),
             hmac: Keyring::default(),
-            needs: Vec::new(),
+            survey: Survey::default(),
+            tails: Tails::default(),
             wrong: Vec::new(),
         };
         driver.wrong = self_test::wrong_answers(&mut driver);
@@ -96,21 +103,32 @@ impl Multibuffer {
         &self.wrong
     }
 
-    /// Runs jobs of one algorithm and direction.
-    fn run_group<'m, J>(&mut self, jobs: &mut [J])
+    /// Runs jobs of one algorithm and direction. Returns false, and no outcome counts, where they are of several.
+    fn run_uniform<'m, J>(&mut self, jobs: &mut [J]) -> bool
     where
         J: DerefMut<Target = Job<'m>>,
     {
-        let Some((algorithm, direction)) = jobs.first().map(|job| group(job)) else { return };
-        if !self.supports(algorithm, direction) {
-            return fail_all(jobs, JobError::Unsupported);
+        let Some((algorithm, direction)) = jobs.first().map(|job| group(job)) else { return true };
+        let family = if self.supports(algorithm, direction) { algorithm.family() } else { UNSUPPORTED };
+        match family {
+            Family::Cbc | Family::Ecb | Family::Ctr if self.survey(jobs) => self.run_surveyed(jobs),
+            Family::Cbc | Family::Ecb | Family::Ctr => return false,
+            _ if jobs.iter().any(|job| group(job) != (algorithm, direction)) => return false,
+            Family::Gcm | Family::ChaCha20Poly1305 => jobs.iter_mut().for_each(|job| self.run_aead(job)),
+            Family::Digest(hash) => self.run_hashes(Work::Digest(hash), jobs),
+            Family::Hmac(hash) => self.run_hashes(Work::Hmac(hash), jobs),
+            UNSUPPORTED => jobs.iter_mut().for_each(|job| job.fail(JobError::Unsupported)),
         }
-        match (algorithm.family(), direction) {
-            (Family::Cbc, Direction::Encrypt) => self.encrypt_cbc(jobs),
-            (Family::Cbc | Family::Ecb | Family::Ctr, _) => self.run_blocks(jobs),
-            (Family::Gcm | Family::ChaCha20Poly1305, _) => jobs.iter_mut().for_each(|job| self.run_aead(job)),
-            (Family::Digest(_) | Family::Hmac(_), _) => self.run_hashes(jobs),
-            (Family::Xts, _) => fail_all(jobs, JobError::Unsupported),
+        true
+    }
+
+    /// Runs jobs of several algorithms and directions, group by group.
+    fn run_mixed(&mut self, burst: &mut [Box<Job<'_>>]) {
+        let mut jobs: Vec<&mut Job<'_>> = burst.iter_mut().map(|job| &mut **job).collect();
+        jobs.sort_by_key(|job| (job.session().algorithm().index(), job.session().direction()));
+        for jobs in jobs.chunk_by_mut(|one, next| group(one) == group(next)) {
+            let is_uniform = self.run_uniform(jobs);
+            debug_assert!(is_uniform, "a group is of one algorithm and direction");
         }
     }
 }
@@ -134,29 +152,18 @@ impl InlineDriver for Multibuffer {
     }
 
     fn run(&mut self, burst: &mut [Box<Job<'_>>]) {
-        let Some(first) = burst.first().map(|job| group(job)) else { return };
-        if burst.iter().all(|job| group(job) == first) {
-            return self.run_group(burst);
-        }
-        let key = |job: &&mut Job<'_>| group(job);
-        let mut jobs: Vec<&mut Job<'_>> = burst.iter_mut().map(|job| &mut **job).collect();
-        jobs.sort_by_key(|job| (key(job).0.index(), key(job).1));
-        for jobs in jobs.chunk_by_mut(|one, next| key(one) == key(next)) {
-            self.run_group(jobs);
+        if !self.run_uniform(burst) {
+            self.run_mixed(burst);
         }
     }
 }
 
+/// The family that the library lacks, and what a job of any other is taken for that it may not run.
+const UNSUPPORTED: Family = Family::Xts;
+
 /// What decides how a job is run.
 fn group(job: &Job<'_>) -> (Algorithm, Direction) {
     (job.session().algorithm(), job.session().direction())
-}
-
-fn fail_all<'m, J>(jobs: &mut [J], error: JobError)
-where
-    J: DerefMut<Target = Job<'m>>,
-{
-    jobs.iter_mut().for_each(|job| job.fail(error));
 }
 
 /// Whether the library has it: everything but XTS and a plain MD5.

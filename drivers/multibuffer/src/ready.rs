@@ -1,93 +1,58 @@
-//! The memory of a job made ready for the library: padded where the session pads, without touching input that
-//! lies apart.
+//! The memory of a job made ready for the library, with PKCS#7 on the way.
+//!
+//! A job that is to be padded is either short, and its padding is laid into the output before it runs, or it
+//! runs without its last block, which `tails.rs` makes up for. A write behind a long text would fetch a line of
+//! memory long before the library comes to it, and a text that lies apart cannot be written to at all.
 
-use evener_core::BLOCK_BYTES;
 use evener_core::job::Memory;
 use evener_core::padding::pad;
+use evener_core::{BLOCK_BYTES, Job};
 
 use crate::ffi::Span;
 
-/// Up to this length a job that lies apart is copied and padded before it runs in place: one lane instead of
-/// two. `examples/lanes.rs` shows where the copy begins to cost more than the second lane.
-pub(crate) const COPY_BYTES_MAX: usize = 512;
+/// Longest short job in bytes, padding included: about where a copy costs as much as a tail.
+const SHORT_BYTES_MAX: usize = 256;
 
-/// The memory of a job, made ready to be worked on.
-pub(crate) struct Ready<'p> {
-    /// Whole blocks; at least one.
-    pub(crate) front: Span<'p>,
-    /// The last block of the output with the padded end of the text in it, where `front` does not include it.
-    pub(crate) tail: Option<&'p mut [u8]>,
+/// Whether the last block of a job is left to `tails.rs`: `bytes` with padding, `text_bytes` without. A block
+/// alone is a tail too, for then nothing else is left of the job.
+#[inline]
+pub(crate) const fn has_tail(text_bytes: usize, bytes: usize) -> bool {
+    bytes > text_bytes && (bytes > SHORT_BYTES_MAX || bytes == BLOCK_BYTES)
 }
 
-impl<'p> Ready<'p> {
-    /// Makes `memory` ready for work on `bytes`, which is more than the input where padding is to be added.
-    pub(crate) fn new(memory: Memory<'p>, bytes: usize) -> Self {
-        match memory {
-            Memory::InPlace { room, input_bytes } => {
-                let room = &mut room[..bytes];
-                if bytes > input_bytes {
-                    pad(room, input_bytes);
-                }
-                Self { front: Span::InPlace(room), tail: None }
+/// What the library is to work on first of a job of `bytes`; empty where the tail is everything.
+#[inline]
+pub(crate) fn front(memory: Memory<'_>, bytes: usize) -> Span<'_> {
+    match memory {
+        Memory::InPlace { room, input_bytes } => {
+            let bytes = front_bytes(input_bytes, bytes);
+            let room = &mut room[..bytes];
+            if bytes > input_bytes {
+                pad(room, input_bytes);
             }
-            Memory::Apart { src, dst } if src.len() == bytes => {
-                Self { front: Span::Apart(src, &mut dst[..bytes]), tail: None }
+            Span::InPlace(room)
+        }
+        Memory::Apart { src, dst } => {
+            let bytes = front_bytes(src.len(), bytes);
+            let room = &mut dst[..bytes];
+            if bytes <= src.len() {
+                return Span::Apart(&src[..bytes], room);
             }
-            Memory::Apart { src, dst } if bytes <= COPY_BYTES_MAX => {
-                let room = &mut dst[..bytes];
-                copy_and_pad(src, room);
-                Self { front: Span::InPlace(room), tail: None }
-            }
-            Memory::Apart { src, dst } => {
-                let (front, tail) = dst[..bytes].split_at_mut(bytes - BLOCK_BYTES);
-                let (text, end) = src.split_at(front.len());
-                copy_and_pad(end, tail);
-                Self { front: Span::Apart(text, front), tail: Some(tail) }
-            }
+            room[..src.len()].copy_from_slice(src);
+            pad(room, src.len());
+            Span::InPlace(room)
         }
     }
 }
 
-impl<'p> Ready<'p> {
-    /// The last block that [`Ready::new`] has laid apart, and the block of output before it, once that is there.
-    pub(crate) fn tail_of(memory: Memory<'p>, bytes: usize) -> Option<(&'p [u8; BLOCK_BYTES], &'p mut [u8])> {
-        match memory {
-            Memory::Apart { src, dst } if src.len() != bytes && bytes > COPY_BYTES_MAX => {
-                let (front, tail) = dst[..bytes].split_at_mut(bytes - BLOCK_BYTES);
-                Some((front.last_chunk()?, tail))
-            }
-            Memory::InPlace { .. } | Memory::Apart { .. } => None,
-        }
-    }
+#[inline]
+const fn front_bytes(text_bytes: usize, bytes: usize) -> usize {
+    if has_tail(text_bytes, bytes) { bytes - BLOCK_BYTES } else { bytes }
 }
 
-fn copy_and_pad(text: &[u8], room: &mut [u8]) {
-    room[..text.len()].copy_from_slice(text);
-    pad(room, text.len());
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_job_apart_becomes_one_span_or_a_front_and_a_padded_tail() {
-        for bytes in [0, 1, 15, 16, 511, 512, 513, 1000] {
-            let (src, mut dst) = (vec![7_u8; bytes], vec![0_u8; bytes / 16 * 16 + 16]);
-            let padded = dst.len();
-            let ready = Ready::new(Memory::Apart { src: &src, dst: &mut dst }, padded);
-            let value = u8::try_from(padded - bytes).unwrap();
-            match (ready.front, ready.tail) {
-                (Span::InPlace(room), None) => {
-                    assert_eq!((room[..bytes].to_vec(), room[padded - 1]), (src, value));
-                }
-                (Span::Apart(text, front), Some(tail)) => {
-                    assert!(padded > COPY_BYTES_MAX);
-                    assert_eq!((text.len(), front.len()), (padded - 16, padded - 16));
-                    assert_eq!((tail.len(), tail[15]), (16, value));
-                }
-                _ => panic!("{bytes}"),
-            }
-        }
-    }
+/// The text of the last block and the block of ciphertext before it, or the IV.
+pub(crate) fn tail<'j>(job: &'j Job<'_>, bytes: usize) -> (&'j [u8], &'j [u8; BLOCK_BYTES]) {
+    let start = bytes - BLOCK_BYTES;
+    let before = job.output_span()[..start].last_chunk().unwrap_or_else(|| job.iv());
+    (&job.input()[start..], before)
 }

@@ -27,6 +27,7 @@ pub(crate) enum Work {
 
 impl Work {
     /// Longest job in bytes. The library counts the bytes of a lane in 16 bits.
+    #[inline]
     const fn bytes_max(self) -> usize {
         match self {
             Self::CbcDecrypt(_) | Self::Ctr(_) => usize::MAX,
@@ -37,14 +38,15 @@ impl Work {
         }
     }
 
-    /// Whether the library takes a job of that length.
-    pub(crate) const fn takes(self, bytes: usize) -> bool {
-        let whole = match self {
-            Self::Ctr(_) | Self::Hmac(_) => bytes > 0,
-            Self::Digest(_) => true,
-            _ => bytes > 0 && bytes % BLOCK_BYTES == 0,
-        };
-        whole && bytes <= self.bytes_max()
+    /// Bits of a length that no cipher job may have: a part of a block, or any where there is no cipher.
+    const fn partial_bits(self) -> usize {
+        match self {
+            Self::Ctr(_) => 0,
+            Self::Digest(_) | Self::Hmac(_) => usize::MAX,
+            Self::CbcEncrypt(_) | Self::CbcDecrypt(_) | Self::EcbEncrypt(_) | Self::EcbDecrypt(_) => {
+                BLOCK_BYTES - 1
+            }
+        }
     }
 
     const fn is_cipher(self) -> bool {
@@ -139,13 +141,17 @@ impl<'p> Span<'p> {
         })
     }
 
-    /// The last bytes of the output, a block of them.
-    pub(crate) fn last_block(&self) -> &[u8] {
+    /// The last block of the output.
+    ///
+    /// # Panics
+    ///
+    /// Where there is none.
+    pub(crate) fn last_block(&self) -> &[u8; BLOCK_BYTES] {
         let output = match self {
             Self::InPlace(room) => &**room,
             Self::Apart(src, dst) => &dst[..src.len()],
         };
-        &output[output.len() - BLOCK_BYTES..]
+        output.last_chunk().expect("a span of whole blocks, and not empty")
     }
 
     /// The same span for a shorter time.
@@ -179,9 +185,9 @@ pub(crate) struct Refused;
 pub(super) struct Lanes {
     slots: Memory,
     stride: usize,
-    /// The first slots hold the template of this work.
-    work: Option<Work>,
-    /// How many do.
+    /// What the slots were prepared for.
+    work: Work,
+    /// How many slots, from the first on, hold what all jobs of that work have in common.
     templated: usize,
 }
 
@@ -189,24 +195,39 @@ impl Lanes {
     /// Slots for the largest pass, each of `stride` bytes.
     pub(super) fn new(stride: usize) -> Self {
         assert!(stride >= size_of::<ImbJob>() && stride % align_of::<ImbJob>() == 0, "a known release");
-        Self { slots: Memory::zeroed(BURST_JOBS_MAX * stride), stride, work: None, templated: 0 }
+        Self {
+            slots: Memory::zeroed(BURST_JOBS_MAX * stride),
+            stride,
+            work: Work::CbcEncrypt(KeySize::Bits128),
+            templated: 0,
+        }
     }
 
-    /// Slot number `place`, ready but for what is of this job.
-    pub(super) fn slot(&mut self, place: usize, work: Work) -> &mut ImbJob {
-        assert!(place < BURST_JOBS_MAX, "a pass has at most {BURST_JOBS_MAX} jobs");
-        // SAFETY: below the assertion's limit the slot lies within the memory.
-        let slot: *mut ImbJob = unsafe { self.slots.start().add(place * self.stride) }.as_ptr().cast();
-        // SAFETY: zeroed memory, aligned to 64 with a stride that is a multiple of 8; no other reference exists.
-        let job = unsafe { &mut *slot };
-        if self.work != Some(work) {
-            (self.work, self.templated) = (Some(work), 0);
+    /// Makes the slots belong to `work`.
+    pub(super) fn prepare(&mut self, work: Work) {
+        if self.work != work {
+            (self.work, self.templated) = (work, 0);
         }
+    }
+
+    /// Slot number `place`, counted again from the first after the last, ready but for what is of its job.
+    #[inline]
+    pub(super) fn slot(&mut self, place: usize) -> &mut ImbJob {
+        let job = self.address(place);
+        // SAFETY: zeroed memory, aligned to 64 with a stride that is a multiple of 8; no other reference exists.
+        let job = unsafe { &mut *job };
         if place >= self.templated {
-            *job = work.template();
+            *job = self.work.template();
             self.templated = place + 1;
         }
         job
+    }
+
+    #[inline]
+    const fn address(&self, place: usize) -> *mut ImbJob {
+        let offset = place % BURST_JOBS_MAX * self.stride;
+        // SAFETY: a slot below the number of slots lies within the memory.
+        unsafe { self.slots.start().add(offset) }.cast().as_ptr()
     }
 
     pub(super) const fn first(&self) -> *mut ImbJob {
@@ -215,11 +236,8 @@ impl Lanes {
 
     /// A copy of slot number `place`, which was filled.
     fn read(&self, place: usize) -> ImbJob {
-        assert!(place < BURST_JOBS_MAX, "a pass has at most {BURST_JOBS_MAX} jobs");
-        // SAFETY: as in `slot`.
-        let slot: *const ImbJob = unsafe { self.slots.start().add(place * self.stride) }.as_ptr().cast();
         // SAFETY: zeroed memory, aligned; any bits are a valid job.
-        unsafe { slot.read() }
+        unsafe { self.address(place).read() }
     }
 }
 
@@ -231,27 +249,58 @@ pub(crate) struct Pass<'p> {
     count: usize,
     /// Whether the library has refused anything.
     refused: bool,
+    /// [`Work::bytes_max`] and [`Work::partial_bits`], at hand for the check of each job.
+    bytes_max: usize,
+    partial_bits: usize,
     borrowed: PhantomData<(&'p [u8], &'p mut [u8])>,
 }
 
 impl<'p> Pass<'p> {
-    pub(crate) const fn new(manager: &'p mut Manager, work: Work) -> Self {
-        Self { manager, work, count: 0, refused: false, borrowed: PhantomData }
+    pub(crate) fn new(manager: &'p mut Manager, work: Work) -> Self {
+        manager.lanes.prepare(work);
+        let (bytes_max, partial_bits) = (work.bytes_max(), work.partial_bits());
+        Self { manager, work, count: 0, refused: false, bytes_max, partial_bits, borrowed: PhantomData }
     }
 
     /// Longest job that it takes, in bytes.
     pub(crate) const fn lane_bytes_max(&self) -> usize {
-        self.work.bytes_max()
+        self.bytes_max
     }
 
-    /// Adds a cipher job, which may run now or later; ECB looks at no IV.
+    /// Adds a cipher job whose output replaces its input; it may run now or later. ECB looks at no IV.
     ///
     /// # Panics
     ///
     /// Where the length is not one that the library takes: a bug of this crate.
-    pub(crate) fn cipher(&mut self, keys: &'p AesKeys, iv: &'p [u8; 16], span: Span<'p>) {
-        let (src, dst, bytes) = span.addresses();
-        assert!(self.work.is_cipher() && self.work.takes(bytes), "{bytes} bytes of {:?}", self.work);
+    #[inline]
+    pub(crate) fn in_place(&mut self, keys: &'p AesKeys, iv: &'p [u8; 16], room: &'p mut [u8]) {
+        let start = room.as_mut_ptr();
+        self.cipher_at(keys, iv, start, start, room.len());
+    }
+
+    /// As [`Pass::in_place`], with the output at the start of `dst`.
+    ///
+    /// # Panics
+    ///
+    /// As [`Pass::in_place`], or where `dst` is shorter than `src`.
+    #[inline]
+    pub(crate) fn apart(&mut self, keys: &'p AesKeys, iv: &'p [u8; 16], src: &'p [u8], dst: &'p mut [u8]) {
+        assert!(src.len() <= dst.len(), "output has room for the input");
+        self.cipher_at(keys, iv, src.as_ptr(), dst.as_mut_ptr(), src.len());
+    }
+
+    /// As [`Pass::in_place`] or [`Pass::apart`].
+    pub(crate) fn span(&mut self, keys: &'p AesKeys, iv: &'p [u8; 16], span: Span<'p>) {
+        match span {
+            Span::InPlace(room) => self.in_place(keys, iv, room),
+            Span::Apart(src, dst) => self.apart(keys, iv, src, dst),
+        }
+    }
+
+    #[inline]
+    fn cipher_at(&mut self, keys: &'p AesKeys, iv: &'p [u8; 16], src: *const u8, dst: *mut u8, bytes: usize) {
+        let fits = bytes > 0 && bytes <= self.bytes_max && bytes & self.partial_bits == 0;
+        assert!(fits, "{bytes} bytes do not fit a lane");
         let slot = self.next_slot();
         slot.enc_keys = address(&keys.encrypt);
         slot.dec_keys = address(&keys.decrypt);
@@ -261,23 +310,23 @@ impl<'p> Pass<'p> {
         slot.iv = iv.as_ptr();
     }
 
+    /// Whether the library takes a message of that length to hash. It refuses HMAC of an empty one.
+    pub(crate) const fn takes_hash(&self, bytes: usize) -> bool {
+        bytes <= self.bytes_max && (bytes > 0 || matches!(self.work, Work::Digest(_)))
+    }
+
     /// Adds a hash; `keys` belong to HMAC.
     ///
     /// # Panics
     ///
-    /// As [`Pass::cipher`], or where keys are missing.
+    /// As [`Pass::in_place`], or where keys are missing.
     pub(crate) fn hash(
         &mut self,
         keys: Option<&'p HmacKeys>,
         src: &'p [u8],
         tag: &'p mut [u8; TAG_BYTES_MAX],
     ) {
-        assert!(
-            !self.work.is_cipher() && self.work.takes(src.len()),
-            "{} bytes of {:?}",
-            src.len(),
-            self.work
-        );
+        assert!(!self.work.is_cipher() && self.takes_hash(src.len()), "{} bytes do not fit", src.len());
         assert!(keys.is_some() || matches!(self.work, Work::Digest(_)), "HMAC has keys");
         let slot = self.next_slot();
         slot.inner = keys.map_or(ptr::null(), |keys| address(&keys.inner));
@@ -298,12 +347,14 @@ impl<'p> Pass<'p> {
     }
 
     /// A free slot; runs the others first where there is none.
+    #[inline]
     fn next_slot(&mut self) -> &mut ImbJob {
         if self.count == BURST_JOBS_MAX {
             self.run();
         }
+        let place = self.count;
         self.count += 1;
-        self.manager.lanes.slot(self.count - 1, self.work)
+        self.manager.lanes.slot(place)
     }
 
     fn run(&mut self) {
