@@ -1,4 +1,4 @@
-//! Core time of the calling thread: reading it, using it up, and sleeping without wasting it.
+//! Core time of the calling thread: measuring it, using it up, and sleeping without wasting it.
 
 use std::hint::spin_loop;
 use std::num::NonZeroU64;
@@ -8,27 +8,43 @@ use evener_core::Nanos;
 use rustix::thread::set_current_timer_slack;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Core time that the calling thread has used so far. Takes some 600 ns where the system has to be asked.
-pub(crate) fn thread_time() -> Nanos {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    let whole = |part: i64| u64::try_from(part).unwrap_or(0);
-    Nanos(whole(time.tv_sec) * 1_000_000_000 + whole(time.tv_nsec))
+/// Sees to it that work costs the core time that it is meant to cost, on average within some 100 ns.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    /// What one look at the clock takes; a span between two looks misses as much.
+    look: Nanos,
+    /// Used beyond what was meant, to be taken off what comes next.
+    ahead: Nanos,
 }
 
-/// Keeps the core busy until the calling thread has used `goal`. `false`: it had already used more.
-pub(crate) fn burn_until(goal: Nanos) -> bool {
-    let mut had_time = false;
-    loop {
-        let left = goal - thread_time();
-        if left == Nanos::ZERO {
-            return had_time;
+impl Meter {
+    pub(crate) fn new() -> Self {
+        let looks = (0..LOOKS).map(|_| {
+            let began = thread_time();
+            thread_time() - began
+        });
+        Self { look: looks.min().unwrap_or_default(), ahead: Nanos::ZERO }
+    }
+
+    /// Starts a span of work, on the thread that ends it.
+    pub(crate) fn begin(&self) -> Nanos {
+        thread_time() - self.look
+    }
+
+    /// Keeps the core busy until the work that began at `began` has had `cost`. `false`: it had more already,
+    /// which what follows does not make up for, because the machine is as slow as that.
+    pub(crate) fn use_up(&mut self, began: Nanos, cost: Nanos) -> bool {
+        if thread_time() - began > cost {
+            return false;
         }
-        had_time = true;
-        // A thread uses no more core time than passes, so the clock that is read in 30 ns does first.
-        let (start, left) = (Instant::now(), Duration::from(left));
-        while start.elapsed() < left {
-            spin_loop();
-        }
+        let used = burn_until(began + (cost - self.ahead)) - began;
+        self.ahead = (self.ahead + used) - cost;
+        true
+    }
+
+    /// Lets what follows make up for the work that began at `began`.
+    pub(crate) fn owe(&mut self, began: Nanos) {
+        self.ahead += thread_time() - began;
     }
 }
 
@@ -38,3 +54,28 @@ pub(crate) fn wake_on_time() {
     // A refusal costs precision and nothing else.
     set_current_timer_slack(NonZeroU64::new(1)).ok();
 }
+
+/// Core time that the calling thread has used. Takes some 600 ns where the system has to be asked.
+fn thread_time() -> Nanos {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let whole = |part: i64| u64::try_from(part).unwrap_or(0);
+    Nanos(whole(time.tv_sec) * 1_000_000_000 + whole(time.tv_nsec))
+}
+
+/// Keeps the core busy until the calling thread has used `goal`, and returns what it has used then.
+fn burn_until(goal: Nanos) -> Nanos {
+    loop {
+        let used = thread_time();
+        if used >= goal {
+            return used;
+        }
+        // A thread uses no more core time than passes, so the clock that is read in 30 ns does first.
+        let (start, left) = (Instant::now(), Duration::from(goal - used));
+        while start.elapsed() < left {
+            spin_loop();
+        }
+    }
+}
+
+/// Enough that one of them is not interrupted. A guess.
+const LOOKS: usize = 8;

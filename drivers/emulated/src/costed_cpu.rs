@@ -2,7 +2,7 @@
 
 use evener_core::{Algorithm, Direction, InlineDriver, Job, Nanos, Profile};
 
-use crate::core_time::{burn_until, thread_time};
+use crate::core_time::Meter;
 use crate::preset::Preset;
 
 /// A driver whose jobs are topped up to the `c` of a preset, so that the proportions between core and module
@@ -14,6 +14,7 @@ pub struct CostedCpu {
     profile: Profile,
     inner: Box<dyn InlineDriver>,
     preset: Preset,
+    meter: Meter,
 }
 
 impl CostedCpu {
@@ -26,7 +27,7 @@ impl CostedCpu {
             emulated: true,
             ..of_inner.clone()
         };
-        Self { profile, inner, preset }
+        Self { profile, inner, preset, meter: Meter::new() }
     }
 
     fn cost(&self, job: &Job<'_>) -> Nanos {
@@ -44,9 +45,9 @@ impl InlineDriver for CostedCpu {
     }
 
     fn run(&mut self, burst: &mut [Box<Job<'_>>]) {
-        let began = thread_time();
+        let began = self.meter.begin();
         let cost: Nanos = burst.iter().map(|job| self.cost(job)).sum();
         self.inner.run(burst);
-        burn_until(began + cost);
+        self.meter.use_up(began, cost);
     }
 }

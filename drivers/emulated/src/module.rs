@@ -3,19 +3,19 @@
 use std::time::{Duration, Instant};
 
 use evener_core::{
-    Algorithm, Cost, Direction, InlineDriver, Job, JobError, Nanos, Outcome, Profile, QueuedDriver, Refusal,
+    Algorithm, Direction, InlineDriver, Job, JobError, Nanos, Outcome, Profile, QueuedDriver, Refusal,
     TAG_BYTES_MAX,
 };
 
 use crate::control::{Control, Fault, Orders};
-use crate::core_time::{burn_until, thread_time, wake_on_time};
+use crate::core_time::{Meter, wake_on_time};
 use crate::preset::Preset;
 
 /// A module that is not there.
 ///
 /// A job costs `d` of core time on the thread that submits and polls, and all that this driver does is in it:
 /// computing the result, going to sleep and waking up. What `poll` used is taken off the `d` of the next job.
-/// A job that used more than its `d`, because the machine is too slow for it, is counted as
+/// A job whose result alone took more than `d`, because the machine is too slow for it, is counted as
 /// [late](crate::Counters::late).
 pub struct Emulated<'m> {
     profile: Profile,
@@ -30,8 +30,7 @@ pub struct Emulated<'m> {
     spare: Vec<Vec<u8>>,
     /// Jobs taken so far.
     taken: u64,
-    /// Core time of `poll` that no job was charged with yet.
-    polled: Nanos,
+    meter: Meter,
     is_gone: bool,
     wakes_on_time: bool,
 }
@@ -65,7 +64,7 @@ impl<'m> Emulated<'m> {
             held: Vec::new(),
             spare: Vec::new(),
             taken: 0,
-            polled: Nanos::ZERO,
+            meter: Meter::new(),
             is_gone: false,
             wakes_on_time: false,
         }
@@ -77,8 +76,7 @@ impl<'m> Emulated<'m> {
         self.control.clone()
     }
 
-    fn take(&mut self, job: Box<Job<'m>>, orders: &Orders) {
-        let began = thread_time();
+    fn take(&mut self, job: Box<Job<'m>>, orders: &Orders, began: Nanos) {
         self.taken += 1;
         self.control.count(|counters| counters.submitted += 1);
         let fault = orders.fault_of(self.taken);
@@ -87,7 +85,9 @@ impl<'m> Emulated<'m> {
         }
         let cost = self.preset.cost(job.session().algorithm(), job.input_bytes()).unwrap_or_default();
         let answer = self.compute(&job).after(fault);
-        self.use_up(began, cost);
+        if !self.meter.use_up(began, cost.d) {
+            self.control.count(|counters| counters.late += 1);
+        }
         let ready = self.occupy(orders.stretched(cost.h).into(), fault == Fault::Hang);
         self.held.push(Held { job, answer, ready });
     }
@@ -107,15 +107,6 @@ impl<'m> Emulated<'m> {
         let (outcome, tag, tag_bytes) = (twin[0].outcome(), *twin[0].tag_given(), twin[0].tag().len());
         drop(twin);
         Answer { outcome, output, tag, tag_bytes }
-    }
-
-    /// Keeps the core busy until the job that was begun at `began` has had its `d`.
-    fn use_up(&mut self, began: Nanos, cost: Cost) {
-        let goal = began + (cost.d - self.polled);
-        self.polled = self.polled - cost.d;
-        if !burn_until(goal) {
-            self.control.count(|counters| counters.late += 1);
-        }
     }
 
     /// Gives the unit that is free first a job for `h` from now, and says when it is ready.
@@ -181,6 +172,7 @@ impl<'m> QueuedDriver<'m> for Emulated<'m> {
     }
 
     fn submit(&mut self, job: Box<Job<'m>>) -> Result<(), (Box<Job<'m>>, Refusal)> {
+        let began = self.meter.begin();
         let orders = self.control.orders();
         if self.is_gone || orders.is_gone(self.taken + 1) {
             self.is_gone = true;
@@ -189,14 +181,14 @@ impl<'m> QueuedDriver<'m> for Emulated<'m> {
         if self.held.len() >= self.preset.depth() {
             return Err((job, Refusal::Full));
         }
-        self.take(job, &orders);
+        self.take(job, &orders, began);
         Ok(())
     }
 
     fn poll(&mut self, done: &mut Vec<Box<Job<'m>>>, patience: Nanos) -> usize {
-        let began = thread_time();
+        let began = self.meter.begin();
         let came = self.collect(done, Instant::now() + Duration::from(patience));
-        self.polled += thread_time() - began;
+        self.meter.owe(began);
         came
     }
 

@@ -1,7 +1,8 @@
 //! What a module is made of and what its jobs cost, by name or by numbers.
 //!
-//! `emulated:NAME[,units=N][,depth=N]` for a module from a paper, `emulated:d=A+B,h=A+B[,c=A+B][,units=N]
-//! [,depth=N]` for one of your own: a job of `n` bytes takes `A` nanoseconds and `B` picoseconds per byte.
+//! A module from a paper: `emulated:NAME[,units=N][,depth=N]`. One of your own:
+//! `emulated:d=A+B,h=A+B[,c=A+B][,units=N][,depth=N]`; a job of `n` bytes takes `A` nanoseconds and `B`
+//! picoseconds per byte.
 
 use std::fmt;
 use std::str::FromStr;

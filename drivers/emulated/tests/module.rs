@@ -39,6 +39,29 @@ fn results_are_those_of_libcrypto() {
 }
 
 #[test]
+fn associated_data_and_tag_reach_the_module_and_come_back() {
+    for &algorithm in Algorithm::ALL.iter().filter(|algorithm| algorithm.is_aead()) {
+        let run = |on_module: bool, direction, src: &[u8], tag: &[u8]| {
+            let session = session(algorithm, direction, Padding::None);
+            let mut dst = vec![0; src.len()];
+            let mut jobs = arm_all(vec![Job::apart(src, &mut dst)], &session, src.len());
+            jobs[0].set_aad(b"header");
+            jobs[0].set_tag(tag);
+            match on_module {
+                true => jobs = drain(&mut module(INSTANT), jobs),
+                false => Libcrypto::new().unwrap().run(&mut jobs),
+            }
+            seen(&jobs[0])
+        };
+        let text = pattern(100);
+        let sealed = run(false, Direction::Encrypt, &text, &[]);
+        assert_eq!(run(true, Direction::Encrypt, &text, &[]), sealed, "{algorithm}");
+        let opened = run(true, Direction::Decrypt, &sealed.1, &sealed.2);
+        assert_eq!(opened, (Outcome::Done { written: 100 }, text, sealed.2), "{algorithm}");
+    }
+}
+
+#[test]
 fn what_is_not_authentic_is_told_and_cleared_when_it_is_handed_back() {
     let session = session(Algorithm::Aes256Gcm, Direction::Decrypt, Padding::None);
     let mut room = pattern(64);
@@ -133,25 +156,36 @@ fn a_job_that_hangs_comes_back_only_when_it_is_given_up_and_the_module_works_aga
 #[test]
 fn a_module_that_disappears_is_noticed_by_whoever_sleeps_on_it() {
     let session = session(Algorithm::Aes128Ctr, Direction::Encrypt, Padding::None);
-    let (mut room, mut other) = ([1; 16], [2; 16]);
+    let mut room = [1; 16];
     let mut module = module("emulated:d=0+0,h=0+0");
     let control = module.control();
     control.set_fault(Fault::Hang, When::ALWAYS);
-    let mut jobs = arm_all(vec![Job::in_place(&mut room), Job::in_place(&mut other)], &session, 16);
-    module.submit(jobs.remove(0)).unwrap();
+    module.submit(arm_all(vec![Job::in_place(&mut room)], &session, 16).remove(0)).unwrap();
     let mut done = Vec::new();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             std::thread::sleep(Duration::from_millis(5));
             control.set_fault(Fault::Gone, When::ALWAYS);
         });
-        // Without the news nothing would come before the patience is over, and then nothing.
-        assert_eq!(module.poll(&mut done, PATIENCE), 1);
+        // Without the news this would sleep for an hour.
+        assert_eq!(module.poll(&mut done, Nanos::from_millis(3_600_000)), 1);
     });
     assert_eq!(done[0].outcome(), Outcome::Failed(JobError::ModuleLost));
-    control.set_fault(Fault::None, When::ALWAYS);
-    let refused = module.submit(jobs.remove(0)).map_err(|(job, refusal)| (job.mark, refusal));
-    assert_eq!(refused, Err((1, Refusal::Lost)), "it is gone for good");
+}
+
+#[test]
+fn a_module_that_is_gone_stays_so() {
+    let session = session(Algorithm::Aes128Ctr, Direction::Encrypt, Padding::None);
+    let mut room = [1; 16];
+    let mut job = arm_all(vec![Job::in_place(&mut room)], &session, 16).remove(0);
+    let mut module = module(INSTANT);
+    let control = module.control();
+    for fault in [Fault::Gone, Fault::None] {
+        control.set_fault(fault, When::ALWAYS);
+        let refusal;
+        (job, refusal) = module.submit(job).unwrap_err();
+        assert_eq!((refusal, job.input()), (Refusal::Lost, &[1; 16][..]));
+    }
 }
 
 #[test]
@@ -213,7 +247,8 @@ fn units_work_side_by_side() {
 #[test]
 fn waiting_does_not_burn_the_core() {
     let took = time_of("emulated:d=0+0,h=10000000+0", 8, |_| {});
-    assert!(took.core * 5 < took.wall, "{took:?}");
+    // Of 80 ms at least; so little that a loop is seen even where this thread gets a tenth of a core.
+    assert!(took.core < Duration::from_millis(6), "{took:?}");
 }
 
 #[test]
@@ -225,10 +260,10 @@ fn no_job_is_ready_before_its_time_and_a_slower_pace_makes_it_later() {
 
 #[test]
 fn d_is_core_time_and_everything_that_the_driver_does_is_in_it() {
-    let used = time_of("emulated:d=1000000+0,h=100000+0", 20, |_| {});
-    let asked = Duration::from_millis(20);
-    // The last job's poll is charged to nobody.
-    assert!(used.core >= asked && used.core < asked + asked / 2, "{used:?}");
+    // Going to sleep and waking up for each job takes about as long as this d, so it shows where it is not in it.
+    let used = time_of("emulated:d=50000+0,h=20000+0", 200, |_| {});
+    let asked = Duration::from_micros(200 * 50);
+    assert!(used.core >= asked && used.core < asked + asked / 4, "{used:?}");
 }
 
 #[test]
@@ -358,10 +393,12 @@ struct Took {
 /// Runs `count` jobs of no weight, having set the switches.
 fn time_of(preset: &str, count: usize, prepare: impl FnOnce(&Control)) -> Took {
     let session = session(Algorithm::Aes128Ctr, Direction::Encrypt, Padding::None);
-    let mut rooms = vec![[0; 16]; count];
+    let mut rooms = vec![[0; 16]; 1 + count];
     let jobs = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
-    let jobs = arm_all(jobs, &session, 16);
+    let mut jobs = arm_all(jobs, &session, 16);
     let mut module = module(preset);
+    // The first job of a session and of a process costs more than any other.
+    drain(&mut module, jobs.drain(..1).collect());
     prepare(&module.control());
     let (wall, core) = (Instant::now(), core_time());
     let (mut done, mut jobs) = (Vec::new(), jobs.into_iter().peekable());
