@@ -246,9 +246,9 @@ fn units_work_side_by_side() {
 
 #[test]
 fn waiting_does_not_burn_the_core() {
-    let took = time_of("emulated:d=0+0,h=10000000+0", 8, |_| {});
+    let core = usual_core(|| time_of("emulated:d=0+0,h=10000000+0", 8, |_| {}).core);
     // Of 80 ms at least; so little that a loop is seen even where this thread gets a tenth of a core.
-    assert!(took.core < Duration::from_millis(6), "{took:?}");
+    assert!(core < Duration::from_millis(6), "{core:?}");
 }
 
 #[test]
@@ -261,9 +261,9 @@ fn no_job_is_ready_before_its_time_and_a_slower_pace_makes_it_later() {
 #[test]
 fn d_is_core_time_and_everything_that_the_driver_does_is_in_it() {
     // Going to sleep and waking up for each job takes about as long as this d, so it shows where it is not in it.
-    let used = time_of("emulated:d=50000+0,h=20000+0", 200, |_| {});
+    let core = usual_core(|| time_of("emulated:d=50000+0,h=20000+0", 200, |_| {}).core);
     let asked = Duration::from_micros(200 * 50);
-    assert!(used.core >= asked && used.core < asked + asked / 4, "{used:?}");
+    assert!(is_about(core, asked), "{core:?}");
 }
 
 #[test]
@@ -286,9 +286,14 @@ fn a_costed_core_uses_up_c_and_computes_the_same() {
         let mut rooms = vec![vec![0; 176]; 10];
         let jobs = rooms.iter_mut().map(|room| Job::apart(&text, room)).collect();
         let mut burst = arm_all(jobs, &session, 160);
-        let began = core_time();
         driver.run(&mut burst);
-        (burst.iter().map(|job| seen(job)).collect::<Vec<_>>(), core_time() - began)
+        let core = usual_core(|| {
+            let began = core_time();
+            burst.iter_mut().for_each(|job| job.retry());
+            driver.run(&mut burst);
+            core_time() - began
+        });
+        (burst.iter().map(|job| seen(job)).collect::<Vec<_>>(), core)
     };
     let preset: Preset = "emulated:c=1000000+0,d=0+0,h=0+0".parse().unwrap();
     let mut costed = CostedCpu::new(Box::new(Libcrypto::new().unwrap()), preset);
@@ -296,7 +301,7 @@ fn a_costed_core_uses_up_c_and_computes_the_same() {
     let ((ours, core), (expected, _)) = (run(&mut costed), run(&mut Libcrypto::new().unwrap()));
     assert_eq!(ours, expected);
     let asked = Duration::from_millis(10);
-    assert!(core >= asked && core < asked + asked / 2, "{core:?}");
+    assert!(is_about(core, asked), "{core:?}");
 }
 
 #[test]
@@ -383,8 +388,19 @@ fn drain<'m>(module: &mut Emulated<'m>, jobs: Vec<Box<Job<'m>>>) -> Vec<Box<Job<
     }
 }
 
+/// The middle one of five: where a virtual machine is robbed of its core the thread's clock runs on, and the
+/// module takes that off the next job.
+fn usual_core(take: impl FnMut() -> Duration) -> Duration {
+    let mut taken: Vec<Duration> = std::iter::repeat_with(take).take(5).collect();
+    taken.sort_unstable();
+    taken[2]
+}
+
+fn is_about(core: Duration, asked: Duration) -> bool {
+    core > asked - asked / 10 && core < asked + asked / 4
+}
+
 /// What a run took.
-#[derive(Debug)]
 struct Took {
     wall: Duration,
     core: Duration,
