@@ -8,8 +8,8 @@ use evener_core::{
     Algorithm, Direction, InlineDriver, Job, JobError, Method, MethodTable, Outcome, Sample, Tally,
 };
 
-/// One burst in so many has its time taken. A thread clock costs 640 ns, so that is 40 ns per burst.
-const SAMPLE_EVERY: u64 = 16;
+/// One burst in so many has its time taken. That is two looks at a thread clock of 640 ns: 40 ns per burst.
+const SAMPLE_EVERY: u64 = 32;
 
 /// The CPU's drivers for one thread, and what they did.
 pub struct CpuKit {
@@ -40,13 +40,13 @@ impl CpuKit {
     /// Runs a burst: every job leaves as Done or Failed. A burst with several algorithms or directions is
     /// sorted by them first, so the order of `burst` may change.
     pub fn run(&mut self, burst: &mut [Box<Job<'_>>], clock: &dyn Clock) {
-        let kind = |job: &Job<'_>| (job.session().algorithm(), job.session().direction());
         if burst.windows(2).any(|pair| kind(&pair[0]) != kind(&pair[1])) {
             burst.sort_by_key(|job| (kind(job).0.index(), kind(job).1));
-        }
-        for group in burst.chunk_by_mut(|one, next| kind(one) == kind(next)) {
-            let (algorithm, direction) = kind(&group[0]);
-            self.run_alike(algorithm, direction, group, clock);
+            burst
+                .chunk_by_mut(|one, next| kind(one) == kind(next))
+                .for_each(|group| self.run_alike(group, clock));
+        } else if !burst.is_empty() {
+            self.run_alike(burst, clock);
         }
     }
 
@@ -75,47 +75,40 @@ impl CpuKit {
     /// Counts a job that a module did wrong and whose right result, made here for the check, took its place.
     pub(crate) fn count_corrected(&mut self, job: &Job<'_>) {
         self.count_redone();
-        count_job(&mut self.tallies[Method::Plain as usize], job);
+        count(&mut self.tallies[Method::Plain as usize], job);
     }
 
-    fn run_alike(
-        &mut self,
-        algorithm: Algorithm,
-        direction: Direction,
-        group: &mut [Box<Job<'_>>],
-        clock: &dyn Clock,
-    ) {
-        let bytes: usize = group.iter().map(|job| job.input_bytes()).sum();
-        let method = self.choose(algorithm, direction, group, bytes);
-        let sampled = self.bursts % SAMPLE_EVERY == 0;
+    /// Runs jobs of one algorithm and direction.
+    fn run_alike(&mut self, group: &mut [Box<Job<'_>>], clock: &dyn Clock) {
+        let (bytes, bytes_max) = group
+            .iter()
+            .map(|job| job.input_bytes())
+            .fold((0, 0), |(sum, most), bytes| (sum + bytes, most.max(bytes)));
+        let method = self.choose(group, bytes, bytes_max);
+        let is_sampled = self.bursts % SAMPLE_EVERY == 0;
         self.bursts += 1;
-        let start = sampled.then(|| (clock.thread_time(), clock.now()));
+        let start = is_sampled.then(|| (clock.thread_time(), clock.now()));
         self.run_by(method, group);
         let tally = &mut self.tallies[method as usize];
-        count(tally, group);
         if let Some((core, wall)) = start {
             let [jobs, bytes] = [group.len(), bytes].map(|n| n as u64);
             let (core, wall) = (clock.thread_time() - core, clock.now() - wall);
             tally.sample(Sample { jobs, bytes, core, wall });
         }
+        tally.bursts += 1;
+        group.iter_mut().for_each(|job| settle(tally, job));
     }
 
-    fn choose(
-        &self,
-        algorithm: Algorithm,
-        direction: Direction,
-        group: &[Box<Job<'_>>],
-        bytes: usize,
-    ) -> Method {
-        let Some(multi) = &self.multi else { return Method::Plain };
-        let able = multi.supports(algorithm, direction) && {
-            let job_bytes_max = multi.job_bytes_max(algorithm, direction);
-            group.iter().all(|job| job.input_bytes() <= job_bytes_max)
-        };
-        if able {
-            self.table.choose(algorithm, direction, bytes / group.len(), group.len())
-        } else {
-            Method::Plain
+    fn choose(&self, group: &[Box<Job<'_>>], bytes: usize, bytes_max: usize) -> Method {
+        let (algorithm, direction) = kind(&group[0]);
+        match &self.multi {
+            Some(multi)
+                if multi.supports(algorithm, direction)
+                    && bytes_max <= multi.job_bytes_max(algorithm, direction) =>
+            {
+                self.table.choose(algorithm, direction, bytes / group.len(), group.len())
+            }
+            _ => Method::Plain,
         }
     }
 
@@ -124,20 +117,25 @@ impl CpuKit {
             (Method::MultiBuffer, Some(multi)) => multi.run(group),
             _ => self.plain.run(group),
         }
-        // A driver that leaves a job pending has a bug; the caller must not wait for ever because of it.
-        group.iter_mut().filter(|job| job.outcome() == Outcome::Pending).for_each(|job| {
-            job.fail(JobError::Library);
-        });
     }
 }
 
-/// Adds a finished burst to a tally.
-pub(crate) fn count(tally: &mut Tally, finished: &[Box<Job<'_>>]) {
-    tally.bursts += 1;
-    finished.iter().for_each(|job| count_job(tally, job));
+/// What may be run together.
+fn kind(job: &Job<'_>) -> (Algorithm, Direction) {
+    (job.session().algorithm(), job.session().direction())
 }
 
-fn count_job(tally: &mut Tally, finished: &Job<'_>) {
+/// Adds a job to a tally after its run.
+fn settle(tally: &mut Tally, job: &mut Job<'_>) {
+    if job.outcome() == Outcome::Pending {
+        // A driver that leaves a job pending has a bug; the caller must not wait for ever because of it.
+        job.fail(JobError::Library);
+    }
+    count(tally, job);
+}
+
+/// Adds a finished job to a tally.
+pub(crate) fn count(tally: &mut Tally, finished: &Job<'_>) {
     match finished.outcome() {
         Outcome::Done { .. } => {
             tally.jobs += 1;

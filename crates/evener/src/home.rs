@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 
 use evener_core::Job;
-use evener_ring::{Doorbell, Ring};
+use evener_ring::{CachePadded, Doorbell, Ring};
 
 /// A place for finished jobs.
 pub(crate) struct Home<'m> {
@@ -15,11 +15,11 @@ pub(crate) struct Home<'m> {
     /// Rung when as many jobs have come home as the owner wants, and by [`knock`](Home::knock).
     arrived: Doorbell,
     /// How many finished jobs the owner wants to see before it is woken. Written by the owner, read by workers.
-    wanted: AtomicU32,
-    /// Rung when the owner let go of jobs, so that more may be submitted.
+    wanted: CachePadded<AtomicU32>,
+    /// Rung when the owner let go of jobs while there was no room for more.
     room: Doorbell,
     /// Jobs submitted and not yet let go of. Written by the submitter (up) and the collector (down).
-    in_flight: AtomicU32,
+    in_flight: CachePadded<AtomicU32>,
     /// Whether a caller or a stream lives here.
     taken: AtomicBool,
 }
@@ -29,9 +29,9 @@ impl<'m> Home<'m> {
         Self {
             done: Ring::with_capacity(jobs),
             arrived: Doorbell::new(),
-            wanted: AtomicU32::new(1),
+            wanted: CachePadded::new(AtomicU32::new(1)),
             room: Doorbell::new(),
-            in_flight: AtomicU32::new(0),
+            in_flight: CachePadded::new(AtomicU32::new(0)),
             taken: AtomicBool::new(false),
         }
     }
@@ -116,8 +116,10 @@ impl<'m> Home<'m> {
 
     /// Counts jobs out that were collected, which makes room for as many.
     pub(crate) fn let_go(&self, jobs: u32) {
-        if jobs > 0 {
-            self.in_flight.fetch_sub(jobs, Ordering::Relaxed);
+        // Relaxed: all changes of one word have one order, so either the submitter's look at it sees this one, or it
+        // was full before; the fences of the bell do the rest. Ringing each time would cost a fence per job.
+        let before = self.in_flight.fetch_sub(jobs, Ordering::Relaxed);
+        if before as usize >= self.capacity() {
             self.room.ring_all();
         }
     }

@@ -214,7 +214,8 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             }
             _ => {
                 self.errors_in_row = 0;
-                count(&mut self.tally, std::slice::from_ref(&job));
+                self.tally.bursts += 1;
+                count(&mut self.tally, &job);
                 self.bring_home(job);
                 None
             }

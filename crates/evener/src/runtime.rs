@@ -9,6 +9,7 @@ use std::thread::{self, Scope};
 use evener_core::driver::Clock;
 use evener_core::plan::{Dispatch, Plan, Take};
 use evener_core::{Algorithm, Direction, Job, JobError, Nanos};
+use evener_ring::CachePadded;
 
 use crate::backlog::Backlog;
 use crate::home::Home;
@@ -34,8 +35,8 @@ pub(crate) struct Shared<'m> {
     callers: AtomicU32,
     /// Whether somebody used the barrier, so that the time of the last job matters.
     measuring: AtomicBool,
-    /// When the last job so far came home, in nanoseconds of the clock.
-    last_done_ns: AtomicU64,
+    /// When the last job so far came home, in nanoseconds of the clock. Workers write it while they measure.
+    last_done_ns: CachePadded<AtomicU64>,
 }
 
 /// The handle to a run. Lives as long as the body of [`run`].
@@ -170,7 +171,7 @@ impl<'m> Shared<'m> {
             reports: Mutex::default(),
             callers: AtomicU32::new(0),
             measuring: AtomicBool::new(false),
-            last_done_ns: AtomicU64::new(0),
+            last_done_ns: CachePadded::new(AtomicU64::new(0)),
         }
     }
 

@@ -29,8 +29,6 @@ pub struct Outlet<'r, 'm> {
     early: VecDeque<Option<Box<Job<'m>>>>,
     /// Jobs in `early`.
     early_count: u32,
-    /// Jobs that came out and still count as in flight: they are let go of many at a time.
-    out_count: u32,
     came: Vec<Box<Job<'m>>>,
     ends: Arc<Ends<'r, 'm>>,
 }
@@ -70,7 +68,7 @@ pub(crate) fn open<'r, 'm>(shared: &'r Shared<'m>, home: usize) -> (Inlet<'r, 'm
     });
     let inlet = Inlet { shared, turn: 0, single: Vec::new(), ends: Arc::clone(&ends) };
     let (early, came) = (VecDeque::new(), Vec::new());
-    (inlet, Outlet { shared, turn: 0, early, early_count: 0, out_count: 0, came, ends })
+    (inlet, Outlet { shared, turn: 0, early, early_count: 0, came, ends })
 }
 
 impl<'m> Inlet<'_, 'm> {
@@ -145,7 +143,6 @@ impl<'m> Outlet<'_, 'm> {
             if let Some(Some(_)) = self.early.front() {
                 return self.take_front();
             }
-            self.let_go();
             // Read before looking for jobs: if there are to be no more, all that were are counted.
             let no_more = self.ends.no_more.load(Ordering::Acquire);
             if home.collect(&mut self.came) > 0 {
@@ -168,8 +165,7 @@ impl<'m> Outlet<'_, 'm> {
     /// # Panics
     ///
     /// Where a worker panicked, with which jobs are lost: a bug.
-    pub fn wait_for_all(&mut self) {
-        self.let_go();
+    pub fn wait_for_all(&self) {
         let home = self.ends.home;
         while home.finished() < (home.in_flight() - self.early_count) as usize {
             self.shared.assert_whole();
@@ -180,16 +176,8 @@ impl<'m> Outlet<'_, 'm> {
     fn take_front(&mut self) -> Option<Box<Job<'m>>> {
         self.turn = self.turn.wrapping_add(1);
         self.early_count -= 1;
-        self.out_count += 1;
-        // Often enough that whoever submits need not wait for a consumer that takes its time between jobs.
-        if self.out_count as usize * 4 >= self.ends.home.capacity() {
-            self.let_go();
-        }
+        self.ends.home.let_go(1);
         self.early.pop_front().flatten()
-    }
-
-    fn let_go(&mut self) {
-        self.ends.home.let_go(std::mem::take(&mut self.out_count));
     }
 
     fn sort_in(&mut self) {
@@ -207,7 +195,7 @@ impl<'m> Outlet<'_, 'm> {
 impl Drop for Outlet<'_, '_> {
     fn drop(&mut self) {
         // What came and was not taken out is dropped here, and no longer on its way.
-        self.ends.home.let_go(self.early_count + self.out_count);
+        self.ends.home.let_go(self.early_count);
         self.ends.nobody_listens.store(true, Ordering::Release);
         self.ends.home.knock();
     }

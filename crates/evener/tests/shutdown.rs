@@ -129,7 +129,7 @@ fn the_panic_of_a_worker_reaches_whoever_waits_for_room() {
 fn the_panic_of_a_worker_reaches_whoever_waits_at_the_barrier() {
     without_standstill(|| {
         with_workers_that_panic(|runtime| {
-            let (mut inlet, mut outlet) = runtime.stream();
+            let (mut inlet, outlet) = runtime.stream();
             loop {
                 runtime.hold();
                 _ = inlet.submit_all(&mut leaked_jobs(20));

@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::collections::VecDeque;
 use std::thread;
 
 use evener::{Inlet, Outlet, Setup, Submitted, run};
@@ -138,6 +139,32 @@ fn a_stream_holds_no_more_jobs_than_its_home_even_while_the_first_is_late() {
                 assert_eq!(came_out, 200);
             });
         });
+    });
+}
+
+#[test]
+fn a_thread_with_both_ends_may_put_in_as_many_as_it_took_out() {
+    without_standstill(|| {
+        let cases = cbc_cases(400);
+        let mut rooms = rooms(&cases);
+        let mut waiting: VecDeque<_> = jobs(&cases, &mut rooms).into();
+        let (came, _) = run(Setup { home_jobs: 16, ..plain_setup(2) }, |runtime| {
+            let (mut inlet, mut outlet) = runtime.stream();
+            let mut came = Vec::new();
+            let mut room = 16;
+            for out in (1..=16).cycle() {
+                waiting.drain(..room.min(waiting.len())).for_each(|job| _ = inlet.submit(job));
+                let left = 400 - came.len();
+                came.extend((0..out.min(left)).map(|_| outlet.next().unwrap()));
+                room = out;
+                if came.len() == 400 {
+                    return came;
+                }
+            }
+            came
+        });
+        assert_eq!(marks(&came), in_order(400));
+        check_all(&cases, &came);
     });
 }
 
