@@ -28,7 +28,7 @@ pub(crate) enum Chain {
 #[derive(Default)]
 pub(crate) struct Tails {
     /// Padded text, then ciphertext, block by block.
-    blocks: Vec<u8>,
+    blocks: Vec<[u8; BLOCK_BYTES]>,
     /// Place of the key of each block.
     keys: Vec<usize>,
 }
@@ -48,13 +48,14 @@ impl Multibuffer {
             return Ok(());
         }
         self.tails.gather(chain, jobs, &self.survey.needs);
+        let keys = self.aes.held();
         let mut pass = Pass::new(&mut self.manager, Work::EcbEncrypt(size));
         let mut blocks = &mut self.tails.blocks[..];
-        for keys in self.tails.keys.chunk_by(|one, next| one == next) {
-            let (of_key, rest) = blocks.split_at_mut(keys.len() * BLOCK_BYTES);
+        for same in self.tails.keys.chunk_by(|one, next| one == next) {
+            let (of_key, rest) = blocks.split_at_mut(same.len());
             blocks = rest;
-            let keys = &self.aes.held()[keys[0]];
-            Span::InPlace(of_key).cut(pass.lane_bytes_max()).for_each(|span| pass.span(keys, &[0; 16], span));
+            let lanes = Span::InPlace(of_key.as_flattened_mut()).cut(pass.lane_bytes_max());
+            lanes.for_each(|span| pass.span(&keys[same[0]], &[0; BLOCK_BYTES], span));
         }
         pass.finish()?;
         self.tails.scatter(jobs, &self.survey.needs);
@@ -73,7 +74,7 @@ impl Tails {
             jobs.iter().zip(needs).filter(|(job, need)| has_tail(job.input_bytes(), need.bytes))
         {
             let (text, before) = tail(job, need.bytes);
-            self.blocks.extend_from_slice(&block(chain, text, before));
+            self.blocks.push(block(chain, text, before));
             self.keys.push(need.keys);
         }
     }
@@ -82,14 +83,11 @@ impl Tails {
     where
         J: DerefMut<Target = Job<'m>>,
     {
-        let mut blocks = self.blocks.chunks_exact(BLOCK_BYTES);
+        let mut blocks = self.blocks.iter();
         for (job, need) in
             jobs.iter_mut().zip(needs).filter(|(job, need)| has_tail(job.input_bytes(), need.bytes))
         {
-            let room = match job.parts().memory {
-                Memory::InPlace { room, .. } => room,
-                Memory::Apart { dst, .. } => dst,
-            };
+            let (Memory::InPlace { room, .. } | Memory::Apart { dst: room, .. }) = job.parts().memory;
             let block = blocks.next().expect("one was gathered for each");
             room[need.bytes - BLOCK_BYTES..need.bytes].copy_from_slice(block);
         }
@@ -97,12 +95,18 @@ impl Tails {
 }
 
 /// The last block, padded and, where it is chained, joined to the one before it.
+#[inline]
 fn block(chain: Chain, text: &[u8], before: &[u8; BLOCK_BYTES]) -> [u8; BLOCK_BYTES] {
-    let mut block = [0; BLOCK_BYTES];
-    block[..text.len()].copy_from_slice(text);
-    pad(&mut block, text.len());
+    let mut block = FULL_PADDING;
+    if !text.is_empty() {
+        block[..text.len()].copy_from_slice(text);
+        pad(&mut block, text.len());
+    }
     match chain {
         Chain::Chained => (u128::from_ne_bytes(block) ^ u128::from_ne_bytes(*before)).to_ne_bytes(),
         Chain::Single => block,
     }
 }
+
+/// What is added to a text of whole blocks.
+const FULL_PADDING: [u8; BLOCK_BYTES] = [16; BLOCK_BYTES];
