@@ -1,10 +1,11 @@
 //! All checks in one run.
 //!
-//! The way: formatting, lints, tidy, dependencies -> models of the ring -> tests -> one closing line
+//! The way: formatting, lints, tidy, dependencies -> models of the ring -> other programs -> tests -> one closing line
 //! `N passed, N failed`, which sums up what the test runners reported and counts every other failure as one.
 //! What is not installed is named as skipped, never as passed.
 
-use std::io::{BufRead as _, BufReader};
+use std::env;
+use std::io::{self, BufRead as _, BufReader, Write};
 use std::process::{Command, ExitCode, Stdio};
 
 use crate::tidy;
@@ -21,7 +22,7 @@ pub(crate) enum Depth {
 
 /// Runs everything, also what comes after a failure; fails if anything did.
 pub(crate) fn run(depth: Depth) -> ExitCode {
-    let mut tally = Tally::default();
+    let mut tally = Tally::new(io::stdout());
     tally.check("cargo fmt", &["fmt", "--version"], &["fmt", "--all", "--check"]);
     let lints = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     tally.check("cargo clippy", &["clippy", "--version"], &lints);
@@ -32,13 +33,14 @@ pub(crate) fn run(depth: Depth) -> ExitCode {
         mutants(&mut tally);
         miri(&mut tally);
     }
+    tink(&mut tally);
     tests(&mut tally, depth);
-    println!("{} passed, {} failed", tally.passed, tally.failed);
+    tally.say(&format!("{} passed, {} failed", tally.passed, tally.failed));
     if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn tidy(tally: &mut Tally) {
-    announce("tidy");
+    tally.say("== tidy");
     if tidy::run() != ExitCode::SUCCESS {
         tally.fail("tidy");
     }
@@ -49,7 +51,7 @@ fn dependencies(tally: &mut Tally) {
     tally.check(
         "cargo deny, without advisories",
         installed,
-        &["deny", "check", "bans", "licenses", "sources"],
+        &["deny", "--log-level", "error", "check", "bans", "licenses", "sources"],
     );
     if succeeds(installed) {
         tally.check("cargo deny, advisories", &["deny", "fetch", "db"], &["deny", "check", "advisories"]);
@@ -89,12 +91,24 @@ fn mutated_tests(package: &str, flags: &str) -> Command {
 fn miri(tally: &mut Tally) {
     let mut probe = Command::new("cargo");
     if !probe.args(["+nightly", "miri", "--version"]).output().is_ok_and(|output| output.status.success()) {
-        println!("skipped: miri (needs rustup with a nightly toolchain)");
-        return;
+        return tally.say("skipped: miri (needs rustup with a nightly toolchain)");
     }
     let mut command = Command::new("cargo");
     command.current_dir(root()).args(["+nightly", "miri", "test", "-p", "evener-ring"]);
     tally.run_tests("miri", command);
+}
+
+/// Google's Tink and Evener, each reading what the other wrote.
+fn tink(tally: &mut Tally) {
+    let step = "interoperation with Google's Tink";
+    let Some(python) = env::var_os("EVENER_TINK_PYTHON") else {
+        return tally.say(&format!("skipped: {step} (EVENER_TINK_PYTHON is not set)"));
+    };
+    tally.check("cargo build", &["--version"], &["build", "-p", "evener-cli"]);
+    let command = env::current_exe().expect("xtask runs from a file").with_file_name("evener");
+    let mut script = Command::new(python);
+    script.current_dir(root()).arg("conformance/interop/tink_interop.py").arg(command);
+    tally.run_tests(step, script);
 }
 
 fn tests(tally: &mut Tally, depth: Depth) {
@@ -111,30 +125,34 @@ fn succeeds(cargo_words: &[&str]) -> bool {
     cargo().args(cargo_words).output().is_ok_and(|output| output.status.success())
 }
 
-fn announce(step: &str) {
-    println!("== {step}");
-}
-
-/// What passed and failed so far.
-#[derive(Default)]
+/// What passed and failed so far, and where it is told.
 struct Tally {
     passed: u64,
     failed: u64,
+    told: Box<dyn Write>,
 }
 
 impl Tally {
+    fn new(told: impl Write + 'static) -> Self {
+        Self { passed: 0, failed: 0, told: Box::new(told) }
+    }
+
+    fn say(&mut self, line: &str) {
+        // A reader that went away is no reason to stop checking.
+        writeln!(self.told, "{line}").unwrap_or_default();
+    }
+
     fn fail(&mut self, step: &str) {
-        println!("failed: {step}");
+        self.say(&format!("failed: {step}"));
         self.failed += 1;
     }
 
     /// Runs `cargo` with `words` if `probe` shows that it can be run here.
     fn check(&mut self, step: &str, probe: &[&str], words: &[&str]) {
         if !succeeds(probe) {
-            println!("skipped: {step} (`cargo {}` fails here)", probe.join(" "));
-            return;
+            return self.say(&format!("skipped: {step} (`cargo {}` fails here)", probe.join(" ")));
         }
-        announce(step);
+        self.say(&format!("== {step}"));
         if !cargo().args(words).status().is_ok_and(|status| status.success()) {
             self.fail(step);
         }
@@ -142,7 +160,7 @@ impl Tally {
 
     /// Runs a test runner and adds up its results. One that fails without a failed test counts as one failure.
     fn run_tests(&mut self, step: &str, command: Command) {
-        announce(step);
+        self.say(&format!("== {step}"));
         let before = self.failed;
         let succeeded = self.stream(command);
         if !succeeded && self.failed == before {
@@ -152,7 +170,7 @@ impl Tally {
 
     /// Runs a test runner that must fail a test, because something was broken on purpose.
     fn expect_red(&mut self, mutant: &str, mut command: Command) {
-        announce(&format!("mutant {mutant}"));
+        self.say(&format!("== mutant {mutant}"));
         let output = command.stderr(Stdio::inherit()).output();
         let text =
             output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
@@ -167,7 +185,7 @@ impl Tally {
         let Ok(mut child) = command.stdout(Stdio::piped()).spawn() else { return false };
         let output = child.stdout.take().expect("it was piped above");
         for line in BufReader::new(output).lines().map_while(Result::ok) {
-            println!("{line}");
+            self.say(&line);
             if let Some((passed, failed)) = results(&line) {
                 self.passed += passed;
                 self.failed += failed;
@@ -177,13 +195,14 @@ impl Tally {
     }
 }
 
-/// The counts in a test runner's line `test result: ok. 3 passed; 0 failed; …`.
+/// The counts in a test runner's line: `test result: ok. 3 passed; 0 failed; …` or `3 passed, 0 failed`.
 fn results(line: &str) -> Option<(u64, u64)> {
-    let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
-    let count = |word: &str| {
-        let part = counts.split(';').find_map(|part| part.trim().strip_suffix(word))?;
-        part.trim().parse().ok()
+    let counts = match line.strip_prefix("test result: ") {
+        Some(result) => result.split_once(". ")?.1,
+        None => line,
     };
+    let mut parts = counts.split([';', ',']).map(str::trim);
+    let mut count = |word| parts.next()?.strip_suffix(word)?.trim_end().parse().ok();
     Some((count("passed")?, count("failed")?))
 }
 
@@ -204,13 +223,14 @@ mod tests {
             "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.1s";
         assert_eq!(results(line), Some((12, 0)));
         assert_eq!(results("test result: FAILED. 3 passed; 2 failed; 0 ignored"), Some((3, 2)));
+        assert_eq!(results("4 passed, 1 failed"), Some((4, 1)));
         assert_eq!(results("test a ... ok"), None);
         assert_eq!(results("test result: ok"), None);
     }
 
     #[test]
     fn results_add_up_and_a_silent_failure_counts_as_one() {
-        let mut tally = Tally::default();
+        let mut tally = Tally::new(io::sink());
         tally.run_tests("green", shell("echo 'test result: ok. 3 passed; 0 failed; 0 ignored'"));
         tally.run_tests("red", shell("echo 'test result: FAILED. 1 passed; 2 failed; 0 ignored'; exit 101"));
         assert_eq!((tally.passed, tally.failed), (4, 2));
@@ -222,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_mutant_that_no_test_notices_is_a_failure() {
-        let mut tally = Tally::default();
+        let mut tally = Tally::new(io::sink());
         tally.expect_red("noticed", shell("echo running 1 test; exit 101"));
         assert_eq!((tally.passed, tally.failed), (1, 0));
         tally.expect_red("survivor", shell("echo running 1 test; echo test result: ok. 1 passed"));
