@@ -1,0 +1,451 @@
+//! Who does a cell's jobs. All start at a barrier, when their threads exist and their jobs are laid out, and
+//! end when the last job is done.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread::{self, Thread};
+
+use evener::core::driver::Clock as _;
+use evener::core::plan::Policy;
+use evener::{Machinery, Report, Setup, Submitted, SystemClock};
+use evener_core::job::{Memory as JobMemory, Parts};
+use evener_core::{Algorithm, Direction, InlineDriver as _, Job, Nanos, TAG_BYTES_MAX};
+use evener_driver_libcrypto::{CipherContext, Libcrypto};
+use evener_driver_multibuffer::{BareLoop, BareSpan};
+
+use crate::BenchError;
+use crate::workload::{Memory, Span, Spec, Workload};
+
+/// A claim of the rivals: jobs next to each other. Single ones cost memory-bound algorithms 17 to 35 %.
+const CHUNK_JOBS: usize = 16;
+
+/// A claim of the bare loop: four fills of its lanes.
+const BARE_CHUNK_JOBS: usize = 64;
+
+/// What one visit measured.
+#[derive(Clone, Debug, Default)]
+pub struct Visit {
+    /// Time of each round, from the barrier to the end of the last job.
+    pub rounds: Vec<Nanos>,
+    /// Core time of all threads per round, where it is known.
+    pub core: Option<Nanos>,
+    /// One round by the paper's clock: from before the threads are created until after they are joined.
+    pub paper_clock: Option<Nanos>,
+    /// What Evener's workers did, all rounds together.
+    pub report: Option<Report>,
+}
+
+/// Who does the jobs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Contender {
+    /// OpenSSL: one context, the IV set per job.
+    OpenSsl {
+        /// Threads.
+        workers: usize,
+    },
+    /// A bare loop around the multi-buffer library.
+    BareMultiBuffer {
+        /// Threads.
+        workers: usize,
+    },
+    /// Evener under a policy.
+    Evener {
+        /// The policy.
+        policy: Policy,
+        /// CPU workers.
+        workers: usize,
+        /// Whether the machinery's modules take part.
+        modules: bool,
+    },
+}
+
+impl Contender {
+    /// The name in tables.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::OpenSsl { workers: 1 } => "openssl, 1 core".into(),
+            Self::OpenSsl { workers } => format!("openssl, {workers} cores"),
+            Self::BareMultiBuffer { workers } => format!("bare multi-buffer, {workers} cores"),
+            Self::Evener { policy, modules: false, .. } => format!("evener {policy}"),
+            Self::Evener { policy, modules: true, .. } => format!("{policy}, emulated"),
+        }
+    }
+
+    /// Whether it can do the cell at all.
+    #[must_use]
+    pub fn can_do(&self, load: &Workload) -> bool {
+        match self {
+            Self::BareMultiBuffer { .. } => {
+                let session = &load.session;
+                let is_cbc = matches!(
+                    session.algorithm(),
+                    Algorithm::Aes128Cbc | Algorithm::Aes192Cbc | Algorithm::Aes256Cbc
+                );
+                let fits = load.jobs.iter().all(|job| job.plain_bytes < 65_504);
+                is_cbc
+                    && session.direction() == Direction::Encrypt
+                    && fits
+                    && BareLoop::load(session.key()).is_ok()
+            }
+            Self::OpenSsl { .. } | Self::Evener { .. } => true,
+        }
+    }
+
+    /// Does the cell's jobs over and over until `budget` is used up; with `verify` compares one more round
+    /// with the right answers.
+    ///
+    /// # Errors
+    ///
+    /// [`BenchError::WrongResult`], or [`BenchError::Library`] where a driver cannot be had.
+    pub fn visit(
+        &self,
+        load: &Workload,
+        budget: Nanos,
+        verify: bool,
+        machinery: &dyn Machinery,
+    ) -> Result<Visit, BenchError> {
+        let mut memory = load.memory();
+        if verify {
+            load.restore(&mut memory);
+            let tags = self.one_round(load, &mut memory, machinery)?;
+            if let Some(job) = load.first_wrong(&memory, tags.as_deref()) {
+                let cell = format!("{} {:?}", load.session.algorithm(), load.layout);
+                return Err(BenchError::WrongResult { contender: self.name(), cell, job });
+            }
+            load.restore(&mut memory);
+        }
+        match self {
+            Self::OpenSsl { workers } => openssl(load, &mut memory, *workers, budget),
+            Self::BareMultiBuffer { workers } => bare(load, &mut memory, *workers, budget),
+            Self::Evener { policy, workers, modules } => {
+                Ok(evener_visit(load, &mut memory, machinery, *policy, *workers, *modules, budget))
+            }
+        }
+    }
+
+    /// One turn without clock; returns the tags where the algorithm makes any.
+    fn one_round(
+        &self,
+        load: &Workload,
+        memory: &mut Memory,
+        machinery: &dyn Machinery,
+    ) -> Result<Option<Vec<[u8; TAG_BYTES_MAX]>>, BenchError> {
+        match self {
+            Self::OpenSsl { .. } => openssl(load, memory, 1, Nanos::ZERO).map(|_| None),
+            Self::BareMultiBuffer { .. } => bare(load, memory, 1, Nanos::ZERO).map(|_| None),
+            Self::Evener { policy, workers, modules } => {
+                let mut jobs = jobs(load, memory);
+                let setup = setup(load, machinery, *policy, *workers, *modules);
+                let ((), _) = evener::run(setup, |runtime| {
+                    let (inlet, outlet) = runtime.stream();
+                    pass_through(inlet, outlet, &mut jobs, load);
+                });
+                Ok(tags(&jobs, load))
+            }
+        }
+    }
+}
+
+/// Tags that the contender made, where they are its output.
+fn tags(jobs: &[Box<Job<'_>>], load: &Workload) -> Option<Vec<[u8; TAG_BYTES_MAX]>> {
+    let makes_tags =
+        load.session.algorithm().tag_bytes() > 0 && load.session.direction() == Direction::Encrypt;
+    let whole = |job: &Job<'_>| {
+        let mut tag = [0; TAG_BYTES_MAX];
+        tag[..job.tag().len()].copy_from_slice(job.tag());
+        tag
+    };
+    makes_tags.then(|| jobs.iter().map(|job| whole(job)).collect())
+}
+
+fn jobs<'m>(load: &Workload, memory: &'m mut Memory) -> Vec<Box<Job<'m>>> {
+    let job = |span: Span<'m>| match span.source {
+        Some(source) => Job::apart(source, span.room),
+        None => Job::in_place(span.room),
+    };
+    load.spans(memory).into_iter().map(job).collect()
+}
+
+/// Makes jobs ready for another turn, with their input restored where a turn destroys it.
+fn arm_all<'m>(jobs: &mut [Box<Job<'m>>], load: &'m Workload) {
+    for (job, spec) in jobs.iter_mut().zip(&load.jobs) {
+        if load.wants_restoring() {
+            job.room_mut()[..spec.input_bytes].copy_from_slice(load.input_of(spec));
+        }
+        job.arm(&load.session, &spec.iv, spec.input_bytes);
+        job.set_tag(&spec.tag);
+    }
+}
+
+fn setup<'m>(
+    load: &Workload,
+    machinery: &dyn Machinery,
+    policy: Policy,
+    workers: usize,
+    modules: bool,
+) -> Setup<'m> {
+    Setup {
+        workers: (0..workers).map(|_| machinery.kit()).collect(),
+        modules: if modules { machinery.modules() } else { Vec::new() },
+        policy,
+        backlog_jobs: load.jobs.len(),
+        homes: 1,
+        home_jobs: load.jobs.len(),
+        ..Setup::default()
+    }
+}
+
+/// Submits all jobs and takes all back, in order.
+fn pass_through<'m>(
+    mut inlet: evener::Inlet<'_, 'm>,
+    mut outlet: evener::Outlet<'_, 'm>,
+    jobs: &mut Vec<Box<Job<'m>>>,
+    load: &'m Workload,
+) {
+    arm_all(jobs, load);
+    let submitted = inlet.submit_all(jobs);
+    debug_assert_eq!(submitted, Submitted::Yes, "the outlet is there");
+    drop(inlet);
+    jobs.extend(std::iter::from_fn(|| outlet.next()));
+}
+
+fn evener_visit(
+    load: &Workload,
+    memory: &mut Memory,
+    machinery: &dyn Machinery,
+    policy: Policy,
+    workers: usize,
+    modules: bool,
+    budget: Nanos,
+) -> Visit {
+    let clock = SystemClock;
+    let mut jobs = jobs(load, memory);
+    let mut rounds = Vec::new();
+    let setup_of = || setup(load, machinery, policy, workers, modules);
+    let ((), report) = evener::run(setup_of(), |runtime| {
+        let (mut inlet, mut outlet) = runtime.stream();
+        let mut used = Nanos::ZERO;
+        while rounds.is_empty() || used < budget {
+            let mut round = Nanos::ZERO;
+            for _ in 0..load.turns {
+                arm_all(&mut jobs, load);
+                runtime.hold();
+                let count = jobs.len();
+                let submitted = inlet.submit_all(&mut jobs);
+                debug_assert_eq!(submitted, Submitted::Yes, "the outlet is there");
+                let start = runtime.release();
+                jobs.extend(std::iter::from_fn(|| outlet.next()).take(count));
+                round += runtime.last_done() - start;
+            }
+            used += round;
+            rounds.push(round);
+        }
+    });
+    arm_all(&mut jobs, load);
+    let paper_setup = setup_of();
+    let start = clock.now();
+    let ((), _) = evener::run(paper_setup, |runtime| {
+        let (inlet, outlet) = runtime.stream();
+        pass_through(inlet, outlet, &mut jobs, load);
+    });
+    let paper_clock = (clock.now() - start).0 * load.turns as u64;
+    let core = report.total().core_time().map(|core| Nanos(core.0 / rounds.len() as u64));
+    Visit { rounds, core, paper_clock: Some(Nanos(paper_clock)), report: Some(report) }
+}
+
+fn openssl(load: &Workload, memory: &mut Memory, workers: usize, budget: Nanos) -> Result<Visit, BenchError> {
+    let library = |error: &dyn std::fmt::Display| BenchError::Library(error.to_string());
+    if !load.session.algorithm().is_cipher() {
+        let mut jobs = jobs(load, memory);
+        arm_all(&mut jobs, load);
+        let chunks = chunks_of(jobs, CHUNK_JOBS);
+        let drivers: Result<Vec<_>, _> = (0..workers).map(|_| Libcrypto::new()).collect();
+        let mut drivers = drivers.map_err(|error| library(&error))?;
+        let work = drivers.iter_mut().map(|driver| |chunk: &mut Vec<Box<Job<'_>>>| driver.run(chunk));
+        return Ok(race(&chunks, work.collect(), load.turns, budget, || ()));
+    }
+    let spans = load.spans(memory).into_iter().zip(&load.jobs);
+    let rivals: Vec<_> = spans.map(|(span, spec)| Rival { span, spec: *spec }).collect();
+    let chunks = chunks_of(rivals, CHUNK_JOBS);
+    let contexts: Result<Vec<_>, _> = (0..workers).map(|_| CipherContext::new(&load.session)).collect();
+    let mut contexts = contexts.map_err(|error| library(&error))?;
+    let work = contexts
+        .iter_mut()
+        .map(|context| |chunk: &mut Vec<Rival<'_>>| chunk.iter_mut().for_each(|rival| rival.run(context)));
+    let restore = || {
+        if load.wants_restoring() {
+            chunks.iter().for_each(|chunk| lock(chunk).iter_mut().for_each(|rival| rival.restore(load)));
+        }
+    };
+    Ok(race(&chunks, work.collect(), load.turns, budget, restore))
+}
+
+fn bare(load: &Workload, memory: &mut Memory, workers: usize, budget: Nanos) -> Result<Visit, BenchError> {
+    let spans = load.spans(memory).into_iter().zip(&load.jobs);
+    let spans: Vec<_> = spans
+        .map(|(span, spec)| match span.source {
+            Some(source) => BareSpan::apart(spec.iv, source, span.room),
+            None => BareSpan::in_place(spec.iv, span.room, spec.input_bytes),
+        })
+        .collect();
+    let chunks = chunks_of(spans, BARE_CHUNK_JOBS);
+    let loops: Result<Vec<_>, _> = (0..workers).map(|_| BareLoop::load(load.session.key())).collect();
+    let mut loops = loops.map_err(|error| BenchError::Library(error.to_string()))?;
+    let work = loops.iter_mut().map(|bare| |chunk: &mut Vec<BareSpan<'_>>| bare.encrypt(chunk));
+    Ok(race(&chunks, work.collect(), load.turns, budget, || ()))
+}
+
+/// One job of OpenSSL's.
+struct Rival<'m> {
+    span: Span<'m>,
+    spec: Spec,
+}
+
+impl Rival<'_> {
+    fn run(&mut self, context: &mut CipherContext) {
+        let input_bytes = self.spec.input_bytes;
+        let memory = match self.span.source {
+            Some(source) => JobMemory::Apart { src: source, dst: &mut *self.span.room },
+            None => JobMemory::InPlace { room: &mut *self.span.room, input_bytes },
+        };
+        let parts = Parts { iv: &self.spec.iv, aad: &[], memory, tag: &mut self.spec.tag };
+        let written = context.run_parts(parts);
+        debug_assert!(written.is_ok(), "{written:?}");
+    }
+
+    fn restore(&mut self, load: &Workload) {
+        self.span.room[..self.spec.input_bytes].copy_from_slice(load.input_of(&self.spec));
+    }
+}
+
+fn chunks_of<T>(jobs: Vec<T>, chunk_jobs: usize) -> Vec<Mutex<Vec<T>>> {
+    let mut jobs = jobs.into_iter().peekable();
+    let mut chunks = Vec::new();
+    while jobs.peek().is_some() {
+        chunks.push(Mutex::new(jobs.by_ref().take(chunk_jobs).collect()));
+    }
+    chunks
+}
+
+fn lock<T>(chunk: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    chunk.lock().expect("no worker panics")
+}
+
+/// Threads that race through chunks, round after round, from a barrier on.
+struct Track {
+    /// Rounds begun; workers wait for the next one.
+    round: AtomicUsize,
+    next: AtomicUsize,
+    ended: AtomicUsize,
+    ready: AtomicUsize,
+    over: AtomicBool,
+    last_end_ns: AtomicU64,
+    core_ns: AtomicU64,
+}
+
+/// Runs rounds until `budget` is used up; without budget each job is done exactly once.
+fn race<C: Send>(
+    chunks: &[Mutex<C>],
+    mut work: Vec<impl FnMut(&mut C) + Send>,
+    turns: usize,
+    budget: Nanos,
+    restore: impl Fn(),
+) -> Visit {
+    if budget == Nanos::ZERO {
+        track_once(chunks, &mut work);
+        return Visit::default();
+    }
+    let clock = SystemClock;
+    let track = Track {
+        round: AtomicUsize::new(0),
+        next: AtomicUsize::new(0),
+        ended: AtomicUsize::new(0),
+        ready: AtomicUsize::new(0),
+        over: AtomicBool::new(false),
+        last_end_ns: AtomicU64::new(0),
+        core_ns: AtomicU64::new(0),
+    };
+    let workers = work.len();
+    let mut rounds = Vec::new();
+    thread::scope(|scope| {
+        for work in &mut work {
+            let track = &track;
+            let starter = thread::current();
+            scope.spawn(move || track.run(chunks, work, &starter));
+        }
+        let mut used = Nanos::ZERO;
+        while used < budget {
+            let mut round = Nanos::ZERO;
+            for _ in 0..turns {
+                restore();
+                round += track.one_turn(workers);
+            }
+            used += round;
+            rounds.push(round);
+        }
+        track.over.store(true, Ordering::Release);
+    });
+    let core = Nanos(track.core_ns.into_inner() / rounds.len() as u64);
+    let start = clock.now();
+    track_once(chunks, &mut work);
+    let paper_clock = Nanos((clock.now() - start).0 * turns as u64);
+    Visit { rounds, core: Some(core), paper_clock: Some(paper_clock), report: None }
+}
+
+/// One round by the paper's clock: threads made for it and joined after it.
+fn track_once<C: Send>(chunks: &[Mutex<C>], work: &mut [impl FnMut(&mut C) + Send]) {
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for work in work {
+            let next = &next;
+            scope.spawn(move || take_chunks(next, chunks, work));
+        }
+    });
+}
+
+fn take_chunks<C>(next: &AtomicUsize, chunks: &[Mutex<C>], work: &mut impl FnMut(&mut C)) {
+    while let Some(chunk) = chunks.get(next.fetch_add(1, Ordering::Relaxed)) {
+        work(&mut lock(chunk));
+    }
+}
+
+impl Track {
+    /// Opens the barrier once and waits for the end; returns the time between.
+    fn one_turn(&self, workers: usize) -> Nanos {
+        while self.ready.load(Ordering::Acquire) < workers {
+            std::hint::spin_loop();
+        }
+        self.ready.store(0, Ordering::Relaxed);
+        self.next.store(0, Ordering::Relaxed);
+        self.ended.store(0, Ordering::Relaxed);
+        let start = SystemClock.now();
+        self.round.fetch_add(1, Ordering::Release);
+        // Asleep, as Evener's caller is: two workers want two cores.
+        while self.ended.load(Ordering::Acquire) < workers {
+            thread::park();
+        }
+        Nanos(self.last_end_ns.load(Ordering::Acquire)) - start
+    }
+
+    /// One worker: rounds until there are no more.
+    fn run<C>(&self, chunks: &[Mutex<C>], work: &mut impl FnMut(&mut C), starter: &Thread) {
+        let mut seen = 0;
+        loop {
+            self.ready.fetch_add(1, Ordering::AcqRel);
+            while self.round.load(Ordering::Acquire) == seen {
+                if self.over.load(Ordering::Acquire) {
+                    return;
+                }
+                std::hint::spin_loop();
+            }
+            seen += 1;
+            let core_start = SystemClock.thread_time();
+            take_chunks(&self.next, chunks, work);
+            self.last_end_ns.fetch_max(SystemClock.now().0, Ordering::AcqRel);
+            self.core_ns.fetch_add((SystemClock.thread_time() - core_start).0, Ordering::Relaxed);
+            self.ended.fetch_add(1, Ordering::AcqRel);
+            starter.unpark();
+        }
+    }
+}

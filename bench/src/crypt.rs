@@ -1,0 +1,172 @@
+//! Paper 002's experiment in memory: sizes against contenders, visited in turn, run by run.
+
+use evener::{Machinery, Report};
+use evener_core::{Algorithm, Direction, Method, Nanos};
+
+use crate::BenchError;
+use crate::contender::{Contender, Visit};
+use crate::report::{CellResult, ContenderResult, Results};
+use crate::statistics::Spread;
+use crate::workload::{Layout, Workload, log_normal_sizes};
+
+/// Time of all visits of a contender to a cell together, so that small cells are not left to chance.
+const CELL_TIME: Nanos = Nanos::from_millis(100);
+
+/// What is to be measured.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// With which algorithm.
+    pub algorithm: Algorithm,
+    /// In which direction.
+    pub direction: Direction,
+    /// Where input and output lie.
+    pub layout: Layout,
+    /// What sizes, each a cell of its own.
+    pub sizes: Sizes,
+    /// Jobs of a round.
+    pub count: usize,
+    /// Visits of each contender to each cell.
+    pub runs: usize,
+    /// CPU workers; for memory of layout `cache`.
+    pub workers: usize,
+    /// Who competes, baselines first.
+    pub contenders: Vec<Contender>,
+}
+
+/// Sizes of plaintexts.
+#[derive(Clone, Debug)]
+pub enum Sizes {
+    /// Each size is a cell.
+    Each(Vec<usize>),
+    /// One cell with log-normal sizes.
+    LogNormal,
+}
+
+/// Measures all cells; `tell` is told what is being done.
+///
+/// # Errors
+///
+/// A [`BenchError`]; a contender with a wrong result ends everything, because then no figure means anything.
+pub fn measure(
+    experiment: &Experiment,
+    machinery: &dyn Machinery,
+    mut tell: impl FnMut(&str),
+) -> Result<Results, BenchError> {
+    let cells: Vec<(String, Vec<usize>)> = match &experiment.sizes {
+        Sizes::Each(sizes) => {
+            sizes.iter().map(|&size| (size.to_string(), vec![size; experiment.count])).collect()
+        }
+        Sizes::LogNormal => vec![("log-normal".into(), log_normal_sizes(experiment.count))],
+    };
+    let mut results = Vec::with_capacity(cells.len());
+    for (name, sizes) in cells {
+        tell(&format!("{} {} {name}", experiment.algorithm, experiment.direction));
+        results.push(measure_cell(experiment, &name, &sizes, machinery)?);
+    }
+    Ok(Results::new(experiment, results))
+}
+
+fn measure_cell(
+    experiment: &Experiment,
+    name: &str,
+    sizes: &[usize],
+    machinery: &dyn Machinery,
+) -> Result<CellResult, BenchError> {
+    let Experiment { algorithm, direction, layout, workers, .. } = *experiment;
+    let load = Workload::new(algorithm, direction, layout, sizes, workers)?;
+    let able: Vec<&Contender> =
+        experiment.contenders.iter().filter(|contender| contender.can_do(&load)).collect();
+    let mut visits: Vec<Vec<Visit>> = vec![Vec::new(); able.len()];
+    let budget = Nanos(CELL_TIME.0 / experiment.runs.max(1) as u64);
+    for run in 0..experiment.runs {
+        // Another goes first in each run, so that no one always follows the same.
+        for place in 0..able.len() {
+            let place = (place + run) % able.len();
+            visits[place].push(able[place].visit(&load, budget, run == 0, machinery)?);
+        }
+    }
+    let contenders = able.iter().zip(&visits).map(|(contender, visits)| summarise(contender, visits, &load));
+    let contenders: Vec<ContenderResult> = contenders.collect();
+    let ratios =
+        able.iter().enumerate().map(|(at, contender)| ratios_of(at, contender, &able, &visits)).collect();
+    Ok(CellResult {
+        cell: name.to_owned(),
+        jobs: load.job_count(),
+        plain_bytes: load.plain_bytes(),
+        contenders: with_ratios(contenders, ratios),
+    })
+}
+
+fn with_ratios(
+    mut results: Vec<ContenderResult>,
+    ratios: Vec<Vec<(String, Spread)>>,
+) -> Vec<ContenderResult> {
+    for (result, ratios) in results.iter_mut().zip(ratios) {
+        result.faster_than = ratios.into_iter().collect();
+    }
+    results
+}
+
+/// How many times faster a contender was than each baseline, from pairs of visits in the same run.
+fn ratios_of(
+    at: usize,
+    contender: &Contender,
+    able: &[&Contender],
+    visits: &[Vec<Visit>],
+) -> Vec<(String, Spread)> {
+    if !matches!(contender, Contender::Evener { .. }) {
+        return Vec::new();
+    }
+    let baselines = able.iter().enumerate().filter(|(_, other)| !matches!(other, Contender::Evener { .. }));
+    let against = baselines.filter_map(|(other, baseline)| {
+        let pairs = visits[other].iter().zip(&visits[at]);
+        let ratios: Vec<f64> = pairs.map(|(theirs, ours)| seconds(theirs) / seconds(ours)).collect();
+        Some((baseline.name(), Spread::of(&ratios)?))
+    });
+    against.collect()
+}
+
+/// The median of a visit's rounds.
+fn seconds(visit: &Visit) -> f64 {
+    let rounds: Vec<f64> = visit.rounds.iter().map(|round| round.as_secs_f64()).collect();
+    Spread::of(&rounds).map_or(f64::NAN, |spread| spread.median)
+}
+
+fn summarise(contender: &Contender, visits: &[Visit], load: &Workload) -> ContenderResult {
+    let values =
+        |value: fn(&Visit) -> Option<f64>| Spread::of(&visits.iter().filter_map(value).collect::<Vec<_>>());
+    let reports = visits.iter().filter_map(|visit| visit.report.as_ref());
+    let seconds = values(|visit| Some(seconds(visit))).expect("there is at least one visit");
+    #[expect(clippy::cast_precision_loss, reason = "below 2^53")]
+    let megabytes = load.plain_bytes() as f64 / 1e6;
+    ContenderResult {
+        contender: contender.name(),
+        emulated: matches!(contender, Contender::Evener { modules: true, .. }),
+        rounds: visits.iter().map(|visit| visit.rounds.len()).sum(),
+        milliseconds: seconds.scaled(1e3),
+        megabytes_per_second: seconds.inverse(megabytes),
+        core_milliseconds: values(|visit| visit.core.map(|core| core.as_secs_f64() * 1e3)),
+        paper_clock_milliseconds: values(|visit| visit.paper_clock.map(|time| time.as_secs_f64() * 1e3)),
+        shares: shares(reports),
+        faster_than: Vec::new(),
+    }
+}
+
+/// Jobs per worker and method over all visits.
+fn shares<'r>(reports: impl Iterator<Item = &'r Report>) -> Vec<(String, u64)> {
+    let mut shares: Vec<(String, u64)> = Vec::new();
+    let mut add = |name: String, jobs: u64| match shares.iter_mut().find(|(known, _)| *known == name) {
+        Some((_, sum)) => *sum += jobs,
+        None if jobs > 0 => shares.push((name, jobs)),
+        None => (),
+    };
+    for worker in reports.flat_map(|report| &report.workers) {
+        for method in Method::ALL {
+            add(format!("{} {}", worker.name, method.name()), worker.methods[method as usize].jobs);
+        }
+        if let Some(module) = &worker.module {
+            add(worker.name.clone(), module.tally.jobs);
+        }
+    }
+    shares
+}

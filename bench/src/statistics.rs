@@ -1,0 +1,107 @@
+//! Medians and their bounds, without assumptions about the distribution.
+//!
+//! The bounds of a median are order statistics: between the k-th smallest and the k-th largest of n values the
+//! median of the distribution lies with probability `1 - 2 P(B < k)`, B binomial with n and 1/2 (Conover,
+//! Practical Nonparametric Statistics, 3.2).
+
+/// Least probability that is asked of bounds where n allows it.
+const LEVEL: f64 = 0.95;
+
+/// The median of some values with bounds.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct Spread {
+    /// The middle one, or the mean of the middle two.
+    pub median: f64,
+    /// Lower bound of the median.
+    pub low: f64,
+    /// Upper bound of the median.
+    pub high: f64,
+    /// Probability that the bounds hold, 0 to 1; below 0.95 where there are fewer than six values.
+    pub level: f64,
+    /// Least value.
+    pub min: f64,
+    /// Greatest value.
+    pub max: f64,
+}
+
+impl Spread {
+    /// The spread of `values`; `None` where there are none.
+    #[must_use]
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let count = sorted.len();
+        let (&min, &max) = (sorted.first()?, sorted.last()?);
+        let median = f64::midpoint(sorted[(count - 1) / 2], sorted[count / 2]);
+        let (rank, level) = bounds_rank(count);
+        Some(Self { median, low: sorted[rank - 1], high: sorted[count - rank], level, min, max })
+    }
+}
+
+impl Spread {
+    /// The spread of all values times `factor`, which is positive.
+    #[must_use]
+    pub fn scaled(self, factor: f64) -> Self {
+        let [median, low, high, min, max] =
+            [self.median, self.low, self.high, self.min, self.max].map(|v| v * factor);
+        Self { median, low, high, level: self.level, min, max }
+    }
+
+    /// The spread of `amount` divided by each value: a rate from times. All are positive.
+    #[must_use]
+    pub fn inverse(self, amount: f64) -> Self {
+        let [median, high, low, max, min] =
+            [self.median, self.low, self.high, self.min, self.max].map(|v| amount / v);
+        Self { median, low, high, level: self.level, min, max }
+    }
+}
+
+/// The greatest k whose bounds hold with [`LEVEL`], else 1; with the probability.
+fn bounds_rank(count: usize) -> (usize, f64) {
+    let level = |rank: usize| 1.0 - 2.0 * below(count, rank);
+    let rank = (1..=count.div_ceil(2)).take_while(|&rank| level(rank) >= LEVEL).last().unwrap_or(1);
+    (rank, level(rank).max(0.0))
+}
+
+/// P(B < rank) for B binomial with `count` throws of a coin.
+#[expect(clippy::cast_precision_loss, reason = "counts of runs are small")]
+fn below(count: usize, rank: usize) -> f64 {
+    let mut term = 0.5_f64.powi(i32::try_from(count).unwrap_or(i32::MAX));
+    let mut sum = 0.0;
+    for k in 0..rank {
+        sum += term;
+        term *= (count - k) as f64 / (k + 1) as f64;
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts all outcomes of `count` coins.
+    fn below_by_counting(count: u32, rank: u32) -> f64 {
+        let hits = (0..1_u32 << count).filter(|coins| coins.count_ones() < rank).count();
+        hits as f64 / f64::from(1_u32 << count)
+    }
+
+    #[test]
+    fn the_probability_of_the_bounds_is_that_of_counting_coins() {
+        for count in 1..=12 {
+            for rank in 1..=count.div_ceil(2) {
+                let ours = below(count as usize, rank as usize);
+                assert!((ours - below_by_counting(count, rank)).abs() < 1e-12, "{count} {rank}");
+            }
+        }
+    }
+
+    #[test]
+    fn five_values_are_bounded_by_their_extremes_and_twenty_by_the_sixth() {
+        let five = Spread::of(&[3.0, 1.0, 2.0, 5.0, 4.0]).unwrap();
+        assert_eq!((five.median, five.low, five.high, five.level), (3.0, 1.0, 5.0, 0.9375));
+        let twenty: Vec<f64> = (1..=20).map(f64::from).collect();
+        let twenty = Spread::of(&twenty).unwrap();
+        assert_eq!((twenty.median, twenty.low, twenty.high), (10.5, 6.0, 15.0));
+        assert!(Spread::of(&[]).is_none());
+    }
+}

@@ -1,0 +1,162 @@
+//! `evener bench crypt`: paper 002's experiment in memory, on this machine.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use evener::core::plan::Policy;
+use evener::core::{Algorithm, Direction, Family};
+use evener_bench::contender::Contender;
+use evener_bench::crypt::{Experiment, Sizes, measure};
+use evener_bench::workload::Layout;
+
+use crate::machinery::{Emulation, Machine};
+use crate::processor::this_processor;
+use crate::say::{self, Exit};
+
+/// Encrypts jobs in memory: Evener under one or more policies, OpenSSL on one core and on all, a bare loop
+/// around the multi-buffer library.
+///
+/// Contenders take turns, run by run; ratios are taken within a run, with distribution-free bounds. The clock
+/// runs from a barrier, when all threads exist and the queue is full, to the end of the last job. Each
+/// contender's output is compared with libcrypto's. A run with an emulated module says nothing about speed.
+#[derive(clap::Args)]
+pub(crate) struct Crypt {
+    /// What to run, such as AES-128-CBC, AES-256-GCM, SHA-256.
+    #[arg(long, default_value = "AES-128-CBC")]
+    algorithm: Algorithm,
+
+    /// In which direction.
+    #[arg(long, value_enum, default_value = "encrypt")]
+    direction: Way,
+
+    /// Plaintext bytes of the jobs; each size is measured by itself.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "8,16,64,256,1024,4096,8192,16384",
+        value_parser = crate::quantity::parse_bytes
+    )]
+    sizes: Vec<u64>,
+
+    /// One mix of sizes instead: log-normal, 64 B to 1 MiB, median 8 KiB, sigma 2.
+    #[arg(long, value_enum, conflicts_with = "sizes")]
+    mix: Option<Mix>,
+
+    /// Jobs of a round.
+    #[arg(long, default_value_t = 4_000, value_parser = clap::value_parser!(u32).range(1..))]
+    count: u32,
+
+    /// Visits of each contender to each size; from six on the bounds of a ratio hold with 95 per cent.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+
+    /// Policies of Evener: cpu_only, module_only, round_robin, polling, shared_queue.
+    #[arg(long, value_delimiter = ',', default_value = "cpu_only")]
+    policies: Vec<Policy>,
+
+    /// Where input and output lie.
+    #[arg(long, value_enum, default_value = "out-of-place")]
+    layout: Place,
+
+    /// CPU workers; unless given, as many as this process may use cores.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    workers: Option<u16>,
+
+    /// Writes the results as JSON (docs/bench.md).
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    /// Draws rates over sizes.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+
+    #[command(flatten)]
+    emulation: Emulation,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Way {
+    Encrypt,
+    Decrypt,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Mix {
+    Lognormal,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Place {
+    /// Apart, each job its own.
+    #[value(name = "out-of-place")]
+    Apart,
+    /// Output replaces input.
+    #[value(name = "in-place")]
+    Same,
+    /// Output replaces input, in memory that stays in the caches.
+    Cache,
+}
+
+pub(crate) fn run(arguments: &Crypt) -> anyhow::Result<Exit> {
+    let mut machine = Machine::new(&arguments.emulation)?;
+    let direction = match arguments.direction {
+        Way::Encrypt => Direction::Encrypt,
+        Way::Decrypt => Direction::Decrypt,
+    };
+    machine.know(&[(arguments.algorithm, direction)], false);
+    let experiment = experiment(arguments, direction)?;
+    let results = measure(&experiment, &machine, |cell| say::line(format_args!("measuring {cell}")))?;
+    if let Some(path) = &arguments.json {
+        std::fs::write(path, results.to_json() + "\n")
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    if let Some(path) = &arguments.svg {
+        let libraries =
+            [Some(&machine.libcrypto.detail), machine.multibuffer.as_ref().ok().map(|it| &it.detail)];
+        let libraries: Vec<_> = libraries.into_iter().flatten().cloned().collect();
+        results.draw(path, &format!("{}, {}", this_processor().model, libraries.join(", ")))?;
+    }
+    say::answer(results.to_text().as_bytes())
+}
+
+fn experiment(arguments: &Crypt, direction: Direction) -> anyhow::Result<Experiment> {
+    let workers = arguments.workers.map_or_else(|| evener::core_budget().workers(), usize::from);
+    let to_size = |&size: &u64| usize::try_from(size).context("a size is larger than memory");
+    let sizes = match arguments.mix {
+        Some(Mix::Lognormal) => Sizes::LogNormal,
+        None => Sizes::Each(arguments.sizes.iter().map(to_size).collect::<anyhow::Result<_>>()?),
+    };
+    let layout = match arguments.layout {
+        Place::Apart => Layout::OutOfPlace,
+        Place::Same => Layout::InPlace,
+        Place::Cache => Layout::Cache,
+    };
+    Ok(Experiment {
+        algorithm: arguments.algorithm,
+        direction,
+        layout,
+        sizes,
+        count: usize::try_from(arguments.count)?,
+        runs: usize::try_from(arguments.runs)?,
+        workers,
+        contenders: contenders(arguments, direction, workers),
+    })
+}
+
+/// Baselines first. An emulated module has no baseline but the same emulation under `cpu_only`.
+fn contenders(arguments: &Crypt, direction: Direction, workers: usize) -> Vec<Contender> {
+    let emulates = !arguments.emulation.modules.is_empty() || arguments.emulation.cpu_cost.is_some();
+    let mut contenders = Vec::new();
+    if !emulates {
+        contenders.push(Contender::OpenSsl { workers: 1 });
+        if workers > 1 {
+            contenders.push(Contender::OpenSsl { workers });
+        }
+        if arguments.algorithm.family() == Family::Cbc && direction == Direction::Encrypt {
+            contenders.push(Contender::BareMultiBuffer { workers });
+        }
+    }
+    let ours = |&policy: &Policy| Contender::Evener { policy, workers, modules: emulates };
+    contenders.extend(arguments.policies.iter().map(ours));
+    contenders
+}
