@@ -102,6 +102,10 @@ pub(super) fn is_chained(body: &Body) -> bool {
 pub(super) fn is_done(work: &Work, item: &Item, force: bool) -> Result<bool, FileError> {
     let OutDir { is_new, .. } = &*item.dir;
     let Some(standing) = (if *is_new { None } else { item.dir.stat(&item.name)? }) else { return Ok(false) };
+    let identity = |stat: &rustix::fs::Stat| (stat.st_dev, stat.st_ino);
+    if identity(&standing) == identity(&work.source.stat) {
+        return Err(FileError::SameFile);
+    }
     let same_time = super::place::mtime_of(&standing) == super::place::mtime_of(&work.source.stat);
     if same_time && is_same_length(work, item, u64::try_from(standing.st_size).unwrap_or(0))? {
         return Ok(true);

@@ -4,14 +4,14 @@
 //! bounded and a slow writer holds the reader back. Formats whose segments are chained go one by one.
 
 use std::fs::File;
-use std::io::{self, Cursor, IoSlice, Read, Write as _};
+use std::io::{self, BufReader, Cursor, IoSlice, Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use evener::{Caller, Cancel, Inlet, Machinery, Outlet, Setup, Submitted};
 use evener_core::{BLOCK_BYTES, Direction, Job};
-use rustix::fs::Mode;
+use rustix::fs::{Mode, Stat};
 
 use super::open::{START_BYTES, fits, is_chained};
 use super::place::{Draft, Origin, OutDir, Settlement};
@@ -20,7 +20,7 @@ use super::progress::{FileError, Progress, Summary};
 use super::read::write_at;
 use super::segments::{self, Block};
 use crate::FormatError;
-use crate::format::{Body, Opened, Opener};
+use crate::format::{Body, Opened, Opener, age};
 
 /// What a run through standard input or output is made of.
 struct Pipe<'a> {
@@ -75,12 +75,38 @@ pub(super) fn run(
     });
     let mut summary = Summary { report, ..Summary::default() };
     let bytes = (result.as_ref().copied().unwrap_or(0), output.written);
-    let result = result.map(|_| ()).and_then(|()| output.finish());
+    let source = match request.sources.as_slice() {
+        [Source::Path(path)] => rustix::fs::stat(path).ok(),
+        _ => None,
+    };
+    let result = result.map(|_| ()).and_then(|()| output.finish(source.as_ref()));
     if result.is_ok() {
         progress.add_file();
     }
     record(&mut summary, path, bytes, result);
     Ok(summary)
+}
+
+/// Whether the only input is an armored age file, whose segments do not lie at known places.
+pub(super) fn is_armored(task: &Task, sources: &[PathBuf]) -> bool {
+    let (Task::Decrypt(Opener::Age(_)), [path]) = (task, sources) else { return false };
+    let start = File::open(path).and_then(|file| {
+        let mut start = Vec::new();
+        file.take(ARMOR_START_BYTES).read_to_end(&mut start).map(|_| start)
+    });
+    start.is_ok_and(|start| age::is_armored(&start))
+}
+
+/// Bytes that tell whether a file is armored.
+const ARMOR_START_BYTES: u64 = 1_060;
+
+/// The binary bytes of an input that may be armored.
+fn without_armor(mut input: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
+    let mut start = Vec::new();
+    input.by_ref().take(ARMOR_START_BYTES).read_to_end(&mut start)?;
+    let is_armored = age::is_armored(&start);
+    let input = Cursor::new(start).chain(input);
+    if is_armored { Ok(Box::new(age::dearmored(BufReader::new(input))?)) } else { Ok(Box::new(input)) }
 }
 
 fn open_input(request: &Request) -> Result<(PathBuf, Box<dyn Read + Send>), RequestError> {
@@ -113,6 +139,9 @@ impl Pipe<'_> {
                 Ok(Stream { body, direction: Direction::Encrypt, header, input })
             }
             Task::Decrypt(opener) => {
+                if matches!(opener, Opener::Age(_)) {
+                    input = without_armor(input).map_err(|error| FileError::Io { doing: "read", error })?;
+                }
                 let (mut start, bodies) = open_start(opener, &mut input)?;
                 let header_bytes = bodies.first().map_or(0, |body| body.cut().header_bytes());
                 let header_bytes = usize::try_from(header_bytes).expect("a header is short");
@@ -394,12 +423,12 @@ impl Output {
         Ok(())
     }
 
-    /// Makes a draft final.
-    fn finish(self) -> Result<(), FileError> {
+    /// Makes a draft final, with the time and mode of its source if that has any.
+    fn finish(self, source: Option<&Stat>) -> Result<(), FileError> {
         let Some(draft) = self.draft else { return Ok(()) };
         let mut settlement = Settlement::default();
         let origin = Origin { path: self.target, bytes_in: 0, bytes_out: self.written };
-        settlement.add(draft.complete(None)?, origin);
+        settlement.add(draft.complete(source)?, origin);
         settlement.settle().into_iter().try_for_each(|(_, result)| result)
     }
 }

@@ -85,6 +85,9 @@ pub enum FileError {
     /// There is a file under the final name that is not the finished result.
     #[error("output exists and is not the finished result (--force replaces it)")]
     Exists,
+    /// The final name is that of the source, which would be lost.
+    #[error("output and input are the same file")]
+    SameFile,
     /// The run was cancelled or stopped before this file was finished.
     #[error("not finished: the run was stopped")]
     Stopped,
