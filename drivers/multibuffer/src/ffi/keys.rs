@@ -98,3 +98,39 @@ pub(super) const fn address(bytes: &[u8]) -> *const c_void {
 pub(super) const fn address_mut(bytes: &mut [u8]) -> *mut c_void {
     bytes.as_mut_ptr().cast()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use evener_core::Hash;
+
+    use super::*;
+    use crate::ffi::Manager;
+
+    const KEY: [u8; 16] = [0xA5; 16];
+
+    fn manager() -> Option<Manager> {
+        let loaded = crate::load_first(Manager::load);
+        loaded.inspect_err(|absent| println!("skipped: {absent}")).ok()
+    }
+
+    /// What is left of keys when they are dropped.
+    fn left_of<K: Zeroize + ZeroizeOnDrop>(keys: Arc<K>, bytes: fn(&K) -> Vec<u8>) -> Vec<u8> {
+        let mut keys = Arc::into_inner(keys).unwrap();
+        assert!(bytes(&keys).iter().any(|&byte| byte != 0), "there is a key to wipe");
+        keys.zeroize();
+        bytes(&keys)
+    }
+
+    #[test]
+    fn nothing_is_left_of_keys_that_are_dropped() {
+        let Some(manager) = manager() else { return };
+        let aes = left_of(manager.aes_keys(&KEY), |keys| [keys.encrypt, keys.decrypt].concat());
+        let gcm = left_of(manager.gcm_keys(&KEY), |keys| keys.prepared.to_vec());
+        let hmac = left_of(manager.hmac_keys(Hash::Sha256, &[1; 64], &[2; 64]), |keys| {
+            [keys.inner, keys.outer].concat()
+        });
+        assert!([aes, gcm, hmac].concat().iter().all(|&byte| byte == 0));
+    }
+}

@@ -1,7 +1,7 @@
 //! Every algorithm of the driver against libcrypto: widths, lengths, layouts, mixtures.
 
 use crate::support::{Ask, UNTOUCHED, ask, compare, driver, run, session};
-use evener_core::{Algorithm, Direction, InlineDriver as _, JobError, Outcome, Padding, Session};
+use evener_core::{Algorithm, Direction, InlineDriver as _, Job, JobError, Outcome, Padding, Session};
 
 /// Every algorithm, direction and padding that the driver has.
 fn sessions(seed: usize) -> Vec<Session> {
@@ -185,6 +185,48 @@ fn a_job_that_does_not_fit_is_left_alone_and_spares_the_neighbours() {
             assert_eq!(run(&mut driver, &burst)[1].outcome, Outcome::Failed(JobError::BadLength));
         }
     }
+}
+
+#[test]
+fn a_job_without_room_for_its_output_is_left_alone_and_spares_the_neighbours() {
+    let Some(mut driver) = driver() else { return };
+    for session in sessions(11).iter().filter(|session| session.algorithm().is_cipher()) {
+        let good = ask(session, 64, 1, false);
+        let room_bytes = session.output_bytes_max(good.input.len());
+        let mut rooms =
+            [vec![UNTOUCHED; room_bytes], vec![UNTOUCHED; room_bytes - 1], vec![UNTOUCHED; room_bytes]];
+        let mut burst: Vec<Box<Job<'_>>> =
+            rooms.iter_mut().map(|room| Job::apart(&good.input, room)).collect();
+        for job in &mut burst {
+            job.set_aad(&good.aad);
+            job.set_tag(&good.tag);
+            job.arm(session, &good.iv, good.input.len());
+        }
+        driver.run(&mut burst);
+        assert_eq!(burst[1].outcome(), Outcome::Failed(JobError::BadLength), "{session:?}");
+        let [before, after] = [&burst[0], &burst[2]].map(|job| job.output().to_vec());
+        assert!(!before.is_empty() && before == after, "{session:?}");
+        drop(burst);
+        assert!(rooms[1].iter().all(|&byte| byte == UNTOUCHED), "{session:?}");
+    }
+}
+
+#[test]
+fn drivers_on_several_threads_do_not_disturb_each_other() {
+    if driver().is_none() {
+        return;
+    }
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            scope.spawn(move || {
+                for round in 0..5 {
+                    let mut driver = driver().unwrap();
+                    let session = session(Algorithm::Aes256Cbc, Direction::Encrypt, Padding::Pkcs7, thread);
+                    compare(&mut driver, &asks(&session, LENGTHS, round % 2 == 0));
+                }
+            });
+        }
+    });
 }
 
 #[test]
