@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn the_probability_of_the_bounds_is_that_of_counting_coins() {
-        for count in 1..=12 {
+        for count in 1..=12_u32 {
             for rank in 1..=count.div_ceil(2) {
                 let ours = below(count as usize, rank as usize);
                 assert!((ours - below_by_counting(count, rank)).abs() < 1e-12, "{count} {rank}");

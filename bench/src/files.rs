@@ -1,0 +1,276 @@
+//! Real files: `evener` against the programs that people use today, each started as a process of its own.
+//!
+//! The way of one figure: sources are made in a folder ([`ground`]) -> every contender works once without a
+//! clock, and its ciphertext is kept -> runs, in which all contenders take turns: memory is warmed, its commands
+//! ([`contender`]) are timed ([`stopwatch`]), what came out is looked at and removed -> spreads and ratios
+//! ([`report`]).
+//!
+//! Where the folder is on a disk, the other programs are followed by a sync, because `evener` syncs by itself.
+
+use std::path::{Path, PathBuf};
+
+use evener::Cancel;
+use evener_core::Direction;
+
+use crate::BenchError;
+use contender::{Contender, Setting};
+use ground::{Ground, Shape};
+use report::CellResult;
+pub use report::Results;
+use stopwatch::Used;
+
+mod contender;
+mod ground;
+pub mod report;
+mod stopwatch;
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The command under test.
+    pub evener: PathBuf,
+    /// Where; each folder is measured by itself, in a new folder inside it that is removed at the end.
+    pub folders: Vec<PathBuf>,
+    /// One file of so many bytes; 0 leaves this work out.
+    pub large_bytes: u64,
+    /// A tree of so many files; 0 leaves this work out.
+    pub file_count: u64,
+    /// Bytes of each of them.
+    pub file_bytes: u64,
+    /// Turns of each contender.
+    pub runs: usize,
+    /// Whom to compare with; who is not installed is left out, and the results say so.
+    pub rivals: Vec<Rival>,
+    /// Processes side by side where a program takes one file at a time.
+    pub processes: usize,
+    /// What the results call this machine.
+    pub machine: String,
+}
+
+/// A program to compare with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rival {
+    /// `cp`: writes the same bytes without encrypting.
+    Copy,
+    /// `openssl enc`, AES-256-CTR with the key on the command line: its quickest way, without authentication.
+    OpensslEnc,
+    /// `age` with one X25519 recipient.
+    Age,
+}
+
+impl Rival {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Copy, Self::OpensslEnc, Self::Age];
+
+    /// What results and options call it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Copy => "cp",
+            Self::OpensslEnc => "openssl",
+            Self::Age => "age",
+        }
+    }
+}
+
+/// A thing to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    /// One file.
+    Large { bytes: u64 },
+    /// A tree of small files.
+    Tree { count: u64, bytes: u64 },
+}
+
+impl Work {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Large { .. } => "large file",
+            Self::Tree { .. } => "tree",
+        }
+    }
+
+    const fn bytes(self) -> u64 {
+        match self {
+            Self::Large { bytes } => bytes,
+            Self::Tree { count, bytes } => count * bytes,
+        }
+    }
+
+    const fn is_tree(self) -> bool {
+        matches!(self, Self::Tree { .. })
+    }
+}
+
+impl Plan {
+    fn works(&self) -> Vec<Work> {
+        let large = Work::Large { bytes: self.large_bytes };
+        let tree = Work::Tree { count: self.file_count, bytes: self.file_bytes };
+        let mut works = vec![large, tree];
+        works.retain(|work| work.bytes() > 0);
+        works
+    }
+}
+
+/// Shared memory, and the current folder where it is on a disk.
+#[must_use]
+pub fn usual_folders() -> Vec<PathBuf> {
+    let memory = Path::new("/dev/shm");
+    let memory = memory.is_dir().then(|| memory.to_owned());
+    let here = PathBuf::from(".");
+    let disk = (!ground::is_tmpfs(&here)).then_some(here);
+    [memory, disk].into_iter().flatten().collect()
+}
+
+/// Measures `plan`; `tell` hears what is being done.
+///
+/// # Errors
+///
+/// [`BenchError::Command`] where a program fails, [`BenchError::WrongFile`] where what it wrote is not right,
+/// [`BenchError::Cell`] where there is nothing to do or no room for it, [`BenchError::Stopped`] where `cancel`
+/// asks to stop. The folders are left as they were found.
+pub fn measure(plan: &Plan, cancel: &Cancel, mut tell: impl FnMut(&str)) -> Result<Results, BenchError> {
+    let (programs, contenders) = contender::installed(plan)?;
+    if plan.works().is_empty() || plan.runs == 0 || plan.folders.is_empty() {
+        return Err(BenchError::Cell("there is nothing to measure".to_owned()));
+    }
+    let mut cells = Vec::new();
+    for folder in &plan.folders {
+        for work in plan.works() {
+            let contest = Contest::prepare(plan, folder, work, &contenders, cancel, &mut tell)?;
+            for direction in [Direction::Encrypt, Direction::Decrypt] {
+                cells.push(contest.run(direction, &mut tell)?);
+            }
+        }
+    }
+    Ok(Results::new(plan, programs, cells))
+}
+
+/// One work in one folder, ready to be timed.
+struct Contest<'p> {
+    plan: &'p Plan,
+    folder: &'p Path,
+    work: Work,
+    contenders: &'p [Contender],
+    cancel: &'p Cancel,
+    ground: Ground,
+    setting: Setting,
+    source: PathBuf,
+    shape: Shape,
+    /// What decrypting starts from, per contender; for `cp` the source itself.
+    ciphers: Vec<PathBuf>,
+}
+
+impl<'p> Contest<'p> {
+    /// Makes sources and keys and lets everyone encrypt once.
+    fn prepare(
+        plan: &'p Plan,
+        folder: &'p Path,
+        work: Work,
+        contenders: &'p [Contender],
+        cancel: &'p Cancel,
+        tell: &mut impl FnMut(&str),
+    ) -> Result<Self, BenchError> {
+        tell(&format!("{} in {}: making it, and encrypting it once untimed", work.name(), folder.display()));
+        let ground = Ground::new(folder, room_bytes(plan, work, contenders.len()))?;
+        let source = ground.path("source");
+        match work {
+            Work::Large { bytes } => ground::make_file(&source, bytes)?,
+            Work::Tree { count, bytes } => ground::make_tree(&source, count, bytes)?,
+        }
+        let shape = Shape::of(&source)?;
+        let setting = Setting::new(plan, &ground, work.is_tree(), &source)?;
+        let ciphers = Vec::new();
+        let mut contest =
+            Self { plan, folder, work, contenders, cancel, ground, setting, source, shape, ciphers };
+        contest.encrypt_once()?;
+        Ok(contest)
+    }
+
+    fn encrypt_once(&mut self) -> Result<(), BenchError> {
+        for &contender in self.contenders {
+            let cipher = self.ground.path(&format!("cipher-{}", contender.file_name()));
+            self.turn(contender, Direction::Encrypt, &self.source, &cipher)?;
+            if contender.encrypts() {
+                self.ciphers.push(cipher);
+            } else {
+                self.ground.discard(&cipher, self.work.is_tree())?;
+                self.ciphers.push(self.source.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// All runs in one direction.
+    fn run(&self, direction: Direction, tell: &mut impl FnMut(&str)) -> Result<CellResult, BenchError> {
+        let mut used: Vec<Vec<Used>> = vec![Vec::new(); self.contenders.len()];
+        for run in 0..self.plan.runs {
+            let (place, runs) = (self.folder.display(), self.plan.runs);
+            tell(&format!("{} in {place}: {direction}, run {} of {runs}", self.work.name(), run + 1));
+            for turn in 0..self.contenders.len() {
+                // Everyone is first, second and so on in turn: what a neighbour leaves behind hits all alike.
+                let index = (run + turn) % self.contenders.len();
+                used[index].push(self.timed(index, direction, run)?);
+            }
+        }
+        Ok(CellResult::new(self, direction, &used))
+    }
+
+    /// One turn with the clock, and what it wrote looked at.
+    fn timed(&self, index: usize, direction: Direction, run: usize) -> Result<Used, BenchError> {
+        let contender = self.contenders[index];
+        let from = if direction == Direction::Encrypt { &self.source } else { &self.ciphers[index] };
+        let to = self.ground.path(&format!("{direction}-{run}-{}", contender.file_name()));
+        let used = self.turn(contender, direction, from, &to)?;
+        self.check(contender, direction, run, &to)?;
+        self.ground.discard(&to, self.work.is_tree())?;
+        Ok(used)
+    }
+
+    fn turn(
+        &self,
+        contender: Contender,
+        direction: Direction,
+        from: &Path,
+        to: &Path,
+    ) -> Result<Used, BenchError> {
+        if self.setting.wants_folders(contender) {
+            ground::make_folders_like(&self.source, to)?;
+        }
+        self.ground.settle(self.shape.bytes)?;
+        let commands = self.setting.commands(contender, direction, from, to, self.ground.is_on_disk());
+        let used = stopwatch::time(commands);
+        // Looked at first: what the terminal stops along with us has failed for no other reason.
+        if self.cancel.is_cancelled() { Err(BenchError::Stopped) } else { used }
+    }
+
+    /// The first time every byte that should be the source's, afterwards the number of files and bytes.
+    fn check(
+        &self,
+        contender: Contender,
+        direction: Direction,
+        run: usize,
+        to: &Path,
+    ) -> Result<(), BenchError> {
+        let is_plain = direction == Direction::Decrypt || !contender.encrypts();
+        let shape = Shape::of(to)?;
+        let fits = shape.files == self.shape.files
+            && if is_plain { shape.bytes == self.shape.bytes } else { shape.bytes >= self.shape.bytes };
+        if fits && (!is_plain || run > 0 || ground::same(&self.source, to)?) {
+            return Ok(());
+        }
+        Err(BenchError::WrongFile {
+            contender: contender.name().to_owned(),
+            direction: direction.to_string(),
+        })
+    }
+}
+
+/// The most that a contest takes of a folder: source, ciphertexts, outputs that are kept, and some to spare.
+fn room_bytes(plan: &Plan, work: Work, contenders: usize) -> u64 {
+    let kept_outputs = if work.is_tree() { 2 * plan.runs * contenders } else { 1 };
+    let copies = 1 + contenders + kept_outputs + 1;
+    // A small file takes whole pages and some for its name.
+    let per_file_bytes = if let Work::Tree { count, .. } = work { count * 4_096 } else { 0 };
+    (work.bytes() + per_file_bytes).saturating_mul(copies as u64)
+}
