@@ -18,7 +18,7 @@ use crate::tails::Chain;
 /// the second-level cache and are up to a quarter slower all the same, for each pass ends with lanes running dry.
 const SLICE_BYTES_MAX: usize = LANE_BYTES_MAX / BLOCK_BYTES * BLOCK_BYTES;
 
-/// Bytes in one pass of slices, about: 32 full ones, two fills of 16 lanes. Half and twice as many were slower.
+/// Bytes in one pass of slices, about: 32 full ones, two fills of 16 lanes. Twice as many were slower.
 const PASS_BYTES: usize = 32 * SLICE_BYTES_MAX;
 
 impl Multibuffer {

@@ -13,7 +13,7 @@ pub(crate) struct Release {
     pub(crate) number: u32,
     /// Length of a job in bytes, which is the stride of an array of jobs.
     pub(crate) job_bytes: usize,
-    /// Number of the first instruction set with AVX-512 and the ones below: SSE, AVX, AVX2, AVX-512.
+    /// Its numbers of the instruction sets, the widest last.
     pub(crate) sets: &'static [(u32, &'static str)],
 }
 
@@ -142,7 +142,6 @@ impl ImbJob {
 
 pub(crate) type KeyExpansion = unsafe extern "C" fn(*const c_void, *mut c_void, *mut c_void);
 pub(crate) type OneBlock = unsafe extern "C" fn(*const c_void, *mut c_void);
-pub(crate) type WholeHash = unsafe extern "C" fn(*const c_void, u64, *mut c_void);
 pub(crate) type GcmPrepare = unsafe extern "C" fn(*const c_void, *mut c_void);
 /// Key, state, output, input, its length, IV, associated data, its length, tag, its length.
 pub(crate) type GcmRun = unsafe extern "C" fn(
@@ -172,6 +171,7 @@ pub(crate) type CipherBurst = unsafe extern "C" fn(*mut ImbManager, *mut ImbJob,
 pub(crate) type HashBurst = unsafe extern "C" fn(*mut ImbManager, *mut ImbJob, u32, u32) -> u32;
 
 /// The start of `IMB_MGR`: a table of functions for this processor. Jobs and lanes follow, and are not ours.
+/// Fields without use here have some function type: they hold room only.
 #[repr(C)]
 pub(crate) struct ImbManager {
     pub(crate) flags: u64,
@@ -193,20 +193,17 @@ pub(crate) struct ImbManager {
     pub(crate) sha256_one_block: Option<OneBlock>,
     sha384_and_sha512_one_block: [Option<OneBlock>; 2],
     pub(crate) md5_one_block: Option<OneBlock>,
-    pub(crate) sha1: Option<WholeHash>,
-    sha224: Option<WholeHash>,
-    pub(crate) sha256: Option<WholeHash>,
-    sha384_to_cfb: [Option<WholeHash>; 3],
+    whole_hashes_and_cfb: [Option<OneBlock>; 6],
     pub(crate) gcm_encrypt: [Option<GcmRun>; 3],
     pub(crate) gcm_decrypt: [Option<GcmRun>; 3],
     gcm_in_steps: [Option<GcmRun>; 18],
     pub(crate) gcm_prepare: [Option<GcmPrepare>; 3],
-    zuc_to_crc: [Option<WholeHash>; 56],
+    zuc_to_crc: [Option<OneBlock>; 56],
     pub(crate) chacha_start: Option<ChachaStart>,
     pub(crate) chacha_encrypt: Option<ChachaUpdate>,
     pub(crate) chacha_decrypt: Option<ChachaUpdate>,
     pub(crate) chacha_end: Option<ChachaEnd>,
-    asynchronous_bursts: [Option<WholeHash>; 4],
+    asynchronous_bursts: [Option<OneBlock>; 4],
     pub(crate) cipher_burst: Option<CipherBurst>,
     cipher_burst_unchecked: Option<CipherBurst>,
     pub(crate) hash_burst: Option<HashBurst>,
@@ -266,8 +263,6 @@ mod tests {
         ("IMB_MGR, sha1_one_block", offset_of!(ImbManager, sha1_one_block)),
         ("IMB_MGR, sha256_one_block", offset_of!(ImbManager, sha256_one_block)),
         ("IMB_MGR, md5_one_block", offset_of!(ImbManager, md5_one_block)),
-        ("IMB_MGR, sha1", offset_of!(ImbManager, sha1)),
-        ("IMB_MGR, sha256", offset_of!(ImbManager, sha256)),
         ("IMB_MGR, gcm128_enc", offset_of!(ImbManager, gcm_encrypt)),
         ("IMB_MGR, gcm256_enc", offset_of!(ImbManager, gcm_encrypt) + 16),
         ("IMB_MGR, gcm128_dec", offset_of!(ImbManager, gcm_decrypt)),
