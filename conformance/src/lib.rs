@@ -1,1 +1,19 @@
-//! (empty)
+//! One suite for every driver, method and door of Evener.
+//!
+//! The way of one check: a published case or seeded noise becomes an [`Ask`] -> [`answers`] makes jobs of asks and
+//! sends them along a [`Way`] (a driver, a core's kit, the runtime) -> [`Answer`]s, which the publisher's bytes or
+//! libcrypto, one job at a time, judge. What is tested stands under `tests/`; here is what the tests share.
+//!
+//! `interop/` holds what compares files with programs of other hands.
+#![forbid(unsafe_code)]
+#![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
+
+mod ask;
+mod noise;
+mod runtime;
+mod way;
+
+pub use ask::{Answer, Ask, Layout, answers, kinds, session};
+pub use noise::noise;
+pub use runtime::{ByRuntime, Door};
+pub use way::{Burst, Direct, Kit, Way, judged, libcrypto, multibuffer};

@@ -1,0 +1,108 @@
+//! Ways that jobs can go on one core.
+
+use std::slice;
+use std::sync::Arc;
+
+use evener::{CpuKit, SystemClock};
+use evener_core::{Algorithm, Direction, InlineDriver, Job, Method, MethodTable, Tally};
+use evener_driver_libcrypto::Libcrypto;
+use evener_driver_multibuffer::Multibuffer;
+
+use crate::ask::{Answer, Ask, answers};
+
+/// Jobs side by side.
+pub type Burst<'m> = Vec<Box<Job<'m>>>;
+
+/// A way that jobs can go.
+pub trait Way {
+    /// Runs armed jobs and returns all of them, in any order.
+    fn run<'m>(&mut self, jobs: Burst<'m>) -> Burst<'m>;
+}
+
+/// A driver of the core, given bursts of 1, 2, 3 ... 33 jobs in turn.
+pub struct Direct<D>(pub D);
+
+/// Widest burst of [`Direct`]: more than twice the lanes of any library.
+const WIDTH_MAX: usize = 33;
+
+impl<D: InlineDriver> Way for Direct<D> {
+    fn run<'m>(&mut self, mut jobs: Burst<'m>) -> Burst<'m> {
+        let mut rest = &mut jobs[..];
+        for width in (1..=WIDTH_MAX).cycle() {
+            let (burst, others) = rest.split_at_mut(width.min(rest.len()));
+            self.0.run(burst);
+            rest = others;
+            if rest.is_empty() {
+                break;
+            }
+        }
+        jobs
+    }
+}
+
+/// A core's kit, which takes all jobs as one burst and sorts them.
+pub struct Kit(CpuKit);
+
+impl Kit {
+    /// libcrypto alone.
+    #[must_use]
+    pub fn plain() -> Self {
+        Self(CpuKit::new(Box::new(libcrypto()), None, Arc::new(MethodTable::plain_only())))
+    }
+
+    /// Multi-buffer wherever the library takes the job, whatever the width.
+    #[must_use]
+    pub fn multi_buffer(driver: Multibuffer) -> Self {
+        let mut table = MethodTable::plain_only();
+        for &algorithm in Algorithm::ALL {
+            for direction in [Direction::Encrypt, Direction::Decrypt] {
+                for class in 0..evener_core::method::SIZE_CLASS_BYTES.len() {
+                    table.set_width_min(algorithm, direction, class, 1);
+                }
+            }
+        }
+        Self(CpuKit::new(Box::new(libcrypto()), Some(Box::new(driver)), Arc::new(table)))
+    }
+
+    /// What each method did since it was last asked.
+    #[must_use]
+    pub fn take_tallies(&mut self) -> [Tally; Method::ALL.len()] {
+        self.0.take_tallies()
+    }
+
+    /// The kit itself, for a caller.
+    #[must_use]
+    pub fn into_inner(self) -> CpuKit {
+        self.0
+    }
+}
+
+impl Way for Kit {
+    fn run<'m>(&mut self, mut jobs: Burst<'m>) -> Burst<'m> {
+        self.0.run(&mut jobs, &SystemClock);
+        jobs
+    }
+}
+
+/// libcrypto, which is there on every machine that Evener runs on.
+///
+/// # Panics
+///
+/// Where OpenSSL's configuration loads no provider.
+#[must_use]
+pub fn libcrypto() -> Libcrypto {
+    Libcrypto::new().expect("libcrypto is there")
+}
+
+/// The multi-buffer library, or nothing, said aloud, where this machine has none.
+#[expect(clippy::print_stdout, reason = "who runs the tests is to see what was skipped")]
+#[must_use]
+pub fn multibuffer() -> Option<Multibuffer> {
+    Multibuffer::load().inspect_err(|absent| println!("skipped: {absent}")).ok()
+}
+
+/// What libcrypto says, asked alone.
+#[must_use]
+pub fn judged(ask: &Ask) -> Answer {
+    answers(&mut Direct(libcrypto()), slice::from_ref(ask)).remove(0)
+}

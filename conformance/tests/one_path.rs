@@ -1,0 +1,98 @@
+//! The same burst through every door of the runtime gives the same bytes, also where a module fails in between.
+
+use evener_conformance::{Answer, Ask, ByRuntime, Door, Kit, answers, kinds, multibuffer};
+use evener_core::plan::Policy;
+use evener_core::{JobError, Method, Outcome};
+use evener_driver_emulated::{Fault, When};
+
+/// 400 jobs of every algorithm, direction and padding; every 19th of those that can be is forged.
+fn burst() -> Vec<Ask> {
+    let sessions: Vec<_> = kinds(20).collect();
+    let one = |seed: usize| {
+        let mut ask = Ask::noisy(&sessions[seed % sessions.len()], seed * 41 % 2500, seed);
+        if seed % 19 == 0 && !ask.tag.is_empty() {
+            ask.tag[seed % 16] ^= 0x10;
+        }
+        ask
+    };
+    (0..400).map(one).collect()
+}
+
+/// What a core alone makes of the burst, one job after the other.
+fn right(asks: &[Ask]) -> Vec<Answer> {
+    let right = answers(&mut Kit::plain(), asks);
+    let forged = Outcome::Failed(JobError::NotAuthentic);
+    let refused = right.iter().filter(|answer| answer.outcome == forged).count();
+    assert!(refused > 0 && refused < 40, "{refused} forged jobs");
+    right
+}
+
+/// Fails unless `way` gives what is right, each job counted once.
+fn compare(way: &mut ByRuntime, asks: &[Ask], right: &[Answer], what: &str) {
+    for ((ask, answer), right) in asks.iter().zip(answers(way, asks)).zip(right) {
+        assert_eq!(answer.outcome, right.outcome, "{what}: {}", ask.what());
+        let is_right = answer.output == right.output && (answer.tag == right.tag || is_forged(right));
+        assert!(is_right, "{what}: {}", ask.what());
+    }
+    let total = way.report.total();
+    assert_eq!(total.jobs + total.failed, asks.len() as u64, "{what}");
+}
+
+/// The tag of a forged job means nothing.
+fn is_forged(answer: &Answer) -> bool {
+    answer.outcome == Outcome::Failed(JobError::NotAuthentic)
+}
+
+#[test]
+fn multi_buffer_and_plain_are_one_path() {
+    let Some(driver) = multibuffer() else { return };
+    let asks = burst();
+    let came = answers(&mut Kit::multi_buffer(driver), &asks);
+    for ((ask, answer), right) in asks.iter().zip(came).zip(right(&asks)) {
+        assert_eq!(answer.outcome, right.outcome, "{}", ask.what());
+        assert!(answer.output == right.output, "{}", ask.what());
+    }
+}
+
+#[test]
+fn a_caller_alone_a_caller_with_workers_and_a_stream_are_one_path() {
+    let asks = burst();
+    let right = right(&asks);
+    for (door, workers) in [(Door::Caller, 0), (Door::Caller, 2), (Door::Stream, 1), (Door::Stream, 2)] {
+        for policy in [Policy::CpuOnly, Policy::SharedQueue] {
+            let mut way = ByRuntime::new(policy, door, workers);
+            compare(&mut way, &asks, &right, &format!("{policy}, {door:?}, {workers} workers"));
+            assert_eq!(way.report.modules().jobs, 0);
+        }
+    }
+}
+
+/// A fault, the jobs that meet it, and whether results must be checked to find it.
+const FAULTS: [(Fault, When, bool); 5] = [
+    (Fault::None, When::ALWAYS, false),
+    (Fault::Error { code: 5 }, When { from: 2, every: 3 }, false),
+    (Fault::WrongBytes, When { from: 7, every: 5 }, true),
+    (Fault::Hang, When { from: 9, every: 0 }, false),
+    (Fault::Gone, When { from: 12, every: 1 }, false),
+];
+
+#[test]
+fn a_module_is_on_the_same_path_whatever_its_fault_under_every_policy() {
+    let asks = burst();
+    let right = right(&asks);
+    for policy in Policy::ALL.into_iter().filter(|&policy| policy != Policy::CpuOnly) {
+        for (door, workers) in [(Door::Caller, 0), (Door::Caller, 1), (Door::Stream, 2)] {
+            for (fault, when, checked) in FAULTS {
+                let what = format!("{policy}, {door:?}, {workers} workers, {fault:?}");
+                let way = ByRuntime::new(policy, door, workers).with_module(fault, when);
+                let mut way = if checked { way.checked() } else { way };
+                compare(&mut way, &asks, &right, &what);
+                if !matches!(fault, Fault::None | Fault::Gone) {
+                    assert!(way.report.method(Method::Plain).redone > 0, "{what}: the fault did not show");
+                }
+                let offloaded = way.report.modules();
+                assert!(offloaded.jobs + offloaded.failed > 0, "{what}: nothing was offloaded");
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! A core's kit that prefers multi-buffer against libcrypto alone: widths, lengths, mixtures, and chains of jobs.
+
+use std::sync::Arc;
+
+use evener_conformance::{Ask, Kit, Layout, answers, judged, kinds, multibuffer, noise, session};
+use evener_core::{Algorithm, Direction, Family, Method, Padding, Session};
+
+/// Lengths in bytes around everything that counts: blocks, lanes, pages, size classes.
+const LENGTHS: [usize; 25] = [
+    0, 1, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 512, 513, 1024, 2048, 4095,
+    4096, 4097,
+];
+
+/// Lengths around what a lane of the library counts, and far beyond.
+const LONG: [usize; 5] = [65_519, 65_534, 65_535, 65_536, 1 << 20];
+
+/// A kit that prefers multi-buffer, or nothing, said aloud.
+fn kit() -> Option<Kit> {
+    multibuffer().map(Kit::multi_buffer)
+}
+
+/// Runs all asks as one burst and lets libcrypto judge each.
+fn compare(kit: &mut Kit, asks: &[Ask]) {
+    for (ask, answer) in asks.iter().zip(answers(kit, asks)) {
+        let right = judged(ask);
+        assert_eq!((answer.outcome, &answer.tag), (right.outcome, &right.tag), "{}", ask.what());
+        assert!(answer.output == right.output, "{}: output differs, {} jobs", ask.what(), asks.len());
+    }
+}
+
+/// Fails unless multi-buffer did some of the work since this was last called.
+fn assert_side_by_side(kit: &mut Kit) {
+    let jobs = kit.take_tallies()[Method::MultiBuffer as usize].jobs;
+    assert!(jobs > 0, "no job went to multi-buffer");
+}
+
+#[test]
+fn bursts_of_every_width_and_of_mixed_lengths_come_out_as_from_libcrypto() {
+    let Some(mut kit) = kit() else { return };
+    for (place, session) in kinds(1).enumerate() {
+        let mut seeds = place..;
+        for width in 1..=33 {
+            let asks: Vec<Ask> = seeds
+                .by_ref()
+                .take(width)
+                .map(|seed| Ask::noisy(&session, LENGTHS[seed % LENGTHS.len()], seed))
+                .collect();
+            compare(&mut kit, &asks);
+        }
+    }
+    assert_side_by_side(&mut kit);
+}
+
+#[test]
+fn bursts_of_one_length_come_out_as_from_libcrypto() {
+    let Some(mut kit) = kit() else { return };
+    for session in kinds(2) {
+        for bytes in LENGTHS {
+            let asks: Vec<Ask> = (0..9).map(|seed| Ask::noisy(&session, bytes, seed)).collect();
+            compare(&mut kit, &asks);
+        }
+    }
+    assert_side_by_side(&mut kit);
+}
+
+#[test]
+fn what_is_longer_than_a_lane_counts_comes_out_as_from_libcrypto() {
+    let Some(mut kit) = kit() else { return };
+    for session in kinds(3) {
+        let asks: Vec<Ask> =
+            LONG.iter().enumerate().map(|(seed, &bytes)| Ask::noisy(&session, bytes, seed)).collect();
+        compare(&mut kit, &asks);
+        asks.iter().for_each(|ask| compare(&mut kit, std::slice::from_ref(ask)));
+    }
+    assert_side_by_side(&mut kit);
+}
+
+#[test]
+fn many_sessions_and_algorithms_in_one_burst_are_kept_apart() {
+    let Some(mut kit) = kit() else { return };
+    let sessions: Vec<Arc<Session>> = (0..7).flat_map(|round| kinds(10 + round)).collect();
+    let one = |(seed, session): (usize, &Arc<Session>)| Ask::noisy(session, seed * 37 % 3000, seed);
+    let mut asks: Vec<Ask> = sessions.iter().enumerate().map(one).collect();
+    compare(&mut kit, &asks);
+    asks.reverse();
+    compare(&mut kit, &asks);
+    assert_side_by_side(&mut kit);
+}
+
+// ---- chains: a text in jobs, each of which begins where the one before ended
+
+/// A text on its way through jobs.
+struct Chain {
+    whole: Ask,
+    done: usize,
+    iv: Vec<u8>,
+    output: Vec<u8>,
+}
+
+impl Chain {
+    /// The next job: `bytes`, or what is left.
+    fn next(&self, bytes: usize, layout: Layout) -> Ask {
+        let rest = &self.whole.input[self.done..];
+        let input = rest[..bytes.min(rest.len())].to_vec();
+        Ask { iv: self.iv.clone(), input, layout, ..self.whole.clone() }
+    }
+
+    /// Takes the job's output, and the IV of the next from it.
+    fn take(&mut self, ask: &Ask, output: &[u8]) {
+        self.iv = match (ask.session.algorithm().family(), ask.session.direction()) {
+            (Family::Ctr, _) => {
+                let first = u128::from_be_bytes(self.iv[..].try_into().expect("a block"));
+                first.wrapping_add(ask.input.len() as u128 / 16).to_be_bytes().to_vec()
+            }
+            (_, Direction::Encrypt) => output[output.len() - 16..].to_vec(),
+            (_, Direction::Decrypt) => ask.input[ask.input.len() - 16..].to_vec(),
+        };
+        self.done += ask.input.len();
+        self.output.extend_from_slice(output);
+    }
+
+    fn is_done(&self) -> bool {
+        self.done == self.whole.input.len()
+    }
+}
+
+/// Two texts per key size and direction of CBC and CTR, one of them with a counter that is about to wrap around.
+fn chains() -> Vec<Chain> {
+    use Algorithm::{Aes128Cbc, Aes128Ctr, Aes192Cbc, Aes192Ctr, Aes256Cbc, Aes256Ctr};
+    let mut chains = Vec::new();
+    for algorithm in [Aes128Cbc, Aes192Cbc, Aes256Cbc, Aes128Ctr, Aes192Ctr, Aes256Ctr] {
+        for (seed, direction) in [Direction::Encrypt, Direction::Decrypt].into_iter().enumerate() {
+            let session = session(algorithm, direction, Padding::None, seed);
+            for iv in [noise(seed, 16), vec![0xFF; 16]] {
+                let whole = Ask { iv: iv.clone(), ..Ask::noisy(&session, 20_000 + 160 * seed, seed) };
+                chains.push(Chain { whole, done: 0, iv, output: Vec::new() });
+            }
+        }
+    }
+    chains
+}
+
+#[test]
+fn jobs_that_carry_the_iv_on_give_what_one_job_gives() {
+    let Some(mut kit) = kit() else { return };
+    let mut chains = chains();
+    for round in 0.. {
+        let mut open: Vec<&mut Chain> = chains.iter_mut().filter(|chain| !chain.is_done()).collect();
+        if open.is_empty() {
+            break;
+        }
+        let bytes = |place: usize| 16 * [1, 2, 3, 7, 16, 17, 64, 255][(round + place) % 8];
+        let asks: Vec<Ask> = open
+            .iter()
+            .enumerate()
+            .map(|(place, chain)| chain.next(bytes(place), Layout::nth(round + place)))
+            .collect();
+        let came = answers(&mut kit, &asks);
+        for ((chain, ask), answer) in open.iter_mut().zip(&asks).zip(&came) {
+            chain.take(ask, &answer.output);
+        }
+    }
+    for chain in &chains {
+        assert!(chain.output == judged(&chain.whole).output, "{}", chain.whole.what());
+    }
+    assert_side_by_side(&mut kit);
+}
