@@ -220,6 +220,8 @@ impl<'c, 'r, 'm> Hand<'c, 'r, 'm> {
         if work.is_chained() {
             chained.push((item, work));
         } else if work.layout.segment_count() > slots.min(self.crew.plan.slots_per_span() as u64) {
+            // A span needs slots, and the batch may hold most of them.
+            std::mem::take(batch).run(self);
             match Large::open(item, work, self.crew.request.options.force) {
                 Ok(large) => {
                     let large = Arc::new(large);

@@ -82,6 +82,9 @@ pub enum FileError {
     /// The source was changed while it was read.
     #[error("changed while it was read; nothing was written")]
     Changed,
+    /// The source says that it is empty and is not, like files below `/proc`.
+    #[error("its length is not known beforehand; standard input takes it")]
+    NoLength,
     /// There is a file under the final name that is not the finished result.
     #[error("output exists and is not the finished result (--force replaces it)")]
     Exists,

@@ -22,8 +22,18 @@ impl SourceFile {
         let fd = fs::open(path, flags, Mode::empty()).map_err(FileError::io("read"))?;
         let stat = fs::fstat(&fd).map_err(FileError::io("read"))?;
         match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile if stat.st_size == 0 => Self::empty(fd, stat),
             FileType::RegularFile => Ok(Self { fd, stat }),
             _ => Err(FileError::Changed),
+        }
+    }
+
+    /// A file that says that it is empty: the kernel's own files say so whatever they hold.
+    fn empty(fd: OwnedFd, stat: Stat) -> Result<Self, FileError> {
+        match read_up_to(&fd, &mut [IoSliceMut::new(&mut [0])], 0) {
+            Ok(0) => Ok(Self { fd, stat }),
+            Ok(_) => Err(FileError::NoLength),
+            Err(errno) => Err(FileError::io("read")(errno)),
         }
     }
 
