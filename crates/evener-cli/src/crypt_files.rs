@@ -15,7 +15,7 @@ use evener_files::{Options, Progress, Request, RequestError, Source, Summary, Ta
 
 use crate::arguments::EXIT_STATUS;
 use crate::keys::{For, Keys};
-use crate::machinery::Machine;
+use crate::machinery::{Emulation, Machine};
 use crate::report::{self, Circumstances, Report};
 use crate::say::{self, Exit, Shown};
 use crate::{progress, quantity, stop, summary};
@@ -90,8 +90,11 @@ struct Run {
     #[arg(long, value_name = "SIZE", value_parser = quantity::parse_bytes, help_heading = "Work")]
     memory: Option<u64>,
 
-    /// Who takes which segment when there is a module; unless given, shared_queue.
-    #[arg(long, value_name = "POLICY", value_parser = policy_parser(), help_heading = "Work")]
+    #[command(flatten)]
+    emulation: Emulation,
+
+    /// Who takes which segment where there is a module; unless given, shared_queue.
+    #[arg(long, value_name = "POLICY", value_parser = policy_parser())]
     policy: Option<Policy>,
 }
 
@@ -116,14 +119,14 @@ pub(crate) fn decrypt(arguments: &Decrypt) -> anyhow::Result<Exit> {
 }
 
 fn run(task: Task, direction: Direction, keys: &Keys, run: &Run) -> anyhow::Result<Exit> {
-    let mut machine = Machine::new()?;
+    let mut machine = Machine::new(&run.emulation)?;
     machine.know(&keys.rows(direction)?, false);
     let options = run.options();
     let about = Circumstances {
         direction: if direction == Direction::Encrypt { "encrypt" } else { "decrypt" },
         format: keys.format()?.name(),
         policy: options.policy.name(),
-        emulated_cpu: None,
+        emulated_cpu: run.emulation.cpu_cost.as_ref().map(|preset| preset.name().to_owned()),
     };
     let request = Request { task, sources: run.sources(), target: run.target(), options };
     let summary = carry_out(request, &machine, run)?;
@@ -173,7 +176,10 @@ impl Run {
         if to_stdout && self.json.as_deref() == Some(Path::new("-")) {
             bail!("data and report cannot both go to standard output");
         }
-        Ok(())
+        match (self.policy, &self.emulation.modules[..]) {
+            (None | Some(Policy::CpuOnly), _) | (_, [_, ..]) => Ok(()),
+            (Some(policy), []) => bail!("--policy {policy} needs a module: --module"),
+        }
     }
 
     fn sources(&self) -> Vec<Source> {
@@ -188,7 +194,10 @@ impl Run {
     fn options(&self) -> Options {
         Options {
             workers: self.workers.map_or_else(|| evener::core_budget().workers(), usize::from),
-            policy: self.policy.unwrap_or(Policy::CpuOnly),
+            policy: self.policy.unwrap_or(match &self.emulation.modules[..] {
+                [] => Policy::CpuOnly,
+                _ => Policy::SharedQueue,
+            }),
             memory_bytes: self.memory.unwrap_or(MEMORY_BYTES),
             force: self.force,
         }

@@ -6,9 +6,10 @@ use std::fmt::Write as _;
 
 use evener::core::method::{NEVER, SIZE_CLASS_BYTES};
 use evener::core::{Algorithm, Direction, Profile};
+use evener_driver_emulated::Preset;
 use serde::Serialize;
 
-use crate::machinery::{Known, Machine};
+use crate::machinery::{Emulation, Known, Machine};
 use crate::methods::Row;
 use crate::processor::{Processor, this_processor};
 use crate::quantity;
@@ -30,7 +31,7 @@ pub(crate) struct Devices {
 }
 
 pub(crate) fn run(arguments: &Devices) -> anyhow::Result<Exit> {
-    let mut machine = Machine::new()?;
+    let mut machine = Machine::new(&Emulation::default())?;
     let known = machine.know(&every_row(), arguments.measure);
     let seen = look(&machine, &known);
     let answer = if arguments.json { serde_json::to_string_pretty(&seen)? + "\n" } else { text(&seen) };
@@ -111,7 +112,7 @@ fn look(machine: &Machine, known: &Known) -> Seen {
             size_class_bytes: SIZE_CLASS_BYTES,
             rows: every_row().into_iter().map(|row| method_row(machine, row)).collect(),
         },
-        modules: Vec::new(),
+        modules: Preset::known().iter().map(|preset| Driver::there(&preset.profile())).collect(),
     }
 }
 
@@ -207,9 +208,9 @@ fn write_drivers(text: &mut String, seen: &Seen) {
         put!(text, "  {:<11} {what}", driver.name);
     }
     put!(text, "\nModules");
-    put!(text, "  none found; Evener has no driver for a real one yet");
+    put!(text, "  no real ones: there is no driver for any yet");
     for module in &seen.modules {
-        put!(text, "  {:<16} {} (emulated)", module.name, module.detail.as_deref().unwrap_or_default());
+        put!(text, "  {}: {}", module.name, module.detail.as_deref().unwrap_or_default());
     }
 }
 

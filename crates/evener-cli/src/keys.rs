@@ -5,14 +5,17 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read as _;
+use std::num::NonZeroU32;
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use evener::core::{Algorithm, Direction};
 use evener_files::age_keys::{Identities, Recipients};
+use evener_files::format::openssl_enc::{self, OpensslEnc};
 use evener_files::format::tink::Tink;
 use evener_files::format::{Opener, Sealer};
 use evener_files::keyset::Keyset;
@@ -46,6 +49,14 @@ pub(crate) struct Keys {
     #[arg(long, value_enum, help_heading = "Format")]
     format: Option<Format>,
 
+    /// Cipher of the openssl format; unless given, aes-256-cbc.
+    #[arg(long, value_parser = cipher_parser(), help_heading = "Format")]
+    cipher: Option<Algorithm>,
+
+    /// Rounds of PBKDF2 of the openssl format; unless given, 10000, as in openssl.
+    #[arg(long, value_name = "N", help_heading = "Format")]
+    iter: Option<NonZeroU32>,
+
     /// Binds files to STRING, which is not stored and must be given again to decrypt (tink).
     #[arg(long, value_name = "STRING", help_heading = "Format")]
     associated_data: Option<OsString>,
@@ -73,6 +84,14 @@ pub(crate) enum Format {
     Age,
     /// Tink streaming AEAD, for keysets.
     Tink,
+    /// What `openssl enc -pbkdf2` reads and writes, for passphrases; NOT authenticated.
+    Openssl,
+}
+
+/// Names as openssl writes them.
+fn cipher_parser() -> impl TypedValueParser<Value = Algorithm> {
+    PossibleValuesParser::new(["aes-128-cbc", "aes-192-cbc", "aes-256-cbc"])
+        .map(|name| name.parse().expect("a possible value is an algorithm"))
 }
 
 impl Format {
@@ -80,6 +99,7 @@ impl Format {
         match self {
             Self::Age => "age",
             Self::Tink => "tink",
+            Self::Openssl => "openssl",
         }
     }
 }
@@ -87,18 +107,22 @@ impl Format {
 impl Keys {
     /// The format that options and key agree on.
     pub(crate) fn format(&self) -> anyhow::Result<Format> {
+        let has_passphrase = self.passphrase || self.passphrase_file.is_some();
         let by_key = if self.key.is_some() { Format::Tink } else { Format::Age };
         let format = self.format.unwrap_or(by_key);
-        if format != by_key {
-            match format {
-                Format::Tink => bail!("--format tink takes its key from --key KEY.json"),
-                Format::Age => {
-                    bail!("--format age takes no --key, but recipients, identities or a passphrase")
-                }
+        match format {
+            Format::Tink if self.key.is_none() => bail!("--format tink takes its key from --key KEY.json"),
+            Format::Age if self.key.is_some() => bail!("--format age takes no --key"),
+            Format::Openssl if !has_passphrase => {
+                bail!("--format openssl takes its key from -p or --passphrase-file FILE");
             }
+            _ => {}
         }
         if self.associated_data.is_some() && format != Format::Tink {
-            bail!("--associated-data belongs to keys of --key: the other formats have no place for it");
+            bail!("--associated-data goes with --key only: the other formats have no place for it");
+        }
+        if (self.cipher.is_some() || self.iter.is_some()) && format != Format::Openssl {
+            bail!("--cipher and --iter go with --format openssl only");
         }
         Ok(format)
     }
@@ -111,6 +135,7 @@ impl Keys {
     pub(crate) fn sealer(&self, recipients: &For) -> anyhow::Result<Sealer> {
         match self.format()? {
             Format::Tink => Ok(Sealer::Tink(self.tink()?)),
+            Format::Openssl => Ok(Sealer::OpensslEnc(self.openssl(Repeat::Yes)?)),
             Format::Age => match self.secret(Repeat::Yes)? {
                 Some(passphrase) => Ok(Sealer::Age(Recipients::passphrase(text(&passphrase)?))),
                 None => Ok(Sealer::Age(self.recipients(recipients)?)),
@@ -126,6 +151,7 @@ impl Keys {
     pub(crate) fn opener(&self) -> anyhow::Result<Opener> {
         match self.format()? {
             Format::Tink => Ok(Opener::Tink(self.tink()?)),
+            Format::Openssl => Ok(Opener::OpensslEnc(self.openssl(Repeat::No)?)),
             Format::Age => Ok(Opener::Age(self.identities()?)),
         }
     }
@@ -136,11 +162,22 @@ impl Keys {
     ///
     /// Where options do not fit each other.
     pub(crate) fn rows(&self, direction: Direction) -> anyhow::Result<Vec<Row>> {
-        let algorithms: &[Algorithm] = match self.format()? {
-            Format::Tink => &[Algorithm::Aes128Gcm, Algorithm::Aes256Gcm],
-            Format::Age => &[Algorithm::ChaCha20Poly1305],
+        let algorithms = match self.format()? {
+            Format::Tink => vec![Algorithm::Aes128Gcm, Algorithm::Aes256Gcm],
+            Format::Age => vec![Algorithm::ChaCha20Poly1305],
+            Format::Openssl => vec![self.cipher()],
         };
-        Ok(algorithms.iter().map(|&algorithm| (algorithm, direction)).collect())
+        Ok(algorithms.into_iter().map(|algorithm| (algorithm, direction)).collect())
+    }
+
+    fn cipher(&self) -> Algorithm {
+        self.cipher.unwrap_or(Algorithm::Aes256Cbc)
+    }
+
+    fn openssl(&self, repeat: Repeat) -> anyhow::Result<OpensslEnc> {
+        let passphrase = self.secret(repeat)?.context("a passphrase is needed")?;
+        let iterations = self.iter.unwrap_or(openssl_enc::ITERATIONS);
+        Ok(OpensslEnc::new(self.cipher(), passphrase, iterations)?)
     }
 
     fn tink(&self) -> anyhow::Result<Tink> {
@@ -180,7 +217,7 @@ impl Keys {
     /// The passphrase, from where the options say; `None` where they name none.
     fn secret(&self, repeat: Repeat) -> anyhow::Result<Option<Zeroizing<Vec<u8>>>> {
         let secret = match &self.passphrase_file {
-            Some(file) => first_line(read_secret(file)?),
+            Some(file) => openssl_enc::first_line(&read_secret(file)?),
             None if self.passphrase => from_terminal(repeat)?,
             None => return Ok(None),
         };
@@ -222,14 +259,6 @@ const SECRET_BYTES_MAX: usize = 16 << 20;
 
 fn cannot_read(path: &Path) -> String {
     format!("cannot read {}", Shown(path))
-}
-
-/// What stands before the first line end, as `openssl -pass file:` has it.
-fn first_line(mut secret: Zeroizing<Vec<u8>>) -> Zeroizing<Vec<u8>> {
-    let end = secret.iter().position(|&byte| byte == b'\n').unwrap_or(secret.len());
-    let end = if secret[..end].ends_with(b"\r") { end - 1 } else { end };
-    secret.truncate(end);
-    secret
 }
 
 fn from_terminal(repeat: Repeat) -> anyhow::Result<Zeroizing<Vec<u8>>> {

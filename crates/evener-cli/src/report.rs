@@ -113,6 +113,15 @@ impl Report {
     }
 }
 
+impl Report {
+    /// What was emulated, so that nobody takes the figures for a speed of Evener.
+    pub(crate) fn emulated(&self) -> Vec<String> {
+        let cpu = self.emulated_cpu.iter().map(|cpu| format!("the CPU cost of {cpu}"));
+        let modules = self.workers.iter().filter(|worker| worker.emulated).map(|worker| worker.name.clone());
+        cpu.chain(modules).collect()
+    }
+}
+
 impl Worker {
     fn new(report: &WorkerReport) -> Self {
         Self {

@@ -1,7 +1,9 @@
 //! Signals: the first one asks the run to stop, the second one ends the process at once.
 
+use std::sync::Arc;
+
 use evener::Cancel;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 
 use crate::say::Exit;
@@ -20,5 +22,7 @@ pub(crate) fn on_signals() -> anyhow::Result<Cancel> {
         flag::register_conditional_shutdown(signal, Exit::Stopped as i32, cancel.flag())?;
         flag::register(signal, cancel.flag())?;
     }
+    // A file that grows beyond the limit is then an error of that file, not the end of the process.
+    flag::register(SIGXFSZ, Arc::default())?;
     Ok(cancel)
 }

@@ -26,8 +26,10 @@ pub(crate) fn text(report: &Report) -> String {
     if report.bytes_in > 0 {
         write!(text, " ({})", rate(report.bytes_in, report.seconds)).expect("a String takes everything");
     }
-    if let Some(cpu) = &report.emulated_cpu {
-        write_line(&mut text, format_args!("with the CPU cost of {cpu}: emulated, no speed of Evener"));
+    let emulated = report.emulated();
+    if !emulated.is_empty() {
+        let what = emulated.join(" and ");
+        write_line(&mut text, format_args!("emulated: {what}; this is no speed of Evener"));
     }
     shares(&mut text, &report.workers);
     for worker in &report.workers {
@@ -62,12 +64,13 @@ fn shares(text: &mut String, workers: &[Worker]) {
         text,
         format_args!("{:<18}{:>8}{:>10}{:>14}{:>10}", "worker", "share", "plain", "multi-buffer", "module"),
     );
-    for worker in workers.iter().filter(|worker| worker.bytes().iter().any(|&bytes| bytes > 0)) {
+    // A module that did nothing is shown too: somebody asked for it.
+    let busy = |worker: &&Worker| worker.module.is_some() || worker.bytes().iter().any(|&bytes| bytes > 0);
+    for worker in workers.iter().filter(busy) {
         let parts = worker.bytes();
         let [all, plain, multi, module] =
             [parts.iter().sum(), parts[0], parts[1], parts[2]].map(|part| share(part, whole));
-        let note = if worker.emulated { "  emulated" } else { "" };
-        write_line(text, format_args!("{:<18}{all:>8}{plain:>10}{multi:>14}{module:>10}{note}", worker.name));
+        write_line(text, format_args!("{:<18}{all:>8}{plain:>10}{multi:>14}{module:>10}", worker.name));
     }
 }
 
