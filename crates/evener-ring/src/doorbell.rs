@@ -30,8 +30,9 @@ use crate::{CachePadded, Word};
 /// A ring that comes after `listen` ends the `wait`; one that came before is covered by the second look. Ringing costs a
 /// fence and a load while nobody listens.
 ///
-/// A woken thread that leaves work behind rings on: while one producer lags, a ring may wake a consumer before
-/// the item it was rung for can be popped.
+/// Where rings are for one, a woken thread that took an item and leaves others rings on. Otherwise an item may lie
+/// beside a sleeper: the one that a ring was for may have stood behind one still being moved in, so that the woken
+/// thread found nothing, and the ring that followed was its second.
 #[derive(Debug, Default)]
 pub struct Doorbell {
     words: CachePadded<Words>,

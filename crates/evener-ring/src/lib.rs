@@ -9,10 +9,17 @@
 //! Everything that threads share goes through [`Word`] and the cell in a [`Slot`], which are loom's under `cfg(loom)`:
 //!
 //! ```text
-//! cargo test -p evener-ring                                                     properties, stress, another process
-//! RUSTFLAGS="--cfg loom" cargo test -p evener-ring --release --test loom        every interleaving of small models
-//! RUSTFLAGS='--cfg loom --cfg mutant="publish_relaxed"' cargo test -p evener-ring --release --test loom   must be red
-//! cargo +nightly miri test -p evener-ring                                       undefined behaviour
+//! # properties, stress, another process
+//! cargo test -p evener-ring
+//! # every interleaving of small models; with a mutant it must fail
+//! RUSTFLAGS='--cfg loom' cargo test -p evener-ring --release --test loom
+//! RUSTFLAGS='--cfg loom --cfg mutant="publish_relaxed"' cargo test -p evener-ring --release --test loom
+//! # undefined behaviour
+//! cargo +nightly miri test -p evener-ring
+//! # data races
+//! TSAN_OPTIONS=suppressions=$PWD/crates/evener-ring/tests/tsan.supp \
+//!     RUSTFLAGS='-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer' \
+//!     cargo +nightly test -p evener-ring --target x86_64-unknown-linux-gnu --test threads --test queue
 //! ```
 //!
 //! `docs/ring.md` lists the mutants and the model that turns red for each.

@@ -6,7 +6,7 @@ use std::mem;
 
 use crate::run::Run;
 use crate::slot::{FREE, FULL};
-use crate::sync::atomic::Ordering::{Acquire, Relaxed};
+use crate::sync::atomic::Ordering::Relaxed;
 use crate::{Heap, Home, Word};
 
 /// A bounded queue for many producers and many consumers, first in, first out.
@@ -15,8 +15,16 @@ use crate::{Heap, Home, Word};
 /// and wrap. Items leave in the order of their positions, so what one producer pushed leaves in that producer's order, and
 /// a run that one `push_all` moved stands together.
 ///
-/// A producer that stops between claiming and publishing holds up the consumers, not the other producers, until it goes
-/// on (and the other way round for a consumer); neither kind of stop is waited for inside an operation.
+/// A producer that stops in the middle of a push holds up the consumers at its item, not the other producers; a consumer
+/// that stops in the middle of a pop holds up the producers, one lap later, not the other consumers. No operation waits
+/// for either: it returns with less, or nothing.
+///
+/// An item goes to another thread, so it must be allowed to:
+///
+/// ```compile_fail,E0277
+/// let ring = evener_ring::Ring::<std::rc::Rc<u8>>::with_capacity(2);
+/// std::thread::scope(|scope| scope.spawn(|| ring.pop()).join().is_ok());
+/// ```
 pub struct Ring<T, H: Home<T> = Heap<T>> {
     home: H,
     /// Items pass through; what is owned is the home's.
@@ -49,16 +57,18 @@ impl<T, H: Home<T>> Ring<T, H> {
         self.home.slots().len()
     }
 
-    /// Returns how many items the ring held at some moment during the call, those being moved in or out included.
+    /// Returns how many items the ring holds, those being moved in or out included.
     ///
-    /// Under contention the two ends are read at different moments: good for a decision, not for an invariant.
+    /// While others push and pop, the two ends are read at different moments: good for a decision, not for an invariant.
+    /// Never 0 while an item lies here that was pushed before this call and that nobody takes.
     #[must_use]
     pub fn len(&self) -> usize {
-        let head = self.home.head().load(Acquire);
-        let held = self.home.tail().load(Acquire).wrapping_sub(head);
-        // A head read after the tail that it overtook gives a difference just below zero.
-        let ahead = if held > u32::MAX / 2 { 0 } else { held };
-        (ahead as usize).min(self.capacity())
+        // Relaxed: an end older than it is gives a length that was true for one end only, which the contract allows.
+        let head = self.home.head().load(Relaxed);
+        let held = self.home.tail().load(Relaxed).wrapping_sub(head);
+        // A tail older than the head gives a difference just below zero.
+        let held = if held > u32::MAX / 2 { 0 } else { held };
+        (held as usize).min(self.capacity())
     }
 
     /// Returns whether [`len`](Self::len) is 0.
