@@ -1,4 +1,4 @@
-//! Evener's own checks: `cargo xtask tidy` and `cargo xtask ci`.
+//! Evener's own checks, its demo and its figures: `cargo xtask tidy`, `ci`, `demo`, `figures`.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "talks to a terminal")]
 
@@ -6,6 +6,9 @@ use std::env;
 use std::process::ExitCode;
 
 mod ci;
+mod demo;
+mod figures;
+mod programs;
 mod rust;
 mod tidy;
 mod tree;
@@ -16,6 +19,8 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         ["ci"] => ci::run(ci::Depth::Commit),
         ["ci", "--full"] => ci::run(ci::Depth::Full),
+        ["demo"] => demo::run_demo(),
+        ["figures", ref names @ ..] => figures::run(names),
         _ => usage(),
     }
 }
@@ -24,5 +29,7 @@ fn usage() -> ExitCode {
     eprintln!("usage: cargo xtask tidy         the house rules that no compiler checks");
     eprintln!("       cargo xtask ci           formatting, lints, tidy, dependencies, models, tests");
     eprintln!("       cargo xtask ci --full    the same with all that takes long");
+    eprintln!("       cargo xtask demo         evener at work on a sample tree, and pictures, in demo/");
+    eprintln!("       cargo xtask figures      measures docs/results again, or only those named");
     ExitCode::from(2)
 }

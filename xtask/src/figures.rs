@@ -1,0 +1,266 @@
+//! `cargo xtask figures`: measures again what README and documents say about speed.
+//!
+//! The way of one figure: a row of [`FIGURES`] -> `evener bench …` -> `docs/results/NAME.md` with command, date,
+//! machine and versions, `NAME.json`, and for sizes `NAME.svg`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use serde_json::Value;
+
+use crate::programs::{answer, built_evener, said};
+use crate::tree::root;
+
+/// A measurement whose result is kept.
+struct Figure {
+    name: &'static str,
+    title: &'static str,
+    /// What `evener` gets.
+    words: &'static str,
+    /// Whether there is a line over sizes to draw.
+    has_picture: bool,
+}
+
+const fn drawn(name: &'static str, title: &'static str, words: &'static str) -> Figure {
+    Figure { name, title, words, has_picture: true }
+}
+
+const fn told(name: &'static str, title: &'static str, words: &'static str) -> Figure {
+    Figure { name, title, words, has_picture: false }
+}
+
+/// Twelve and more runs: the bounds of a median are then no longer its extremes.
+const FIGURES: [Figure; 17] = [
+    drawn(
+        "aes-128-cbc-encrypt",
+        "AES-128-CBC encryption, out of place",
+        "bench crypt --algorithm AES-128-CBC --layout out-of-place --runs 15",
+    ),
+    drawn(
+        "aes-128-cbc-encrypt-in-place",
+        "AES-128-CBC encryption, in place",
+        "bench crypt --algorithm AES-128-CBC --layout in-place --runs 15",
+    ),
+    drawn(
+        "aes-128-cbc-encrypt-cache",
+        "AES-128-CBC encryption, in place in the caches",
+        "bench crypt --algorithm AES-128-CBC --layout cache --runs 15",
+    ),
+    drawn(
+        "aes-256-cbc-encrypt",
+        "AES-256-CBC encryption, out of place",
+        "bench crypt --algorithm AES-256-CBC --layout out-of-place --runs 15",
+    ),
+    drawn(
+        "aes-256-cbc-encrypt-in-place",
+        "AES-256-CBC encryption, in place",
+        "bench crypt --algorithm AES-256-CBC --layout in-place --runs 15",
+    ),
+    drawn(
+        "aes-256-cbc-encrypt-cache",
+        "AES-256-CBC encryption, in place in the caches",
+        "bench crypt --algorithm AES-256-CBC --layout cache --runs 15",
+    ),
+    drawn(
+        "aes-128-cbc-decrypt",
+        "AES-128-CBC decryption, out of place",
+        "bench crypt --algorithm AES-128-CBC --direction decrypt --layout out-of-place --runs 15",
+    ),
+    told(
+        "log-normal-encrypt",
+        "AES-128-CBC encryption of log-normal sizes, 64 B to 1 MiB",
+        "bench crypt --algorithm AES-128-CBC --mix lognormal --runs 15",
+    ),
+    told(
+        "aes-256-gcm-encrypt-segments",
+        "AES-256-GCM encryption of 1 MiB segments, in place",
+        "bench crypt --algorithm AES-256-GCM --sizes 1M --count 200 --layout in-place --runs 15",
+    ),
+    told(
+        "aes-256-gcm-decrypt-segments",
+        "AES-256-GCM decryption of 1 MiB segments, in place",
+        "bench crypt --algorithm AES-256-GCM --direction decrypt --sizes 1M --count 200 --layout in-place --runs 15",
+    ),
+    drawn("sha-256", "SHA-256", "bench crypt --algorithm SHA-256 --sizes 64,256,1024,4096,16384 --runs 15"),
+    told(
+        "large-file-memory",
+        "One file of 1 GiB in memory",
+        "bench files --dir /dev/shm --size 1G --files 0 --runs 12",
+    ),
+    told(
+        "tree-memory",
+        "4000 files of 16 KiB in memory",
+        "bench files --dir /dev/shm --size 0 --files 4000 --file-size 16K --runs 12",
+    ),
+    told(
+        "large-file-disk",
+        "One file of 1 GiB on disk",
+        "bench files --dir target --size 1G --files 0 --runs 12",
+    ),
+    told(
+        "tree-disk",
+        "4000 files of 16 KiB on disk",
+        "bench files --dir target --size 0 --files 4000 --file-size 16K --runs 12",
+    ),
+    drawn(
+        "emulated-am3358",
+        "Paper 002's experiment, EMULATED: module and processor of the AM3358",
+        "bench crypt --algorithm AES-128-CBC --module emulated:am3358 --cpu-cost emulated:am3358 --workers 1 \
+         --policies cpu_only,module_only,round_robin,polling,shared_queue --runs 5",
+    ),
+    drawn(
+        "emulated-cell",
+        "Paper 004's module, EMULATED: six units of the Cell/B.E.",
+        "bench crypt --algorithm AES-128-CBC --module emulated:cell --cpu-cost emulated:cell --workers 1 \
+         --policies cpu_only,module_only,round_robin,polling,shared_queue --runs 5",
+    ),
+];
+
+/// Measures the figures named, all where none is.
+pub(crate) fn run(names: &[&str]) -> ExitCode {
+    if let Some(unknown) = names.iter().find(|name| FIGURES.iter().all(|figure| figure.name != **name)) {
+        let known: Vec<_> = FIGURES.iter().map(|figure| figure.name).collect();
+        eprintln!("figures: there is no {unknown:?}; there are {}", known.join(", "));
+        return ExitCode::from(2);
+    }
+    let asked = FIGURES.iter().filter(|figure| names.is_empty() || names.contains(&figure.name));
+    match measure(asked) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("figures: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure<'f>(figures: impl Iterator<Item = &'f Figure>) -> Result<(), String> {
+    let evener = built_evener()?;
+    let folder = root().join("docs/results");
+    // `target` stands for "on disk" in the list above, wherever cargo builds.
+    for needed in [&folder, &root().join("target")] {
+        fs::create_dir_all(needed).map_err(|error| error.to_string())?;
+    }
+    for figure in figures {
+        println!("== {}", figure.title);
+        let load_before = load();
+        let text = figure.measure(&evener, &folder)?;
+        print!("{text}");
+        let page = figure.page(&text, &circumstances(&evener, &load_before)?);
+        let path = folder.join(figure.name).with_extension("md");
+        fs::write(&path, page).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(())
+}
+
+impl Figure {
+    fn measure(&self, evener: &Path, folder: &Path) -> Result<String, String> {
+        let mut command = Command::new(evener);
+        command.current_dir(root()).args(self.words.split_whitespace());
+        command.arg("--json").arg(self.file(folder, "json"));
+        if self.has_picture {
+            command.arg("--svg").arg(self.file(folder, "svg"));
+        }
+        answer(command)
+    }
+
+    fn file(&self, folder: &Path, kind: &str) -> PathBuf {
+        folder.join(self.name).with_extension(kind)
+    }
+
+    fn page(&self, text: &str, circumstances: &str) -> String {
+        let Self { name, title, .. } = self;
+        let words = self.words.split_whitespace().collect::<Vec<_>>().join(" ");
+        let picture = if self.has_picture { format!("![{title}]({name}.svg)\n\n") } else { String::new() };
+        format!(
+            "# {title}\n\n{picture}```\n$ evener {words}\n{text}```\n\n{circumstances}\nNumbers: \
+             [{name}.json]({name}.json). Again: `cargo xtask figures {name}`.\n"
+        )
+    }
+}
+
+/// Date, machine and versions, as a list.
+fn circumstances(evener: &Path, load_before: &str) -> Result<String, String> {
+    let mut devices = Command::new(evener);
+    devices.args(["devices", "--json"]);
+    let devices: Value = serde_json::from_str(&answer(devices)?).map_err(|error| error.to_string())?;
+    let lines = [
+        format!("date: {}", said("date", &["-u", "+%Y-%m-%d"])),
+        format!("processor: {}", processor(&devices)),
+        format!("system: {}", said("uname", &["-srm"])),
+        format!("libraries: {}", libraries(&devices)),
+        format!("compiler: {}", said("rustc", &["--version"])),
+        format!("evener: {}, commit {}", said(&evener.to_string_lossy(), &["--version"]), commit()),
+        format!("load of the machine (1 minute): {load_before} before, {} after", load()),
+    ];
+    Ok(lines.map(|line| format!("- {line}\n")).concat())
+}
+
+fn processor(devices: &Value) -> String {
+    let processor = &devices["processor"];
+    let features: Vec<_> =
+        processor["features"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let model = processor["model"].as_str().unwrap_or("unknown");
+    format!("{model}, {} cores used; {}", devices["workers"]["count"], features.join(", "))
+}
+
+fn libraries(devices: &Value) -> String {
+    let drivers = devices["drivers"].as_array().into_iter().flatten();
+    let detail = |driver: &Value| {
+        let there = driver["detail"].as_str().map(str::to_owned);
+        there.unwrap_or_else(|| format!("no {}", driver["name"].as_str().unwrap_or("driver")))
+    };
+    drivers.map(detail).collect::<Vec<_>>().join("; ")
+}
+
+/// Short name of what is checked out; marked where files differ from it.
+fn commit() -> String {
+    let folder = root().to_string_lossy().into_owned();
+    said("git", &["-C", &folder, "describe", "--always", "--dirty=, changed", "--exclude", "*"])
+}
+
+fn load() -> String {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace().next().unwrap_or("unknown").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_figure_has_a_name_of_its_own_and_says_so_where_it_is_emulated() {
+        let names: std::collections::BTreeSet<_> = FIGURES.iter().map(|figure| figure.name).collect();
+        assert_eq!(names.len(), FIGURES.len());
+        for figure in FIGURES {
+            assert_eq!(
+                figure.words.contains("emulated:"),
+                figure.title.contains("EMULATED"),
+                "{}",
+                figure.name
+            );
+        }
+    }
+
+    #[test]
+    fn a_page_shows_command_result_and_circumstances() {
+        let page = drawn("a", "Title", "bench crypt  --runs 1").page("1 ms\n", "- date: today\n");
+        for part in
+            ["# Title", "![Title](a.svg)", "$ evener bench crypt --runs 1\n1 ms\n```", "- date", "(a.json)"]
+        {
+            assert!(page.contains(part), "{part:?} in\n{page}");
+        }
+        assert!(!told("a", "Title", "bench").page("", "").contains("svg"));
+    }
+
+    #[test]
+    fn the_machine_is_told_from_what_evener_knows_of_it() {
+        let devices = serde_json::json!({
+            "processor": { "model": "Z80", "features": ["AES-NI", "VAES"] },
+            "workers": { "count": 2 },
+            "drivers": [{ "name": "libcrypto", "detail": "OpenSSL 3" }, { "name": "multibuffer", "missing": "no" }],
+        });
+        assert_eq!(processor(&devices), "Z80, 2 cores used; AES-NI, VAES");
+        assert_eq!(libraries(&devices), "OpenSSL 3; no multibuffer");
+    }
+}

@@ -1,0 +1,85 @@
+//! The command `evener` as it is measured, and what other programs say.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::tree::cargo;
+
+/// The command, built with optimisation.
+///
+/// # Errors
+///
+/// Where it does not build; cargo has then said why.
+pub(crate) fn built_evener() -> Result<PathBuf, String> {
+    let mut build = cargo();
+    build.args(["build", "--release", "-p", "evener-cli", "--message-format=json-render-diagnostics"]);
+    let output = build.stderr(Stdio::inherit()).output().map_err(|error| format!("cargo: {error}"))?;
+    if !output.status.success() {
+        return Err("evener does not build".to_owned());
+    }
+    executable(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| "cargo names no executable".to_owned())
+}
+
+/// The executable that cargo's messages name, one message a line.
+fn executable(messages: &str) -> Option<PathBuf> {
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from)).next_back()
+}
+
+/// Runs a program that talks to the user by itself.
+///
+/// # Errors
+///
+/// Where it cannot be started or fails; it has then said why.
+pub(crate) fn run(mut command: Command) -> Result<(), String> {
+    let status = command.status().map_err(|error| failed(&command, error))?;
+    if status.success() { Ok(()) } else { Err(failed(&command, status)) }
+}
+
+/// Runs a program and gives what it wrote to standard output.
+///
+/// # Errors
+///
+/// Where it cannot be started or fails.
+pub(crate) fn answer(mut command: Command) -> Result<String, String> {
+    let output = command.stderr(Stdio::inherit()).output().map_err(|error| failed(&command, error))?;
+    if !output.status.success() {
+        return Err(failed(&command, output.status));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The first line that a program says of itself or of the machine; `unknown` where it is not there.
+pub(crate) fn said<A: AsRef<OsStr>>(program: &str, arguments: &[A]) -> String {
+    let output = Command::new(program).args(arguments).stderr(Stdio::null()).output();
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    let line = text.lines().next().unwrap_or_default().trim();
+    if line.is_empty() { "unknown".to_owned() } else { line.to_owned() }
+}
+
+fn failed(command: &Command, reason: impl std::fmt::Display) -> String {
+    format!("{}: {reason}", command.get_program().to_string_lossy())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_executable_is_found_among_cargos_messages() {
+        let messages = "not json\n{\"reason\":\"compiler-artifact\",\"executable\":null}\n\
+                        {\"reason\":\"compiler-artifact\",\"executable\":\"/t/release/evener\"}\n\
+                        {\"reason\":\"build-finished\",\"success\":true}\n";
+        assert_eq!(executable(messages), Some(PathBuf::from("/t/release/evener")));
+        assert_eq!(executable("{}"), None);
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_says_unknown() {
+        assert_eq!(said("no-such-program", &["--version"]), "unknown");
+        assert_eq!(said("echo", &["two\nlines"]), "two");
+    }
+}
