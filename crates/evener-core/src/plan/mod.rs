@@ -206,7 +206,7 @@ mod tests {
         let take = Policy::SharedQueue.plan(&BOTH).cpu;
         assert_eq!(
             [4000, 512, 200, 70, 30, 3].map(|waiting| take.claim(waiting)),
-            [128, 128, 50, 17, 16, 16]
+            [512, 128, 50, 17, 16, 16]
         );
         assert_eq!(Take::NOTHING.claim(100), 0);
         assert_eq!(Take::ONE.claim(100), 1);
