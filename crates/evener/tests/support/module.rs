@@ -228,8 +228,13 @@ impl<'m> QueuedDriver<'m> for Scripted<'m> {
     }
 }
 
-/// The module with the CPU to redo what it fails. Silence of 50 ms is enough to take it for dead.
+/// The module with the CPU to redo what it fails.
 pub fn scripted<'m>(module: Scripted<'m>, check_every: u32) -> ModuleSetup<'m> {
+    cared_for(Box::new(module), check_every)
+}
+
+/// A module with the CPU to redo what it fails. Silence of 50 ms is enough to take it for dead.
+pub fn cared_for<'m>(module: Box<dyn QueuedDriver<'m> + 'm>, check_every: u32) -> ModuleSetup<'m> {
     let patience = Nanos::from_millis(50);
-    ModuleSetup { check_every, patience, ..ModuleSetup::new(Box::new(module), plain_kit()) }
+    ModuleSetup { check_every, patience, ..ModuleSetup::new(module, plain_kit()) }
 }
