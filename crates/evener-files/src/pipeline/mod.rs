@@ -14,6 +14,7 @@ mod chain;
 mod crew;
 mod large;
 mod open;
+mod patient;
 mod pipe;
 mod place;
 mod process;

@@ -14,6 +14,7 @@ use evener_core::{BLOCK_BYTES, Direction, Job};
 use rustix::fs::{Mode, Stat};
 
 use super::open::{START_BYTES, fits, is_chained};
+use super::patient::{Patient, read_error};
 use super::place::{Draft, Origin, OutDir, Settlement};
 use super::process::{Request, RequestError, Source, Target, Task, plan_slots, record};
 use super::progress::{FileError, Progress, Summary};
@@ -45,7 +46,7 @@ pub(super) fn run(
     progress: &Progress,
     cancel: &Cancel,
 ) -> Result<Summary, RequestError> {
-    let (path, input) = open_input(request)?;
+    let (path, input) = open_input(request, cancel)?;
     let mut output = Output::open(request)?;
     let workers = request.options.workers.max(1);
     let plan = plan_slots(request, workers + 1)?;
@@ -109,13 +110,13 @@ fn without_armor(mut input: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + S
     if is_armored { Ok(Box::new(age::dearmored(BufReader::new(input))?)) } else { Ok(Box::new(input)) }
 }
 
-fn open_input(request: &Request) -> Result<(PathBuf, Box<dyn Read + Send>), RequestError> {
+fn open_input(request: &Request, cancel: &Cancel) -> Result<(PathBuf, Box<dyn Read + Send>), RequestError> {
     match request.sources.as_slice() {
-        [Source::Stdin] => Ok(("-".into(), Box::new(io::stdin()))),
+        [Source::Stdin] => Ok(("-".into(), Box::new(Patient::new(io::stdin(), cancel)))),
         [Source::Path(path)] if !path.is_dir() => {
             let file =
                 File::open(path).map_err(|error| RequestError::Stdio { doing: "read the input", error })?;
-            Ok((path.clone(), Box::new(file)))
+            Ok((path.clone(), Box::new(Patient::new(file, cancel))))
         }
         sources => {
             let has_stdin = sources.contains(&Source::Stdin);
@@ -140,7 +141,7 @@ impl Pipe<'_> {
             }
             Task::Decrypt(opener) => {
                 if matches!(opener, Opener::Age(_)) {
-                    input = without_armor(input).map_err(|error| FileError::Io { doing: "read", error })?;
+                    input = without_armor(input).map_err(read_error)?;
                 }
                 let (mut start, bodies) = open_start(opener, &mut input)?;
                 let header_bytes = bodies.first().map_or(0, |body| body.cut().header_bytes());
@@ -360,7 +361,7 @@ fn read_full(input: &mut dyn Read, room: &mut [u8]) -> Result<usize, FileError> 
             Ok(0) => break,
             Ok(more) => came += more,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(FileError::Io { doing: "read", error }),
+            Err(error) => return Err(read_error(error)),
         }
     }
     Ok(came)

@@ -1,0 +1,94 @@
+//! Reading from whoever may have nothing to say for hours, with an ear for the wish to stop.
+
+use std::fmt;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+
+use evener::Cancel;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use super::progress::FileError;
+
+/// Longest time between two looks at the wish to stop, where no signal wakes the thread. A guess.
+const BETWEEN_LOOKS: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// A source of bytes that ends with an error when the run is cancelled while it waits. Reads no more than it
+/// is asked for.
+pub(super) struct Patient<F> {
+    source: F,
+    cancel: Cancel,
+}
+
+impl<F: AsFd> Patient<F> {
+    pub(super) fn new(source: F, cancel: &Cancel) -> Self {
+        Self { source, cancel: cancel.clone() }
+    }
+
+    /// Waits a moment for bytes or the end; a signal ends the moment.
+    fn is_ready(&self) -> io::Result<bool> {
+        match poll(&mut [PollFd::new(&self.source, PollFlags::IN)], Some(&BETWEEN_LOOKS)) {
+            Err(Errno::INTR) => Ok(false),
+            answer => Ok(answer? > 0),
+        }
+    }
+}
+
+impl<F: AsFd> Read for Patient<F> {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        while !self.is_ready()? {
+            if self.cancel.is_cancelled() {
+                return Err(io::Error::other(Stopped));
+            }
+        }
+        Ok(rustix::io::read(&self.source, room)?)
+    }
+}
+
+/// What a failed read means for its file.
+pub(super) fn read_error(error: io::Error) -> FileError {
+    match error.get_ref() {
+        Some(inner) if inner.is::<Stopped>() => FileError::Stopped,
+        _ => FileError::Io { doing: "read", error },
+    }
+}
+
+/// The run was cancelled while a read waited.
+#[derive(Debug)]
+struct Stopped;
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("stopped")
+    }
+}
+
+impl std::error::Error for Stopped {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_that_waits_for_ever_ends_when_the_run_is_cancelled() {
+        let (silent, _writer) = rustix::pipe::pipe().unwrap();
+        let cancel = Cancel::default();
+        let mut patient = Patient::new(silent, &cancel);
+        let error = std::thread::scope(|scope| {
+            let reader = scope.spawn(|| patient.read(&mut [0; 8]).unwrap_err());
+            cancel.cancel();
+            reader.join().unwrap()
+        });
+        assert!(matches!(read_error(error), FileError::Stopped));
+    }
+
+    #[test]
+    fn what_was_written_is_read_and_the_end_is_the_end() {
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        rustix::io::write(&writer, b"text").unwrap();
+        drop(writer);
+        let mut read = Vec::new();
+        Patient::new(reader, &Cancel::default()).read_to_end(&mut read).unwrap();
+        assert_eq!(read, b"text");
+    }
+}
