@@ -170,13 +170,16 @@ def spoilt(name, sealed):
 
 
 def refused_by_both(tally, evener, name, key, primitive):
-    plain = pattern(sizes(name)[-2] - 1)  # three segments, the last one full
-    sealed = tink_seals(primitive, plain, b"")
+    full = sizes(name)[-2] - 1  # three segments
+    sealed = tink_seals(primitive, pattern(full - 1), b"")
     cases = spoilt(name, sealed)
     opened = evener.open(key, cases, b"")
     for case, content in cases.items():
         tally.check(f"{name}: tink refuses {case}", tink_opens(primitive, content, b"") is None)
         tally.check(f"{name}: evener refuses {case}", case not in opened)
+    # Tink stops reading at a full segment that is marked as the last.
+    behind = {"x": tink_seals(primitive, pattern(full), b"") + b"x"}
+    tally.check(f"{name}: evener refuses what stands behind a full last segment", evener.open(key, behind, b"") == {})
     tally.check(f"{name}: evener refuses other associated data", evener.open(key, {"x": sealed}, b"other") == {})
 
 
