@@ -1,0 +1,98 @@
+//! `evener bench crypt`: what it reports holds together, and what is emulated says so. Times are never judged.
+
+mod common;
+
+use std::fs;
+
+use common::{Place, schema};
+use serde_json::Value;
+
+/// Runs a small experiment and gives its report, which fits the schema.
+fn bench(options: &[&str]) -> Value {
+    let place = Place::new();
+    let small = ["bench", "crypt", "--count", "64", "--runs", "2", "--json", "report.json"];
+    place.evener().args(small).args(options).run().succeeded();
+    let report: Value = serde_json::from_slice(&fs::read(place.join("report.json")).unwrap()).unwrap();
+    assert_eq!(schema::misfits("bench-crypt.schema.json", &report), [""; 0], "{options:?}");
+    report
+}
+
+fn list<'v>(value: &'v Value, name: &str) -> &'v [Value] {
+    value[name].as_array().unwrap()
+}
+
+/// Jobs that Evener counted, by worker and method.
+fn jobs_of(contender: &Value, is_meant: impl Fn(&str) -> bool) -> u64 {
+    let shares = list(contender, "shares").iter();
+    shares.filter(|share| is_meant(share[0].as_str().unwrap())).map(|share| share[1].as_u64().unwrap()).sum()
+}
+
+fn check(report: &Value) {
+    for cell in list(report, "cells") {
+        let (baselines, ours): (Vec<_>, Vec<_>) =
+            list(cell, "contenders").iter().partition(|one| list(one, "shares").is_empty());
+        assert!(!ours.is_empty(), "{cell}");
+        for one in ours {
+            let rounds = one["rounds"].as_u64().unwrap();
+            assert_eq!(jobs_of(one, |_| true), rounds * cell["jobs"].as_u64().unwrap(), "{cell}");
+            let against: Vec<_> = list(one, "faster_than").iter().map(|pair| &pair[0]).collect();
+            let names: Vec<_> = baselines.iter().map(|one| &one["contender"]).collect();
+            assert_eq!(against, names);
+        }
+        for one in list(cell, "contenders") {
+            let value = |name: &str| one["milliseconds"][name].as_f64().unwrap();
+            assert!(
+                value("min") > 0.0 && value("low") <= value("median") && value("median") <= value("high")
+            );
+        }
+    }
+}
+
+#[test]
+fn sizes_count_plaintext_and_every_job_is_counted_once() {
+    let report = bench(&["--sizes", "8,1K", "--workers", "2"]);
+    check(&report);
+    let cells: Vec<_> =
+        list(&report, "cells").iter().map(|cell| (&cell["cell"], &cell["plain_bytes"])).collect();
+    assert_eq!(cells, [(&"8".into(), &(64 * 8).into()), (&"1024".into(), &(64 << 10).into())]);
+}
+
+#[test]
+fn every_kind_of_algorithm_layout_and_direction_can_be_measured() {
+    let kinds: [&[&str]; 6] = [
+        &["--algorithm", "AES-256-CBC", "--sizes", "100", "--layout", "cache"],
+        &["--algorithm", "AES-256-CBC", "--sizes", "4K", "--direction", "decrypt"],
+        &["--algorithm", "AES-256-GCM", "--sizes", "4K", "--direction", "decrypt"],
+        &["--algorithm", "AES-256-GCM", "--sizes", "4K", "--layout", "in-place"],
+        &["--algorithm", "SHA-256", "--sizes", "1K"],
+        &["--mix", "lognormal"],
+    ];
+    for kind in kinds {
+        check(&bench(kind));
+    }
+}
+
+#[test]
+fn a_module_takes_part_and_nothing_hides_that_it_is_emulated() {
+    let place = Place::new();
+    let policies = ["module_only", "round_robin", "polling", "shared_queue"];
+    let module = ["--module", "emulated:am3358", "--cpu-cost", "emulated:am3358", "--workers", "1"];
+    let small = ["bench", "crypt", "--count", "64", "--runs", "1", "--sizes", "64"];
+    let files = ["--json", "report.json", "--svg", "picture.svg"];
+    let ran =
+        place.evener().args(small).args(module).args(["--policies", &policies.join(",")]).args(files).run();
+    let text = ran.succeeded().stdout_text().to_owned();
+    let report: Value = serde_json::from_slice(&fs::read(place.join("report.json")).unwrap()).unwrap();
+    check(&report);
+    let contenders = list(&report["cells"][0], "contenders");
+    assert_eq!(contenders.len(), policies.len());
+    for (contender, policy) in contenders.iter().zip(policies) {
+        assert!(contender["contender"].as_str().unwrap().contains(policy));
+        assert_eq!(contender["emulated"], true);
+        let offloaded = jobs_of(contender, |worker| worker.contains("emulated:am3358"));
+        assert!(offloaded > 0, "{policy} gave the module nothing: {contender}");
+        let line = text.lines().find(|line| line.contains(policy)).unwrap();
+        assert!(line.contains("emulated"), "{line}");
+    }
+    assert!(fs::read_to_string(place.join("picture.svg")).unwrap().contains("EMULATED"));
+}
