@@ -1,0 +1,145 @@
+//! The command against the commands `age` and `openssl enc`, each reading what the other wrote.
+//!
+//! Google's tink is asked by `conformance/interop`; the test kit of age by the tests of evener-files.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test that cannot go on fails, and says what it skips"
+)]
+
+mod common;
+
+use std::fs;
+use std::path::PathBuf;
+
+use common::{Place, files, noise, skipped, there_is};
+
+/// Lengths in bytes around an age chunk, an openssl block and a whole run of segments.
+const SIZES: [usize; 10] = [0, 1, 15, 16, 17, (64 << 10) - 1, 64 << 10, (64 << 10) + 1, 1 << 20, 10 << 20];
+
+/// Texts of all sizes as a tree, so that one run of the command has all of them.
+fn texts(place: &Place) -> Vec<(PathBuf, Vec<u8>)> {
+    let text = |bytes: usize| {
+        let (name, text) = (PathBuf::from(format!("of {bytes} bytes")), noise(bytes, bytes as u64));
+        place.write(PathBuf::from("plain").join(&name), &text);
+        (name, text)
+    };
+    SIZES.map(text).into()
+}
+
+/// Encrypts the tree with the command; `other` decrypts each file of it.
+fn other_reads(place: &Place, options: &[&str], other: &dyn Fn(&[u8]) -> Vec<u8>) {
+    let texts = texts(place);
+    let run = place.evener().arg("encrypt").args(options);
+    run.args(["-q", "--force", "-o", "sealed", "plain"]).run().succeeded();
+    assert_eq!(files(&place.join("sealed")).len(), texts.len());
+    for (name, text) in texts {
+        let sealed = fs::read(place.join("sealed").join(&name)).unwrap();
+        assert!(text.is_empty() || !sealed.ends_with(&text), "{name:?} is not encrypted");
+        assert!(other(&sealed) == text, "{name:?}, {options:?}");
+    }
+}
+
+/// Lets `other` encrypt each text; the command decrypts all in one run.
+fn other_writes(place: &Place, options: &[&str], other: &dyn Fn(&[u8]) -> Vec<u8>) {
+    let texts = texts(place);
+    for (name, text) in &texts {
+        place.write(PathBuf::from("theirs").join(name), other(text));
+    }
+    let run = place.evener().arg("decrypt").args(options);
+    run.args(["-q", "--force", "-o", "back", "theirs"]).run().succeeded();
+    for (name, text) in texts {
+        assert!(fs::read(place.join("back").join(&name)).unwrap() == text, "{name:?}, {options:?}");
+    }
+}
+
+/// A program as a filter, in a place.
+fn filter<'p>(place: &'p Place, program: &'p str, arguments: &[&str]) -> impl Fn(&[u8]) -> Vec<u8> + 'p {
+    let arguments: Vec<String> = arguments.iter().map(|&argument| argument.to_owned()).collect();
+    move |bytes| place.program(program).args(&arguments).input(bytes).run().succeeded().stdout().to_vec()
+}
+
+/// The recipient that belongs to an identity file of ours.
+fn recipient(place: &Place, identity: &str) -> String {
+    let file = fs::read_to_string(place.join(identity)).unwrap();
+    let line = file.lines().find_map(|line| line.strip_prefix("# public key: "));
+    line.expect("the file names its recipient").to_owned()
+}
+
+#[test]
+fn age_and_the_command_read_each_other() {
+    if !there_is("age") {
+        return skipped("age is not installed");
+    }
+    let place = Place::new();
+    place.evener().args(["keygen", "--age", "id"]).run().succeeded();
+    let to = recipient(&place, "id");
+    place.write("recipients", format!("# one a line\n{to}\n"));
+    let age_reads = filter(&place, "age", &["-d", "-i", "id"]);
+    other_reads(&place, &["-r", &to], &age_reads);
+    other_reads(&place, &["-R", "recipients"], &age_reads);
+    other_writes(&place, &["-i", "id"], &filter(&place, "age", &["-r", &to]));
+}
+
+#[test]
+fn what_age_has_armored_is_read_one_at_a_time_from_a_file_and_from_a_pipe() {
+    if !there_is("age") {
+        return skipped("age is not installed");
+    }
+    let place = Place::new();
+    place.evener().args(["keygen", "--age", "id"]).run().succeeded();
+    let age = filter(&place, "age", &["-a", "-r", &recipient(&place, "id")]);
+    for (name, text) in texts(&place) {
+        let armored = age(&text);
+        assert!(armored.starts_with(b"-----BEGIN AGE"));
+        place.write("armored", &armored);
+        let decrypt = || place.evener().args(["decrypt", "-q", "--force", "-i", "id", "-o"]);
+        decrypt().args(["back", "armored"]).run().succeeded();
+        assert!(fs::read(place.join("back")).unwrap() == text, "{name:?}");
+        let piped = decrypt().args(["-", "-"]).input(armored).run().succeeded();
+        assert!(piped.stdout() == text, "{name:?}");
+    }
+}
+
+#[test]
+fn age_and_the_command_read_each_other_with_keys_of_ssh() {
+    if !there_is("age") || !there_is("ssh-keygen") {
+        return skipped("age or ssh-keygen is not installed");
+    }
+    let place = Place::new();
+    for kind in ["ed25519", "rsa"] {
+        let (secret, public) = (format!("id_{kind}"), format!("id_{kind}.pub"));
+        place.program("ssh-keygen").args(["-q", "-t", kind, "-N", "", "-f", &secret]).run().succeeded();
+        let text = fs::read_to_string(place.join(&public)).unwrap();
+        other_reads(&place, &["-r", text.trim_end()], &filter(&place, "age", &["-d", "-i", &secret]));
+        other_writes(&place, &["-i", &secret], &filter(&place, "age", &["-R", &public]));
+    }
+}
+
+#[test]
+fn an_identity_of_age_keygen_is_one_for_the_command() {
+    if !there_is("age") || !there_is("age-keygen") {
+        return skipped("age is not installed");
+    }
+    let place = Place::new();
+    place.program("age-keygen").args(["-o", "theirs.id"]).run().succeeded();
+    let to = recipient(&place, "theirs.id");
+    other_reads(&place, &["-i", "theirs.id"], &filter(&place, "age", &["-d", "-i", "theirs.id"]));
+    other_writes(&place, &["-i", "theirs.id"], &filter(&place, "age", &["-r", &to]));
+}
+
+#[test]
+fn openssl_enc_and_the_command_read_each_other() {
+    if !there_is("openssl") {
+        return skipped("openssl is not installed");
+    }
+    let place = Place::new();
+    place.write_secret("passphrase", "open sesame\n");
+    for cipher in ["aes-128-cbc", "aes-192-cbc", "aes-256-cbc"] {
+        let option = format!("-{cipher}");
+        let openssl = ["enc", &option, "-pbkdf2", "-pass", "file:passphrase"];
+        let ours = ["--format", "openssl", "--cipher", cipher, "--passphrase-file", "passphrase"];
+        other_reads(&place, &ours, &filter(&place, "openssl", &[&openssl[..], &["-d"]].concat()));
+        other_writes(&place, &ours, &filter(&place, "openssl", &openssl));
+    }
+}
