@@ -1,11 +1,7 @@
 //! The command against the commands `age` and `openssl enc`, each reading what the other wrote.
 //!
 //! Google's tink is asked by `conformance/interop`; the test kit of age by the tests of evener-files.
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a test that cannot go on fails, and says what it skips"
-)]
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 mod common;
 
