@@ -288,6 +288,11 @@ fn remove_stale_drafts(dir: &OwnedFd) {
     }
 }
 
+/// Whether a name is that of a draft, be it of a run that lives or of one that was killed.
+pub(super) fn is_draft(name: &OsStr) -> bool {
+    draft_owner(name).is_some()
+}
+
 fn draft_owner(name: &OsStr) -> Option<(u32, u64)> {
     let middle = name.to_str()?.strip_prefix(DRAFT_PREFIX)?.strip_suffix(DRAFT_SUFFIX)?;
     let mut parts = middle.splitn(3, '-');

@@ -45,6 +45,8 @@ pub enum Skip {
     Symlink,
     /// A device, socket or pipe.
     Special,
+    /// Output that a run has begun and not finished: a killed one, or one that is still going on.
+    Draft,
 }
 
 impl std::fmt::Display for Skip {
@@ -52,6 +54,7 @@ impl std::fmt::Display for Skip {
         f.write_str(match self {
             Self::Symlink => "symbolic link, not followed",
             Self::Special => "neither file nor directory",
+            Self::Draft => "draft of a run that did not finish",
         })
     }
 }

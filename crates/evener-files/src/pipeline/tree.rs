@@ -14,7 +14,7 @@ use std::sync::Arc;
 use rustix::fs::{Mode, Stat};
 use walkdir::{DirEntry, WalkDir};
 
-use super::place::{OutDir, mode_of, mtime_of};
+use super::place::{OutDir, is_draft, mode_of, mtime_of};
 use super::process::RequestError;
 use super::progress::{FileError, Skip};
 
@@ -148,6 +148,8 @@ impl Walk {
             Some(Met::Skipped(source, Skip::Symlink))
         } else if !kind.is_file() {
             Some(Met::Skipped(source, Skip::Special))
+        } else if is_draft(entry.file_name()) {
+            Some(Met::Skipped(source, Skip::Draft))
         } else {
             let dir = Arc::clone(&tree.dirs[entry.depth() - 1]);
             Some(Met::File(Item { source, dir, name: entry.file_name().to_owned() }))
