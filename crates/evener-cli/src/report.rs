@@ -88,7 +88,7 @@ pub(crate) fn exit(summary: &Summary) -> Exit {
 impl Report {
     pub(crate) fn new(summary: &Summary, about: Circumstances) -> Self {
         let outcome = match exit(summary) {
-            Exit::Stopped => "stopped",
+            Exit::Stopped => STOPPED,
             Exit::SomeFailed => "some_failed",
             Exit::Done | Exit::NothingDone => "done",
         };
@@ -113,7 +113,13 @@ impl Report {
     }
 }
 
+const STOPPED: &str = "stopped";
+
 impl Report {
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.outcome == STOPPED
+    }
+
     /// What was emulated, so that nobody takes the figures for a speed of Evener.
     pub(crate) fn emulated(&self) -> Vec<String> {
         let cpu = self.emulated_cpu.iter().map(|cpu| format!("the CPU cost of {cpu}"));

@@ -22,7 +22,8 @@ pub(crate) fn failures(report: &Report) {
 /// What was done, by whom, and what was left out.
 pub(crate) fn text(report: &Report) -> String {
     let (files, size) = (counted(report.files, "file"), bytes(report.bytes_in));
-    let mut text = format!("{}ed {files}, {size} in {:.3} s", report.direction, report.seconds);
+    let stopped = if report.is_stopped() { "stopped; " } else { "" };
+    let mut text = format!("{stopped}{}ed {files}, {size} in {:.3} s", report.direction, report.seconds);
     if report.bytes_in > 0 {
         write!(text, " ({})", rate(report.bytes_in, report.seconds)).expect("a String takes everything");
     }

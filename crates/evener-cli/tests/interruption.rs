@@ -1,0 +1,161 @@
+//! Runs that end before their time: killed, stopped, or out of room. What stands under a final name afterwards
+//! is whole, and the same command again does the rest.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
+
+mod common;
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use common::{Place, files, noise, skipped, tree};
+use rustix::process::{Pid, Signal, kill_process};
+
+const ENCRYPT: [&str; 7] = ["encrypt", "--key", "k.json", "-q", "-o", "sealed", "in"];
+const DECRYPT: [&str; 7] = ["decrypt", "--key", "k.json", "-q", "-o", "back", "sealed"];
+
+/// Some hundred small files and a large one.
+fn work(place: &Place) {
+    place.keyset("k.json");
+    for number in 0..300_u32 {
+        place
+            .write(format!("in/{}/{number}", number % 7), noise(2_000 + 37 * number as usize, number.into()));
+    }
+    place.write("in/large", noise(24 << 20, 1));
+}
+
+fn start(place: &Place, arguments: &[&str]) -> Child {
+    let mut run = place.evener().args(arguments);
+    run.command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    run.command.spawn().unwrap()
+}
+
+/// Decrypts what there is under final names and compares it with its source.
+fn everything_there_is_whole(place: &Place) {
+    place.evener().args(DECRYPT).run().succeeded();
+    for name in files(&place.join("back")) {
+        let [plain, back] = ["in", "back"].map(|root| fs::read(place.join(root).join(&name)).unwrap());
+        assert!(plain == back, "{name:?}");
+    }
+    fs::remove_dir_all(place.join("back")).unwrap();
+}
+
+/// Runs the command to its end and compares both trees; nothing else may have been left behind.
+fn the_rest_is_done_by_the_same_command(place: &Place) {
+    place.evener().args(ENCRYPT).run().succeeded();
+    place.evener().args(DECRYPT).run().succeeded();
+    assert!(tree(&place.join("in")) == tree(&place.join("back")));
+    assert_eq!(files(&place.join("sealed")), files(&place.join("in")));
+}
+
+/// Moments between the start and the end of a whole run, measured on this machine just now.
+fn moments(place: &Place, count: u32) -> Vec<Duration> {
+    let began = Instant::now();
+    place.evener().args(ENCRYPT).run().succeeded();
+    let whole = began.elapsed();
+    fs::remove_dir_all(place.join("sealed")).unwrap();
+    (1..=count).map(|number| whole * number / (count + 1)).collect()
+}
+
+#[test]
+fn a_killed_run_leaves_whole_files_only_and_is_carried_on() {
+    let place = Place::new();
+    work(&place);
+    for moment in moments(&place, 6) {
+        let mut child = start(&place, &ENCRYPT);
+        sleep(moment);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if place.join("sealed").exists() {
+            everything_there_is_whole(&place);
+        }
+    }
+    the_rest_is_done_by_the_same_command(&place);
+}
+
+#[test]
+fn a_stopped_run_cleans_up_says_so_and_is_carried_on() {
+    let place = Place::new();
+    work(&place);
+    let mut stopped = 0;
+    for moment in moments(&place, 6) {
+        fs::remove_dir_all(place.join("sealed")).ok();
+        let child = start(&place, &ENCRYPT);
+        sleep(moment);
+        interrupt(&child);
+        let output = child.wait_with_output().unwrap();
+        // Before the run listens to signals they end the process; after its end there is nothing to stop.
+        match (output.status.code(), output.status.signal()) {
+            (Some(130), None) => stopped += 1,
+            (Some(0), None) | (None, Some(2)) => {}
+            other => panic!("{other:?}: {}", String::from_utf8_lossy(&output.stderr)),
+        }
+        let hidden = |name: &Path| name.file_name().unwrap().to_string_lossy().starts_with('.');
+        assert!(!files(&place.join("sealed")).iter().any(|name| hidden(name)), "a draft was left");
+        if place.join("sealed").exists() {
+            everything_there_is_whole(&place);
+        }
+    }
+    assert!(stopped > 0, "no signal came in the middle of a run");
+    the_rest_is_done_by_the_same_command(&place);
+}
+
+#[test]
+fn a_run_that_waits_for_standard_input_stops_at_the_first_signal() {
+    let place = Place::new();
+    place.keyset("k.json");
+    let mut run = place.evener().args(["encrypt", "--key", "k.json", "-q", "-o", "sealed", "-"]);
+    run.command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = run.command.spawn().unwrap();
+    while !files(place.path()).iter().any(|name| name.to_string_lossy().starts_with(".evener")) {
+        sleep(Duration::from_millis(5));
+    }
+    interrupt(&child);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(files(place.path()), [Path::new("k.json")]);
+}
+
+fn interrupt(child: &Child) {
+    let pid = Pid::from_raw(child.id().try_into().unwrap()).unwrap();
+    kill_process(pid, Signal::INT).unwrap();
+}
+
+#[test]
+fn a_full_disk_is_named_and_with_more_room_the_same_command_carries_on() {
+    let place = Place::new();
+    work(&place);
+    // A mount of our own, seen by nobody else. The large file does not fit, the small ones do.
+    let script = r#"
+        mkdir sealed && mount -t tmpfs -o size=12m none sealed || exit 77
+        "$0" "$@"; first=$?
+        find sealed -type f >within
+        mount -o remount,size=100m sealed && "$0" "$@"; second=$?
+        cp -rp sealed kept && umount sealed && rmdir sealed && mv kept sealed
+        echo "$first $second""#;
+    let run = place.program("unshare").args(["-rm", "sh", "-c", script, common::EVENER]).args(ENCRYPT);
+    let ran = run.run();
+    if ran.code() != Some(0) {
+        return skipped("no mount is allowed here");
+    }
+    assert_eq!(ran.stdout_text(), "1 0\n", "{}", ran.stderr());
+    let lines: Vec<&str> = ran.stderr().lines().collect();
+    assert!(lines[0].starts_with("evener: in/") && lines[0].contains("No space left"), "{lines:?}");
+    let within = fs::read_to_string(place.join("within")).unwrap();
+    assert!(!within.contains("/.") && !within.contains("large"), "{within}");
+    the_rest_is_done_by_the_same_command(&place);
+}
+
+#[test]
+fn a_file_beyond_the_size_limit_is_named_and_the_others_are_done() {
+    let place = Place::new();
+    work(&place);
+    // In blocks of 512 or 1024 bytes, by the shell: 4 or 8 MB.
+    let script = r#"ulimit -f 8000 && exec "$0" "$@""#;
+    let ran = place.program("sh").args(["-c", script, common::EVENER]).args(ENCRYPT).run();
+    ran.ended_with(1).saying("in/large: cannot write the output");
+    assert_eq!(files(&place.join("sealed")).len(), 300);
+    the_rest_is_done_by_the_same_command(&place);
+}
