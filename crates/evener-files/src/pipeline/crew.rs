@@ -156,6 +156,18 @@ impl Counter {
     }
 }
 
+/// Lets the others come to their end when a thread panics, which is a bug, instead of waiting for it.
+struct StopOnPanic<'c>(&'c Crew<'c>);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.stopped.store(true, Ordering::Relaxed);
+            self.0.changed.notify_all();
+        }
+    }
+}
+
 /// One thread of the crew.
 pub(super) struct Hand<'c, 'r, 'm> {
     pub(super) crew: &'c Crew<'c>,
@@ -173,6 +185,7 @@ impl<'c, 'r, 'm> Hand<'c, 'r, 'm> {
 
     /// Takes chores until there are none, then settles what is left.
     pub(super) fn work(mut self) {
+        let _waking = StopOnPanic(self.crew);
         while let Some(chore) = self.crew.next(&mut self.summary) {
             match chore {
                 Chore::Files(files) => self.work_on_files(files),
