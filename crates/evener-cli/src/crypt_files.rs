@@ -70,7 +70,7 @@ struct Run {
     #[arg(short, long, value_name = "OUT")]
     output: OsString,
 
-    /// Replaces outputs that are there already, whatever they are.
+    /// Does every file again, and replaces whatever is there under its name.
     #[arg(long)]
     force: bool,
 

@@ -98,7 +98,7 @@ pub(super) fn is_chained(body: &Body) -> bool {
 }
 
 /// Whether a finished result of `item` stands under its final name already: right length, same time. What
-/// else stands there is an error unless it may be replaced.
+/// else stands there is an error. With `force` nothing counts as finished: the key may be another one.
 pub(super) fn is_done(work: &Work, item: &Item, force: bool) -> Result<bool, FileError> {
     let OutDir { is_new, .. } = &*item.dir;
     let Some(standing) = (if *is_new { None } else { item.dir.stat(&item.name)? }) else { return Ok(false) };
@@ -106,11 +106,14 @@ pub(super) fn is_done(work: &Work, item: &Item, force: bool) -> Result<bool, Fil
     if identity(&standing) == identity(&work.source.stat) {
         return Err(FileError::SameFile);
     }
+    if force {
+        return Ok(false);
+    }
     let same_time = super::place::mtime_of(&standing) == super::place::mtime_of(&work.source.stat);
     if same_time && is_same_length(work, item, u64::try_from(standing.st_size).unwrap_or(0))? {
         return Ok(true);
     }
-    if force { Ok(false) } else { Err(FileError::Exists) }
+    Err(FileError::Exists)
 }
 
 /// Whether an output of `bytes` has the length that the input calls for.
