@@ -3,6 +3,7 @@
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
+use crate::bench::Bench;
 use crate::completions::Completions;
 use crate::crypt_files::{Decrypt, Encrypt};
 use crate::devices::Devices;
@@ -27,6 +28,8 @@ pub(crate) enum Command {
     Encrypt(Box<Encrypt>),
     Decrypt(Box<Decrypt>),
     Devices(Devices),
+    #[command(subcommand)]
+    Bench(Bench),
     Completions(Completions),
     Man(Man),
 }

@@ -4,6 +4,9 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "talks to a terminal")]
 
 mod arguments;
+mod bench;
+mod bench_crypt;
+mod bench_files;
 mod completions;
 mod crypt_files;
 mod devices;
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
         Command::Encrypt(arguments) => crypt_files::encrypt(arguments),
         Command::Decrypt(arguments) => crypt_files::decrypt(arguments),
         Command::Devices(arguments) => devices::run(arguments),
+        Command::Bench(bench) => bench::run(bench),
         Command::Completions(arguments) => completions::run(arguments),
         Command::Man(arguments) => man::run(arguments),
     };
