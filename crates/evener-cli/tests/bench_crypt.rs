@@ -1,4 +1,5 @@
 //! `evener bench crypt`: what it reports holds together, and what is emulated says so. Times are never judged.
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 mod common;
 
