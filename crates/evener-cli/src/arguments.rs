@@ -11,12 +11,25 @@ use crate::keygen::Keygen;
 use crate::man::Man;
 use crate::say::{self, Exit};
 
+/// The same text at the end of every help that needs it; a macro, so that it can stand in `concat!`.
+macro_rules! exit_status {
+    () => {
+        "\
+Exit status:
+  0    all was done
+  1    some files failed; each is named on standard error
+  2    nothing was done: wrong usage, or a key or path that cannot be used
+  130  stopped by a signal; what was not finished is done by the same command again"
+    };
+}
+pub(crate) use exit_status;
+
 /// Encrypts and decrypts files on every core.
 ///
 /// The key chooses the format: recipients, identities and passphrases the age format, a Tink keyset Tink's
 /// streaming AEAD; `--format openssl` reads and writes what `openssl enc -pbkdf2` does.
 #[derive(Parser)]
-#[command(name = "evener", version, max_term_width = 100, after_help = EXIT_STATUS)]
+#[command(name = "evener", version, max_term_width = 100, after_help = exit_status!())]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -33,14 +46,6 @@ pub(crate) enum Command {
     Completions(Completions),
     Man(Man),
 }
-
-/// The same text at the end of every help that needs it.
-pub(crate) const EXIT_STATUS: &str = "\
-Exit status:
-  0    all was done
-  1    some files failed; each is named on standard error
-  2    nothing was done: wrong usage, or a key or path that cannot be used
-  130  stopped by a signal; what was not finished is done by the same command again";
 
 /// Prints what clap has to say: help and version as they are, errors as one line.
 pub(crate) fn explain(error: &clap::Error) -> Exit {

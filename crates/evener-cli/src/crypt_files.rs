@@ -13,7 +13,7 @@ use evener::core::Direction;
 use evener::core::plan::Policy;
 use evener_files::{Options, Progress, Request, RequestError, Source, Summary, Target, Task, process};
 
-use crate::arguments::EXIT_STATUS;
+use crate::arguments::exit_status;
 use crate::keys::{For, Keys};
 use crate::machinery::{Emulation, Machine};
 use crate::report::{self, Circumstances, Report};
@@ -29,8 +29,14 @@ use crate::{progress, quantity, stop, summary};
 #[derive(clap::Args)]
 #[command(
     group = ArgGroup::new("way").required(true).multiple(true),
-    after_help = EXIT_STATUS,
-    override_usage = "evener encrypt (-r RECIPIENT | -R FILE | -i FILE | -p | --key KEY.json) [OPTIONS] -o OUT INPUT..."
+    after_help = concat!(
+        "Examples:\n",
+        "  evener encrypt --key KEY.json -o /mnt/sealed photos\n",
+        "  evener encrypt -r age1... -R team.txt -o report.pdf.age report.pdf\n",
+        "  tar c photos | evener encrypt -p -o photos.tar.age -\n\n",
+        exit_status!()
+    ),
+    override_usage = "evener encrypt KEYS [OPTIONS] -o OUT INPUT..."
 )]
 pub(crate) struct Encrypt {
     #[command(flatten)]
@@ -48,8 +54,14 @@ pub(crate) struct Encrypt {
 #[derive(clap::Args)]
 #[command(
     group = ArgGroup::new("way").required(true).multiple(true),
-    after_help = EXIT_STATUS,
-    override_usage = "evener decrypt (-i FILE | -p | --key KEY.json) [OPTIONS] -o OUT INPUT..."
+    after_help = concat!(
+        "Examples:\n",
+        "  evener decrypt --key KEY.json -o photos /mnt/sealed\n",
+        "  evener decrypt -i ~/.ssh/id_ed25519 -o report.pdf report.pdf.age\n",
+        "  evener decrypt -p -o - photos.tar.age | tar x\n\n",
+        exit_status!()
+    ),
+    override_usage = "evener decrypt KEYS [OPTIONS] -o OUT INPUT..."
 )]
 pub(crate) struct Decrypt {
     #[command(flatten)]
@@ -86,7 +98,7 @@ struct Run {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), help_heading = "Work")]
     workers: Option<u16>,
 
-    /// Most memory for data in work: 64M, 1G.
+    /// Most memory for data in work, such as 64M or 1G; unless given, 192M.
     #[arg(long, value_name = "SIZE", value_parser = quantity::parse_bytes, help_heading = "Work")]
     memory: Option<u64>,
 

@@ -27,9 +27,9 @@ use crate::say::{self, Shown};
 
 /// Options of both directions.
 #[derive(clap::Args)]
-#[command(next_help_heading = "Keys, one way")]
+#[command(next_help_heading = "Keys (one kind)")]
 pub(crate) struct Keys {
-    /// Takes the age identities or the SSH key in FILE (encryption: for the recipients that belong to them).
+    /// Takes the age identities or the SSH key in FILE; encryption is for their recipients. May be repeated.
     #[arg(short, long = "identity", value_name = "FILE", group = "way")]
     identities: Vec<PathBuf>,
 
@@ -45,7 +45,7 @@ pub(crate) struct Keys {
     #[arg(long, value_name = "KEY.json", group = "way", conflicts_with = "identities")]
     key: Option<PathBuf>,
 
-    /// Format of the encrypted files; the key decides where this is not given.
+    /// Format of the encrypted files; the key decides where this is not given. openssl is NOT authenticated.
     #[arg(long, value_enum, help_heading = "Format")]
     format: Option<Format>,
 
@@ -64,14 +64,14 @@ pub(crate) struct Keys {
 
 /// Recipients, for encryption only.
 #[derive(clap::Args)]
-#[command(next_help_heading = "Keys, one way")]
+#[command(next_help_heading = "Keys (one kind)")]
 pub(crate) struct For {
-    /// Encrypts for RECIPIENT: age1..., ssh-ed25519 ... or ssh-rsa ...; may be repeated.
+    /// Encrypts for RECIPIENT: age1..., ssh-ed25519 ... or ssh-rsa .... May be repeated.
     #[arg(short, long = "recipient", value_name = "RECIPIENT", group = "way",
           conflicts_with_all = ["passphrase", "passphrase_file", "key"])]
     recipients: Vec<String>,
 
-    /// Encrypts for every recipient in FILE, one a line; may be repeated.
+    /// Encrypts for every recipient in FILE, one a line. May be repeated.
     #[arg(short = 'R', long = "recipients-file", value_name = "FILE", group = "way",
           conflicts_with_all = ["passphrase", "passphrase_file", "key"])]
     recipients_files: Vec<PathBuf>,

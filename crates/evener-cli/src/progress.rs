@@ -11,7 +11,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// Time between two looks, short enough to seem alive.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
-const KNOWN: &str = "{bar:24} {percent:>3} %  {binary_bytes} of {binary_total_bytes}  {binary_bytes_per_sec}  {eta} left  {msg}";
+const KNOWN: &str = "{percent:>3} %  {binary_bytes} of {binary_total_bytes}  {binary_bytes_per_sec}  \
+                     {eta} left  {msg}  {wide_bar}";
 const UNKNOWN: &str = "{spinner} {binary_bytes}  {binary_bytes_per_sec}  {msg}";
 
 /// Runs `work`, and draws `progress` meanwhile where `wanted` and standard error is a terminal.
