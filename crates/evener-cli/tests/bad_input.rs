@@ -233,6 +233,32 @@ fn an_output_that_is_something_else_is_kept_unless_forced() {
 }
 
 #[test]
+fn two_inputs_of_one_name_are_refused_before_one_overwrites_the_other() {
+    let place = Place::new();
+    place.keyset("k.json");
+    place.write("one/a", "text");
+    place.write("other/a", "text");
+    for inputs in [["one/a", "other/a"], ["one", "one"]] {
+        let run = place.evener().args(["encrypt", "--key", "k.json", "--force", "-o", "out"]);
+        run.args(inputs).run().ended_with(2).saying("two inputs");
+    }
+    assert!(!place.join("out").exists());
+}
+
+/// As bash's `<(...)` does.
+#[test]
+fn a_pipe_named_as_input_is_refused_and_not_waited_for() {
+    let place = Place::new();
+    place.keyset("k.json");
+    place.program("mkfifo").arg("pipe").run().succeeded();
+    for input in ["pipe", "/dev/null"] {
+        let run = place.evener().args(["encrypt", "--key", "k.json", "-q", "-o", "out", input]);
+        run.run().ended_with(1).saying("standard input");
+    }
+    assert!(!place.join("out").exists());
+}
+
+#[test]
 fn an_output_inside_an_input_is_refused_before_anything_is_done() {
     let place = Place::new();
     place.keyset("k.json");

@@ -1,4 +1,5 @@
 //! `evener bench files`: what it reports holds together, and it notices who cheats. Times are never judged.
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 mod common;
 

@@ -120,7 +120,9 @@ fn outputs_go_where_the_help_says() {
     encrypt("new/", &["a"]);
     encrypt("mirror", &["in"]);
     encrypt("several", &["a", "b", "in"]);
-    for made in ["file", "there/a", "new/a", "mirror/c", "several/a", "several/b", "several/in/c"] {
+    encrypt("trees", &["in", "there"]);
+    let several = ["several/a", "several/b", "several/in/c", "trees/in/c", "trees/there/a"];
+    for made in ["file", "there/a", "new/a", "mirror/c"].into_iter().chain(several) {
         assert!(place.join(made).is_file(), "{made}");
     }
 }

@@ -98,6 +98,9 @@ pub enum RequestError {
     /// An input without a name of its own, such as `/`, among several.
     #[error("the input {} has no name to be kept", .0.display())]
     NoName(PathBuf),
+    /// Two inputs of the same name.
+    #[error("two inputs would both go to {}", .0.display())]
+    SameOutput(PathBuf),
     /// Segments do not fit the memory.
     #[error("segments of this size need {needed_bytes} bytes of memory (--memory)")]
     Memory {

@@ -4,7 +4,7 @@
 //! is mirrored by the target; several inputs go into the target under their own names. Names are kept byte by
 //! byte. A link named as an input is followed, links inside a tree are reported.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -79,11 +79,14 @@ impl Walk {
                 }
             }
             let root = self.roots.pop_front()?;
-            if root.source.is_dir() {
-                self.tree = Some(Tree::new(root));
-            } else {
+            if !root.source.is_dir() {
                 return Some(self.single(root));
             }
+            // Several inputs go into a directory that may not be there yet.
+            if let Some(Err(error)) = root.target.parent().map(|parent| self.parent_dir(parent)) {
+                return Some(Met::Failed(root.source, error));
+            }
+            self.tree = Some(Tree::new(root));
         }
     }
 
@@ -101,15 +104,15 @@ impl Walk {
             return Met::Failed(root.source, FileError::Exists);
         };
         match self.parent_dir(parent) {
-            Ok(dir) => self.file_or_skip(root.source, dir, name.to_owned()),
+            Ok(dir) => self.named_file(root.source, dir, name.to_owned()),
             Err(error) => Met::Failed(root.source, error),
         }
     }
 
-    fn file_or_skip(&self, source: PathBuf, dir: Arc<OutDir>, name: OsString) -> Met {
+    fn named_file(&self, source: PathBuf, dir: Arc<OutDir>, name: OsString) -> Met {
         match fs::metadata(&source) {
             Ok(metadata) if metadata.is_file() => Met::File(Item { source, dir, name }),
-            Ok(_) => Met::Skipped(source, Skip::Special),
+            Ok(_) => Met::Failed(source, FileError::NoLength),
             Err(error) => Met::Failed(source, FileError::Io { doing: "read", error }),
         }
     }
@@ -200,7 +203,9 @@ fn dress_directory(path: &Path, source: &Stat) -> Result<(), FileError> {
 /// Gives each input its place in the output.
 fn roots(sources: &[PathBuf], target: &Path) -> Result<Vec<Root>, RequestError> {
     let [only] = sources else {
-        return sources.iter().map(|source| into_target(source, target)).collect();
+        let roots =
+            sources.iter().map(|source| into_target(source, target)).collect::<Result<Vec<_>, _>>()?;
+        return all_different(roots);
     };
     let is_directory = check(only, target)?;
     let ends_in_slash = target.as_os_str().as_bytes().ends_with(b"/");
@@ -208,6 +213,15 @@ fn roots(sources: &[PathBuf], target: &Path) -> Result<Vec<Root>, RequestError> 
         return Ok(vec![into_target(only, target)?]);
     }
     Ok(vec![Root { source: only.clone(), target: target.to_owned() }])
+}
+
+/// Refuses inputs of which one would overwrite the other.
+fn all_different(roots: Vec<Root>) -> Result<Vec<Root>, RequestError> {
+    let mut taken = HashSet::new();
+    match roots.iter().find(|root| !taken.insert(&root.target)) {
+        Some(twice) => Err(RequestError::SameOutput(twice.target.clone())),
+        None => Ok(roots),
+    }
 }
 
 fn into_target(source: &Path, target: &Path) -> Result<Root, RequestError> {
