@@ -57,22 +57,45 @@ pub(crate) fn text(report: &Report) -> String {
 
 /// Who did which part of the bytes, and how.
 fn shares(text: &mut String, workers: &[Worker]) {
-    let whole: u64 = workers.iter().flat_map(Worker::bytes).sum();
+    let rows = rows(workers);
+    let all = rows.iter().fold([0; 3], |all, row| add(all, row.1));
+    let whole = all.iter().sum();
     if whole == 0 {
         return;
     }
-    write_line(
-        text,
-        format_args!("{:<18}{:>8}{:>10}{:>14}{:>10}", "worker", "share", "plain", "multi-buffer", "module"),
-    );
-    // A module that did nothing is shown too: somebody asked for it.
-    let busy = |worker: &&Worker| worker.module.is_some() || worker.bytes().iter().any(|&bytes| bytes > 0);
-    for worker in workers.iter().filter(busy) {
-        let parts = worker.bytes();
-        let [all, plain, multi, module] =
-            [parts.iter().sum(), parts[0], parts[1], parts[2]].map(|part| share(part, whole));
-        write_line(text, format_args!("{:<18}{all:>8}{plain:>10}{multi:>14}{module:>10}", worker.name));
+    let titles = ["share", "plain", "multi-buffer", "module"].map(str::to_owned);
+    write_row(text, "worker", titles);
+    let total = (rows.len() > 1).then(|| ("all".to_owned(), all));
+    for (name, parts) in rows.into_iter().chain(total) {
+        let [plain, multi, module] = parts;
+        write_row(text, &name, [parts.iter().sum(), plain, multi, module].map(|part| share(part, whole)));
     }
+}
+
+/// Bytes by plain, multi-buffer and module of each worker, or of all workers of the CPU together where they
+/// are many. A module that did nothing is there too: somebody asked for it.
+fn rows(workers: &[Worker]) -> Vec<(String, [u64; 3])> {
+    let (modules, cores): (Vec<&Worker>, Vec<&Worker>) =
+        workers.iter().partition(|worker| worker.module.is_some());
+    let row = |worker: &&Worker| (worker.name.clone(), worker.bytes());
+    let mut rows: Vec<_> = cores.iter().map(row).filter(|row| row.1 != [0; 3]).collect();
+    if rows.len() > ROWS_MAX {
+        let together = rows.iter().fold([0; 3], |sum, row| add(sum, row.1));
+        rows = vec![(format!("{} threads", rows.len()), together)];
+    }
+    rows.extend(modules.iter().map(row));
+    rows
+}
+
+/// Workers of the CPU that get a line each; what each of many did is in the JSON.
+const ROWS_MAX: usize = 8;
+
+fn add(one: [u64; 3], other: [u64; 3]) -> [u64; 3] {
+    std::array::from_fn(|part| one[part] + other[part])
+}
+
+fn write_row(text: &mut String, name: &str, [share, plain, multi, module]: [String; 4]) {
+    write_line(text, format_args!("{name:<18}{share:>8}{plain:>10}{multi:>14}{module:>10}"));
 }
 
 fn share(part: u64, whole: u64) -> String {
@@ -93,4 +116,47 @@ fn modules_faults(text: &mut String, worker: &Worker) {
 
 fn write_line(text: &mut String, line: std::fmt::Arguments<'_>) {
     write!(text, "\n  {line}").expect("a String takes everything");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Circumstances;
+    use evener::core::Tally;
+    use evener::{ModuleReport, WorkerReport};
+
+    /// The table of a run in which each worker of the CPU did 100 bytes by multi-buffer.
+    fn table(threads: usize, module: Option<&str>) -> Vec<String> {
+        let tally = Tally { jobs: 1, bytes: 100, ..Tally::default() };
+        let core = |number| WorkerReport {
+            name: format!("caller {number}"),
+            methods: [Tally::default(), tally],
+            module: None,
+        };
+        let module = module.map(|name| WorkerReport {
+            name: name.to_owned(),
+            methods: Default::default(),
+            module: Some(ModuleReport::default()),
+        });
+        let report = evener::Report { workers: (0..threads).map(core).chain(module).collect() };
+        let about =
+            Circumstances { direction: "encrypt", format: "tink", policy: "cpu_only", emulated_cpu: None };
+        let report = Report::new(&evener_files::Summary { report, ..Default::default() }, about);
+        text(&report).lines().skip(2).map(say::one_line).collect()
+    }
+
+    #[test]
+    fn a_few_workers_have_a_line_each_and_many_have_one_together() {
+        assert_eq!(table(1, None), ["caller 0 100.0 % - 100.0 % -"]);
+        let two = ["caller 0 50.0 % - 50.0 % -", "caller 1 50.0 % - 50.0 % -", "all 100.0 % - 100.0 % -"];
+        assert_eq!(table(2, None), two);
+        assert_eq!(table(ROWS_MAX + 1, None), ["9 threads 100.0 % - 100.0 % -"]);
+        assert_eq!(table(0, None), [""; 0]);
+    }
+
+    #[test]
+    fn a_module_that_did_nothing_is_shown() {
+        let rows = table(1, Some("mute"));
+        assert_eq!(rows, ["caller 0 100.0 % - 100.0 % -", "mute - - - -", "all 100.0 % - 100.0 % -"]);
+    }
 }
