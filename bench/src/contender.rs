@@ -22,6 +22,9 @@ const CHUNK_JOBS: usize = 16;
 /// A claim of the bare loop: four fills of its lanes.
 const BARE_CHUNK_JOBS: usize = 64;
 
+/// Least sleep of the thread that opens the barrier: longer than any turn of the smallest cells.
+const SLEEP_MIN: Nanos = Nanos::from_micros(300);
+
 /// What one visit measured.
 #[derive(Clone, Debug, Default)]
 pub struct Visit {
@@ -225,7 +228,7 @@ fn evener_visit(
     let setup_of = || setup(load, machinery, policy, workers, modules);
     let ((), report) = evener::run(setup_of(), |runtime| {
         let (mut inlet, mut outlet) = runtime.stream();
-        let mut used = Nanos::ZERO;
+        let (mut used, mut turn) = (Nanos::ZERO, Nanos::ZERO);
         while rounds.is_empty() || used < budget {
             let mut round = Nanos::ZERO;
             for _ in 0..load.turns {
@@ -235,8 +238,12 @@ fn evener_visit(
                 let submitted = inlet.submit_all(&mut jobs);
                 debug_assert_eq!(submitted, Submitted::Yes, "the outlet is there");
                 let start = runtime.release();
+                // Asleep until about the end, because two workers want two cores. The workers note when the
+                // last job was done, so that waking late costs nothing.
+                thread::sleep(turn.max(SLEEP_MIN).into());
                 jobs.extend(std::iter::from_fn(|| outlet.next()).take(count));
-                round += runtime.last_done() - start;
+                turn = runtime.last_done() - start;
+                round += turn;
             }
             used += round;
             rounds.push(round);
