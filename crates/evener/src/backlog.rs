@@ -289,3 +289,55 @@ fn desk_jobs(dispatch: Dispatch, jobs: usize) -> usize {
         Dispatch::Deal => jobs,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::home::tests::{job, returns};
+
+    #[test]
+    fn nobody_sleeps_over_jobs_or_room_that_are_there() {
+        for dispatch in [Dispatch::Pull, Dispatch::Deal] {
+            let backlog = Backlog::new(dispatch, 4, 1);
+            assert_eq!(backlog.submit(&mut vec![job()]), 1);
+            returns(move || {
+                backlog.wait_for_work(0);
+                backlog.wait_for_room();
+            });
+        }
+    }
+
+    #[test]
+    fn the_end_is_not_before_the_last_job_is_claimed() {
+        for dispatch in [Dispatch::Pull, Dispatch::Deal] {
+            let backlog = Backlog::new(dispatch, 4, 1);
+            assert_eq!(backlog.submit(&mut vec![job()]), 1);
+            assert!(!backlog.is_over(0));
+            backlog.close();
+            assert!(!backlog.is_over(0));
+            assert_eq!(backlog.claim(Some(0), &Take::ONE, &mut Vec::new()), 1);
+            assert!(backlog.is_over(0));
+        }
+    }
+
+    #[test]
+    fn a_worker_that_wakes_for_another_reason_is_not_handed_a_second_job() {
+        let backlog = Backlog::new(Dispatch::Monitor, 4, 1);
+        let mut jobs = vec![job(), job()];
+        assert_eq!(backlog.submit(&mut jobs), 2);
+        // Held, so that nothing sleeps here.
+        backlog.hold();
+        backlog.wait_for_work(0);
+        assert_eq!(backlog.desks[0].state.swap(SERVED, Ordering::Relaxed), FREE);
+        backlog.wait_for_work(0);
+        backlog.serve();
+        assert_eq!((backlog.desks[0].dealt.len(), backlog.shared.len()), (0, 2));
+        backlog.hand_to(&backlog.desks[0]);
+        assert_eq!(backlog.claim(Some(0), &Take::ONE, &mut jobs), 1);
+        backlog.serve();
+        assert!(backlog.desks[0].dealt.is_empty(), "the worker is busy");
+        backlog.wait_for_work(0);
+        backlog.serve();
+        assert_eq!(backlog.desks[0].dealt.len(), 1);
+    }
+}

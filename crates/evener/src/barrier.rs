@@ -80,3 +80,42 @@ impl Barrier {
 const fn is_hold(turn: u32) -> bool {
     turn % 2 == 1
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lets `worker` look at the barrier once.
+    fn look(barrier: &Barrier, worker: usize) {
+        let looks = std::cell::Cell::new(0);
+        barrier.stop(worker, || looks.replace(1) == 1);
+    }
+
+    #[test]
+    fn who_stood_for_one_hold_must_come_again_for_the_next() {
+        let barrier = Barrier::new(2);
+        for _ in 0..3 {
+            barrier.hold();
+            assert!(!barrier.all_stand());
+            look(&barrier, 0);
+            assert!(!barrier.all_stand());
+            look(&barrier, 1);
+            assert!(barrier.all_stand());
+            barrier.release();
+            assert!(!barrier.is_held());
+        }
+    }
+
+    #[test]
+    fn who_left_is_not_waited_for_and_holding_twice_is_holding_once() {
+        let barrier = Barrier::new(2);
+        barrier.leave(1);
+        barrier.hold();
+        look(&barrier, 0);
+        barrier.hold();
+        assert!(barrier.all_stand());
+        barrier.release();
+        barrier.release();
+        assert!(!barrier.is_held());
+    }
+}

@@ -18,13 +18,15 @@ pub struct Caller<'r, 'm> {
     kit: CpuKit,
     /// The burst in work, kept for its memory.
     burst: Vec<Box<Job<'m>>>,
+    /// Jobs to be submitted, kept for its memory.
+    waiting: Vec<Box<Job<'m>>>,
     /// Jobs brought so far where jobs are dealt out, to know whose turn it is.
     dealt: usize,
 }
 
 impl<'r, 'm> Caller<'r, 'm> {
     pub(crate) fn new(shared: &'r Shared<'m>, home: usize, number: u32, kit: CpuKit) -> Self {
-        Self { shared, home, number, kit, burst: Vec::new(), dealt: 0 }
+        Self { shared, home, number, kit, burst: Vec::new(), waiting: Vec::new(), dealt: 0 }
     }
 
     /// Runs a burst of armed jobs and returns when each is Done or Failed; their order is as before.
@@ -66,7 +68,8 @@ impl<'r, 'm> Caller<'r, 'm> {
     fn crypt_queued(&mut self, jobs: &mut Vec<Box<Job<'m>>>) {
         let home = &self.shared.homes[self.home];
         let total = jobs.len();
-        let mut waiting = std::mem::take(jobs);
+        let mut waiting = std::mem::take(&mut self.waiting);
+        std::mem::swap(&mut waiting, jobs);
         self.keep_share(&mut waiting, jobs);
         let mut submitted = submit(self.shared, self.home, &mut waiting);
         self.shared.work_on(&mut self.kit, jobs);
@@ -78,6 +81,7 @@ impl<'r, 'm> Caller<'r, 'm> {
             }
             submitted = submit(self.shared, self.home, &mut waiting);
         }
+        self.waiting = waiting;
     }
 
     /// Where jobs are dealt out, moves those into `kept` that fall to the callers that work for themselves. Each

@@ -154,3 +154,39 @@ impl<'m> Home<'m> {
 pub(crate) fn count(n: usize) -> u32 {
     u32::try_from(n).expect("bursts and homes are far below 2^32")
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::sync::mpsc::{RecvTimeoutError, channel};
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Fails unless `wait` returns: what it waits for is there.
+    pub(crate) fn returns(wait: impl FnOnce() + Send + 'static) {
+        let (ended, ends) = channel::<()>();
+        thread::spawn(move || {
+            wait();
+            drop(ended);
+        });
+        assert_eq!(ends.recv_timeout(Duration::from_secs(60)), Err(RecvTimeoutError::Disconnected));
+    }
+
+    /// A job over memory of its own.
+    pub(crate) fn job() -> Box<Job<'static>> {
+        Job::in_place(vec![0; 16].leak())
+    }
+
+    #[test]
+    fn nobody_sleeps_over_jobs_or_room_that_are_there() {
+        let home = Home::new(2);
+        home.expect(1);
+        home.arrive(&mut vec![job()]);
+        returns(move || {
+            home.wait_for_jobs(1, || false);
+            home.wait_for_room(|| false);
+            home.wait_for_jobs(2, || true);
+        });
+    }
+}

@@ -235,6 +235,20 @@ fn round_robin_deals_the_same_number_to_everybody() {
 }
 
 #[test]
+fn round_robin_waits_for_a_full_desk_instead_of_passing_it_over() {
+    without_standstill(|| {
+        let cases = mixed_cases(JOB_COUNT);
+        let mut rooms = rooms(&cases);
+        let modules = vec![scripted(Scripted::new(Fault::Slow(0)), 1)];
+        let setup = Setup { policy: Policy::RoundRobin, modules, backlog_jobs: 4, ..plain_setup(2) };
+        let (came, report) = by_stream(setup, jobs(&cases, &mut rooms));
+        check_all(&cases, &came);
+        let modules = report.modules();
+        assert_eq!(modules.jobs + modules.failed, JOB_COUNT as u64 / 3);
+    });
+}
+
+#[test]
 fn what_no_driver_can_do_fails_once_and_holds_nobody_up() {
     without_standstill(|| {
         for policy in Policy::ALL {

@@ -5,8 +5,9 @@ mod support;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use evener::{Setup, Submitted, core_budget, run};
+use evener::{ModuleSetup, Setup, Submitted, core_budget, run};
 use evener_core::plan::Policy;
 use evener_core::{Algorithm, Nanos};
 
@@ -83,6 +84,35 @@ fn a_hold_in_the_middle_of_work_returns_when_everybody_stands() {
             });
             check_all(&cases, &came);
         }
+    });
+}
+
+#[test]
+fn a_module_takes_no_more_jobs_once_it_is_held() {
+    without_standstill(|| {
+        let cases = cbc_cases(300);
+        let mut rooms = rooms(&cases);
+        let module = Scripted::new(Fault::Slow(0)).with_pause(Duration::from_millis(10));
+        let seen = module.seen();
+        let setup = Setup {
+            policy: Policy::ModuleOnly,
+            modules: vec![ModuleSetup { patience: Nanos::from_millis(60_000), ..scripted(module, 1_000) }],
+            home_jobs: 512,
+            ..Setup::default()
+        };
+        let mut armed = jobs(&cases, &mut rooms);
+        let (came, _) = run(setup, |runtime| {
+            let (mut inlet, mut outlet) = runtime.stream();
+            assert_eq!(inlet.submit_all(&mut armed), Submitted::Yes);
+            drop(inlet);
+            runtime.hold();
+            // All of them would take it three seconds, the four that it may hold a moment.
+            assert!(seen.taken() < 300);
+            seen.hurry.store(true, Ordering::SeqCst);
+            runtime.release();
+            std::iter::from_fn(|| outlet.next()).collect::<Vec<_>>()
+        });
+        check_all(&cases, &came);
     });
 }
 

@@ -36,6 +36,23 @@ fn jobs_that_nobody_collects_are_finished_before_the_run_ends() {
 }
 
 #[test]
+fn jobs_that_come_in_the_last_moment_are_not_left_behind() {
+    without_standstill(|| {
+        // The end comes while the only worker looks around for the first time, sooner or later.
+        let cases = cbc_cases(3);
+        for _ in 0..500 {
+            let mut rooms = rooms(&cases);
+            let mut armed = jobs(&cases, &mut rooms);
+            let (_, report) = run(plain_setup(1), |runtime| {
+                let (mut inlet, _outlet) = runtime.stream();
+                assert_eq!(inlet.submit_all(&mut armed), Submitted::Yes);
+            });
+            assert_eq!(report.total().jobs, 3);
+        }
+    });
+}
+
+#[test]
 fn a_body_that_panics_ends_the_run_after_its_jobs() {
     without_standstill(|| {
         for policy in Policy::ALL {

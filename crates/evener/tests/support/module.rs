@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -31,13 +31,13 @@ pub enum Fault {
     Hang(u64),
     /// It goes away at this job.
     Gone(u64),
-    /// From this job on it takes a while.
+    /// From this job on it takes a while, until it is told to [hurry](Seen::hurry).
     Slow(u64),
     /// From this job on it takes no job, though it holds none.
     Refuses(u64),
 }
 
-/// What happened inside, for the test to see.
+/// What happened inside, for the test to see, and one switch.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// Jobs that were handed over.
@@ -46,6 +46,8 @@ pub struct Seen {
     pub faults: AtomicU64,
     /// Refusals because it was full.
     pub refusals: AtomicU64,
+    /// A slow module need not be slow any longer.
+    pub hurry: AtomicBool,
 }
 
 impl Seen {
@@ -68,6 +70,8 @@ pub struct Scripted<'m> {
     held: VecDeque<(u64, Box<Job<'m>>)>,
     seen: Arc<Seen>,
     algorithms: fn(Algorithm) -> bool,
+    /// How long a slow module sleeps before each job.
+    pause: Duration,
     clock: TestClock,
     /// What passes on the clock with each poll.
     poll_ns: Nanos,
@@ -85,9 +89,15 @@ impl Scripted<'_> {
             held: VecDeque::new(),
             seen: Arc::default(),
             algorithms: |_| true,
+            pause: Duration::from_micros(300),
             clock: TestClock::default(),
             poll_ns: Nanos::ZERO,
         }
+    }
+
+    /// Where it is slow it sleeps so long before each job.
+    pub fn with_pause(self, pause: Duration) -> Self {
+        Self { pause, ..self }
     }
 
     /// Each poll lasts so long on the tests' clock.
@@ -199,9 +209,9 @@ impl<'m> QueuedDriver<'m> for Scripted<'m> {
                 }
                 finished.into_iter().for_each(|(number, job)| done.push(self.finish(number, job)));
             }
-            Fault::Slow(from) if self.seen.taken() > from => {
+            Fault::Slow(from) if self.seen.taken() > from && !self.seen.hurry.load(Ordering::SeqCst) => {
                 self.fault();
-                sleep(Duration::from_micros(300));
+                sleep(self.pause);
                 let oldest = self.held.pop_front();
                 oldest.into_iter().for_each(|(number, job)| done.push(self.finish(number, job)));
             }
