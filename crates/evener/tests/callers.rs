@@ -5,25 +5,25 @@ mod support;
 
 use std::thread;
 
-use evener::{CpuKit, Report, Setup, run};
+use evener::{Report, Setup, run};
 use evener_core::plan::Policy;
 
 use support::module::{Fault, Scripted, scripted};
 use support::{
-    cbc_cases, check_all, jobs, marks, mixed_cases, plain_kit, plain_setup, rooms, without_standstill,
+    Case, cbc_cases, check_all, jobs, marks, mixed_cases, plain_kit, plain_setup, rooms, without_standstill,
 };
 
-/// So many threads bring bursts of mixed jobs, over and over in the same memory, and check each.
-fn many_threads(setup: Setup<'_>, threads: usize, kit: impl Fn() -> CpuKit + Sync) -> Report {
+/// Memory for the jobs of one burst.
+type Rooms = Vec<Vec<u8>>;
+
+/// One thread per set of cases brings them as a burst, once for each of its memories, and checks each.
+fn many_threads<'m>(setup: Setup<'m>, sets: &'m [Vec<Case>], memory: &'m mut [Vec<Rooms>]) -> Report {
     let ((), report) = run(setup, |runtime| {
         thread::scope(|scope| {
-            for thread in 0..threads {
-                let (mut caller, cases) = (runtime.caller(kit()), mixed_cases(50 + thread));
+            for (cases, memory) in sets.iter().zip(memory) {
+                let mut caller = runtime.caller(plain_kit());
                 scope.spawn(move || {
-                    for _ in 0..6 {
-                        // Leaked: the run's jobs must outlive its caller, which outlives nothing here.
-                        let cases: &'static [support::Case] = mixed_cases(cases.len()).leak();
-                        let rooms: &'static mut [Vec<u8>] = rooms(cases).leak();
+                    for rooms in memory {
                         let mut armed = jobs(cases, rooms);
                         caller.crypt(&mut armed);
                         assert_eq!(marks(&armed), (0..cases.len() as u64).collect::<Vec<_>>());
@@ -39,13 +39,14 @@ fn many_threads(setup: Setup<'_>, threads: usize, kit: impl Fn() -> CpuKit + Syn
 #[test]
 fn callers_on_several_threads_each_get_their_own_jobs_back_in_order() {
     without_standstill(|| {
+        let sets = [50, 51, 52].map(mixed_cases);
         for policy in Policy::ALL {
             for workers in [0, 2] {
+                let mut memory = sets.each_ref().map(|cases| (0..6).map(|_| rooms(cases)).collect());
                 let modules = vec![scripted(Scripted::new(Fault::Error), 8)];
                 let callers = if workers == 0 { 3 } else { 0 };
                 let setup = Setup { policy, modules, callers, ..plain_setup(workers) };
-                let report = many_threads(setup, 3, plain_kit);
-                let total = report.total();
+                let total = many_threads(setup, &sets, &mut memory).total();
                 assert_eq!(total.jobs + total.failed, 6 * (50 + 51 + 52), "{policy}, {workers} workers");
             }
         }
