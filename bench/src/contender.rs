@@ -22,9 +22,6 @@ const CHUNK_JOBS: usize = 16;
 /// A claim of the bare loop: four fills of its lanes.
 const BARE_CHUNK_JOBS: usize = 64;
 
-/// Least sleep of the thread that opens the barrier: longer than any turn of the smallest cells.
-const SLEEP_MIN: Nanos = Nanos::from_micros(300);
-
 /// What one visit measured.
 #[derive(Clone, Debug, Default)]
 pub struct Visit {
@@ -177,7 +174,9 @@ fn arm_all<'m>(jobs: &mut [Box<Job<'m>>], load: &'m Workload) {
             job.room_mut()[..spec.input_bytes].copy_from_slice(load.input_of(spec));
         }
         job.arm(&load.session, &spec.iv, spec.input_bytes);
-        job.set_tag(&spec.tag);
+        if load.session.algorithm().is_aead() {
+            job.set_tag(&spec.tag);
+        }
     }
 }
 
@@ -228,7 +227,7 @@ fn evener_visit(
     let setup_of = || setup(load, machinery, policy, workers, modules);
     let ((), report) = evener::run(setup_of(), |runtime| {
         let (mut inlet, mut outlet) = runtime.stream();
-        let (mut used, mut turn) = (Nanos::ZERO, Nanos::ZERO);
+        let mut used = Nanos::ZERO;
         while rounds.is_empty() || used < budget {
             let mut round = Nanos::ZERO;
             for _ in 0..load.turns {
@@ -238,12 +237,10 @@ fn evener_visit(
                 let submitted = inlet.submit_all(&mut jobs);
                 debug_assert_eq!(submitted, Submitted::Yes, "the outlet is there");
                 let start = runtime.release();
-                // Asleep until about the end, because two workers want two cores. The workers note when the
-                // last job was done, so that waking late costs nothing.
-                thread::sleep(turn.max(SLEEP_MIN).into());
+                // Asleep until the end, because two workers want two cores.
+                outlet.wait_for_all();
                 jobs.extend(std::iter::from_fn(|| outlet.next()).take(count));
-                turn = runtime.last_done() - start;
-                round += turn;
+                round += runtime.last_done() - start;
             }
             used += round;
             rounds.push(round);
@@ -394,6 +391,7 @@ fn race<C: Send>(
         track.over.store(true, Ordering::Release);
     });
     let core = Nanos(track.core_ns.into_inner() / rounds.len() as u64);
+    restore();
     let start = clock.now();
     track_once(chunks, &mut work);
     let paper_clock = Nanos((clock.now() - start).0 * turns as u64);
@@ -411,10 +409,14 @@ fn track_once<C: Send>(chunks: &[Mutex<C>], work: &mut [impl FnMut(&mut C) + Sen
     });
 }
 
-fn take_chunks<C>(next: &AtomicUsize, chunks: &[Mutex<C>], work: &mut impl FnMut(&mut C)) {
+/// Works until nothing is left; returns whether there was anything to do.
+fn take_chunks<C>(next: &AtomicUsize, chunks: &[Mutex<C>], work: &mut impl FnMut(&mut C)) -> bool {
+    let mut has_worked = false;
     while let Some(chunk) = chunks.get(next.fetch_add(1, Ordering::Relaxed)) {
         work(&mut lock(chunk));
+        has_worked = true;
     }
+    has_worked
 }
 
 impl Track {
@@ -448,8 +450,10 @@ impl Track {
             }
             seen += 1;
             let core_start = SystemClock.thread_time();
-            take_chunks(&self.next, chunks, work);
-            self.last_end_ns.fetch_max(SystemClock.now().0, Ordering::AcqRel);
+            // As Evener's clock: it ends with the last job, not when a thread that came too late for any has come.
+            if take_chunks(&self.next, chunks, work) {
+                self.last_end_ns.fetch_max(SystemClock.now().0, Ordering::AcqRel);
+            }
             self.core_ns.fetch_add((SystemClock.thread_time() - core_start).0, Ordering::Relaxed);
             self.ended.fetch_add(1, Ordering::AcqRel);
             starter.unpark();
