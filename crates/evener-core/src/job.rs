@@ -250,16 +250,6 @@ impl<'m> Job<'m> {
         }
     }
 
-    /// Takes the room out of a job in place, to be recycled; the job is left without memory.
-    #[must_use]
-    pub fn take_room(&mut self) -> &'m mut [u8] {
-        self.input_bytes = 0;
-        match &mut self.span {
-            Span::InPlace { room } => std::mem::take(room),
-            Span::Apart { .. } => &mut [],
-        }
-    }
-
     /// The input as it stands now: after a run in place, what has replaced it.
     #[must_use]
     #[inline]

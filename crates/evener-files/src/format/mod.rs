@@ -212,12 +212,6 @@ impl Body {
         iv[11] = last.into();
         Ok(Iv::Known(iv))
     }
-
-    /// Whether a change of the file is found out. Where not, wrong bytes come out, or bad padding.
-    #[must_use]
-    pub fn is_authenticated(&self) -> bool {
-        self.inner.algorithm().is_aead()
-    }
 }
 
 /// Length of the header of a file that starts with `start`, where it can differ between files under one key.
