@@ -236,6 +236,7 @@ fn evener_visit(
                 let count = jobs.len();
                 let submitted = inlet.submit_all(&mut jobs);
                 debug_assert_eq!(submitted, Submitted::Yes, "the outlet is there");
+                runtime.spread();
                 let start = runtime.release();
                 // Asleep until the end, because two workers want two cores.
                 outlet.wait_for_all();

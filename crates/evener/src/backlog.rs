@@ -209,6 +209,11 @@ impl<'m> Backlog<'m> {
         self.barrier.all_stand()
     }
 
+    /// Whether the workers that stand at the barrier stand on different cores.
+    pub(crate) fn are_spread(&self) -> bool {
+        self.barrier.are_spread()
+    }
+
     /// Opens the barrier.
     pub(crate) fn release(&self) {
         self.barrier.release();

@@ -1,7 +1,8 @@
 //! The barrier of a measurement: workers stop before their next claim, and are let go all at once.
 //!
 //! The way of a measurement: [`hold`](Barrier::hold) -> each worker finishes what it has, [stops](Barrier::stop)
-//! and says for which hold -> [`all_stand`](Barrier::all_stand) -> [`release`](Barrier::release).
+//! and says for which hold and on which core -> [`all_stand`](Barrier::all_stand) ->
+//! [`are_spread`](Barrier::are_spread) -> [`release`](Barrier::release).
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -15,6 +16,8 @@ pub(crate) struct Barrier {
     ///
     /// A count of those who stand would not do: one that is slow to leave would still be counted by the next hold.
     stands: Vec<CachePadded<AtomicU32>>,
+    /// For each worker the core that it stood on when it last looked. The worker writes it, the holder reads it.
+    cores: Vec<CachePadded<AtomicU32>>,
 }
 
 /// What a worker that ended leaves: nobody waits for it. Even, so that no hold has this number.
@@ -25,8 +28,8 @@ const LOOKS_PER_YIELD: u32 = 64;
 
 impl Barrier {
     pub(crate) fn new(workers: usize) -> Self {
-        let stands = (0..workers).map(|_| CachePadded::new(AtomicU32::new(0))).collect();
-        Self { turn: AtomicU32::new(0), stands }
+        let words = || (0..workers).map(|_| CachePadded::new(AtomicU32::new(0))).collect();
+        Self { turn: AtomicU32::new(0), stands: words(), cores: words() }
     }
 
     /// Asks every worker to stop. Workers that sleep must be woken by the caller.
@@ -54,6 +57,17 @@ impl Barrier {
         self.stands.iter().map(|stand| stand.load(Ordering::Acquire)).all(|at| at == turn || at == GONE)
     }
 
+    /// Whether those who stand do so on different cores. Two on one core would start one after the other.
+    pub(crate) fn are_spread(&self) -> bool {
+        let at_work = self.stands.iter().zip(&self.cores).filter(|(stand, _)| is_hold(stand.load(Ordering::Acquire)));
+        // Relaxed: a hint; the scheduler may move a thread at any time.
+        let mut cores: Vec<u32> = at_work.map(|(_, core)| core.load(Ordering::Relaxed)).collect();
+        let workers = cores.len();
+        cores.sort_unstable();
+        cores.dedup();
+        cores.len() == workers
+    }
+
     /// Stands busily while workers are held, unless `end` comes; passes at once when nobody measures.
     pub(crate) fn stop(&self, worker: usize, end: impl Fn() -> bool) {
         for look in 1u32.. {
@@ -61,6 +75,7 @@ impl Barrier {
             if !is_hold(turn) || end() {
                 return;
             }
+            self.cores[worker].store(core_now(), Ordering::Relaxed);
             self.stands[worker].store(turn, Ordering::Release);
             std::hint::spin_loop();
             // Where workers and holder are more than cores, the holder must come to submit. Costs the start of
@@ -75,6 +90,11 @@ impl Barrier {
     pub(crate) fn leave(&self, worker: usize) {
         self.stands[worker].store(GONE, Ordering::Release);
     }
+}
+
+/// The number of the core that this thread runs on.
+fn core_now() -> u32 {
+    u32::try_from(rustix::thread::sched_getcpu()).unwrap_or(u32::MAX)
 }
 
 const fn is_hold(turn: u32) -> bool {
