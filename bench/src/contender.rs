@@ -7,7 +7,7 @@ use std::thread::{self, Thread};
 
 use evener::core::driver::Clock as _;
 use evener::core::plan::Policy;
-use evener::{Machinery, Report, Setup, Submitted, SystemClock};
+use evener::{Barrier, Machinery, Report, Setup, Submitted, SystemClock};
 use evener_core::job::{Memory as JobMemory, Parts};
 use evener_core::{Algorithm, Direction, InlineDriver as _, Job, Nanos, TAG_BYTES_MAX};
 use evener_driver_libcrypto::{CipherContext, Libcrypto};
@@ -337,13 +337,11 @@ fn lock<T>(chunk: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     chunk.lock().expect("no worker panics")
 }
 
-/// Threads that race through chunks, round after round, from a barrier on.
+/// Threads that race through chunks, round after round, from a barrier on: the one that holds Evener's workers.
 struct Track {
-    /// Rounds begun; workers wait for the next one.
-    round: AtomicUsize,
+    barrier: Barrier,
     next: AtomicUsize,
     ended: AtomicUsize,
-    ready: AtomicUsize,
     over: AtomicBool,
     last_end_ns: AtomicU64,
     core_ns: AtomicU64,
@@ -363,21 +361,21 @@ fn race<C: Send>(
     }
     let clock = SystemClock;
     let track = Track {
-        round: AtomicUsize::new(0),
+        barrier: Barrier::new(work.len()),
         next: AtomicUsize::new(0),
         ended: AtomicUsize::new(0),
-        ready: AtomicUsize::new(0),
         over: AtomicBool::new(false),
         last_end_ns: AtomicU64::new(0),
         core_ns: AtomicU64::new(0),
     };
     let workers = work.len();
     let mut rounds = Vec::new();
+    track.barrier.hold();
     thread::scope(|scope| {
-        for work in &mut work {
+        for (worker, work) in work.iter_mut().enumerate() {
             let track = &track;
             let starter = thread::current();
-            scope.spawn(move || track.run(chunks, work, &starter));
+            scope.spawn(move || track.run(worker, chunks, work, &starter));
         }
         let mut used = Nanos::ZERO;
         while used < budget {
@@ -423,14 +421,15 @@ fn take_chunks<C>(next: &AtomicUsize, chunks: &[Mutex<C>], work: &mut impl FnMut
 impl Track {
     /// Opens the barrier once and waits for the end; returns the time between.
     fn one_turn(&self, workers: usize) -> Nanos {
-        while self.ready.load(Ordering::Acquire) < workers {
-            std::hint::spin_loop();
+        self.barrier.hold();
+        while !self.barrier.all_stand() {
+            thread::yield_now();
         }
-        self.ready.store(0, Ordering::Relaxed);
         self.next.store(0, Ordering::Relaxed);
         self.ended.store(0, Ordering::Relaxed);
+        self.barrier.spread();
         let start = SystemClock.now();
-        self.round.fetch_add(1, Ordering::Release);
+        self.barrier.release();
         // Asleep, as Evener's caller is: two workers want two cores.
         while self.ended.load(Ordering::Acquire) < workers {
             thread::park();
@@ -438,18 +437,17 @@ impl Track {
         Nanos(self.last_end_ns.load(Ordering::Acquire)) - start
     }
 
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+
     /// One worker: rounds until there are no more.
-    fn run<C>(&self, chunks: &[Mutex<C>], work: &mut impl FnMut(&mut C), starter: &Thread) {
-        let mut seen = 0;
+    fn run<C>(&self, worker: usize, chunks: &[Mutex<C>], work: &mut impl FnMut(&mut C), starter: &Thread) {
         loop {
-            self.ready.fetch_add(1, Ordering::AcqRel);
-            while self.round.load(Ordering::Acquire) == seen {
-                if self.over.load(Ordering::Acquire) {
-                    return;
-                }
-                std::hint::spin_loop();
+            self.barrier.stop(worker, || self.is_over());
+            if self.is_over() {
+                return;
             }
-            seen += 1;
             let core_start = SystemClock.thread_time();
             // As Evener's clock: it ends with the last job, not when a thread that came too late for any has come.
             if take_chunks(&self.next, chunks, work) {
@@ -458,6 +456,9 @@ impl Track {
             self.core_ns.fetch_add((SystemClock.thread_time() - core_start).0, Ordering::Relaxed);
             self.ended.fetch_add(1, Ordering::AcqRel);
             starter.unpark();
+            while !self.barrier.is_held() && !self.is_over() {
+                thread::yield_now();
+            }
         }
     }
 }

@@ -209,9 +209,9 @@ impl<'m> Backlog<'m> {
         self.barrier.all_stand()
     }
 
-    /// Whether the workers that stand at the barrier stand on different cores.
-    pub(crate) fn are_spread(&self) -> bool {
-        self.barrier.are_spread()
+    /// Waits until the workers that stand at the barrier stand on different cores.
+    pub(crate) fn spread(&self) {
+        self.barrier.spread();
     }
 
     /// Opens the barrier.

@@ -2,14 +2,16 @@
 //!
 //! The way of a measurement: [`hold`](Barrier::hold) -> each worker finishes what it has, [stops](Barrier::stop)
 //! and says for which hold and on which core -> [`all_stand`](Barrier::all_stand) ->
-//! [`are_spread`](Barrier::are_spread) -> [`release`](Barrier::release).
+//! [`spread`](Barrier::spread) -> [`release`](Barrier::release).
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use evener_ring::CachePadded;
 
 /// A barrier for a known number of workers.
-pub(crate) struct Barrier {
+pub struct Barrier {
     /// Odd while workers are to stop; one more with each hold and each release. The holder writes it.
     turn: AtomicU32,
     /// For each worker the last hold that it stopped for, or [`GONE`]. The worker writes it, the holder reads it.
@@ -23,22 +25,32 @@ pub(crate) struct Barrier {
 /// What a worker that ended leaves: nobody waits for it. Even, so that no hold has this number.
 const GONE: u32 = u32::MAX - 1;
 
+/// How long the holder sleeps before it looks where the workers are. Short, so that what was prepared for them
+/// is still in the caches.
+const SPREAD_NAP: Duration = Duration::from_micros(50);
+
+/// Naps before the holder gives up: more than 20 ms, several times what Linux takes to balance two cores
+/// (measured: up to 4 ms).
+const SPREAD_NAPS: u32 = 400;
+
 /// Looks between two offers of the core to others. A guess.
 const LOOKS_PER_YIELD: u32 = 64;
 
 impl Barrier {
-    pub(crate) fn new(workers: usize) -> Self {
+    /// An open barrier for so many workers.
+    #[must_use]
+    pub fn new(workers: usize) -> Self {
         let words = || (0..workers).map(|_| CachePadded::new(AtomicU32::new(0))).collect();
         Self { turn: AtomicU32::new(0), stands: words(), cores: words() }
     }
 
     /// Asks every worker to stop. Workers that sleep must be woken by the caller.
-    pub(crate) fn hold(&self) {
+    pub fn hold(&self) {
         self.turn.fetch_or(1, Ordering::AcqRel);
     }
 
     /// Lets them go. Two callers at once would be two measurements at once: not meant.
-    pub(crate) fn release(&self) {
+    pub fn release(&self) {
         let turn = self.turn.load(Ordering::Relaxed);
         if is_hold(turn) {
             // Release pairs with the Acquire in `stop`: workers see what was submitted while they stood.
@@ -46,20 +58,24 @@ impl Barrier {
         }
     }
 
-    pub(crate) fn is_held(&self) -> bool {
+    /// Whether workers are to stop.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
         is_hold(self.turn.load(Ordering::Acquire))
     }
 
     /// Whether every worker that has not ended stands.
-    pub(crate) fn all_stand(&self) -> bool {
+    #[must_use]
+    pub fn all_stand(&self) -> bool {
         let turn = self.turn.load(Ordering::Relaxed);
         // Acquire pairs with the Release in `stop`: what the worker did before it stopped is over.
         self.stands.iter().map(|stand| stand.load(Ordering::Acquire)).all(|at| at == turn || at == GONE)
     }
 
     /// Whether those who stand do so on different cores. Two on one core would start one after the other.
-    pub(crate) fn are_spread(&self) -> bool {
-        let at_work = self.stands.iter().zip(&self.cores).filter(|(stand, _)| is_hold(stand.load(Ordering::Acquire)));
+    fn are_spread(&self) -> bool {
+        let at_work =
+            self.stands.iter().zip(&self.cores).filter(|(stand, _)| is_hold(stand.load(Ordering::Acquire)));
         // Relaxed: a hint; the scheduler may move a thread at any time.
         let mut cores: Vec<u32> = at_work.map(|(_, core)| core.load(Ordering::Relaxed)).collect();
         let workers = cores.len();
@@ -68,8 +84,23 @@ impl Barrier {
         cores.len() == workers
     }
 
+    /// Waits, asleep, until the system has put those who stand on different cores, but not longer than
+    /// [`SPREAD_NAPS`] naps: workers may be more than cores.
+    ///
+    /// Without it a measurement of some milliseconds is one of the kernel's balancing: two threads that stood or
+    /// woke while the holder was awake often share a core, and the second starts up to 4 ms late.
+    pub fn spread(&self) {
+        for _ in 0..SPREAD_NAPS {
+            // First asleep, so that the holder's core is free for a worker.
+            thread::sleep(SPREAD_NAP);
+            if self.are_spread() {
+                return;
+            }
+        }
+    }
+
     /// Stands busily while workers are held, unless `end` comes; passes at once when nobody measures.
-    pub(crate) fn stop(&self, worker: usize, end: impl Fn() -> bool) {
+    pub fn stop(&self, worker: usize, end: impl Fn() -> bool) {
         for look in 1u32.. {
             let turn = self.turn.load(Ordering::Acquire);
             if !is_hold(turn) || end() {
@@ -81,13 +112,13 @@ impl Barrier {
             // Where workers and holder are more than cores, the holder must come to submit. Costs the start of
             // the measurement half a microsecond at most where they are not.
             if look % LOOKS_PER_YIELD == 0 {
-                std::thread::yield_now();
+                thread::yield_now();
             }
         }
     }
 
     /// The worker ended and stops no more.
-    pub(crate) fn leave(&self, worker: usize) {
+    pub fn leave(&self, worker: usize) {
         self.stands[worker].store(GONE, Ordering::Release);
     }
 }

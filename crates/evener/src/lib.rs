@@ -42,6 +42,7 @@ mod setup;
 mod shadow;
 mod stream;
 
+pub use barrier::Barrier;
 pub use caller::Caller;
 pub use cancel::Cancel;
 pub use clock::SystemClock;

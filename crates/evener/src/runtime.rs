@@ -5,7 +5,6 @@ use std::mem::take;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, Scope};
-use std::time::Duration;
 
 use evener_core::driver::Clock;
 use evener_core::plan::{Dispatch, Plan, Take};
@@ -18,13 +17,6 @@ use crate::module::ModuleWorker;
 use crate::report::WorkerReport;
 use crate::stream::{self, Inlet, Outlet};
 use crate::{Caller, Cancel, CpuKit, ModuleSetup, Report, Setup, monitor};
-
-/// How long the holder of the barrier sleeps before it looks where the workers are. Short, so that the jobs that
-/// it has just submitted are still in the caches.
-const SPREAD_NAP: Duration = Duration::from_micros(50);
-
-/// Naps before it gives up: 20 ms, several times what Linux takes to balance two cores (measured: up to 4 ms).
-const SPREAD_NAPS: u32 = 400;
 
 /// What all threads of a run share.
 pub(crate) struct Shared<'m> {
@@ -147,19 +139,9 @@ impl<'r, 'm> Runtime<'r, 'm> {
         }
     }
 
-    /// Waits, asleep, until the scheduler has put the workers that stand at the barrier on different cores, but not
-    /// longer than [`SPREAD_NAPS`] naps: threads may be more than cores.
-    ///
-    /// Without it a measurement of some milliseconds is one of the kernel's balancing: two workers that are woken
-    /// while the holder is awake often share a core, and the second starts up to 4 ms late.
+    /// Waits until the workers at the barrier stand on different cores ([`Barrier::spread`](crate::Barrier::spread)).
     pub fn spread(&self) {
-        for _ in 0..SPREAD_NAPS {
-            // First asleep, so that the holder's core is free for a worker.
-            thread::sleep(SPREAD_NAP);
-            if self.shared.backlog.are_spread() {
-                return;
-            }
-        }
+        self.shared.backlog.spread();
     }
 
     /// Opens the barrier; returns the moment.
