@@ -23,6 +23,7 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
     // Drivers are handed in; the runtime's own tests are one who hands in.
     ("evener", Use(&["evener-core", "evener-ring"]), RUNTIME_TESTS),
     ("evener-files", Use(&["evener", "evener-core"]), RUNTIME_TESTS),
+    ("evener-sim", Use(&["evener-core"]), &["evener-vectors"]),
     ("evener-bench", UseAll, &[]),
     ("evener-cli", UseAll, &[]),
     ("evener-conformance", UseAll, &["evener-cli", "evener-bench"]),

@@ -1,0 +1,3 @@
+//! The papers' tables and what the models make of them.
+
+pub mod table;
