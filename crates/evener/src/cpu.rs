@@ -43,8 +43,12 @@ impl CpuKit {
         let mut rest = burst;
         // Alike and of one length: part by part, so that jobs are still in the nearest cache when the driver, and
         // then the tally, come to them.
-        while rest.len() > PART_JOBS && is_uniform(&rest[..PART_JOBS]) {
-            let (part, others) = rest.split_at_mut(PART_JOBS);
+        while let Some(first) = rest.first() {
+            let part_jobs = part_jobs(first.input_bytes());
+            if rest.len() <= part_jobs || !is_uniform(&rest[..part_jobs]) {
+                break;
+            }
+            let (part, others) = rest.split_at_mut(part_jobs);
             self.run_alike(part, clock);
             rest = others;
         }
@@ -133,8 +137,21 @@ impl CpuKit {
     }
 }
 
-/// Jobs of a part of a uniform burst: eight fills of 16 lanes, 24 KiB of jobs.
-const PART_JOBS: usize = 128;
+/// Most jobs of a part of a uniform burst: eight fills of 16 lanes, 24 KiB of jobs.
+const PART_JOBS_MAX: usize = 128;
+
+/// Least jobs of a part: one fill of 16 lanes.
+const PART_JOBS_MIN: usize = 16;
+
+/// Input of a part in bytes: with its output half of the second cache of current cores, so that what a driver
+/// comes back to (a last block with its padding) is still there.
+const PART_BYTES: usize = 256 << 10;
+
+/// Jobs of a part, for a burst of equal ones.
+fn part_jobs(bytes: usize) -> usize {
+    let fills = PART_BYTES / bytes.max(1) / PART_JOBS_MIN * PART_JOBS_MIN;
+    fills.clamp(PART_JOBS_MIN, PART_JOBS_MAX)
+}
 
 /// Whether all are of one algorithm, direction and length.
 fn is_uniform(part: &[Box<Job<'_>>]) -> bool {
