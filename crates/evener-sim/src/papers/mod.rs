@@ -2,4 +2,7 @@
 
 pub mod android;
 pub mod cell;
+pub mod claims;
+pub mod limits;
+pub mod t2;
 pub mod table;

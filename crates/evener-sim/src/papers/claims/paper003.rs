@@ -1,0 +1,39 @@
+//! Paper 003: uploads from Android's browser.
+
+use super::{Claim, Finding, Tables};
+use crate::papers::android::Uploads;
+use crate::papers::table::TableError;
+
+pub(super) const CLAIMS: &[Claim] = &[
+    Claim { id: "C1", text: "small files get slower", check: small_files_lose },
+    Claim { id: "C2", text: "at 18 948 662 B uploads are about 44 % faster", check: gain_at_the_end },
+    Claim { id: "C3", text: "the difference grows with the size of the file", check: difference_grows },
+];
+
+fn small_files_lose(tables: &Tables) -> Result<Finding, TableError> {
+    let uploads = Uploads::of(&tables.seed003_table1)?;
+    let losses: Vec<f64> =
+        uploads.rows.iter().map(|row| row.saved_percent()).filter(|&saved| saved < 0.0).collect();
+    let from = uploads.crossover().map_or(f64::NAN, |(low, _)| low);
+    let because = format!("time saved at the {} sizes up to {from} B: {losses:.1?} %", losses.len());
+    Ok(Finding::that(uploads.crossover().is_some(), losses, because))
+}
+
+fn gain_at_the_end(tables: &Tables) -> Result<Finding, TableError> {
+    let uploads = Uploads::of(&tables.seed003_table1)?;
+    let saved = uploads.rows.last().map_or(f64::NAN, |row| row.saved_percent());
+    let because =
+        format!("{saved:.1} % of the time is saved; as a rate that is {:.2} times", 100.0 / (100.0 - saved));
+    Ok(Finding::that((saved - 44.0).abs() < 0.5, vec![saved], because))
+}
+
+fn difference_grows(tables: &Tables) -> Result<Finding, TableError> {
+    let uploads = Uploads::of(&tables.seed003_table1)?;
+    let differences: Vec<f64> = uploads.rows.iter().map(|row| row.ms[1] - row.ms[0]).collect();
+    let falls = differences.windows(2).find(|pair| pair[1] <= pair[0]);
+    let because = falls.map_or_else(
+        || "it does at every step".to_owned(),
+        |pair| format!("it falls from {} to {} ms", pair[0], pair[1]),
+    );
+    Ok(Finding::that(falls.is_none(), falls.unwrap_or_default().to_vec(), because))
+}
