@@ -1,4 +1,20 @@
 //! Cores under a fair-share scheduler and crypto modules, in virtual time.
+//!
+//! The way of one run: a scenario (`scenario/`, a file or a preset) says machine, costs, workload and policy ->
+//! a [`Setup`](lab::Setup) -> threads are laid out on an engine (`engine/`) -> workers ask a
+//! [`Chooser`](lab::Chooser) what to take from the backlog, which for the papers' policies is the same plan that
+//! the live system runs -> a [`Report`](lab::Report). Beside the runs stand what they are judged by: costs fitted
+//! on the papers' tables (`costs.rs`), closed forms and lower bounds (`bounds.rs`), the tables (`papers/`).
 #![forbid(unsafe_code)]
 
+pub mod bounds;
+pub mod costs;
+pub mod engine;
 pub mod papers;
+pub mod random;
+
+/// The whole number nearest to `x`; 0 for what is below, or no number.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates, as the text says")]
+pub(crate) fn round(x: f64) -> u64 {
+    x.round() as u64
+}

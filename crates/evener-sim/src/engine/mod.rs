@@ -1,0 +1,345 @@
+//! Threads on cores under a fair-share scheduler, and modules beside them, in virtual time.
+//!
+//! The way of one instant: cores pick threads and threads take their steps until all of them compute, spin or
+//! sleep ([`Engine::settle`]) -> the clock jumps to the next thing that happens -> who computes is charged
+//! ([`Engine::advance`]) -> that one thing happens: a request or timer ends, the world moves, a tick falls.
+//!
+//! The scheduler is a re-implementation of Linux's completely fair scheduler of the years of paper 002, one run
+//! queue per core (`scheduler.rs`). What is simplified: a context switch costs nothing (the costs of a job
+//! contain it), a slice does not depend on weights, and between cores there is neither a cost of moving nor a
+//! periodic balance: a thread that wakes goes to its last core if that is idle, else to any idle core, else to
+//! the least loaded one; a core without work pulls the thread that the most loaded core would run next.
+
+mod agenda;
+mod module;
+mod scheduler;
+mod thread;
+
+use evener_core::Nanos;
+
+use agenda::{Agenda, Entry};
+pub use module::{Faults, ModuleSpec, Slowdown};
+pub use scheduler::{SchedulerSpec, weight_of_nice};
+pub use thread::{Context, EventId, ModuleId, Step, Thread, ThreadId, ThreadSpec};
+
+use module::Module;
+use scheduler::Core;
+use thread::{Event, Task};
+
+/// What the threads share, and what happens outside of them.
+pub trait World {
+    /// Whether the run has ended.
+    fn is_over(&self) -> bool;
+
+    /// When the next thing happens that no thread does; `None`: never again.
+    fn next_happening(&self) -> Option<Nanos>;
+
+    /// Lets everything happen that is due at `now`; events to signal go to `signals`.
+    fn happen(&mut self, now: Nanos, signals: &mut Vec<EventId>);
+}
+
+/// Why a run cannot go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Stuck {
+    /// Every thread sleeps and nothing will wake one.
+    #[error("every thread sleeps at {at} and nothing will wake one")]
+    Deadlock {
+        /// When.
+        at: Nanos,
+    },
+    /// The run is longer than it may be.
+    #[error("the run is not over after {limit} of virtual time")]
+    TooLong {
+        /// The limit.
+        limit: Nanos,
+    },
+    /// A thread takes step after step without spending time.
+    #[error("a thread does not get ahead at {at}")]
+    Livelock {
+        /// When.
+        at: Nanos,
+    },
+}
+
+/// One simulation.
+pub struct Engine<'w, S> {
+    now: u64,
+    end_max: u64,
+    rules: SchedulerSpec,
+    cores: Vec<Core>,
+    tasks: Vec<Task>,
+    bodies: Vec<Box<dyn Thread<S> + 'w>>,
+    events: Vec<Event>,
+    modules: Vec<Module>,
+    agenda: Agenda,
+    interrupts: u64,
+    signals: Vec<EventId>,
+    /// What the threads share.
+    pub world: S,
+}
+
+/// Steps that a thread takes before the other cores are looked at. A guess.
+const STEPS_MAX: u32 = 1_000;
+
+/// Decisions at one instant; more is a bug of a thread's author. A guess, far above any need.
+const DECISIONS_MAX: u32 = 100_000;
+
+impl<'w, S: World> Engine<'w, S> {
+    /// A machine of `cores` cores without threads. The run may last `end_max` of virtual time.
+    ///
+    /// # Panics
+    ///
+    /// Without a core.
+    #[must_use]
+    pub fn new(cores: usize, rules: SchedulerSpec, end_max: Nanos, world: S) -> Self {
+        assert!(cores > 0, "a machine has a core");
+        Self {
+            now: 0,
+            end_max: end_max.0,
+            rules,
+            cores: vec![Core::new(rules.first_tick()); cores],
+            tasks: Vec::new(),
+            bodies: Vec::new(),
+            events: Vec::new(),
+            modules: Vec::new(),
+            agenda: Agenda::default(),
+            interrupts: 0,
+            signals: Vec::new(),
+            world,
+        }
+    }
+
+    /// Adds a thread, runnable at once, on the least loaded core.
+    pub fn spawn(&mut self, spec: ThreadSpec, body: impl Thread<S> + 'w) -> ThreadId {
+        let id = ThreadId(self.tasks.len());
+        let core = (0..self.cores.len()).min_by_key(|&core| self.cores[core].load()).unwrap_or(0);
+        self.tasks.push(Task::new(spec, core));
+        self.bodies.push(Box::new(body));
+        self.cores[core].queue.push(id);
+        id
+    }
+
+    /// Adds a module.
+    pub fn attach(&mut self, spec: ModuleSpec) -> ModuleId {
+        self.modules.push(Module::new(spec));
+        ModuleId(self.modules.len() - 1)
+    }
+
+    /// A new event, not set.
+    pub fn event(&mut self) -> EventId {
+        self.events.push(Event::default());
+        EventId(self.events.len() - 1)
+    }
+
+    /// Runs until the world says that it is over; returns how long that took.
+    ///
+    /// # Errors
+    ///
+    /// [`Stuck`].
+    pub fn run(&mut self) -> Result<Nanos, Stuck> {
+        loop {
+            self.settle()?;
+            if self.world.is_over() {
+                return Ok(Nanos(self.now));
+            }
+            let Some(next) = self.next_instant() else {
+                return Err(Stuck::Deadlock { at: Nanos(self.now) });
+            };
+            if next > self.end_max {
+                return Err(Stuck::TooLong { limit: Nanos(self.end_max) });
+            }
+            self.advance(next);
+            self.happen();
+        }
+    }
+
+    /// Core time of a thread so far, by its own clock: without interrupts.
+    #[must_use]
+    pub fn core_time(&self, thread: ThreadId) -> Nanos {
+        Nanos(self.tasks[thread.0].core_time)
+    }
+
+    /// Core time of all interrupts so far; no thread's clock has it.
+    #[must_use]
+    pub const fn interrupt_time(&self) -> Nanos {
+        Nanos(self.interrupts)
+    }
+
+    /// How often a core went over to another thread.
+    #[must_use]
+    pub fn switches(&self) -> u64 {
+        self.cores.iter().map(|core| core.switches).sum()
+    }
+
+    /// How long the module has worked, summed over its units.
+    #[must_use]
+    pub fn busy_time(&self, module: ModuleId) -> Nanos {
+        self.modules[module.0].busy_until(self.now)
+    }
+
+    /// Lets cores pick and threads step until everybody computes, spins or sleeps, or the world is over.
+    fn settle(&mut self) -> Result<(), Stuck> {
+        let mut decisions = 0;
+        loop {
+            let mut moved = false;
+            for core in 0..self.cores.len() {
+                moved |= self.settle_core(core);
+                if self.world.is_over() {
+                    return Ok(());
+                }
+            }
+            if !moved {
+                return Ok(());
+            }
+            decisions += 1;
+            if decisions > DECISIONS_MAX {
+                return Err(Stuck::Livelock { at: Nanos(self.now) });
+            }
+        }
+    }
+
+    /// One decision of one core; false where there is none to take.
+    fn settle_core(&mut self, core: usize) -> bool {
+        if self.cores[core].is_interrupted(self.now) {
+            return false;
+        }
+        let Some(thread) = self.cores[core].current else {
+            return self.pick(core) || self.pull(core);
+        };
+        if let Some(event) = self.tasks[thread.0].spins_on {
+            if !self.events[event.0].take() {
+                return false;
+            }
+            let task = &mut self.tasks[thread.0];
+            (task.spins_on, task.remaining) = (None, 0);
+        }
+        if self.tasks[thread.0].remaining > 0 {
+            return false;
+        }
+        self.step(core, thread);
+        true
+    }
+
+    /// Asks a thread for its next step, and the next, until it spends time, sleeps or is pre-empted.
+    fn step(&mut self, core: usize, thread: ThreadId) {
+        for _ in 0..STEPS_MAX {
+            let mut context = Context {
+                now: Nanos(self.now),
+                world: &mut self.world,
+                interrupts: Nanos(self.interrupts),
+                tasks: &self.tasks,
+                events: &mut self.events,
+            };
+            match self.bodies[thread.0].next(&mut context) {
+                Step::Compute(Nanos(0)) => {}
+                Step::Compute(time) => return self.tasks[thread.0].remaining = time.0,
+                Step::Wait(event) => {
+                    if !self.events[event.0].take() {
+                        self.events[event.0].waiter = Some(thread);
+                        return self.leave(core);
+                    }
+                }
+                Step::Spin(event) => {
+                    if !self.events[event.0].take() {
+                        return self.tasks[thread.0].spins_on = Some(event);
+                    }
+                }
+                Step::Sleep(time) => {
+                    self.agenda.add(self.now + time.0, Entry::Timer { thread });
+                    return self.leave(core);
+                }
+                Step::Signal(event) => self.signal(event),
+                Step::Submit { module, work, interrupt, done } => {
+                    self.submit(core, module, [work, interrupt], done);
+                }
+                Step::Exit => return self.leave(core),
+            }
+            if self.world.is_over() || self.cores[core].current != Some(thread) {
+                return;
+            }
+        }
+    }
+
+    fn submit(&mut self, core: usize, module: ModuleId, [work, interrupt]: [Nanos; 2], done: EventId) {
+        let (at, failed) = self.modules[module.0].submit(self.now, work.0);
+        self.agenda.add(at, Entry::Completion { done, failed, interrupt: interrupt.0, core });
+    }
+
+    /// When something happens next.
+    fn next_instant(&mut self) -> Option<u64> {
+        let outside = self.world.next_happening().map(|at| at.0.max(self.now));
+        let mut next = [self.agenda.next(), outside].into_iter().flatten().min();
+        for core in &mut self.cores {
+            core.catch_up(self.now, self.rules.tick.0);
+            let Some(thread) = core.current.filter(|_| !core.is_interrupted(self.now)) else { continue };
+            let task = &self.tasks[thread.0];
+            let computed = if task.spins_on.is_some() { u64::MAX } else { self.now + task.remaining };
+            let own = computed.min(core.next_tick);
+            next = Some(next.map_or(own, |at| at.min(own)));
+        }
+        next
+    }
+
+    /// Moves the clock and charges who computes.
+    fn advance(&mut self, to: u64) {
+        let span = to - self.now;
+        for core in &self.cores {
+            let running = core.current.filter(|_| !core.is_interrupted(self.now));
+            if let Some(thread) = running {
+                self.tasks[thread.0].charge(span);
+            }
+        }
+        self.now = to;
+        for core in &mut self.cores {
+            core.raise_floor(&self.tasks);
+        }
+    }
+
+    /// One thing that is due: an entry of the agenda, else the world, else the ticks.
+    fn happen(&mut self) {
+        if let Some(entry) = self.agenda.take_due(self.now) {
+            return self.come_due(entry);
+        }
+        if self.world.next_happening().is_some_and(|at| at.0 <= self.now) {
+            let mut signals = std::mem::take(&mut self.signals);
+            self.world.happen(Nanos(self.now), &mut signals);
+            for event in signals.drain(..) {
+                self.signal(event);
+            }
+            return self.signals = signals;
+        }
+        for core in 0..self.cores.len() {
+            if self.cores[core].next_tick == self.now {
+                self.tick(core);
+            }
+        }
+    }
+
+    fn come_due(&mut self, entry: Entry) {
+        match entry {
+            Entry::Timer { thread } => self.wake(thread),
+            Entry::InterruptEnd { done } => self.signal(done),
+            Entry::Completion { done, failed, interrupt, core } => {
+                self.events[done.0].failed = failed;
+                if interrupt == 0 || failed {
+                    return self.signal(done);
+                }
+                self.interrupts += interrupt;
+                let end = self.cores[core].interrupt(self.now, interrupt);
+                if let Some(thread) = self.cores[core].current {
+                    self.tasks[thread.0].interrupt(interrupt);
+                }
+                self.agenda.add(end, Entry::InterruptEnd { done });
+            }
+        }
+    }
+
+    /// Sets an event, or wakes who waits for it.
+    fn signal(&mut self, event: EventId) {
+        match self.events[event.0].waiter.take() {
+            Some(thread) => self.wake(thread),
+            None => self.events[event.0].is_set = true,
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! The fair-share scheduler: one run queue per core, ordered by priority and then by weighted core time.
+//!
+//! A thread that wakes gets at most [`SchedulerSpec::credit`] on those that ran meanwhile, and takes the core at
+//! once if it is more than [`SchedulerSpec::wakeup_granularity`] behind the thread there. Otherwise a thread
+//! loses its core only at a tick: when its slice is over, or when it is a slice ahead of the next.
+
+use evener_core::Nanos;
+
+use super::thread::{Task, ThreadId};
+use super::{Engine, World};
+
+/// The scheduler's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchedulerSpec {
+    /// Time in which every runnable thread gets its slice.
+    pub latency: Nanos,
+    /// The least slice.
+    pub granularity: Nanos,
+    /// How far ahead a running thread must be for one that wakes to take its core.
+    pub wakeup_granularity: Nanos,
+    /// What a thread that slept is given on the others.
+    pub credit: Nanos,
+    /// Time between ticks: one second over the kernel's HZ.
+    pub tick: Nanos,
+    /// When the first tick falls; 0: after one tick.
+    pub phase: Nanos,
+}
+
+impl SchedulerSpec {
+    /// Linux's defaults on one core (`kernel/sched_fair.c` of Linux 3.2): 6, 0.75 and 1 ms, half of the
+    /// latency as credit; `hz` ticks per second, the first one after `phase` of a tick, in thousandths.
+    ///
+    /// # Panics
+    ///
+    /// With no ticks.
+    #[must_use]
+    pub fn linux(hz: u32, phase_permille: u32) -> Self {
+        assert!(hz > 0, "a clock ticks");
+        let tick = 1_000_000_000 / u64::from(hz);
+        Self {
+            latency: Nanos::from_millis(6),
+            granularity: Nanos::from_micros(750),
+            wakeup_granularity: Nanos::from_millis(1),
+            credit: Nanos::from_millis(3),
+            tick: Nanos(tick),
+            phase: Nanos(tick * u64::from(phase_permille) / 1_000),
+        }
+    }
+
+    pub(super) fn first_tick(&self) -> u64 {
+        if self.phase.0 > 0 { self.phase.0 } else { self.tick.0 }
+    }
+
+    /// The slice of each of `runnable` threads.
+    fn slice(&self, runnable: u64) -> u64 {
+        if runnable <= self.latency.0 / self.granularity.0 { self.latency.0 / runnable } else { self.granularity.0 }
+    }
+}
+
+/// Weight of a nice value, clamped to -20..=19: the kernel's table, a factor of about 1.25 per step.
+#[must_use]
+pub fn weight_of_nice(nice: i32) -> u32 {
+    const WEIGHTS: [u32; 40] = [
+        88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904, 3906, 3121,
+        2501, 1991, 1586, 1277, 1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87, 70, 56, 45, 36, 29,
+        23, 18, 15,
+    ];
+    let at = usize::try_from(nice.clamp(-20, 19) + 20).expect("0 to 39");
+    WEIGHTS[at]
+}
+
+/// One core and its queue. Times in nanoseconds.
+#[derive(Clone, Debug)]
+pub(super) struct Core {
+    pub(super) current: Option<ThreadId>,
+    pub(super) queue: Vec<ThreadId>,
+    pub(super) next_tick: u64,
+    pub(super) switches: u64,
+    /// The least virtual time on this core; never falls.
+    floor: u64,
+    /// Who had the core last; nobody after an idle time.
+    last: Option<ThreadId>,
+    interrupted_until: u64,
+}
+
+impl Core {
+    pub(super) const fn new(next_tick: u64) -> Self {
+        Self {
+            current: None,
+            queue: Vec::new(),
+            next_tick,
+            switches: 0,
+            floor: 0,
+            last: None,
+            interrupted_until: 0,
+        }
+    }
+
+    pub(super) fn load(&self) -> usize {
+        self.queue.len() + usize::from(self.current.is_some())
+    }
+
+    pub(super) const fn is_interrupted(&self, now: u64) -> bool {
+        now < self.interrupted_until
+    }
+
+    fn is_idle(&self, now: u64) -> bool {
+        self.load() == 0 && !self.is_interrupted(now)
+    }
+
+    /// Takes the core for an interrupt, after those that run; returns its end.
+    pub(super) fn interrupt(&mut self, now: u64, span: u64) -> u64 {
+        self.interrupted_until = self.interrupted_until.max(now) + span;
+        self.interrupted_until
+    }
+
+    /// Forgets ticks that fell while the core was idle or interrupted.
+    pub(super) fn catch_up(&mut self, now: u64, tick: u64) {
+        if self.next_tick < now {
+            self.next_tick += (now - self.next_tick).div_ceil(tick) * tick;
+        }
+    }
+
+    pub(super) fn raise_floor(&mut self, tasks: &[Task]) {
+        let all = self.queue.iter().chain(&self.current);
+        if let Some(least) = all.map(|thread| tasks[thread.0].vruntime).min() {
+            self.floor = self.floor.max(least);
+        }
+    }
+
+    fn switch_to(&mut self, thread: ThreadId, task: &mut Task) {
+        self.switches += u64::from(self.last != Some(thread));
+        (self.last, self.current) = (Some(thread), Some(thread));
+        task.ran = 0;
+    }
+}
+
+impl<S: World> Engine<'_, S> {
+    /// Takes the current thread off its core.
+    pub(super) fn leave(&mut self, core: usize) {
+        self.cores[core].current = None;
+        self.cores[core].raise_floor(&self.tasks);
+    }
+
+    /// Gives an idle core the first thread of its queue; false where the queue is empty.
+    pub(super) fn pick(&mut self, core: usize) -> bool {
+        let Some(thread) = self.take_first(core) else {
+            self.cores[core].last = None;
+            return false;
+        };
+        self.cores[core].switch_to(thread, &mut self.tasks[thread.0]);
+        true
+    }
+
+    /// Moves to an idle core what the most loaded core would run next; false where no core has two threads.
+    pub(super) fn pull(&mut self, core: usize) -> bool {
+        let from = (0..self.cores.len()).max_by_key(|&other| self.cores[other].load()).unwrap_or(core);
+        let waits = !self.cores[from].queue.is_empty();
+        let busy = self.cores[from].load() > 1 || self.cores[from].is_interrupted(self.now);
+        if from == core || !waits || !busy {
+            return false;
+        }
+        let Some(thread) = self.take_first(from) else { return false };
+        self.move_to(core, thread);
+        self.cores[core].switch_to(thread, &mut self.tasks[thread.0]);
+        true
+    }
+
+    fn take_first(&mut self, core: usize) -> Option<ThreadId> {
+        let queue = &self.cores[core].queue;
+        let first = (0..queue.len()).min_by_key(|&at| self.order(queue[at]))?;
+        Some(self.cores[core].queue.remove(first))
+    }
+
+    /// Higher priority first, then who is behind.
+    fn order(&self, thread: ThreadId) -> (i32, u64) {
+        let task = &self.tasks[thread.0];
+        (-task.spec.priority, task.vruntime)
+    }
+
+    /// Wakes a thread on the core that suits it.
+    pub(super) fn wake(&mut self, thread: ThreadId) {
+        let core = self.place(thread);
+        self.move_to(core, thread);
+        let behind = self.cores[core].floor.saturating_sub(self.rules.credit.0);
+        let task = &mut self.tasks[thread.0];
+        task.vruntime = task.vruntime.max(behind);
+        let woken = *task;
+        let Some(current) = self.cores[core].current else { return self.cores[core].queue.push(thread) };
+        let running = &self.tasks[current.0];
+        let margin = woken.weighted(self.rules.wakeup_granularity.0);
+        let is_behind = running.vruntime.saturating_sub(woken.vruntime) > margin;
+        let preempts = woken.spec.priority > running.spec.priority
+            || woken.spec.priority == running.spec.priority && is_behind;
+        if preempts {
+            self.cores[core].queue.push(current);
+            self.cores[core].switch_to(thread, &mut self.tasks[thread.0]);
+        } else {
+            self.cores[core].queue.push(thread);
+        }
+    }
+
+    fn place(&self, thread: ThreadId) -> usize {
+        let home = self.tasks[thread.0].core;
+        let idle = |&core: &usize| self.cores[core].is_idle(self.now);
+        let all = 0..self.cores.len();
+        let free = Some(home).filter(idle).or_else(|| all.clone().find(idle));
+        let least = || all.min_by_key(|&core| (self.cores[core].load(), core != home));
+        free.or_else(least).unwrap_or(home)
+    }
+
+    /// Makes a thread one of `core`'s, as far ahead there as it was where it came from.
+    fn move_to(&mut self, core: usize, thread: ThreadId) {
+        let task = &mut self.tasks[thread.0];
+        if task.core != core {
+            let ahead = i128::from(task.vruntime) - i128::from(self.cores[task.core].floor);
+            let there = i128::from(self.cores[core].floor) + ahead;
+            task.vruntime = u64::try_from(there.max(0)).unwrap_or(u64::MAX);
+            task.core = core;
+        }
+    }
+
+    /// A tick: the thread on the core goes back to the queue if its slice is over or it is a slice ahead.
+    pub(super) fn tick(&mut self, core: usize) {
+        self.cores[core].next_tick += self.rules.tick.0;
+        let Some(current) = self.cores[core].current else { return };
+        let running = self.tasks[current.0];
+        let rivals = self.cores[core].queue.iter().copied();
+        let rivals = rivals.filter(|rival| self.tasks[rival.0].spec.priority >= running.spec.priority);
+        let Some(first) = rivals.clone().min_by_key(|&rival| self.order(rival)) else { return };
+        let slice = self.rules.slice(1 + rivals.count() as u64);
+        let ahead = running.vruntime.saturating_sub(self.tasks[first.0].vruntime);
+        if running.ran > slice || running.ran >= self.rules.granularity.0 && ahead > slice {
+            self.cores[core].queue.push(current);
+            self.cores[core].current = None;
+        }
+    }
+}
