@@ -10,11 +10,17 @@
 pub mod bounds;
 pub mod costs;
 pub mod engine;
+pub mod lab;
 pub mod papers;
 pub mod random;
+pub mod report;
 
 /// The whole number nearest to `x`; 0 for what is below, or no number.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates, as the text says")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "`as` saturates, as the text says"
+)]
 pub(crate) fn round(x: f64) -> u64 {
     x.round() as u64
 }

@@ -53,7 +53,11 @@ impl SchedulerSpec {
 
     /// The slice of each of `runnable` threads.
     fn slice(&self, runnable: u64) -> u64 {
-        if runnable <= self.latency.0 / self.granularity.0 { self.latency.0 / runnable } else { self.granularity.0 }
+        if runnable <= self.latency.0 / self.granularity.0 {
+            self.latency.0 / runnable
+        } else {
+            self.granularity.0
+        }
     }
 }
 
@@ -61,12 +65,11 @@ impl SchedulerSpec {
 #[must_use]
 pub fn weight_of_nice(nice: i32) -> u32 {
     const WEIGHTS: [u32; 40] = [
-        88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904, 3906, 3121,
-        2501, 1991, 1586, 1277, 1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87, 70, 56, 45, 36, 29,
-        23, 18, 15,
+        88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904, 3906,
+        3121, 2501, 1991, 1586, 1277, 1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87, 70, 56, 45,
+        36, 29, 23, 18, 15,
     ];
-    let at = usize::try_from(nice.clamp(-20, 19) + 20).expect("0 to 39");
-    WEIGHTS[at]
+    WEIGHTS[(nice.clamp(-20, 19) + 20).unsigned_abs() as usize]
 }
 
 /// One core and its queue. Times in nanoseconds.

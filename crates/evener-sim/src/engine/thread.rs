@@ -128,15 +128,7 @@ pub(super) struct Task {
 
 impl Task {
     pub(super) const fn new(spec: ThreadSpec, core: usize) -> Self {
-        Self {
-            spec,
-            core,
-            vruntime: 0,
-            remaining: 0,
-            ran: 0,
-            core_time: 0,
-            spins_on: None,
-        }
+        Self { spec, core, vruntime: 0, remaining: 0, ran: 0, core_time: 0, spins_on: None }
     }
 
     /// Adds core time that it used.

@@ -245,6 +245,13 @@ mod tests {
     }
 
     #[test]
+    fn no_call_is_more_serial_than_it_is_long() {
+        let serial = Serial { s0_us: 10.0, s1_us_per_byte: 0.0, queue: Queue::MeanValue };
+        let alone = serial.mbps(1, 100.0, 4.0);
+        assert!((alone - 200.0).abs() < 1e-9 && (serial.mbps(6, 100.0, 4.0) - alone).abs() < 1e-9, "{alone}");
+    }
+
+    #[test]
     fn the_fitted_cells_are_met_and_the_eight_others_predicted() {
         let cells = six_processes(FITTED_SIZES, Queue::MeanValue).unwrap();
         let (fitted, held_out): (Vec<Cell>, Vec<Cell>) = cells.into_iter().partition(|cell| cell.fitted);

@@ -1,5 +1,6 @@
 //! The papers' tables and what the models make of them.
 
+pub mod am3358;
 pub mod android;
 pub mod cell;
 pub mod claims;

@@ -20,6 +20,8 @@ tables! {
     SEED002_TABLE3: "seed002_table3.csv", "Paper 002, table 3: how many of the 4000 files each side took.";
     SEED002_TABLE_A1: "seed002_tableA1.csv", "Paper 002, table A.1: as table 2 with AES-192-CBC, three policies.";
     SEED002_TABLE_A2: "seed002_tableA2.csv", "Paper 002, table A.2: as table 2 with AES-256-CBC, three policies.";
+    WORKLOAD_UNIFORM8: "golden/workload_mixed_uniform8.csv", "Sizes of 4000 jobs, evenly over those of paper 002.";
+    WORKLOAD_TLS: "golden/workload_mixed_tls.csv", "Sizes of 4000 jobs, many small and many of 16384 bytes.";
     SEED003_TABLE1: "seed003_table1.csv", "Paper 003, table 1: ms for an upload by size, with the module and without.";
     SEED004_TABLE2: "seed004_table2.csv", "Paper 004, table 2: AES-128-ECB, one process, Mbit/s by size and system.";
     SEED004_TABLE3: "seed004_table3.csv", "Paper 004, table 3: AES-128-CBC, one process.";

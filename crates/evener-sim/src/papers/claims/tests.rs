@@ -175,6 +175,34 @@ fn a_verdict_follows_the_table_and_not_the_paper() {
 }
 
 #[test]
+fn columns_that_cross_twice_cross_where_they_do_so_last() {
+    let pair = sizes::Pair {
+        sizes: vec![1.0, 2.0, 4.0, 8.0, 16.0],
+        one: vec![1.0, 3.0, 3.0, 1.0, 1.0],
+        other: vec![2.0; 5],
+    };
+    let last = pair.crossing(sizes::Between::Linear).unwrap();
+    assert!((last - 6.0).abs() < 1e-12, "{last}");
+    assert_eq!(sizes::Pair { one: vec![1.0; 5], ..pair }.crossing(sizes::Between::Linear), None);
+}
+
+#[test]
+fn a_large_call_that_loses_too_does_not_fit_the_claim_about_small_ones() {
+    let printed = one(&Tables::PRINTED, "004", "C4");
+    assert_eq!(printed.numbers, [256.0, 256.0, 256.0, 256.0, 8192.0, 1024.0, 256.0, 256.0]);
+    // Mars at 8192 B with one process, ECB, is the only exception; without it the claim holds.
+    let table2 = include_str!("../../../../../vectors/papers/seed004_table2.csv");
+    let [_, b, c, d] = Tables::PRINTED.seed004;
+    let with = |cell: &str, other: &str| Tables {
+        seed004: [changed(table2, cell, other), b, c, d],
+        ..Tables::PRINTED
+    };
+    assert_eq!(one(&with("315.82", "400"), "004", "C4").verdict, Verdict::True);
+    let gap = with("971.2,315.82", "300,400");
+    assert_eq!(one(&gap, "004", "C4").verdict, Verdict::Partly);
+}
+
+#[test]
 fn every_row_of_table_3_adds_up_to_4000_files() {
     for way in ["cpu_only", "module_only", "round_robin", "polling", "proposed"] {
         let side = |side| SEED002_TABLE3.numbers(&format!("{way}_{side}_files")).unwrap();

@@ -1,0 +1,76 @@
+//! A worker of the CPU path: asks, computes job after job of its claim, asks again.
+
+use std::collections::VecDeque;
+
+use evener_core::Nanos;
+
+use crate::engine::{Context, EventId, Step, Thread};
+
+use super::backlog::JobId;
+use super::chooser::{Path, Worker};
+use super::hall::{Answer, Hall, Took, pause};
+
+pub(super) struct CpuWorker {
+    worker: Worker,
+    wake: EventId,
+    /// Of the monitor that hands it jobs, where there is one.
+    bell: Option<EventId>,
+    claim: VecDeque<JobId>,
+    /// The job it computes, and what that takes.
+    running: Option<(JobId, Nanos)>,
+    /// Whether the monitor does not know yet that it is free.
+    must_ring: bool,
+}
+
+impl CpuWorker {
+    pub(super) const fn new(worker: Worker, wake: EventId, bell: Option<EventId>) -> Self {
+        Self { worker, wake, bell, claim: VecDeque::new(), running: None, must_ring: false }
+    }
+
+    /// Ends the job it has computed; the pause that the cap asks for.
+    fn end(&mut self, context: &mut Context<'_, Hall<'_>>) -> Option<Nanos> {
+        let (job, core) = self.running.take()?;
+        let took = Took { core, interrupt: Nanos::ZERO, service: Nanos::ZERO };
+        context.world.end(self.worker, job, context.now, took);
+        self.must_ring = true;
+        pause(context, Path::Cpu)
+    }
+
+    /// Fills the claim, or says what to do instead.
+    fn fetch(&mut self, hall: &mut Hall<'_>, now: Nanos) -> Option<Step> {
+        if self.bell.is_some() {
+            let at = hall.at(self.worker);
+            let Some(job) = hall.hands[at].take() else { return Some(Step::Wait(self.wake)) };
+            self.claim.push_back(job);
+            return None;
+        }
+        match hall.ask(self.worker, now) {
+            Answer::Jobs(jobs) => self.claim = jobs,
+            Answer::Rest => return Some(Step::Wait(self.wake)),
+            Answer::Later(time) => return Some(Step::Sleep(time)),
+        }
+        None
+    }
+}
+
+impl Thread<Hall<'_>> for CpuWorker {
+    fn next(&mut self, context: &mut Context<'_, Hall<'_>>) -> Step {
+        if let Some(time) = self.end(context) {
+            return Step::Sleep(time);
+        }
+        if let Some(bell) = self.bell.filter(|_| std::mem::replace(&mut self.must_ring, false)) {
+            return Step::Signal(bell);
+        }
+        if self.claim.is_empty() {
+            if let Some(step) = self.fetch(context.world, context.now) {
+                return step;
+            }
+        }
+        let job = self.claim.pop_front().expect("a claim has been fetched");
+        let class = context.world.begin(self.worker, job, context.now);
+        let factor = context.world.draw();
+        let time = context.world.vary(factor, context.world.setup.classes[class].c);
+        self.running = Some((job, time));
+        Step::Compute(time)
+    }
+}

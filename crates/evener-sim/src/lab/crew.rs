@@ -1,0 +1,108 @@
+//! The threads of a run, in the order of their creation, which decides ties at the start.
+
+use crate::engine::{Context, Engine, EventId, ModuleId, Step, Thread, ThreadId, ThreadSpec, weight_of_nice};
+
+use super::chooser::{Path, Worker};
+use super::cpu_worker::CpuWorker;
+use super::hall::Hall;
+use super::kernel::Kernel;
+use super::module_worker::ModuleWorker;
+use super::monitor::Monitor;
+use super::{ModuleSide, Nanos, Setup};
+
+/// Who is there.
+#[derive(Default)]
+pub(super) struct Crew {
+    pub(super) cpu: Vec<ThreadId>,
+    pub(super) modules: Vec<ThreadId>,
+    pub(super) desks: Vec<Desk>,
+    pub(super) monitor: Option<ThreadId>,
+    pub(super) hogs: Vec<ThreadId>,
+    /// What wakes each worker, CPU workers first.
+    pub(super) wakes: Vec<EventId>,
+    /// What the busy monitor listens to.
+    pub(super) bell: Option<EventId>,
+}
+
+/// Where a module worker hands its requests in.
+#[derive(Clone, Copy)]
+pub(super) struct Desk {
+    pub(super) module: ModuleId,
+    pub(super) kernel: Option<ThreadId>,
+    /// Wakes the kernel's thread where there is one.
+    pub(super) bell: EventId,
+}
+
+impl Crew {
+    /// Creates all threads: the kernel's first, then the monitor, the workers and the hogs.
+    pub(super) fn new(setup: &Setup, engine: &mut Engine<'_, Hall<'_>>, monitored: bool) -> Self {
+        let mut crew = Self::default();
+        for (at, side) in setup.modules.iter().enumerate() {
+            crew.desks.push(desk(engine, at, side));
+        }
+        crew.wakes = (0..setup.cpu.workers as usize + setup.modules.len()).map(|_| engine.event()).collect();
+        if monitored {
+            let bell = engine.event();
+            crew.bell = Some(bell);
+            let body = Monitor::new(bell, setup.monitor, crew.wakes.clone(), setup.cpu.workers as usize);
+            crew.monitor = Some(engine.spawn(ThreadSpec::default(), body));
+        }
+        match setup.first {
+            Path::Cpu => {
+                crew.hire_cpu(setup, engine);
+                crew.hire_modules(setup, engine);
+            }
+            Path::Module => {
+                crew.hire_modules(setup, engine);
+                crew.hire_cpu(setup, engine);
+            }
+        }
+        crew.hogs = (0..setup.hogs).map(|_| engine.spawn(ThreadSpec::default(), Hog)).collect();
+        crew
+    }
+
+    fn hire_cpu(&mut self, setup: &Setup, engine: &mut Engine<'_, Hall<'_>>) {
+        let spec = ThreadSpec { priority: 0, weight: weight_of_nice(setup.cpu.nice) };
+        for index in 0..setup.cpu.workers {
+            let worker = Worker { path: Path::Cpu, index };
+            let body = CpuWorker::new(worker, self.wakes[index as usize], self.bell);
+            self.cpu.push(engine.spawn(spec, body));
+        }
+    }
+
+    fn hire_modules(&mut self, setup: &Setup, engine: &mut Engine<'_, Hall<'_>>) {
+        for (at, side) in setup.modules.iter().enumerate() {
+            let wake = self.wakes[setup.cpu.workers as usize + at];
+            let results = (0..side.depth).map(|_| engine.event()).collect();
+            let body = ModuleWorker::new(at, side, self.desks[at], wake, self.bell, results);
+            self.modules.push(engine.spawn(spec(side), body));
+        }
+    }
+
+    /// All threads whose core time is crypto's.
+    pub(super) fn crypto(&self) -> impl Iterator<Item = ThreadId> {
+        let kernels = self.desks.iter().filter_map(|desk| desk.kernel);
+        self.cpu.iter().chain(&self.modules).copied().chain(kernels).chain(self.monitor)
+    }
+}
+
+fn desk(engine: &mut Engine<'_, Hall<'_>>, at: usize, side: &ModuleSide) -> Desk {
+    let module = engine.attach(side.spec);
+    let (bell, answered) = (engine.event(), engine.event());
+    let body = Kernel::new(at, module, [bell, answered], side.path.kernel_waits);
+    let kernel = (side.path.kernel_share > 0.0).then(|| engine.spawn(spec(side), body));
+    Desk { module, kernel, bell }
+}
+
+fn spec(side: &ModuleSide) -> ThreadSpec {
+    ThreadSpec { priority: side.priority, ..ThreadSpec::default() }
+}
+
+/// Another program that always has something to compute.
+struct Hog;
+
+impl<S> Thread<S> for Hog {
+    fn next(&mut self, _: &mut Context<'_, S>) -> Step {
+        Step::Compute(Nanos(u64::MAX / 4))
+    }
+}

@@ -1,0 +1,236 @@
+//! What the threads of a run share: backlog, chooser, the state of the workers, and the record of every job.
+
+use std::collections::VecDeque;
+
+use evener_core::Nanos;
+use evener_core::plan::Dispatch;
+
+use crate::engine::{Context, EventId, ThreadId, World};
+use crate::random::Random;
+use crate::round;
+
+use super::backlog::{Backlog, JobId};
+use super::chooser::{Busy, Choice, Chooser, Path, Sample, View, Worker, WorkerView};
+use super::crew::Crew;
+use super::kernel::Request;
+use super::report::JobReport;
+use super::workload::Job;
+use super::{CpuCap, Setup, Workload};
+
+/// What a worker hears when it asks.
+pub(super) enum Answer {
+    /// These.
+    Jobs(VecDeque<JobId>),
+    /// Nothing until it is woken.
+    Rest,
+    /// Nothing for this long.
+    Later(Nanos),
+}
+
+/// The least time after which a worker asks again, so that no chooser stops the clock.
+const ASK_AGAIN_MIN: Nanos = Nanos::from_micros(1);
+
+pub(super) struct Hall<'a> {
+    pub(super) setup: &'a Setup,
+    jobs: &'a [Job],
+    chooser: &'a mut dyn Chooser,
+    backlog: Backlog,
+    random: Random,
+    /// Jobs that have come so far.
+    arrived: usize,
+    ended: usize,
+    pub(super) records: Vec<JobReport>,
+    pub(super) workers: Vec<WorkerView>,
+    /// Requests that the kernel's thread of each module has not taken yet.
+    pub(super) inboxes: Vec<VecDeque<Request>>,
+    /// Jobs that the monitor has put into workers' hands.
+    pub(super) hands: Vec<Option<JobId>>,
+    /// Requests that failed, by module.
+    pub(super) failed: Vec<u32>,
+    crypto: Vec<ThreadId>,
+    wakes: Vec<EventId>,
+    bell: Option<EventId>,
+}
+
+impl<'a> Hall<'a> {
+    pub(super) fn new(setup: &'a Setup, workload: &'a Workload, chooser: &'a mut dyn Chooser) -> Self {
+        let cpu = (0..setup.cpu.workers).map(|index| Worker { path: Path::Cpu, index });
+        let modules = (0u32..).zip(&setup.modules).map(|(index, _)| Worker { path: Path::Module, index });
+        let view = |worker| WorkerView { worker, busy: Vec::new(), is_lost: false };
+        let workers: Vec<WorkerView> = cpu.chain(modules).map(view).collect();
+        let lists = if chooser.dispatch() == Dispatch::Deal { workers.len() } else { 1 };
+        let record = |job: &Job| JobReport { class: job.class, arrived: job.at, ended: None };
+        let mut hall = Self {
+            setup,
+            jobs: workload.jobs(),
+            backlog: Backlog::new(&setup.classes, lists),
+            chooser,
+            random: Random::new(setup.seed),
+            arrived: 0,
+            ended: 0,
+            records: workload.jobs().iter().map(record).collect(),
+            inboxes: vec![VecDeque::new(); setup.modules.len()],
+            hands: vec![None; workers.len()],
+            failed: vec![0; setup.modules.len()],
+            workers,
+            crypto: Vec::new(),
+            wakes: Vec::new(),
+            bell: None,
+        };
+        hall.let_in(Nanos::ZERO);
+        hall
+    }
+
+    /// Learns which threads there are.
+    pub(super) fn open(&mut self, crew: &Crew) {
+        self.crypto = crew.crypto().collect();
+        self.wakes.clone_from(&crew.wakes);
+        self.bell = crew.bell;
+    }
+
+    /// The place of a worker among all, CPU workers first.
+    pub(super) const fn at(&self, worker: Worker) -> usize {
+        match worker.path {
+            Path::Cpu => worker.index as usize,
+            Path::Module => (self.setup.cpu.workers + worker.index) as usize,
+        }
+    }
+
+    /// What `worker` is to do.
+    pub(super) fn ask(&mut self, worker: Worker, now: Nanos) -> Answer {
+        let list = self.backlog.list_of(self.at(worker));
+        let view = View {
+            now,
+            classes: self.backlog.view(list),
+            workers: &self.workers,
+            cores: self.setup.cores,
+            competing: self.setup.hogs,
+        };
+        let choice = match worker.path {
+            Path::Cpu => self.chooser.cpu_takes(worker.index, &view),
+            Path::Module => self.chooser.module_takes(worker.index, &view),
+        };
+        match choice {
+            Choice::Take { which, jobs } => {
+                let taken = std::iter::from_fn(|| self.backlog.take(list, which)).take(jobs as usize);
+                let taken: VecDeque<JobId> = taken.collect();
+                if taken.is_empty() { Answer::Rest } else { Answer::Jobs(taken) }
+            }
+            Choice::Rest => Answer::Rest,
+            Choice::AskAgainIn(time) => Answer::Later(time.max(ASK_AGAIN_MIN)),
+        }
+    }
+
+    /// Notes that a worker begins a job; returns the job's class.
+    pub(super) fn begin(&mut self, worker: Worker, job: JobId, now: Nanos) -> usize {
+        let (at, class) = (self.at(worker), self.jobs[job].class);
+        self.workers[at].busy.push(Busy { class, since: now });
+        class
+    }
+
+    /// `time` as it comes out this time.
+    pub(super) fn vary(&self, factor: f64, time: Nanos) -> Nanos {
+        if self.setup.jitter > 0.0 { Nanos(round(factor * time.as_secs_f64() * 1e9)) } else { time }
+    }
+
+    /// By how much a job differs from the mean.
+    pub(super) fn draw(&mut self) -> f64 {
+        self.random.around_one(self.setup.jitter)
+    }
+
+    /// Notes that a worker has ended its oldest job well, and what that took.
+    ///
+    /// # Panics
+    ///
+    /// Where a job ends twice.
+    pub(super) fn end(&mut self, worker: Worker, job: JobId, now: Nanos, took: Took) {
+        assert!(self.records[job].ended.is_none(), "a job ends once");
+        let at = self.at(worker);
+        let busy = self.workers[at].busy.remove(0);
+        self.records[job].ended = Some((now, worker));
+        self.ended += 1;
+        let Took { core, interrupt, service } = took;
+        let (class, wall) = (busy.class, now - busy.since);
+        let bytes = self.setup.classes[class].bytes;
+        self.chooser.observe(&Sample { now, class, bytes, worker, core, interrupt, service, wall });
+    }
+
+    /// Notes that a worker's oldest job has failed: its module is lost, the job and those of its `claim` wait
+    /// again. Returns whom to signal.
+    pub(super) fn fail(&mut self, worker: Worker, job: JobId, claim: VecDeque<JobId>) -> VecDeque<EventId> {
+        let at = self.at(worker);
+        let class = self.workers[at].busy.remove(0).class;
+        self.failed[worker.index as usize] += 1;
+        if !self.workers[at].is_lost {
+            self.workers[at].is_lost = true;
+            if self.backlog.list_of(at) == at {
+                self.backlog.close(at);
+            }
+            self.chooser.lose(worker.index);
+        }
+        for job in claim.into_iter().rev() {
+            self.backlog.give_back(job, self.jobs[job].class);
+        }
+        self.backlog.give_back(job, class);
+        self.everybody().collect()
+    }
+
+    /// The job that the monitor hands out next.
+    pub(super) fn hand_out(&mut self, at: usize, now: Nanos) -> bool {
+        let worker = self.workers[at].worker;
+        if let Answer::Jobs(mut jobs) = self.ask(worker, now) {
+            self.hands[at] = jobs.pop_front();
+        }
+        self.hands[at].is_some()
+    }
+
+    /// Whoever may wait for the backlog to grow.
+    fn everybody(&self) -> impl Iterator<Item = EventId> {
+        let resting = self.wakes.iter().copied().filter(|_| self.bell.is_none());
+        resting.chain(self.bell)
+    }
+
+    /// Takes jobs that have come into the backlog.
+    fn let_in(&mut self, now: Nanos) {
+        while let Some(job) = self.jobs.get(self.arrived).filter(|job| job.at <= now) {
+            self.backlog.put(self.arrived, job.class);
+            self.arrived += 1;
+        }
+    }
+}
+
+/// What a job took; see [`Sample`].
+#[derive(Clone, Copy)]
+pub(super) struct Took {
+    pub(super) core: Nanos,
+    pub(super) interrupt: Nanos,
+    pub(super) service: Nanos,
+}
+
+impl World for Hall<'_> {
+    fn is_over(&self) -> bool {
+        self.ended == self.jobs.len()
+    }
+
+    fn next_happening(&self) -> Option<Nanos> {
+        self.jobs.get(self.arrived).map(|job| job.at)
+    }
+
+    fn happen(&mut self, now: Nanos, signals: &mut Vec<EventId>) {
+        self.let_in(now);
+        signals.extend(self.everybody());
+    }
+}
+
+/// How long a worker must sleep so that crypto stays below its cap; `None`: not at all.
+pub(super) fn pause(context: &Context<'_, Hall<'_>>, path: Path) -> Option<Nanos> {
+    let CpuCap { share, holds_module_path, counts_interrupts } = context.world.setup.cpu.cap?;
+    if path == Path::Module && !holds_module_path {
+        return None;
+    }
+    let threads = context.world.crypto.iter().map(|&thread| context.core_time(thread));
+    let interrupts = if counts_interrupts { context.interrupts } else { Nanos::ZERO };
+    let used = (threads.sum::<Nanos>() + interrupts).as_secs_f64();
+    let over = used - share * context.now.as_secs_f64();
+    (over > 0.0).then(|| Nanos(round(over / share * 1e9).max(1)))
+}

@@ -1,0 +1,85 @@
+//! The kernel's part of a module path: a thread that takes requests from its inbox, one at a time.
+
+use evener_core::Nanos;
+
+use crate::engine::{Context, EventId, ModuleId, Step, Thread};
+
+use super::hall::Hall;
+
+/// What the kernel has to do for one job.
+#[derive(Clone, Copy)]
+pub(super) struct Request {
+    /// Core time before the module's work.
+    pub(super) front: Nanos,
+    /// The module's work.
+    pub(super) work: Nanos,
+    /// Core time behind it.
+    pub(super) back: Nanos,
+    /// Whom to tell.
+    pub(super) done: EventId,
+}
+
+#[derive(Clone, Copy)]
+enum Stage {
+    Idle,
+    /// Has prepared a request.
+    Front(Request),
+    /// Has handed it to the module.
+    Handed(Request),
+    /// The module has answered.
+    Answered(Request),
+    /// Has run what comes behind.
+    Back(Request),
+}
+
+pub(super) struct Kernel {
+    at: usize,
+    module: ModuleId,
+    bell: EventId,
+    answered: EventId,
+    waits: bool,
+    stage: Stage,
+}
+
+impl Kernel {
+    /// For module `at`; `waits`: it sleeps while the module works, otherwise what is behind is an interrupt.
+    pub(super) const fn new(
+        at: usize,
+        module: ModuleId,
+        [bell, answered]: [EventId; 2],
+        waits: bool,
+    ) -> Self {
+        Self { at, module, bell, answered, waits, stage: Stage::Idle }
+    }
+
+    fn go(&mut self, stage: Stage, step: Step) -> Step {
+        self.stage = stage;
+        step
+    }
+}
+
+impl Thread<Hall<'_>> for Kernel {
+    fn next(&mut self, context: &mut Context<'_, Hall<'_>>) -> Step {
+        let module = self.module;
+        match self.stage {
+            Stage::Idle => match context.world.inboxes[self.at].pop_front() {
+                Some(request) => self.go(Stage::Front(request), Step::Compute(request.front)),
+                None => Step::Wait(self.bell),
+            },
+            Stage::Front(Request { work, back, done, .. }) if !self.waits => {
+                self.go(Stage::Idle, Step::Submit { module, work, interrupt: back, done })
+            }
+            Stage::Front(request) => {
+                let step =
+                    Step::Submit { module, work: request.work, interrupt: Nanos::ZERO, done: self.answered };
+                self.go(Stage::Handed(request), step)
+            }
+            Stage::Handed(request) => self.go(Stage::Answered(request), Step::Wait(self.answered)),
+            Stage::Answered(request) => {
+                context.set_failed(request.done, context.has_failed(self.answered));
+                self.go(Stage::Back(request), Step::Compute(request.back))
+            }
+            Stage::Back(request) => self.go(Stage::Idle, Step::Signal(request.done)),
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! One run: machine, costs, workload and a chooser in, a report out.
+//!
+//! The way of one job: it arrives and waits in the backlog (`backlog.rs`) -> an idle worker asks the chooser
+//! (`chooser.rs`; `planned.rs` for the papers' policies) -> a CPU worker computes it (`cpu_worker.rs`), or a module
+//! worker prepares it, the kernel's part of the path hands it to the module and takes it back
+//! (`module_worker.rs`, `kernel.rs`) -> it is counted and the chooser told what it took (`hall.rs`) -> the report
+//! (`report.rs`). A job whose module is lost goes back to the head of the backlog.
+
+mod backlog;
+mod chooser;
+mod cpu_worker;
+mod crew;
+mod hall;
+mod kernel;
+mod module_worker;
+mod monitor;
+mod planned;
+mod report;
+mod workload;
+
+use evener_core::Nanos;
+use evener_core::plan::Dispatch;
+
+pub use chooser::{Busy, Choice, Chooser, ClassView, Path, Sample, View, Which, Worker, WorkerView};
+pub use planned::Planned;
+pub use report::{JobReport, ModuleReport, Report, WorkerReport};
+pub use workload::{Arrivals, Job, Workload};
+
+use crate::engine::{Engine, ModuleSpec, SchedulerSpec, Stuck, World as _};
+use crew::Crew;
+use hall::Hall;
+
+/// One machine with its work.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setup {
+    /// Cores, at least one.
+    pub cores: usize,
+    /// How the cores are shared.
+    pub scheduler: SchedulerSpec,
+    /// The classes of jobs; jobs name them by position.
+    pub classes: Vec<Class>,
+    /// The CPU path.
+    pub cpu: CpuSide,
+    /// The module paths, one worker each.
+    pub modules: Vec<ModuleSide>,
+    /// Other programs that always have something to compute, one thread each, of usual weight.
+    pub hogs: u32,
+    /// Which path's workers are created first, which decides ties at the start.
+    pub first: Path,
+    /// Core time that the busy monitor needs to hand over one job, where the policy has one.
+    pub monitor: Nanos,
+    /// Every cost of a job varies evenly by this part of it, for example 0.05.
+    pub jitter: f64,
+    /// Where chance begins.
+    pub seed: u64,
+    /// Virtual time after which a run counts as failed.
+    pub end_max: Nanos,
+}
+
+/// A class of jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Class {
+    /// Size of its jobs.
+    pub bytes: u64,
+    /// `c`: core time of a job on the CPU path.
+    pub c: Nanos,
+}
+
+/// The workers of the CPU path.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CpuSide {
+    /// How many.
+    pub workers: u32,
+    /// Their nice value, -20 to 19.
+    pub nice: i32,
+    /// How much of the machine all crypto threads together may use.
+    pub cap: Option<CpuCap>,
+}
+
+/// A limit on core time: a worker that has done a job sleeps as long as the share used exceeds `share`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CpuCap {
+    /// Part of one core, above 0.
+    pub share: f64,
+    /// Whether the module path sleeps too; the CPU path always does.
+    pub holds_module_path: bool,
+    /// Whether interrupts count, which no thread's clock shows.
+    pub counts_interrupts: bool,
+}
+
+/// One module and the path to it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModuleSide {
+    /// The module.
+    pub spec: ModuleSpec,
+    /// Costs of a job, one for each class.
+    pub costs: Vec<ModuleCost>,
+    /// Who runs the core's part of the path.
+    pub path: ModulePath,
+    /// Requests outstanding at most, at least 1.
+    pub depth: u32,
+    /// Priority of the path's threads; 0 is usual.
+    pub priority: i32,
+}
+
+/// What a job costs on the module path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModuleCost {
+    /// `d`: core time.
+    pub d: Nanos,
+    /// `h`: time in which the module works and the core is free.
+    pub h: Nanos,
+}
+
+/// Who runs the core's part of a module job: the worker, and the kernel on its behalf.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ModulePath {
+    /// Part of `d` that a thread of the kernel runs; 0: there is none.
+    pub kernel_share: f64,
+    /// Part of `d` that lies before the module's work, the rest lies behind it.
+    pub front: f64,
+    /// Whether the kernel's thread sleeps while the module works and then runs its rest. Otherwise it takes the
+    /// next request, and its rest is an interrupt.
+    pub kernel_waits: bool,
+}
+
+impl ModulePath {
+    /// The worker alone.
+    pub const DIRECT: Self = Self { kernel_share: 0.0, front: FRONT, kernel_waits: true };
+    /// One third in a thread of the kernel that serves one request at a time. Fitted on paper 002, table 2.
+    pub const KERNEL_WAITS: Self = Self { kernel_share: KERNEL_SHARE, front: FRONT, kernel_waits: true };
+    /// One third in the kernel, its last part as an interrupt.
+    pub const INTERRUPT: Self = Self { kernel_share: KERNEL_SHARE, front: FRONT, kernel_waits: false };
+}
+
+/// Explains that the module path has 59 to 61 % of the core at 8 to 64 bytes (two of three threads); chosen
+/// while looking at the column *proposed* of paper 002, table 2.
+const KERNEL_SHARE: f64 = 1.0 / 3.0;
+
+/// Arbitrary: nothing in the papers says how much of `d` lies before the module's work.
+const FRONT: f64 = 0.6;
+
+/// Runs a workload.
+///
+/// # Errors
+///
+/// [`Stuck`].
+///
+/// # Panics
+///
+/// Where a job names a class, or a module lacks one, that is not there.
+pub fn run(setup: &Setup, workload: &Workload, chooser: &mut dyn Chooser) -> Result<Report, Stuck> {
+    let classes = setup.classes.len();
+    assert!(workload.jobs().iter().all(|job| job.class < classes), "jobs are of the setup's classes");
+    assert!(setup.modules.iter().all(|module| module.costs.len() == classes), "modules know every class");
+    let monitored = chooser.dispatch() == Dispatch::Monitor;
+    let hall = Hall::new(setup, workload, chooser);
+    let mut engine = Engine::new(setup.cores, setup.scheduler, setup.end_max, hall);
+    let crew = Crew::new(setup, &mut engine, monitored);
+    engine.world.open(&crew);
+    let makespan = if engine.world.is_over() { Nanos::ZERO } else { engine.run()? };
+    Ok(report::report(&engine, &crew, makespan))
+}

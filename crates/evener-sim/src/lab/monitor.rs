@@ -1,0 +1,46 @@
+//! The busy monitor of paper 002's polling: a thread that looks all the time who is free, and hands out jobs.
+
+use evener_core::Nanos;
+
+use crate::engine::{Context, EventId, Step, Thread};
+
+use super::hall::Hall;
+
+pub(super) struct Monitor {
+    bell: EventId,
+    /// Core time for handing over one job.
+    time: Nanos,
+    wakes: Vec<EventId>,
+    /// The order in which it looks at the workers: modules first.
+    order: Vec<usize>,
+    /// Whom it is about to serve.
+    serves: Option<usize>,
+}
+
+impl Monitor {
+    pub(super) fn new(bell: EventId, time: Nanos, wakes: Vec<EventId>, cpu_workers: usize) -> Self {
+        let order = (cpu_workers..wakes.len()).chain(0..cpu_workers).collect();
+        Self { bell, time, wakes, order, serves: None }
+    }
+}
+
+impl Thread<Hall<'_>> for Monitor {
+    fn next(&mut self, context: &mut Context<'_, Hall<'_>>) -> Step {
+        let hall = &mut *context.world;
+        if let Some(at) = self.serves.take() {
+            if hall.hand_out(at, context.now) {
+                return Step::Signal(self.wakes[at]);
+            }
+            return Step::Spin(self.bell); // Nothing left, or nothing for this worker.
+        }
+        let is_free = |&&at: &&usize| {
+            let worker = &hall.workers[at];
+            worker.busy.is_empty() && hall.hands[at].is_none() && !worker.is_lost
+        };
+        self.serves = self.order.iter().find(is_free).copied();
+        match self.serves {
+            Some(_) => Step::Compute(self.time),
+            None => Step::Spin(self.bell),
+        }
+    }
+}
