@@ -1,0 +1,57 @@
+//! The report as lines over sizes, for whoever can draw.
+
+use super::{Report, TableReport};
+
+/// A picture: lines over sizes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Picture {
+    /// Name of a file without its ending: `002.2`.
+    pub name: String,
+    /// What it shows, in one line, and in a second what the lines are.
+    pub title: String,
+    /// What stands on the left axis.
+    pub unit: &'static str,
+    /// Its lines.
+    pub lines: Vec<Line>,
+}
+
+/// A line of a picture.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// What the legend calls it.
+    pub name: String,
+    /// Size in bytes, and the value there.
+    pub points: Vec<(f64, f64)>,
+    /// Whether a model says it; otherwise it was printed.
+    pub is_model: bool,
+}
+
+impl Report {
+    /// A picture for each table of which a model explains a column: the printed columns, and beside those that are
+    /// modelled every model.
+    #[must_use]
+    pub fn pictures(&self) -> Vec<Picture> {
+        let modelled = |table: &&TableReport| table.columns.iter().any(|column| !column.models.is_empty());
+        self.tables.iter().filter(modelled).map(picture).collect()
+    }
+}
+
+fn picture(table: &TableReport) -> Picture {
+    let mut lines = Vec::new();
+    for column in &table.columns {
+        let line = |name: String, values: &[f64], is_model: bool| {
+            let points = table.sizes.iter().copied().zip(values.iter().copied()).collect();
+            Line { name, points, is_model }
+        };
+        lines.push(line(format!("{}, printed", column.name), &column.printed, false));
+        let models = column.models.iter();
+        lines.extend(
+            models.map(|model| line(format!("{}, {}", column.name, model.name), &model.values, true)),
+        );
+    }
+    let title = format!(
+        "Paper {}: {}\nsolid: printed; dashed: SIMULATED from the printed tables",
+        table.id, table.title
+    );
+    Picture { name: table.id.to_owned(), title, unit: table.unit, lines }
+}
