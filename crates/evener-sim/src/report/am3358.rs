@@ -1,136 +1,146 @@
 //! The tables of papers 000 and 002: what costs that were read from the single-resource columns make of the rest.
 
 use evener_core::Cost;
+use evener_core::plan::Policy;
 
-use super::{Column, Model, Standing, TableReport};
+use super::{Column, Model, ReportError, Standing, TableReport};
 use crate::bounds::{fair_halves, work_conservation};
-use crate::costs::{JOBS, SingleResource, fit};
-use crate::papers::table::{
-    SEED000_TABLE2, SEED002_TABLE_A1, SEED002_TABLE_A2, SEED002_TABLE2, SEED002_TABLE3, Table, TableError,
-};
+use crate::costs::JOBS;
+use crate::papers::am3358::{self, Means, Series, predict};
+use crate::papers::table::{SEED002_TABLE3, TableError};
+
+pub(super) fn tables() -> Result<Vec<TableReport>, ReportError> {
+    Ok(vec![paper_000()?, table_2()?, table_3()?, appendix(Series::Aes192)?, appendix(Series::Aes256)?])
+}
+
+fn paper_000() -> Result<TableReport, ReportError> {
+    let series = Series::Paper000;
+    let models = vec![halves(series), simulated(series, Policy::SharedQueue, Standing::Predicted)?];
+    let mut columns = singles(series)?;
+    columns.push(Column::modelled(&series.table().0, "module_and_cpu_ms", "both", models)?);
+    table("000.2", "AES-256-CBC on the AM3358, 4000 files", "ms", series, columns)
+}
+
+fn appendix(series: Series) -> Result<TableReport, ReportError> {
+    let (id, title) = match series {
+        Series::Aes192 => ("002.A1", "AES-192-CBC on the AM3358, 4000 files"),
+        _ => ("002.A2", "AES-256-CBC on the AM3358, 4000 files"),
+    };
+    let models = vec![halves(series), simulated(series, Policy::SharedQueue, Standing::Predicted)?];
+    let mut columns = singles(series)?;
+    columns.push(Column::modelled(&series.table().0, "proposed_ms", "proposed", models)?);
+    table(id, title, "ms", series, columns)
+}
+
+fn table_2() -> Result<TableReport, ReportError> {
+    let series = Series::Aes128;
+    let printed = series.table().0;
+    let half = f64::from(JOBS) / 2.0;
+    let round_robin = vec![
+        closed(series, WORK, COSTS, |_, cost| work_conservation(cost, [half, half])),
+        simulated(series, Policy::RoundRobin, Standing::Predicted)?,
+    ];
+    let cpu = SEED002_TABLE3.numbers("proposed_cpu_files")?;
+    let module = SEED002_TABLE3.numbers("proposed_module_files")?;
+    let proposed = vec![
+        closed(series, WORK, GIVEN_SPLIT, |row, cost| work_conservation(cost, [cpu[row], module[row]])),
+        halves(series),
+        simulated(series, Policy::SharedQueue, Standing::Chosen)?,
+    ];
+    let polling = vec![simulated(series, Policy::Polling, Standing::NotClaimed)?];
+    let mut columns = singles(series)?;
+    columns.push(Column::modelled(&printed, "round_robin_ms", "round robin", round_robin)?);
+    columns.push(Column::modelled(&printed, "polling_ms", "polling", polling)?);
+    columns.push(Column::modelled(&printed, "proposed_ms", "proposed", proposed)?);
+    table("002.2", "AES-128-CBC on the AM3358, 4000 files", "ms", series, columns)
+}
+
+/// What the other policies split is their definition: all on one side, or half and half.
+fn table_3() -> Result<TableReport, ReportError> {
+    let series = Series::Aes128;
+    let split = |policy, standing| {
+        let jobs = runs(series, policy)?.iter().map(|means| means.module_jobs).collect();
+        Ok::<_, ReportError>(Model::new(EVENTS, basis(policy), jobs, standing))
+    };
+    let jobs = costs(series).map(|cost| fair_halves(cost, f64::from(JOBS)).1).collect();
+    let proposed = vec![
+        Model::new(HALVES, COSTS, jobs, Standing::Predicted),
+        split(Policy::SharedQueue, Standing::Chosen)?,
+    ];
+    let polling = vec![split(Policy::Polling, Standing::NotClaimed)?];
+    let columns = vec![
+        Column::modelled(&SEED002_TABLE3, "polling_module_files", "polling", polling)?,
+        Column::modelled(&SEED002_TABLE3, "proposed_module_files", "proposed", proposed)?,
+    ];
+    table("002.3", "AES-128-CBC on the AM3358, 4000 files, of these on the module", "files", series, columns)
+}
+
+fn table(
+    id: &'static str,
+    title: &'static str,
+    unit: &'static str,
+    series: Series,
+    columns: Vec<Column>,
+) -> Result<TableReport, ReportError> {
+    let (printed, sizes) = series.table();
+    Ok(TableReport { id, title, unit, sizes: printed.numbers(sizes)?, columns })
+}
+
+fn singles(series: Series) -> Result<Vec<Column>, TableError> {
+    let printed = series.table().0;
+    Ok(vec![
+        Column::printed(&printed, "cpu_only_ms", "CPU only", INPUT)?,
+        Column::printed(&printed, "module_only_ms", "module only", INPUT)?,
+    ])
+}
+
+fn costs(series: Series) -> impl Iterator<Item = Cost> {
+    series.fit().costs.into_iter().map(|(_, cost)| cost)
+}
+
+/// A closed form that gives nanoseconds for each cost, told the row.
+fn closed(
+    series: Series,
+    name: &'static str,
+    basis: &'static str,
+    nanoseconds: impl Fn(usize, Cost) -> f64,
+) -> Model {
+    let values = costs(series).enumerate().map(|(row, cost)| nanoseconds(row, cost) / 1e6).collect();
+    Model::new(name, basis, values, Standing::Predicted)
+}
+
+fn halves(series: Series) -> Model {
+    closed(series, HALVES, COSTS, |_, cost| fair_halves(cost, f64::from(JOBS)).0)
+}
+
+fn simulated(series: Series, policy: Policy, standing: Standing) -> Result<Model, ReportError> {
+    let values = runs(series, policy)?.iter().map(|means| means.makespan_ms).collect();
+    Ok(Model::new(EVENTS, basis(policy), values, standing))
+}
+
+fn runs(series: Series, policy: Policy) -> Result<Vec<Means>, ReportError> {
+    let one = |cost| predict(cost, am3358::Model::L1 { hz: 250 }, policy);
+    Ok(costs(series).map(one).collect::<Result<_, _>>()?)
+}
+
+fn basis(policy: Policy) -> &'static str {
+    match policy {
+        Policy::Polling => EVENTS_POLLING,
+        _ => EVENTS_BASIS,
+    }
+}
 
 const INPUT: &str = "input: the costs are read from it";
 const WORK: &str = "work conservation";
 const HALVES: &str = "halves of a core";
+const EVENTS: &str = "events, HZ 250";
+
 const COSTS: &str =
     "costs from the columns CPU only and module only and one published copy bandwidth; nothing fitted";
-const GIVEN_SPLIT: &str = "costs as before; how many jobs each side took is given by table 3; nothing fitted";
-
-/// A table of times with the costs that its single-resource columns give.
-struct Times {
-    table: Table,
-    sizes: Vec<f64>,
-    costs: Vec<Cost>,
-}
-
-impl Times {
-    fn read(table: Table, sizes: &str, slope_from: u64) -> Result<Self, TableError> {
-        let sizes = table.numbers(sizes)?;
-        let single = table.numbers("cpu_only_ms")?.into_iter().zip(table.numbers("module_only_ms")?);
-        let columns: Vec<SingleResource> = sizes
-            .iter()
-            .zip(single)
-            .map(|(&size, (cpu_only_ms, module_only_ms))| SingleResource {
-                bytes: crate::round(size),
-                cpu_only_ms,
-                module_only_ms,
-            })
-            .collect();
-        let costs = fit(&columns, slope_from).costs.into_iter().map(|(_, cost)| cost).collect();
-        Ok(Self { table, sizes, costs })
-    }
-
-    fn singles(&self) -> Result<Vec<Column>, TableError> {
-        Ok(vec![
-            Column::printed(&self.table, "cpu_only_ms", "CPU only", INPUT)?,
-            Column::printed(&self.table, "module_only_ms", "module only", INPUT)?,
-        ])
-    }
-
-    /// A model that gives nanoseconds for each cost, told the row.
-    fn model(
-        &self,
-        name: &'static str,
-        basis: &'static str,
-        nanoseconds: impl Fn(usize, Cost) -> f64,
-    ) -> Model {
-        let values = self.costs.iter().enumerate().map(|(row, &cost)| nanoseconds(row, cost) / 1e6).collect();
-        Model::new(name, basis, values, Standing::Predicted)
-    }
-
-    /// The shared queue in closed form.
-    fn halves(&self) -> Model {
-        self.model(HALVES, COSTS, |_, cost| fair_halves(cost, f64::from(JOBS)).0)
-    }
-
-    fn report(
-        self,
-        id: &'static str,
-        title: &'static str,
-        combined: Vec<Column>,
-    ) -> Result<TableReport, TableError> {
-        let mut columns = self.singles()?;
-        columns.extend(combined);
-        Ok(TableReport { id, title, unit: "ms", sizes: self.sizes, columns })
-    }
-}
-
-pub(super) fn tables() -> Result<Vec<TableReport>, TableError> {
-    Ok(vec![
-        paper_000()?,
-        table_2()?,
-        table_3()?,
-        appendix(SEED002_TABLE_A1, "002.A1", "AES-192-CBC on the AM3358, 4000 files")?,
-        appendix(SEED002_TABLE_A2, "002.A2", "AES-256-CBC on the AM3358, 4000 files")?,
-    ])
-}
-
-fn paper_000() -> Result<TableReport, TableError> {
-    let times = Times::read(SEED000_TABLE2, "file_size_bytes_nominal", 100)?;
-    let both = Column::modelled(&times.table, "module_and_cpu_ms", "both", vec![times.halves()])?;
-    times.report("000.2", "AES-256-CBC on the AM3358, 4000 files", vec![both])
-}
-
-fn appendix(table: Table, id: &'static str, title: &'static str) -> Result<TableReport, TableError> {
-    let times = Times::read(table, "file_size_bytes", 256)?;
-    let proposed = Column::modelled(&times.table, "proposed_ms", "proposed", vec![times.halves()])?;
-    times.report(id, title, vec![proposed])
-}
-
-fn table_2() -> Result<TableReport, TableError> {
-    let times = Times::read(SEED002_TABLE2, "file_size_bytes", 256)?;
-    let half = f64::from(JOBS) / 2.0;
-    let round_robin = times.model(WORK, COSTS, |_, cost| work_conservation(cost, [half, half]));
-    let [on_cpu, on_module] =
-        [SEED002_TABLE3.numbers("proposed_cpu_files")?, SEED002_TABLE3.numbers("proposed_module_files")?];
-    let given =
-        times.model(WORK, GIVEN_SPLIT, |row, cost| work_conservation(cost, [on_cpu[row], on_module[row]]));
-    let combined = vec![
-        Column::modelled(&times.table, "round_robin_ms", "round robin", vec![round_robin])?,
-        Column::printed(
-            &times.table,
-            "polling_ms",
-            "polling",
-            "how the monitor waits and wakes is not described",
-        )?,
-        Column::modelled(&times.table, "proposed_ms", "proposed", vec![given, times.halves()])?,
-    ];
-    times.report("002.2", "AES-128-CBC on the AM3358, 4000 files", combined)
-}
-
-fn table_3() -> Result<TableReport, TableError> {
-    let times = Times::read(SEED002_TABLE2, "file_size_bytes", 256)?;
-    let split = times.costs.iter().map(|&cost| fair_halves(cost, f64::from(JOBS)).1).collect();
-    let halves = Model::new(HALVES, COSTS, split, Standing::Predicted);
-    let columns = vec![
-        Column::printed(
-            &SEED002_TABLE3,
-            "polling_module_files",
-            "polling",
-            "how the monitor waits is not described",
-        )?,
-        Column::modelled(&SEED002_TABLE3, "proposed_module_files", "proposed", vec![halves])?,
-    ];
-    let title = "AES-128-CBC on the AM3358, files on the module";
-    Ok(TableReport { id: "002.3", title, unit: "files", sizes: times.sizes, columns })
-}
+const GIVEN_SPLIT: &str =
+    "costs as before, and how many files each side took is given by table 3; nothing fitted";
+const EVENTS_BASIS: &str = "costs as before; one core under a fair-share scheduler with 250 ticks per second and a \
+                            kernel thread with a third of the module path's core time, both chosen while looking at \
+                            column proposed of 002.2";
+const EVENTS_POLLING: &str = "as the other events, and a monitor that needs 2 us to hand over a file, a guess: how the paper's \
+                              monitor waits and wakes is not described";

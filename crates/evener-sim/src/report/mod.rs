@@ -13,9 +13,22 @@ mod text;
 pub use csv::File;
 pub use pictures::{Line, Picture};
 
+use crate::engine::Stuck;
 use crate::papers::claims::{self, Checked, Tables};
 use crate::papers::limits::{NotReproduced, not_reproduced};
 use crate::papers::table::{Table, TableError};
+
+/// What stops a report: a bug of this crate, whose tests exclude it for the papers' tables.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReportError {
+    /// A table lacks what is asked for.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// A run of the simulator does not end.
+    #[error(transparent)]
+    Stuck(#[from] Stuck),
+}
 
 /// Everything that can be said about the papers' tables.
 #[derive(Clone, Debug)]
@@ -96,16 +109,12 @@ impl Standing {
 }
 
 impl Report {
-    /// Runs every model.
+    /// Runs every model: some 400 short runs of the simulator.
     ///
     /// # Errors
     ///
-    /// [`TableError`] where a table of this crate lacks a column, which its tests exclude.
-    ///
-    /// # Panics
-    ///
-    /// Where a run of the simulator gets stuck: a bug.
-    pub fn new() -> Result<Self, TableError> {
+    /// [`ReportError`].
+    pub fn new() -> Result<Self, ReportError> {
         let mut tables = am3358::tables()?;
         tables.extend(cell::tables()?);
         Ok(Self { tables, claims: claims::check(&Tables::PRINTED)?, not_reproduced: not_reproduced() })

@@ -1,11 +1,15 @@
 //! The report against the printed tables and the reference predictions.
 
+use std::sync::LazyLock;
+
 use super::*;
 use crate::papers::claims::Verdict;
 use crate::papers::table::{SEED002_TABLE2, SEED004_TABLE5};
 
+/// The same for all tests: it takes a while.
 fn report() -> Report {
-    Report::new().unwrap()
+    static REPORT: LazyLock<Report> = LazyLock::new(|| Report::new().unwrap());
+    REPORT.clone()
 }
 
 fn column<'r>(report: &'r Report, table: &str, name: &str) -> &'r Column {
@@ -56,6 +60,51 @@ fn cells_that_were_fitted_do_not_count_as_predicted() {
     let (mean, most) = ecb.mean_and_greatest_percent(&ecb.models[0]).unwrap();
     // 0.1, 1.2 and 5.7 % are left.
     assert!((mean - 2.36).abs() < 0.1 && (most - 5.7).abs() < 0.1, "{mean} {most}");
+}
+
+#[test]
+fn the_models_are_as_good_as_the_reference_says() {
+    let report = report();
+    // Mean and greatest error in per cent, of the reference simulation.
+    let expected = [
+        ("000.2", "both", "halves of a core", 10.2, 32.3),
+        ("000.2", "both", "events, HZ 250", 10.6, 26.2),
+        ("002.2", "round robin", "work conservation", 2.9, 6.1),
+        ("002.2", "round robin", "events, HZ 250", 1.9, 3.3),
+        ("002.2", "polling", "events, HZ 250", 22.4, 31.0),
+        ("002.2", "proposed", "work conservation", 2.4, 4.5),
+        ("002.2", "proposed", "halves of a core", 7.6, 16.5),
+        ("002.2", "proposed", "events, HZ 250", 3.1, 5.9),
+        ("002.A1", "proposed", "halves of a core", 7.7, 20.3),
+        ("002.A1", "proposed", "events, HZ 250", 2.6, 9.5),
+        ("002.A2", "proposed", "halves of a core", 10.8, 22.5),
+        ("002.A2", "proposed", "events, HZ 250", 6.2, 14.2),
+        ("004.5", "proposed", "mean value analysis", 4.9, 11.2),
+    ];
+    for (table, name, model, mean, most) in expected {
+        let column = column(&report, table, name);
+        let model = column.models.iter().find(|it| it.name == model).unwrap();
+        let (our_mean, our_most) = column.mean_and_greatest_percent(model).unwrap();
+        let near = |ours: f64, theirs: f64| (ours - theirs).abs() <= 0.5;
+        assert!(near(our_mean, mean) && near(our_most, most), "{table} {name}: {our_mean} {our_most}");
+    }
+}
+
+#[test]
+fn what_constants_were_chosen_on_or_what_is_not_claimed_is_marked() {
+    let report = report();
+    let standing = |table, name, model: &str| {
+        let models = &column(&report, table, name).models;
+        models.iter().find(|it| it.name == model).unwrap().standing[0]
+    };
+    assert_eq!(standing("002.2", "proposed", "events, HZ 250"), Standing::Chosen);
+    assert_eq!(standing("002.3", "proposed", "events, HZ 250"), Standing::Chosen);
+    assert_eq!(standing("002.2", "polling", "events, HZ 250"), Standing::NotClaimed);
+    assert_eq!(standing("002.A1", "proposed", "events, HZ 250"), Standing::Predicted);
+    let text = report.to_text();
+    for mark in ["~", "*", "?"] {
+        assert!(text.lines().any(|line| line.contains("error %") && line.contains(mark)), "{mark}");
+    }
 }
 
 /// The cells of one CSV line.
