@@ -4,10 +4,11 @@
 //! The way of one job: [`submit`](Backlog::submit) -> shared queue (-> [`serve`](Backlog::serve), the monitor's
 //! hand) or a desk -> [`claim`](Backlog::claim).
 
+use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use evener_core::Job;
-use evener_core::plan::{Dispatch, Take};
+use evener_core::plan::{Dispatch, Plan, Take};
 use evener_ring::{CachePadded, Doorbell, Ring};
 
 use crate::barrier::Barrier;
@@ -32,6 +33,9 @@ const SERVED: u32 = 2;
 /// All jobs that wait.
 pub(crate) struct Backlog<'m> {
     dispatch: Dispatch,
+    /// Whether jobs that are submitted together are queued by length: where only cores take them. The papers'
+    /// policies for modules keep the order of submission.
+    longest_first: bool,
     shared: Ring<Box<Job<'m>>>,
     desks: Vec<Desk<'m>>,
     /// Rung when jobs were put into the shared queue that workers pull from.
@@ -50,7 +54,8 @@ pub(crate) struct Backlog<'m> {
 }
 
 impl<'m> Backlog<'m> {
-    pub(crate) fn new(dispatch: Dispatch, jobs: usize, workers: usize) -> Self {
+    pub(crate) fn new(plan: &Plan, jobs: usize, workers: usize) -> Self {
+        let dispatch = plan.dispatch;
         let desk = |_| Desk {
             dealt: Ring::with_capacity(desk_jobs(dispatch, jobs)),
             work: Doorbell::new(),
@@ -58,6 +63,7 @@ impl<'m> Backlog<'m> {
         };
         Self {
             dispatch,
+            longest_first: plan.is_cpu_only(),
             shared: Ring::with_capacity(jobs),
             desks: (0..workers).map(desk).collect(),
             work: Doorbell::new(),
@@ -81,6 +87,9 @@ impl<'m> Backlog<'m> {
             // The monitor is busy and needs no bell.
             Dispatch::Monitor => self.shared.push_all(jobs),
             Dispatch::Pull => {
+                if self.longest_first {
+                    longest_first(jobs);
+                }
                 let came = self.shared.push_all(jobs);
                 match came {
                     0 => {}
@@ -95,7 +104,7 @@ impl<'m> Backlog<'m> {
     /// Claims jobs for the worker at `desk`, or from the shared queue for a caller that helps.
     pub(crate) fn claim(&self, desk: Option<usize>, take: &Take, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
         let queue = desk.map_or(&self.shared, |desk| self.queue_of(desk));
-        let claimed = queue.pop_many(jobs, take.claim(queue.len()));
+        let claimed = pop_share(queue, take, jobs);
         if claimed > 0 {
             self.room.ring_all();
         }
@@ -287,6 +296,41 @@ impl<'m> Backlog<'m> {
     }
 }
 
+/// Moves one claim: as many jobs as `take` says, or fewer where they are long.
+fn pop_share<'m>(queue: &Ring<Box<Job<'m>>>, take: &Take, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
+    let most = take.claim(queue.len());
+    let fill = most.min(take.jobs_min as usize);
+    let mut claimed = queue.pop_many(jobs, fill);
+    let mut bytes: usize = jobs.iter().map(|job| job.input_bytes()).sum();
+    let are_long = bytes > claimed * LONG_JOB_BYTES;
+    while claimed > 0 && claimed < most && bytes < CLAIM_BYTES_MAX {
+        let came = queue.pop_many(jobs, if are_long { fill.min(most - claimed) } else { most - claimed });
+        if came == 0 {
+            break;
+        }
+        bytes += jobs[jobs.len() - came..].iter().map(|job| job.input_bytes()).sum::<usize>();
+        claimed += came;
+    }
+    claimed
+}
+
+/// From this mean length in bytes on a claim is limited by bytes too. Shorter jobs are not worth more looks.
+const LONG_JOB_BYTES: usize = 4 << 10;
+
+/// Input of a claim in bytes, about: with its output what the second cache of current cores holds, and a tenth of a
+/// millisecond, so that workers end together though jobs differ in length. With log-normal sizes out of place two cores
+/// did 9.8 GB/s with 512 KiB, 8.3 with 1 MiB and 8.5 with 4 MiB (AES-128-CBC encryption, libipsec-mb 1.3, Zen 4).
+const CLAIM_BYTES_MAX: usize = 512 << 10;
+
+/// Puts long jobs in front, for who takes a long one last ends last. Each of them has its turn in its stream
+/// already, so the order in which they come out stays.
+fn longest_first(jobs: &mut [Box<Job<'_>>]) {
+    let bytes = |job: &Job<'_>| job.input_bytes();
+    if jobs.windows(2).any(|pair| bytes(&pair[0]) < bytes(&pair[1])) {
+        jobs.sort_by_key(|job| Reverse(bytes(job)));
+    }
+}
+
 /// A desk holds one job under the monitor and up to the whole backlog when jobs are dealt out.
 fn desk_jobs(dispatch: Dispatch, jobs: usize) -> usize {
     match dispatch {
@@ -300,10 +344,18 @@ mod tests {
     use super::*;
     use crate::home::tests::{job, returns};
 
+    fn job_of(bytes: usize) -> Box<Job<'static>> {
+        Job::apart(vec![0; bytes].leak(), &mut [])
+    }
+
+    fn plan(dispatch: Dispatch) -> Plan {
+        Plan { dispatch, cpu: Take::ONE, module: Take::ONE }
+    }
+
     #[test]
     fn nobody_sleeps_over_jobs_or_room_that_are_there() {
         for dispatch in [Dispatch::Pull, Dispatch::Deal] {
-            let backlog = Backlog::new(dispatch, 4, 1);
+            let backlog = Backlog::new(&plan(dispatch), 4, 1);
             assert_eq!(backlog.submit(&mut vec![job()]), 1);
             returns(move || {
                 backlog.wait_for_work(0);
@@ -313,9 +365,35 @@ mod tests {
     }
 
     #[test]
+    fn cores_take_long_jobs_first_and_not_more_than_the_cache_holds() {
+        let take = Take { jobs_max: 64, jobs_min: 2, share: 1 };
+        let plan = Plan { dispatch: Dispatch::Pull, cpu: take, module: Take::NOTHING };
+        let backlog = Backlog::new(&plan, 16, 1);
+        let lengths = [64, 300_000, 100, 300_000, 200_000, 5_000, 100_000];
+        let mut jobs: Vec<_> = lengths.into_iter().map(job_of).collect();
+        backlog.submit(&mut jobs);
+        let claim = || {
+            let mut claimed = Vec::new();
+            backlog.claim(Some(0), &take, &mut claimed);
+            claimed.iter().map(|job| job.input_bytes()).collect::<Vec<_>>()
+        };
+        let claims = [claim(), claim(), claim()];
+        assert_eq!(claims, [vec![300_000, 300_000], vec![200_000, 100_000, 5_000, 100, 64], vec![]]);
+    }
+
+    #[test]
+    fn the_papers_policies_keep_the_order_of_submission() {
+        let backlog = Backlog::new(&plan(Dispatch::Pull), 4, 1);
+        backlog.submit(&mut vec![job_of(10), job_of(20)]);
+        let mut claimed = Vec::new();
+        backlog.claim(Some(0), &Take::ONE, &mut claimed);
+        assert_eq!(claimed[0].input_bytes(), 10);
+    }
+
+    #[test]
     fn the_end_is_not_before_the_last_job_is_claimed() {
         for dispatch in [Dispatch::Pull, Dispatch::Deal] {
-            let backlog = Backlog::new(dispatch, 4, 1);
+            let backlog = Backlog::new(&plan(dispatch), 4, 1);
             assert_eq!(backlog.submit(&mut vec![job()]), 1);
             assert!(!backlog.is_over(0));
             backlog.close();
@@ -327,7 +405,7 @@ mod tests {
 
     #[test]
     fn a_worker_that_wakes_for_another_reason_is_not_handed_a_second_job() {
-        let backlog = Backlog::new(Dispatch::Monitor, 4, 1);
+        let backlog = Backlog::new(&plan(Dispatch::Monitor), 4, 1);
         let mut jobs = vec![job(), job()];
         assert_eq!(backlog.submit(&mut jobs), 2);
         // Held, so that nothing sleeps here.

@@ -166,7 +166,7 @@ impl<'m> Shared<'m> {
     fn new(setup: Setup<'m>, plan: Plan, cpu_workers: usize, modules: &[ModuleSetup<'_>]) -> Self {
         Self {
             plan,
-            backlog: Backlog::new(plan.dispatch, setup.backlog_jobs, cpu_workers + modules.len()),
+            backlog: Backlog::new(&plan, setup.backlog_jobs, cpu_workers + modules.len()),
             homes: (0..setup.homes).map(|_| Home::new(setup.home_jobs)).collect(),
             clock: setup.clock,
             cancel: setup.cancel,
