@@ -44,7 +44,7 @@ impl CpuWorker {
             self.claim.push_back(job);
             return None;
         }
-        match hall.ask(self.worker, now) {
+        match hall.ask(self.worker, now, usize::MAX) {
             Answer::Jobs(jobs) => self.claim = jobs,
             Answer::Rest => return Some(Step::Wait(self.wake)),
             Answer::Later(time) => return Some(Step::Sleep(time)),

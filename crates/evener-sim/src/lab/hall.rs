@@ -96,8 +96,8 @@ impl<'a> Hall<'a> {
         }
     }
 
-    /// What `worker` is to do.
-    pub(super) fn ask(&mut self, worker: Worker, now: Nanos) -> Answer {
+    /// What `worker` is to do; at most `jobs_max` jobs.
+    pub(super) fn ask(&mut self, worker: Worker, now: Nanos, jobs_max: usize) -> Answer {
         let list = self.backlog.list_of(self.at(worker));
         let view = View {
             now,
@@ -112,7 +112,8 @@ impl<'a> Hall<'a> {
         };
         match choice {
             Choice::Take { which, jobs } => {
-                let taken = std::iter::from_fn(|| self.backlog.take(list, which)).take(jobs as usize);
+                let taken =
+                    std::iter::from_fn(|| self.backlog.take(list, which)).take(jobs_max.min(jobs as usize));
                 let taken: VecDeque<JobId> = taken.collect();
                 if taken.is_empty() { Answer::Rest } else { Answer::Jobs(taken) }
             }
@@ -178,7 +179,7 @@ impl<'a> Hall<'a> {
     /// The job that the monitor hands out next.
     pub(super) fn hand_out(&mut self, at: usize, now: Nanos) -> bool {
         let worker = self.workers[at].worker;
-        if let Answer::Jobs(mut jobs) = self.ask(worker, now) {
+        if let Answer::Jobs(mut jobs) = self.ask(worker, now, 1) {
             self.hands[at] = jobs.pop_front();
         }
         self.hands[at].is_some()

@@ -115,7 +115,7 @@ impl ModuleWorker {
             return hall.hands[at].take().ok_or(Step::Wait(self.wake));
         }
         if self.claim.is_empty() {
-            match hall.ask(self.worker, now) {
+            match hall.ask(self.worker, now, usize::MAX) {
                 Answer::Jobs(jobs) => self.claim = jobs,
                 Answer::Rest => return Err(Step::Wait(self.wake)),
                 Answer::Later(time) => return Err(Step::Sleep(time)),

@@ -8,7 +8,7 @@ use evener_core::plan::Policy;
 use evener_core::{Cost, Nanos};
 
 use super::table::{
-    SEED000_TABLE2, SEED002_TABLE_A1, SEED002_TABLE_A2, SEED002_TABLE2, Table, WORKLOAD_TLS,
+    SEED000_TABLE2, SEED002_TABLE_A1, SEED002_TABLE_A2, SEED002_TABLE2, Table, TableError, WORKLOAD_TLS,
     WORKLOAD_UNIFORM8,
 };
 use crate::costs::{Fit, JOBS, SingleResource, fit};
@@ -55,7 +55,7 @@ impl Series {
     #[must_use]
     pub fn columns(self) -> Vec<SingleResource> {
         let (table, sizes) = self.table();
-        single_resource(table, sizes)
+        single_resource(table, sizes).expect("a committed table")
     }
 
     /// The costs.
@@ -66,16 +66,20 @@ impl Series {
     }
 }
 
-fn single_resource(table: Table, sizes: &str) -> Vec<SingleResource> {
-    let numbers = |column| table.numbers(column).expect("a committed table");
-    let (cpu, module) = (numbers("cpu_only_ms"), numbers("module_only_ms"));
-    let rows = numbers(sizes).into_iter().zip(cpu).zip(module);
-    rows.map(|((bytes, cpu_only_ms), module_only_ms)| SingleResource {
+/// Reads the two columns of a table that used one resource alone, and no other; `sizes` names its column of sizes.
+///
+/// # Errors
+///
+/// [`TableError`].
+pub fn single_resource(table: Table, sizes: &str) -> Result<Vec<SingleResource>, TableError> {
+    let rows = table.numbers(sizes)?.into_iter();
+    let (cpu, module) = (table.numbers("cpu_only_ms")?, table.numbers("module_only_ms")?);
+    let row = |((bytes, cpu_only_ms), module_only_ms)| SingleResource {
         bytes: round(bytes),
         cpu_only_ms,
         module_only_ms,
-    })
-    .collect()
+    };
+    Ok(rows.zip(cpu).zip(module).map(row).collect())
 }
 
 /// How the module path works, and how often the clock ticks.

@@ -1,0 +1,206 @@
+//! What the scheduler promises its threads, judged by arithmetic on paper.
+
+use evener_core::Nanos;
+use evener_sim::engine::{
+    Context, Engine, EventId, Faults, ModuleSpec, SchedulerSpec, Step, Stuck, Thread, ThreadId, ThreadSpec,
+    World, weight_of_nice,
+};
+
+const MS: u64 = 1_000_000;
+
+/// A world that ends at a given time, or when all threads that count have ended; it keeps a log.
+#[derive(Default)]
+struct Log {
+    ends_at: Option<Nanos>,
+    is_over: bool,
+    open: u32,
+    entries: Vec<(u64, &'static str)>,
+}
+
+impl World for Log {
+    fn is_over(&self) -> bool {
+        self.is_over || (self.ends_at.is_none() && self.open == 0)
+    }
+
+    fn next_happening(&self) -> Option<Nanos> {
+        self.ends_at.filter(|_| !self.is_over)
+    }
+
+    fn happen(&mut self, _: Nanos, _: &mut Vec<EventId>) {
+        self.is_over = true;
+    }
+}
+
+/// A thread that takes the steps of a list and then ends.
+struct Script {
+    name: &'static str,
+    steps: Vec<Step>,
+}
+
+impl Thread<Log> for Script {
+    fn next(&mut self, context: &mut Context<'_, Log>) -> Step {
+        if self.steps.is_empty() {
+            context.world.open -= 1;
+            context.world.entries.push((context.now.0, self.name));
+            return Step::Exit;
+        }
+        self.steps.remove(0)
+    }
+}
+
+/// A thread that always computes.
+struct Busy;
+
+impl Thread<Log> for Busy {
+    fn next(&mut self, _: &mut Context<'_, Log>) -> Step {
+        Step::Compute(Nanos(u64::MAX / 4))
+    }
+}
+
+fn engine(cores: usize, ends_at_ms: Option<u64>) -> Engine<'static, Log> {
+    let log = Log { ends_at: ends_at_ms.map(Nanos::from_millis), ..Log::default() };
+    Engine::new(cores, SchedulerSpec::linux(250, 0), Nanos::from_millis(60_000), log)
+}
+
+fn spawn(engine: &mut Engine<'static, Log>, name: &'static str, priority: i32, steps: &[Step]) -> ThreadId {
+    engine.world.open += 1;
+    let spec = ThreadSpec { priority, ..ThreadSpec::default() };
+    engine.spawn(spec, Script { name, steps: steps.to_vec() })
+}
+
+const fn compute(ms: u64) -> Step {
+    Step::Compute(Nanos::from_millis(ms))
+}
+
+fn share(engine: &Engine<'static, Log>, thread: ThreadId, of_ms: u64) -> f64 {
+    engine.core_time(thread).0 as f64 / (of_ms * MS) as f64
+}
+
+#[test]
+fn equal_threads_get_equal_shares() {
+    let mut engine = engine(1, Some(3_000));
+    let threads = [(); 3].map(|()| engine.spawn(ThreadSpec::default(), Busy));
+    assert_eq!(engine.run(), Ok(Nanos::from_millis(3_000)));
+    for thread in threads {
+        assert!((share(&engine, thread, 3_000) - 1.0 / 3.0).abs() < 0.01);
+    }
+}
+
+#[test]
+fn a_thread_of_nice_5_gets_the_share_of_its_weight() {
+    let mut engine = engine(1, Some(10_000));
+    let usual = engine.spawn(ThreadSpec::default(), Busy);
+    let nice = engine.spawn(ThreadSpec { priority: 0, weight: weight_of_nice(5) }, Busy);
+    engine.run().unwrap();
+    let expected = 335.0 / (1024.0 + 335.0);
+    assert!((share(&engine, nice, 10_000) - expected).abs() < 0.01, "{}", share(&engine, nice, 10_000));
+    assert!((share(&engine, usual, 10_000) - (1.0 - expected)).abs() < 0.01);
+}
+
+#[test]
+fn a_higher_priority_takes_the_core_at_once_and_keeps_it() {
+    let mut engine = engine(1, None);
+    spawn(&mut engine, "low", 0, &[compute(10)]);
+    spawn(&mut engine, "high", 1, &[Step::Sleep(Nanos::from_millis(3)), compute(20)]);
+    engine.run().unwrap();
+    assert_eq!(engine.world.entries, [(23 * MS, "high"), (30 * MS, "low")]);
+}
+
+#[test]
+fn who_slept_long_takes_the_core_and_who_slept_briefly_waits_for_the_tick() {
+    // Both slept threads come back with at most 3 ms of credit; the wake-up granularity is 1 ms.
+    let slept = |sleep_us| {
+        let mut engine = engine(1, None);
+        spawn(&mut engine, "sleeper", 0, &[Step::Sleep(Nanos::from_micros(sleep_us)), compute(1)]);
+        spawn(&mut engine, "busy", 0, &[compute(50)]);
+        engine.run().unwrap();
+        engine.world.entries[0]
+    };
+    assert_eq!(slept(20_000), (21 * MS, "sleeper"));
+    // At 0.9 ms it is not a millisecond behind. At the tick of 4 ms the slice of 3 ms is over.
+    assert_eq!(slept(900), (5 * MS, "sleeper"));
+}
+
+#[test]
+fn an_interrupt_delays_who_runs_and_shows_on_no_clock() {
+    let mut engine = engine(1, None);
+    let (module, done) = (engine.attach(ModuleSpec { units: 1, faults: Faults::default() }), engine.event());
+    let [work, interrupt] = [Nanos::from_millis(2), Nanos::from_millis(1)];
+    let submit = Step::Submit { module, work, interrupt, done };
+    let asker = spawn(&mut engine, "asker", 0, &[submit, Step::Wait(done)]);
+    let other = spawn(&mut engine, "other", 0, &[compute(5)]);
+    engine.run().unwrap();
+    // The module ends at 2 ms, its interrupt at 3 ms; then the asker wakes. The other one needs 5 ms and loses 1.
+    assert_eq!(engine.world.entries, [(3 * MS, "asker"), (6 * MS, "other")]);
+    assert_eq!((engine.core_time(asker), engine.core_time(other)), (Nanos::ZERO, Nanos::from_millis(5)));
+    assert_eq!(
+        (engine.interrupt_time(), engine.busy_time(module)),
+        (Nanos::from_millis(1), Nanos::from_millis(2))
+    );
+}
+
+#[test]
+fn an_event_that_is_set_before_somebody_waits_is_not_lost() {
+    let mut engine = engine(1, None);
+    let event = engine.event();
+    spawn(&mut engine, "setter", 0, &[Step::Signal(event), compute(2)]);
+    spawn(&mut engine, "waiter", 0, &[compute(5), Step::Wait(event)]);
+    assert_eq!(engine.run(), Ok(Nanos::from_millis(7)));
+}
+
+#[test]
+fn who_spins_uses_the_core_until_the_event() {
+    let mut engine = engine(2, None);
+    let event = engine.event();
+    let spinner = spawn(&mut engine, "spinner", 0, &[Step::Spin(event), compute(1)]);
+    spawn(&mut engine, "setter", 0, &[compute(7), Step::Signal(event)]);
+    assert_eq!(engine.run(), Ok(Nanos::from_millis(8)));
+    assert_eq!(engine.core_time(spinner), Nanos::from_millis(8));
+}
+
+#[test]
+fn threads_use_all_cores_and_an_idle_core_pulls() {
+    let mut engine = engine(2, None);
+    for (name, ms) in [("one", 1), ("two", 12), ("three", 12), ("four", 12)] {
+        spawn(&mut engine, name, 0, &[compute(ms)]);
+    }
+    let end = engine.run().unwrap();
+    // 37 ms of work on two cores, in pieces of up to 12 ms: nobody can do better than 18.5 ms, or worse than 25.
+    assert!((Nanos(18 * MS + MS / 2)..=Nanos(25 * MS)).contains(&end), "{end}");
+}
+
+#[test]
+fn who_wakes_takes_an_idle_core_instead_of_waiting() {
+    let mut engine = engine(2, None);
+    // The sleeper and the long one begin on the first core, the short one on the second.
+    spawn(&mut engine, "sleeper", 0, &[Step::Sleep(Nanos::from_millis(5)), compute(4)]);
+    spawn(&mut engine, "short", 0, &[compute(2)]);
+    spawn(&mut engine, "long", 0, &[compute(20)]);
+    engine.run().unwrap();
+    assert_eq!(engine.world.entries, [(2 * MS, "short"), (9 * MS, "sleeper"), (20 * MS, "long")]);
+}
+
+#[test]
+fn runs_that_cannot_end_say_so() {
+    let mut silent = engine(1, None);
+    let event = silent.event();
+    spawn(&mut silent, "waiter", 0, &[compute(1), Step::Wait(event)]);
+    assert_eq!(silent.run(), Err(Stuck::Deadlock { at: Nanos::from_millis(1) }));
+
+    let mut endless = engine(1, None);
+    endless.world.open = 1;
+    endless.spawn(ThreadSpec::default(), Busy);
+    assert_eq!(endless.run(), Err(Stuck::TooLong { limit: Nanos::from_millis(60_000) }));
+
+    struct Hectic(EventId);
+    impl Thread<Log> for Hectic {
+        fn next(&mut self, _: &mut Context<'_, Log>) -> Step {
+            Step::Signal(self.0)
+        }
+    }
+    let mut hectic = engine(1, None);
+    hectic.world.open = 1;
+    let event = hectic.event();
+    hectic.spawn(ThreadSpec::default(), Hectic(event));
+    assert_eq!(hectic.run(), Err(Stuck::Livelock { at: Nanos::ZERO }));
+}
