@@ -10,6 +10,7 @@ use crate::devices::Devices;
 use crate::keygen::Keygen;
 use crate::man::Man;
 use crate::say::{self, Exit};
+use crate::sim::Sim;
 
 /// The same text at the end of every help that needs it; a macro, so that it can stand in `concat!`.
 macro_rules! exit_status {
@@ -43,6 +44,8 @@ pub(crate) enum Command {
     Devices(Devices),
     #[command(subcommand)]
     Bench(Bench),
+    #[command(subcommand)]
+    Sim(Sim),
     Completions(Completions),
     Man(Man),
 }

@@ -20,6 +20,8 @@ mod progress;
 mod quantity;
 mod report;
 mod say;
+mod sim;
+mod sim_papers;
 mod stop;
 mod summary;
 
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         Command::Decrypt(arguments) => crypt_files::decrypt(arguments),
         Command::Devices(arguments) => devices::run(arguments),
         Command::Bench(bench) => bench::run(bench),
+        Command::Sim(sim) => sim::run(sim),
         Command::Completions(arguments) => completions::run(arguments),
         Command::Man(arguments) => man::run(arguments),
     };

@@ -137,10 +137,10 @@ const EVENTS: &str = "events, HZ 250";
 
 const COSTS: &str =
     "costs from the columns CPU only and module only and one published copy bandwidth; nothing fitted";
-const GIVEN_SPLIT: &str =
-    "costs as before, and how many files each side took is given by table 3; nothing fitted";
-const EVENTS_BASIS: &str = "costs as before; one core under a fair-share scheduler with 250 ticks per second and a \
-                            kernel thread with a third of the module path's core time, both chosen while looking at \
-                            column proposed of 002.2";
-const EVENTS_POLLING: &str = "as the other events, and a monitor that needs 2 us to hand over a file, a guess: how the paper's \
-                              monitor waits and wakes is not described";
+const GIVEN_SPLIT: &str = "costs from the columns CPU only and module only and one published copy bandwidth, and how \
+                           many files each side took from table 3; nothing fitted";
+const EVENTS_BASIS: &str = "costs from the columns CPU only and module only and one published copy bandwidth; one core \
+                            under a fair-share scheduler with 250 ticks per second and a kernel thread with a third of \
+                            the module path's core time, both chosen while looking at column proposed of 002.2";
+const EVENTS_POLLING: &str = "as proposed by events, and a monitor that needs 2 us to hand over a file, a guess: how \
+                              the paper's monitor waits and wakes is not described";
