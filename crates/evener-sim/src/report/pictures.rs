@@ -27,8 +27,8 @@ pub struct Line {
 }
 
 impl Report {
-    /// A picture for each table of which a model explains a column: the printed columns, and beside those that are
-    /// modelled every model.
+    /// A picture for each table of which a model explains a column: the printed columns, and beside each what its
+    /// last model says.
     #[must_use]
     pub fn pictures(&self) -> Vec<Picture> {
         let modelled = |table: &&TableReport| table.columns.iter().any(|column| !column.models.is_empty());
@@ -44,10 +44,9 @@ fn picture(table: &TableReport) -> Picture {
             Line { name, points, is_model }
         };
         lines.push(line(format!("{}, printed", column.name), &column.printed, false));
-        let models = column.models.iter();
-        lines.extend(
-            models.map(|model| line(format!("{}, {}", column.name, model.name), &model.values, true)),
-        );
+        // One model only: eight lines are as many as can be told apart, and the last model is the finest.
+        let last = column.models.last();
+        lines.extend(last.map(|model| line(format!("{}, {}", column.name, model.name), &model.values, true)));
     }
     let title = format!(
         "Paper {}: {}\nsolid: printed; dashed: SIMULATED from the printed tables",

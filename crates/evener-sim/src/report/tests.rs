@@ -182,6 +182,7 @@ fn pictures_show_what_was_printed_and_mark_what_is_simulated() {
     assert_eq!(names, ["000.2", "002.2", "002.3", "002.A1", "002.A2", "004.4", "004.5"]);
     for picture in &pictures {
         assert!(picture.title.contains("SIMULATED"));
+        assert!(picture.lines.len() <= 8, "colours repeat");
         assert!(
             picture.lines.iter().any(|line| line.is_model) && picture.lines.iter().any(|line| !line.is_model)
         );

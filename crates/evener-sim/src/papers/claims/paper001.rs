@@ -14,5 +14,5 @@ pub(super) const CLAIMS: &[Claim] = &[
 ];
 
 fn figure(_: &Tables) -> Result<Finding, TableError> {
-    Ok(Finding::without_numbers(Verdict::NoNumbers, "figure 7 has no values in the text: shape only"))
+    Ok(Finding::without_numbers(Verdict::NoNumbers, "figure 7 has no values in the text; shape only"))
 }

@@ -15,7 +15,8 @@ fn small_files_lose(tables: &Tables) -> Result<Finding, TableError> {
     let losses: Vec<f64> =
         uploads.rows.iter().map(|row| row.saved_percent()).filter(|&saved| saved < 0.0).collect();
     let from = uploads.crossover().map_or(f64::NAN, |(low, _)| low);
-    let because = format!("time saved at the {} sizes up to {from} B: {losses:.1?} %", losses.len());
+    let words: Vec<String> = losses.iter().map(|saved| format!("{saved:.1}")).collect();
+    let because = format!("time saved at the sizes up to {from} B: {} %", words.join(", "));
     Ok(Finding::that(uploads.crossover().is_some(), losses, because))
 }
 

@@ -59,7 +59,9 @@ fn beats_mars(tables: &Tables) -> Result<Finding, TableError> {
     }
     let lost: Vec<(f64, f64)> = pairs.iter().copied().filter(|(ours, mars)| ours <= mars).collect();
     let (all, won) = (count(pairs.len()), count(pairs.len() - lost.len()));
-    let because = format!("{won} of {all}; lost (proposal, Mars, Mbit/s): {lost:?}");
+    let words: Vec<String> =
+        lost.iter().map(|(ours, mars)| format!("{ours} against {mars} Mbit/s")).collect();
+    let because = format!("{won} of {all}; lost: {}", words.join(", "));
     let mut numbers = vec![won, all];
     numbers.extend(lost.iter().flat_map(|&(ours, mars)| [ours, mars]));
     Ok(Finding::that(won >= NEARLY_ALL * all, numbers, because))
@@ -86,10 +88,12 @@ fn small_calls_lose(tables: &Tables) -> Result<Finding, TableError> {
             borders.push(slower.last().copied().unwrap_or(0.0));
         }
     }
+    let listed = |sizes: &[f64]| sizes.iter().map(f64::to_string).collect::<Vec<_>>().join(", ");
+    let (proposal, mars) = borders.split_at(tables.seed004.len());
     let because = format!(
-        "the largest slower size is (tables 2 to 5) {:?} B for the proposal, {:?} B for Mars",
-        &borders[..4],
-        &borders[4..]
+        "the largest slower sizes in tables 2 to 5 are {} B for the proposal, {} B for Mars",
+        listed(proposal),
+        listed(mars)
     );
     Ok(Finding::of_parts(&parts, borders, because))
 }
