@@ -9,8 +9,13 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use crate::random::Random;
+
 /// Slots of the paper: as many as the processor has hardware threads, 8 cores of 8.
 pub const SLOTS: u32 = 64;
+
+/// Random process ids lie below this: the usual limit of Solaris, and what the reference draws from.
+const IDS: u32 = 30_000;
 
 /// Crypto units of the processor, one per core.
 pub const UNITS: u32 = 8;
@@ -30,7 +35,7 @@ pub enum Admission {
 pub enum Arrivals {
     /// One id after the other, as a program that forks without a pause gets them.
     Sequential,
-    /// Ids without pattern below 30 000, from a generator of our own with this seed.
+    /// Ids without pattern below 30 000, by [`Random`] with this seed.
     Random(u64),
 }
 
@@ -42,20 +47,15 @@ impl Arrivals {
             // 1000: where ids start does not matter, only that they follow each other.
             Self::Sequential => (1000..1000 + count).collect(),
             Self::Random(seed) => {
-                let mut state = seed;
-                (0..count).map(|_| random_id(&mut state)).collect()
+                let mut random = Random::new(seed);
+                (0..count).map(|_| below(&mut random, IDS)).collect()
             }
         }
     }
 }
 
-/// A number below 30 000 by `SplitMix64` (Steele, Lea, Flood 2014). The remainder favours low ids by 1 in 10^14.
-fn random_id(state: &mut u64) -> u32 {
-    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mut bits = *state;
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    u32::try_from((bits ^ (bits >> 31)) % 30_000).expect("a remainder of 30 000 fits")
+fn below(random: &mut Random, end: u32) -> u32 {
+    u32::try_from(random.below(u64::from(end))).expect("it is below a u32")
 }
 
 /// A process that wants a slot.
@@ -261,8 +261,8 @@ mod tests {
 
     #[test]
     fn one_queue_serves_in_order_of_arrival_and_leaves_no_slot_empty_while_someone_waits() {
-        let mut state = 5;
-        let mut process = |id| Process { id, holds: u64::from(1 + random_id(&mut state) % 50) };
+        let mut random = Random::new(5);
+        let mut process = |id| Process { id, holds: 1 + random.below(50) };
         let processes: Vec<Process> = (0..500).map(&mut process).collect();
         let occupation = Admission::Fifo.admit(&processes, SLOTS);
         assert!(occupation.starts.is_sorted());
