@@ -7,6 +7,7 @@
 //! on the papers' tables (`costs.rs`), closed forms and lower bounds (`bounds.rs`), the tables (`papers/`).
 #![forbid(unsafe_code)]
 
+pub mod adaptive;
 pub mod bounds;
 pub mod costs;
 pub mod engine;
@@ -14,6 +15,7 @@ pub mod lab;
 pub mod papers;
 pub mod random;
 pub mod report;
+pub mod scenario;
 
 /// The whole number nearest to `x`; 0 for what is below, or no number.
 #[expect(

@@ -1,4 +1,5 @@
 //! What the scheduler promises its threads, judged by arithmetic on paper.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 use evener_core::Nanos;
 use evener_sim::engine::{

@@ -1,4 +1,6 @@
 //! Runs with what the papers did not try: depth, priority, faults, several cores and units, caps, jobs that come in time.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+#![allow(clippy::print_stdout, reason = "says what was reached")]
 
 use evener_core::plan::Policy;
 use evener_core::{Cost, Nanos};
@@ -201,9 +203,9 @@ fn a_cap_on_both_paths_with_interrupts_holds_and_one_on_cpu_workers_alone_does_n
 #[test]
 fn jobs_that_come_in_time_wait_longer_the_busier_the_core_is() {
     // One server, jobs of constant length: the mean wait is rho / (2 (1 - rho)) of a job (Pollaczek, Khinchine).
-    let service = costs()[B1024].1.c.as_secs_f64();
-    for rho in [0.5, 0.8] {
-        let mean = Nanos((service / rho * 1e9) as u64);
+    let job = costs()[B1024].1.c;
+    let service = job.as_secs_f64();
+    for (rho, mean) in [(0.5, Nanos(job.0 * 2)), (0.8, Nanos(job.0 * 5 / 4))] {
         let workload = Workload::new(std::iter::repeat_n(B1024, 400_000), Arrivals::Poisson { mean }, 11);
         let setup = setup(|setup| setup.jitter = 0.0);
         let report = policy(&setup, &workload, Policy::CpuOnly);

@@ -51,7 +51,7 @@ impl Workload {
                 Arrivals::Poisson { mean } => step(&mut busy, mean, &mut random),
                 Arrivals::Bursts { mean, on, off } => {
                     let at = step(&mut busy, mean, &mut random);
-                    Nanos(at.0 + at.0 / on.0.max(1) * off.0)
+                    at + Nanos((at.0 / on.0.max(1)).saturating_mul(off.0))
                 }
             };
             Job { class, at }

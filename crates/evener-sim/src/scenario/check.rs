@@ -1,0 +1,71 @@
+//! Ranges of values, and errors that say where.
+
+use std::fmt::Display;
+use std::ops::{Range, RangeInclusive};
+
+use toml::Spanned;
+
+/// What is wrong with a scenario, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}: {key}: {what}")]
+pub struct ScenarioError {
+    /// The file's name.
+    pub file: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// The key, as far as it is known; else what stands on the line.
+    pub key: String,
+    /// What is wrong.
+    pub what: String,
+}
+
+/// A text with its name.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub(super) file: &'a str,
+    pub(super) text: &'a str,
+}
+
+impl Source<'_> {
+    pub(super) fn error(&self, span: &Range<usize>, key: &str, what: impl Into<String>) -> ScenarioError {
+        let before = &self.text.as_bytes()[..span.start.min(self.text.len())];
+        let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+        ScenarioError { file: self.file.to_owned(), line, key: key.to_owned(), what: what.into() }
+    }
+
+    /// What the reader of TOML found.
+    pub(super) fn reading_error(&self, error: &toml::de::Error) -> ScenarioError {
+        let span = error.span().unwrap_or(0..0);
+        let mut found = self.error(&span, "", error.message());
+        let text = self.text.lines().nth(found.line - 1).unwrap_or_default();
+        found.key = text.split('=').next().unwrap_or_default().trim().to_owned();
+        found
+    }
+
+    /// A value that lies in its range.
+    pub(super) fn within<T: PartialOrd + Display + Copy>(
+        &self,
+        key: &str,
+        value: &Spanned<T>,
+        range: RangeInclusive<T>,
+    ) -> Result<T, ScenarioError> {
+        let number = *value.get_ref();
+        if range.contains(&number) {
+            return Ok(number);
+        }
+        let what = format!("{number} is not within {} to {}", range.start(), range.end());
+        Err(self.error(&value.span(), key, what))
+    }
+
+    /// As [`Source::within`], for what is a `u32` afterwards.
+    pub(super) fn small(
+        &self,
+        key: &str,
+        value: &Spanned<u64>,
+        range: RangeInclusive<u32>,
+    ) -> Result<u32, ScenarioError> {
+        let wide = u64::from(*range.start())..=u64::from(*range.end());
+        let number = self.within(key, value, wide)?;
+        Ok(u32::try_from(number).expect("the range's end is a u32"))
+    }
+}

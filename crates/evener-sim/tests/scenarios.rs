@@ -1,0 +1,192 @@
+//! Scenario files: what the presets hold, and what a wrong file is told.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+use evener_core::Nanos;
+use evener_core::plan::Policy;
+use evener_sim::lab::{Arrivals, Workload};
+use evener_sim::papers::am3358::{Means, Series, compare, equal_jobs};
+use evener_sim::scenario::{PRESETS, Scenario};
+
+fn base() -> &'static str {
+    PRESETS.iter().find(|(name, _)| *name == "am3358-aes-128").unwrap().1
+}
+
+/// What the file is told after one replacement.
+#[track_caller]
+fn told(from: &str, to: &str) -> String {
+    assert!(base().contains(from), "{from}");
+    Scenario::parse("my.toml", &base().replacen(from, to, 1)).unwrap_err().to_string()
+}
+
+fn line_of(what: &str) -> usize {
+    1 + base().lines().position(|line| line.contains(what)).unwrap()
+}
+
+#[test]
+fn the_presets_of_the_am3358_are_the_fit() {
+    let names = ["am3358-aes-128", "am3358-aes-192", "am3358-aes-256", "am3358-paper-000"];
+    for (series, name) in Series::ALL.into_iter().zip(names) {
+        let scenario = Scenario::preset(name).unwrap();
+        for (bytes, cost) in series.fit().costs {
+            assert_eq!(scenario.cost(bytes), cost, "{name}, {bytes} bytes");
+        }
+    }
+}
+
+#[test]
+fn every_preset_runs_and_loses_no_job() {
+    for (name, _) in PRESETS {
+        let scenario = Scenario::preset(name).unwrap();
+        for &policy in &scenario.policies {
+            for report in scenario.run(policy).unwrap() {
+                assert_eq!(report.lost(), 0, "{name} {policy}");
+            }
+        }
+    }
+    assert_eq!(Scenario::preset("am3358-aes-512"), None);
+}
+
+#[test]
+fn a_preset_runs_as_policies_are_compared() {
+    let costs = Series::Aes128.fit().costs;
+    let ours = Scenario::preset("am3358-aes-128").unwrap().run(Policy::SharedQueue).unwrap();
+    let theirs =
+        compare(&costs, &equal_jobs(6), |_| (), || evener_sim::lab::Planned::new(Policy::SharedQueue, 1, 1));
+    assert_eq!(Means::of(&ours), Means::of(&theirs.unwrap()));
+}
+
+#[test]
+fn other_work_takes_its_costs_from_between_the_rows() {
+    let mut scenario = Scenario::preset("am3358-aes-128").unwrap();
+    scenario.set_workload(&[6144], Workload::new([0; 10], Arrivals::AtOnce, 0));
+    let [low, high] = [4096, 8192].map(|bytes| scenario.cost(bytes).c.0);
+    assert_eq!(scenario.setup.classes[0].c, Nanos(low + (high - low) / 2));
+    assert_eq!(scenario.run(Policy::CpuOnly).unwrap()[0].cpu_jobs(), 10);
+}
+
+#[test]
+fn weights_say_how_often_a_size_is_drawn() {
+    let text = base()
+        .replace("{ bytes = 8192, weight = 1 }", "{ bytes = 64, weight = 3 }, { bytes = 8192, weight = 1 }");
+    let scenario = Scenario::parse("mix", &text).unwrap();
+    let small = scenario.workload.jobs().iter().filter(|job| job.class == 0).count();
+    assert!((2_850..3_150).contains(&small), "{small}");
+    assert_eq!(scenario.setup.classes.iter().map(|class| class.bytes).collect::<Vec<_>>(), [64, 8192]);
+}
+
+#[test]
+fn every_option_reaches_the_machine() {
+    let text = base()
+        .replace("cores = 1", "cores = 3")
+        .replace("competing_programs = 0", "competing_programs = 2")
+        .replace(
+            "nice = 0",
+            "nice = 5\ncap = { share_permille = 700, holds_module_path = true, counts_interrupts = true }",
+        )
+        .replace("depth = 1", "depth = 2\nlost_at_ms = 40\nslow = { at_ms = 20, factor = 3 }")
+        .replace("units = 1", "units = 4")
+        .replace(
+            "priority = 0",
+            "priority = 1\ncosts = [{ bytes = 0, d_ns = 5, h_ns = 7 }, { bytes = 9000, d_ns = 5, h_ns = 7 }]",
+        )
+        .replace("path = \"interrupt\"", "path = \"direct\"")
+        .replace("jobs = 4000\nsizes = [{ bytes = 8192, weight = 1 }]", "list = \"tls\"");
+    let setup = Scenario::parse("all", &text).unwrap().setup;
+    let (cap, module) = (setup.cpu.cap.unwrap(), &setup.modules[0]);
+    assert_eq!((setup.cores, setup.hogs, setup.cpu.nice, cap.share), (3, 2, 5, 0.7));
+    assert_eq!((module.spec.units, module.depth, module.priority), (4, 2, 1));
+    assert_eq!(module.spec.faults.lost_at, Some(Nanos::from_millis(40)));
+    assert_eq!(module.spec.faults.slow.map(|slow| (slow.at, slow.factor)), Some((Nanos::from_millis(20), 3)));
+    assert_eq!(module.path, evener_sim::lab::ModulePath::DIRECT);
+    assert!(module.costs.iter().all(|cost| (cost.d, cost.h) == (Nanos(5), Nanos(7))));
+    assert_eq!(setup.classes.len(), 5);
+}
+
+#[test]
+fn a_value_out_of_range_is_told_file_line_and_key() {
+    let at = |what| format!("my.toml:{}: ", line_of(what));
+    let told_of = |from, to, rest: &str| assert_eq!(told(from, to), format!("{}{rest}", at(from)));
+    told_of("cores = 1", "cores = 0", "cores: 0 is not within 1 to 1024");
+    told_of("jobs = 4000", "jobs = 0", "jobs: 0 is not within 1 to 10000000");
+    told_of("depth = 1", "depth = 0", "depth: 0 is not within 1 to 4096");
+    told_of("units = 1", "units = 100000", "units: 100000 is not within 1 to 4096");
+    told_of("nice = 0", "nice = 20", "nice: 20 is not within -20 to 19");
+    told_of("c_ns = 20310", "c_ns = 0", "c_ns: 0 is not within 1 to 10000000000");
+    told_of("weight = 1", "weight = 0", "weight: 0 is not within 1 to 1000000");
+    told_of("jitter_permille = 50", "jitter_permille = 1000", "jitter_permille: 1000 is not within 0 to 900");
+    told_of("200, 550", "200, 5500", "tick_phases_permille: 5500 is not within 0 to 1000");
+    told_of("limit_s = 600", "limit_s = 0", "limit_s: 0 is not within 1 to 1000000");
+    assert!(
+        told("\"cpu_only\"", "\"cpu\"").starts_with(&format!("{}policies: unknown policy", at("policies")))
+    );
+}
+
+#[test]
+fn what_makes_no_sense_is_told_too() {
+    for (from, to, line, key, what) in [
+        ("sizes = [{ bytes = 8192, weight = 1 }]", "sizes = []", "sizes =", "sizes", "there is none"),
+        ("jobs = 4000", "", "[workload]", "workload", "has either `list`, or `jobs` and `sizes`"),
+        (
+            "jobs = 4000",
+            "list = \"tls\"",
+            "[workload]",
+            "workload",
+            "has either `list`, or `jobs` and `sizes`",
+        ),
+        ("seeds = [1, 2, 3]", "seeds = []", "[chance]", "chance", "0 seeds and 3 tick phases make no runs"),
+        ("bytes = 16\n", "bytes = 8\n", "bytes = 16", "bytes", "sizes do not rise"),
+        ("\"at_once\"", "\"poisson\"", "at_once", "kind", "`at_once` has no times"),
+        ("name = \"AM3358, AES-128-CBC\"", "name = \" \"", "name = ", "name", "is empty"),
+    ] {
+        let (told, start) = (told(from, to), format!("my.toml:{}: {key}: {what}", line_of(line)));
+        assert!(told.starts_with(&start), "{told}\n{start}");
+    }
+    let costs = base().find("[[costs]]").unwrap();
+    let one_row = format!("{}[[costs]]\nbytes = 8\nc_ns = 1\nd_ns = 1\nh_ns = 1\n", &base()[..costs]);
+    assert!(Scenario::parse("my.toml", &one_row).unwrap_err().to_string().ends_with("fewer than two sizes"));
+    let none = format!("policies = []\n{}", base().replacen("policies", "#", 1));
+    assert_eq!(
+        Scenario::parse("my.toml", &none).unwrap_err().to_string(),
+        "my.toml:1: policies: there is none"
+    );
+}
+
+#[test]
+fn what_the_reader_of_toml_finds_is_told_with_line_and_key() {
+    for (from, to, key, what) in [
+        ("cores = 1", "cores = -1", "cores", "invalid value: integer `-1`"),
+        ("cores = 1", "cores = 1.5", "cores", "invalid type: floating point `1.5`"),
+        ("cores = 1", "cores = \"one\"", "cores", "invalid type: string \"one\""),
+        ("cores = 1", "coers = 1", "coers", "unknown field `coers`"),
+        ("path = \"interrupt\"", "path = \"sideways\"", "path", "unknown variant `sideways`"),
+        ("nice = 0", "nice = 99999999999", "nice", "invalid value: integer `99999999999`"),
+    ] {
+        let (told, start) = (told(from, to), format!("my.toml:{}: {key}: {what}", line_of(from)));
+        assert!(told.starts_with(&start), "{told}\n{start}");
+    }
+    assert!(told("[machine]", "[machine").contains(&format!("my.toml:{}: [machine", line_of("[machine]"))));
+    assert!(Scenario::parse("my.toml", "").unwrap_err().to_string().contains("missing field"));
+    assert!(told("cores = 1", "").contains("missing field `cores`"));
+}
+
+#[test]
+fn times_at_the_ends_of_their_ranges_do_not_overflow() {
+    let text = base()
+        .replace("bytes = 8192, weight", "bytes = 1073741824, weight")
+        .replace("jobs = 4000", "jobs = 3")
+        .replace("depth = 1", "depth = 4096\nslow = { at_ms = 0, factor = 1000 }")
+        .replace(
+            "{ kind = \"at_once\" }",
+            "{ kind = \"bursts\", mean_ns = 1000000000000000, on_ns = 1000, off_ns = 1000000000000000 }",
+        );
+    let scenario = Scenario::parse("far", &text).unwrap();
+    assert!(scenario.run(Policy::SharedQueue).is_err(), "nothing comes before the limit");
+    let heavy =
+        base().replace("c_ns = 538315", "c_ns = 10000000000").replace("h_ns = 201783", "h_ns = 10000000000");
+    let heavy = heavy.replace("limit_s = 600", "limit_s = 1000000");
+    assert!(heavy != base());
+    for policy in Policy::ALL {
+        let reports = Scenario::parse("heavy", &heavy).unwrap().run(policy).unwrap();
+        assert!(reports.iter().all(|report| report.lost() == 0), "{policy}");
+    }
+}
