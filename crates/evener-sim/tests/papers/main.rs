@@ -5,5 +5,6 @@
 mod bars;
 mod claims_of_order;
 mod golden;
+mod learner;
 mod policies;
 mod port;

@@ -3,10 +3,11 @@
 use evener_core::plan::Policy;
 use evener_core::{Cost, Nanos};
 use evener_sim::bounds::{Requests, lower_bound};
-use evener_sim::lab::{Planned, Report, Workload};
+use evener_sim::lab::{Planned, Report, Setup, Workload};
 use evener_sim::papers::am3358::{Means, Mix, Series, compare, equal_jobs};
 
 use crate::golden::{Errors, INTERRUPT, POLICIES, Row, rows};
+use crate::learner::Learner;
 
 fn policy(row: &Row) -> Option<Policy> {
     match row.text("policy") {
@@ -31,7 +32,7 @@ fn workload(name: &str, costs: &[(u64, Cost)]) -> Workload {
 
 fn simulate(name: &str, policy: Policy, hogs: u32) -> Vec<Report> {
     let costs = Series::Aes128.fit().costs;
-    let change = |setup: &mut evener_sim::lab::Setup| setup.hogs = hogs;
+    let change = |setup: &mut Setup| setup.hogs = hogs;
     compare(&costs, &workload(name, &costs), change, || Planned::new(policy, 1, 1)).unwrap()
 }
 
@@ -85,6 +86,38 @@ fn interrupts_take_what_the_reference_says() {
         seen += 1;
     }
     assert_eq!(seen, 60);
+}
+
+/// The learning policy on a raised module path, with one and with two requests outstanding.
+#[test]
+fn a_chooser_that_learns_reaches_what_the_reference_reaches() {
+    let costs = Series::Aes128.fit().costs;
+    let columns = ["hogs", "workload", "policy", "makespan_ms", "crypto_cpu_ms", "lb_sync_ms", "lb_async_ms"];
+    let (mut seen, mut all) = (0, Vec::new());
+    for row in rows(POLICIES, &columns) {
+        let (depth, bound) = match row.text("policy") {
+            "adaptL" => (1, "lb_sync_ms"),
+            "adaptL_async2" => (2, "lb_async_ms"),
+            _ => continue,
+        };
+        let (name, hogs) = (row.text("workload"), row.text("hogs").parse().unwrap());
+        let change = |setup: &mut Setup| {
+            (setup.hogs, setup.modules[0].depth, setup.modules[0].priority) = (hogs, depth, 1);
+        };
+        let learner = || Learner::new(costs.len());
+        let ours = Means::of(&compare(&costs, &workload(name, &costs), change, learner).unwrap());
+        let pairs =
+            [(ours.makespan_ms, row.number("makespan_ms")), (ours.crypto_ms, row.number("crypto_cpu_ms"))];
+        let errors = Errors::of(pairs);
+        let what = format!("{hogs} hogs, {name}, depth {depth}");
+        println!("{what}: {:.2?} {ours:?}", errors.0);
+        assert!(errors.largest() <= tolerance(name), "{what}: {:?} {ours:?}", errors.0);
+        assert!(hogs > 0 || ours.makespan_ms <= 1.02 * row.number(bound), "{what}: {ours:?}");
+        all.extend(errors.0);
+        seen += 1;
+    }
+    assert_eq!(seen, 34);
+    Errors(all).stay_within(5.0, 1.0, "learning policy against the reference");
 }
 
 #[test]
