@@ -7,10 +7,13 @@
 
 pub mod algorithm;
 pub mod cache;
+pub mod class;
 pub mod cost;
 pub mod driver;
+pub mod estimate;
 pub mod job;
 pub mod method;
+pub mod objective;
 pub mod padding;
 pub mod plan;
 pub mod session;
@@ -19,10 +22,13 @@ pub mod units;
 
 pub use algorithm::{Algorithm, Direction, Family, Hash};
 pub use cache::SessionCache;
+pub use class::Class;
 pub use cost::{Cost, CostTable, Line};
 pub use driver::{InlineDriver, Profile, QueuedDriver, Refusal};
+pub use estimate::Estimator;
 pub use job::{Job, JobError, Outcome, SessionRef, TAG_BYTES_MAX};
 pub use method::{Method, MethodTable};
+pub use objective::Objective;
 pub use session::{Padding, Session, SessionError, SessionId};
 pub use tally::{Sample, Tally};
 pub use units::{BLOCK_BYTES, Nanos};

@@ -5,6 +5,7 @@
 //! made once. They differ in how jobs reach workers ([`Dispatch`]) and in how many a worker takes at a time
 //! ([`Take`]).
 
+pub mod adaptive;
 mod cpu_only;
 mod module_only;
 mod polling;

@@ -1,0 +1,76 @@
+//! What a plan is to be good at.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// What is to be least when a policy chooses between cores and modules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Objective {
+    /// The finish of the last job.
+    #[default]
+    Throughput,
+    /// The time that one request waits.
+    Latency,
+    /// The core time that is taken from other programs.
+    Cpu,
+}
+
+impl Objective {
+    /// All of them, the default first.
+    pub const ALL: [Self; 3] = [Self::Throughput, Self::Latency, Self::Cpu];
+
+    /// The name in options and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Throughput => "throughput",
+            Self::Latency => "latency",
+            Self::Cpu => "cpu",
+        }
+    }
+}
+
+impl fmt::Display for Objective {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A name that no objective has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownObjective(pub String);
+
+impl fmt::Display for UnknownObjective {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = Objective::ALL.map(Objective::name).join(", ");
+        write!(f, "unknown objective {:?}; known are {known}", self.0)
+    }
+}
+
+impl std::error::Error for UnknownObjective {}
+
+impl FromStr for Objective {
+    type Err = UnknownObjective;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|objective| objective.name() == name)
+            .ok_or_else(|| UnknownObjective(name.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_objective_is_found_by_its_name_and_no_other_is() {
+        let named = ["throughput", "latency", "cpu"].map(|name| name.parse::<Objective>());
+        assert_eq!(named, [Objective::Throughput, Objective::Latency, Objective::Cpu].map(Ok));
+        assert_eq!(Objective::ALL.map(|objective| objective.to_string()), ["throughput", "latency", "cpu"]);
+        let unknown = "speed".parse::<Objective>().unwrap_err();
+        assert_eq!(unknown.to_string(), "unknown objective \"speed\"; known are throughput, latency, cpu");
+        assert_eq!(Objective::default(), Objective::Throughput);
+    }
+}

@@ -1,0 +1,244 @@
+//! The adaptive policy: every job where it costs the process least, by what was measured.
+//!
+//! The way of one plan: a [`Prospect`] (costs, price of a core, what waits) -> [`plan`] -> a [`Table`] that workers
+//! ask what to take and callers ask where one request goes, each in a few nanoseconds (`table.rs`). A new plan is
+//! made every few milliseconds. Pure code: simulator and live system run it alike. `docs/adaptive.md` has the
+//! reasons and the ways not taken.
+//!
+//! What it decides, in the papers' terms: a module takes a class where that leaves more core time than it costs
+//! (`lambda * d < c`), the class with the greatest gain per time of the module first; cores take the least
+//! gain first; and at the end nobody begins what the others would finish sooner.
+
+mod route;
+mod table;
+
+pub use route::{Queue, Route};
+pub use table::{Choice, Table};
+
+use crate::objective::Objective;
+use crate::units::Nanos;
+
+/// What is known of one class on one module.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Offer {
+    /// The module does not do it, or must not: no driver support, locked by the guard.
+    #[default]
+    Never,
+    /// Nothing is known; so many jobs may still be sent to find out.
+    Unknown {
+        /// Jobs that may be sent.
+        tries_left: u32,
+    },
+    /// What a job costs there.
+    Known {
+        /// `d`: core time of the module path.
+        d: Nanos,
+        /// `h`: time of the module.
+        h: Nanos,
+        /// Jobs that may be sent although it does not pay, to see whether that is still so.
+        tries_left: u32,
+    },
+}
+
+/// One class of jobs as the planner sees it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lane {
+    /// `c` of a job in the bursts that cores run, where known.
+    pub c: Option<Nanos>,
+    /// Jobs that wait.
+    pub waiting: u32,
+    /// One for each module.
+    pub offers: Vec<Offer>,
+}
+
+/// A module as the planner sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Station {
+    /// Jobs that it works on at the same time.
+    pub units: u32,
+    /// Requests that may be outstanding. With one, the path's core time is part of each turn.
+    pub depth: u32,
+}
+
+/// What a plan is made from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prospect {
+    /// What counts.
+    pub objective: Objective,
+    /// Threads that run jobs on cores.
+    pub cpu_workers: u32,
+    /// Part of a core that such a thread gets: 1 where nothing competes.
+    pub share: f64,
+    /// Price of a core, from 0 (there is one idle) to 1 (all that the process may use are busy).
+    pub lambda: f64,
+    /// The modules.
+    pub stations: Vec<Station>,
+    /// The classes.
+    pub lanes: Vec<Lane>,
+}
+
+/// A module takes a class only where it adds this part of what the cores do: less is not worth a thread that wakes.
+const WORTH_MIN: f64 = 0.03;
+
+/// A class on a module pays only above this part of its `c`, so that noise does not open the gate and close it.
+const GAIN_MARGIN: f64 = 0.01;
+
+/// A class is tried on a module only where so much core time of it waits: four tries of the slowest preset take a
+/// tenth of it. A short run never tries.
+pub const TRY_WORK_MIN: Nanos = Nanos::from_millis(20);
+
+/// Jobs of a class that are sent to a module of which nothing is known.
+pub const TRIES_MAX: u32 = 4;
+
+/// Makes the plan.
+///
+/// # Panics
+///
+/// Where a lane has not one offer for each module.
+#[must_use]
+pub fn plan(prospect: &Prospect) -> Table {
+    assert!(
+        prospect.lanes.iter().all(|lane| lane.offers.len() == prospect.stations.len()),
+        "a lane has one offer for each module"
+    );
+    let lambda = price(prospect);
+    let rows: Vec<Row> = prospect.lanes.iter().map(|lane| row(prospect, lambda, lane)).collect();
+    let mut core_order: Vec<usize> = (0..rows.len()).collect();
+    // What is unknown first: everything else waits for its cost.
+    core_order.sort_by(|&a, &b| rows[a].core_rank().total_cmp(&rows[b].core_rank()));
+    let module_orders = (0..prospect.stations.len()).map(|module| module_order(&rows, module)).collect();
+    Table::new(prospect, lambda, rows, core_order, module_orders)
+}
+
+/// For the least effect on other programs core time has its full price even where a core is idle.
+fn price(prospect: &Prospect) -> f64 {
+    match prospect.objective {
+        Objective::Cpu => 1.0,
+        Objective::Throughput | Objective::Latency => prospect.lambda.clamp(0.0, 1.0),
+    }
+}
+
+/// A class as workers see it. Costs in nanoseconds.
+#[derive(Clone, Debug, PartialEq)]
+struct Row {
+    c: Option<f64>,
+    /// One for each module.
+    cells: Vec<Cell>,
+    /// The greatest gain on any module; below zero where none takes it.
+    gain: f64,
+    /// Whether cores leave it to modules altogether.
+    is_left_to_modules: bool,
+    /// What everybody but one core could do of it.
+    without_core: Others,
+    /// What everybody but this module could do of it.
+    without_module: Vec<Others>,
+}
+
+/// What all workers but one do with the jobs of a class.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Others {
+    /// Time from one job to the next, all of them working side by side. Infinite where nobody takes it.
+    drain: f64,
+    /// Time of one job at the fastest of them. Equals do not count: who waits for its like waits for ever.
+    least: f64,
+}
+
+/// A class on one module.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Cell {
+    /// Core time saved per time of the module; not above zero: the module does not take it.
+    gain: f64,
+    /// `d`, and `d + h`: time from the beginning of a job to its end.
+    d: f64,
+    latency: f64,
+    /// Jobs that may be sent to learn.
+    tries_left: u32,
+    is_known: bool,
+}
+
+impl Row {
+    /// Rising: cores take the first that waits.
+    fn core_rank(&self) -> f64 {
+        if self.c.is_none() { f64::NEG_INFINITY } else { self.gain }
+    }
+}
+
+fn row(prospect: &Prospect, lambda: f64, lane: &Lane) -> Row {
+    let c = lane.c.map(float);
+    // Jobs per nanosecond of all cores together.
+    let core_rate = c.map_or(0.0, |c| prospect.share / c.max(1.0));
+    let cores_rate = core_rate * f64::from(prospect.cpu_workers);
+    let turns: Vec<_> =
+        lane.offers.iter().zip(&prospect.stations).map(|(offer, at)| turn(offer, *at)).collect();
+    let cells: Vec<Cell> = lane
+        .offers
+        .iter()
+        .zip(&turns)
+        .map(|(offer, turn)| cell(offer, *turn, c, cores_rate, lambda))
+        .collect();
+    let gain = cells.iter().map(|cell| cell.gain).fold(f64::NEG_INFINITY, f64::max);
+    let modules = Modules { cells: &cells, turns: &turns };
+    let without_module = (0..cells.len()).map(|module| modules.others(Some(module), cores_rate, core_rate));
+    Row {
+        c,
+        gain,
+        is_left_to_modules: prospect.objective == Objective::Cpu && gain > 0.0,
+        without_core: modules.others(None, cores_rate - core_rate, 0.0),
+        without_module: without_module.collect(),
+        cells,
+    }
+}
+
+/// The modules' side of a row while it is made.
+struct Modules<'a> {
+    cells: &'a [Cell],
+    turns: &'a [Option<f64>],
+}
+
+impl Modules<'_> {
+    /// All open modules but one, beside cores with this rate in all, and for one of them where one may be waited for.
+    fn others(&self, but: Option<usize>, cores_rate: f64, core_rate: f64) -> Others {
+        let open = |&module: &usize| Some(module) != but && self.cells[module].gain > 0.0;
+        let modules = || (0..self.cells.len()).filter(open);
+        let rate: f64 = modules().filter_map(|module| self.turns[module]).map(|turn| 1.0 / turn).sum();
+        let latency = modules().map(|module| self.cells[module].latency).fold(f64::INFINITY, f64::min);
+        Others { drain: 1.0 / (cores_rate + rate), least: latency.min(1.0 / core_rate) }
+    }
+}
+
+/// Time of a module from one job to the next, where its cost is known.
+fn turn(offer: &Offer, station: Station) -> Option<f64> {
+    let Offer::Known { d, h, .. } = *offer else { return None };
+    let units = f64::from(station.units.min(station.depth).max(1));
+    // With several outstanding, the path's core time passes while the module works on another.
+    let turn = if station.depth > 1 { (float(h) / units).max(float(d)) } else { float(d) + float(h) };
+    Some(turn.max(1.0))
+}
+
+fn cell(offer: &Offer, turn: Option<f64>, c: Option<f64>, cores_rate: f64, lambda: f64) -> Cell {
+    let closed = Cell { gain: f64::NEG_INFINITY, d: 0.0, latency: 0.0, tries_left: 0, is_known: false };
+    match (*offer, turn, c) {
+        (Offer::Known { d, h, tries_left }, Some(turn), Some(c)) => {
+            let (d, latency) = (float(d), float(d) + float(h));
+            let saved = c - lambda * d;
+            let pays = saved > GAIN_MARGIN * c && 1.0 / turn > WORTH_MIN * cores_rate;
+            let gain = if pays { saved / latency } else { f64::NEG_INFINITY };
+            Cell { gain, d, latency, tries_left: if pays { 0 } else { tries_left }, is_known: true }
+        }
+        (Offer::Unknown { tries_left }, _, _) => Cell { tries_left, ..closed },
+        _ => closed,
+    }
+}
+
+/// Classes that a module may take, the greatest gain first, and behind them those to be tried.
+fn module_order(rows: &[Row], module: usize) -> Vec<usize> {
+    let may = |row: &Row| row.cells[module].gain > 0.0 || row.cells[module].tries_left > 0;
+    let mut order: Vec<usize> = (0..rows.len()).filter(|&lane| may(&rows[lane])).collect();
+    order.sort_by(|&a, &b| rows[b].cells[module].gain.total_cmp(&rows[a].cells[module].gain));
+    order
+}
+
+#[expect(clippy::cast_precision_loss, reason = "costs are far below 2^53 nanoseconds")]
+const fn float(time: Nanos) -> f64 {
+    time.0 as f64
+}

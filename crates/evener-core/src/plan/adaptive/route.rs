@@ -1,0 +1,48 @@
+//! Where one synchronous request goes: there where `wait + service + lambda * core time` is least.
+
+use super::Table;
+use crate::units::Nanos;
+
+/// Where a request goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// It runs where the caller stands.
+    Inline,
+    /// A module does it.
+    Module(usize),
+}
+
+/// What a request would find at a module.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Queue {
+    /// Time until the module would begin: requests before it, and the wake-up of its worker.
+    pub wait: Nanos,
+}
+
+/// A module must be better by this part: both answers cost the same within it, and inline has no risk.
+const ROUTE_MARGIN: f64 = 0.02;
+
+impl Table {
+    /// Where one request of a lane goes, with what it would find at each module.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such lane, or fewer queues than modules.
+    #[must_use]
+    pub fn route(&self, lane: usize, queues: &[Queue]) -> Route {
+        let row = &self.rows[lane];
+        let Some(c) = row.c else { return Route::Inline };
+        let inline = c * (1.0 + self.lambda);
+        let mut best = (inline * (1.0 - ROUTE_MARGIN), Route::Inline);
+        for (module, queue) in queues.iter().enumerate().take(self.stations.len()) {
+            let cell = &row.cells[module];
+            if cell.is_known {
+                let cost = super::float(queue.wait) + cell.latency + self.lambda * cell.d;
+                if cost < best.0 {
+                    best = (cost, Route::Module(module));
+                }
+            }
+        }
+        best.1
+    }
+}

@@ -1,0 +1,156 @@
+//! The table that workers ask: what does an idle worker take?
+//!
+//! A look walks over the classes in the planner's order to the first that waits, and adds up what waits of all of
+//! them for the question who would be done first.
+
+use super::{Others, Prospect, Row, Station, TRY_WORK_MIN};
+use crate::units::Nanos;
+
+/// What an idle worker does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// Takes jobs of this lane.
+    Take {
+        /// The lane.
+        lane: usize,
+        /// Whether it is to find out what the class costs: one job at a time, counted against the tries.
+        is_try: bool,
+    },
+    /// Takes nothing now; asks again after this time, or when anything has changed.
+    AskAgainIn(Nanos),
+    /// Takes nothing of what waits.
+    Leave,
+}
+
+/// How long a worker waits that others are to be done before, at least and at most.
+const WAIT_MIN: Nanos = Nanos::from_micros(50);
+const WAIT_MAX: Nanos = Nanos::from_millis(1);
+
+/// How long a module's worker waits for a cost that is just being measured.
+const WAIT_FOR_COST: Nanos = Nanos::from_micros(200);
+
+/// What was planned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    pub(super) rows: Vec<Row>,
+    pub(super) lambda: f64,
+    pub(super) stations: Vec<Station>,
+    cpu_workers: u32,
+    share: f64,
+    core_order: Vec<usize>,
+    module_orders: Vec<Vec<usize>>,
+}
+
+impl Table {
+    pub(super) fn new(
+        prospect: &Prospect,
+        lambda: f64,
+        rows: Vec<Row>,
+        core_order: Vec<usize>,
+        module_orders: Vec<Vec<usize>>,
+    ) -> Self {
+        Self {
+            rows,
+            lambda,
+            stations: prospect.stations.clone(),
+            cpu_workers: prospect.cpu_workers,
+            share: prospect.share,
+            core_order,
+            module_orders,
+        }
+    }
+
+    /// The price of a core that it was made with.
+    #[must_use]
+    pub const fn lambda(&self) -> f64 {
+        self.lambda
+    }
+
+    /// What an idle core takes. `waiting` gives the jobs that wait of a lane; `modules_busy` the time until a
+    /// module has done what it holds.
+    #[must_use]
+    pub fn core_takes(&self, waiting: impl Fn(usize) -> u32, modules_busy: Nanos) -> Choice {
+        let mut takes =
+            self.core_order.iter().filter(|&&lane| waiting(lane) > 0 && !self.rows[lane].is_left_to_modules);
+        let Some(&lane) = takes.next() else { return Choice::Leave };
+        let row = &self.rows[lane];
+        let take = Choice::Take { lane, is_try: false };
+        let (Some(c), true) = (row.c, row.gain > 0.0) else { return take };
+        // Whether the others would have done all that waits before this core had done one of them.
+        let others = self.done(&waiting, |row| row.without_core) + super::float(modules_busy);
+        let own = c / self.share;
+        if others < own { Choice::AskAgainIn(wait(others)) } else { take }
+    }
+
+    /// What module `module` takes. `cores_busy` is the time until a core has done what it holds.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such module.
+    #[must_use]
+    pub fn module_takes(&self, module: usize, waiting: impl Fn(usize) -> u32, cores_busy: Nanos) -> Choice {
+        let mut awaits_cost = false;
+        for &lane in &self.module_orders[module] {
+            let (row, count) = (&self.rows[lane], waiting(lane));
+            let cell = &row.cells[module];
+            if count == 0 {
+                continue;
+            }
+            if cell.gain > 0.0 {
+                let others = self.done(&waiting, |row| row.without_module[module]);
+                let is_too_late = others + super::float(cores_busy) / self.share < cell.latency;
+                return if is_too_late { Choice::Leave } else { Choice::Take { lane, is_try: false } };
+            }
+            match row.c {
+                // Worth a try, where trying is a small part of what waits.
+                Some(c) if c * f64::from(count) >= super::float(TRY_WORK_MIN) => {
+                    return Choice::Take { lane, is_try: true };
+                }
+                Some(_) => {}
+                None => awaits_cost = true,
+            }
+        }
+        match awaits_cost {
+            true => Choice::AskAgainIn(WAIT_FOR_COST),
+            false => Choice::Leave,
+        }
+    }
+
+    /// Time until others would have done everything that waits: at least that of the longest job, for a job is not
+    /// shared. So of two workers only the slower ever leaves a job to the other.
+    fn done(&self, waiting: &impl Fn(usize) -> u32, others: impl Fn(&Row) -> Others) -> f64 {
+        let (mut all, mut longest) = (0.0, 0.0_f64);
+        for (lane, row) in self.rows.iter().enumerate() {
+            let count = waiting(lane);
+            if count > 0 {
+                let others = others(row);
+                all += f64::from(count) * others.drain;
+                longest = longest.max(others.least);
+            }
+        }
+        all.max(longest)
+    }
+
+    /// Threads that run jobs on cores.
+    #[must_use]
+    pub const fn cpu_workers(&self) -> u32 {
+        self.cpu_workers
+    }
+
+    /// Whether any module may take this lane now.
+    #[must_use]
+    pub fn is_open(&self, lane: usize) -> bool {
+        self.rows[lane].gain > 0.0
+    }
+
+    /// Whether a module's cost is known for this lane.
+    #[must_use]
+    pub fn is_known(&self, lane: usize, module: usize) -> bool {
+        self.rows[lane].cells[module].is_known
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped, and not below zero")]
+fn wait(others: f64) -> Nanos {
+    Nanos((others / 2.0).min(1e9) as u64).clamp(WAIT_MIN, WAIT_MAX)
+}
