@@ -151,6 +151,8 @@ pub struct Means {
     pub interrupt_ms: f64,
     /// Core time of competing programs, in milliseconds.
     pub hog_ms: f64,
+    /// How often the core went over to another thread.
+    pub switches: f64,
 }
 
 impl Means {
@@ -166,6 +168,7 @@ impl Means {
             crypto_ms: mean(&|report| report.crypto().as_secs_f64() * 1e3),
             interrupt_ms: mean(&|report| report.interrupts.as_secs_f64() * 1e3),
             hog_ms: mean(&|report| report.hog().as_secs_f64() * 1e3),
+            switches: mean(&|report| f64::from(u32::try_from(report.switches).unwrap_or(u32::MAX))),
         }
     }
 }

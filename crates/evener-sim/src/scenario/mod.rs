@@ -9,7 +9,7 @@ mod check;
 mod file;
 
 use evener_core::plan::Policy;
-use evener_core::{CostTable, Nanos};
+use evener_core::{Cost, CostTable};
 
 pub use check::ScenarioError;
 
@@ -115,15 +115,9 @@ impl Scenario {
 
     /// The cost of a job of `bytes` on the CPU path and on the first module path.
     #[must_use]
-    pub fn cost(&self, bytes: u64) -> evener_core::Cost {
+    pub fn cost(&self, bytes: u64) -> Cost {
         let own = self.module_costs.first().and_then(Option::as_ref).map(|table| table.at(bytes));
         let cost = self.costs.at(bytes);
-        own.map_or(cost, |own| evener_core::Cost { c: cost.c, ..own })
-    }
-
-    /// How long a run may take in virtual time.
-    #[must_use]
-    pub const fn limit(&self) -> Nanos {
-        self.setup.end_max
+        own.map_or(cost, |own| Cost { c: cost.c, ..own })
     }
 }

@@ -43,8 +43,16 @@ fn tolerance(name: &str) -> f64 {
 
 #[test]
 fn the_papers_policies_take_the_time_that_the_reference_gives_them() {
-    let columns =
-        ["hogs", "workload", "policy", "makespan_ms", "module_files", "crypto_cpu_ms", "hog_cpu_ms"];
+    let columns = [
+        "hogs",
+        "workload",
+        "policy",
+        "makespan_ms",
+        "module_files",
+        "crypto_cpu_ms",
+        "hog_cpu_ms",
+        "ctx_switches",
+    ];
     let (mut seen, mut all) = (0, Vec::new());
     for row in rows(POLICIES, &columns) {
         let Some(policy) = policy(&row) else { continue };
@@ -59,7 +67,9 @@ fn the_papers_policies_take_the_time_that_the_reference_gives_them() {
             errors.0.extend(Errors::of([(ours.hog_ms, row.number("hog_cpu_ms"))]).0);
         }
         let what = format!("{} hogs, {name}, {policy}", row.text("hogs"));
-        println!("{what}: {:.2?} {ours:?}", errors.0);
+        let switches = row.number("ctx_switches");
+        println!("{what}: {:.2?} {ours:?}, reference {switches} switches", errors.0);
+        assert!((ours.switches - switches).abs() <= 0.05 * switches + 2.0, "{what}: {ours:?}, {switches}");
         assert!(errors.largest() <= tolerance(name), "{what}: {:?} {ours:?}", errors.0);
         all.extend(errors.0);
         seen += 1;

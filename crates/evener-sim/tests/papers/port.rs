@@ -3,7 +3,7 @@
 
 use evener_core::plan::Policy;
 use evener_sim::bounds::{Requests, fair_halves, lower_bound, work_conservation};
-use evener_sim::costs::JOBS;
+use evener_sim::costs::{JOBS, fit_with};
 use evener_sim::papers::am3358::{Model, Series, predict};
 
 use crate::golden::{BOUNDS, CELLS, Errors, FAIR, Row, cost, rows};
@@ -33,6 +33,27 @@ fn bounds_are_those_of_the_reference() {
         {
             let ms = lower_bound(&jobs, requests) / 1e6;
             assert!((ms - row.number(column)).abs() < ROUNDING_MS, "{} {column}: {ms}", row.size());
+        }
+    }
+}
+
+#[test]
+fn the_bounds_move_as_the_reference_says_when_the_modules_own_time_is_a_fifth_off() {
+    for row in rows(BOUNDS, &["table", "size", "lb_sync_h20", "lb_async_h20"]) {
+        let fit = row.series().fit();
+        let off = [0.8, 1.2].map(|factor| fit_with(&row.series().columns(), fit.beta, fit.h1 * factor).costs);
+        for (requests, column) in
+            [(Requests::Synchronous, "lb_sync_h20"), (Requests::Asynchronous, "lb_async_h20")]
+        {
+            let bounds = off.each_ref().map(|costs| {
+                let cost = costs.iter().find(|(bytes, _)| *bytes == row.size()).unwrap().1;
+                lower_bound(&[(cost, JOBS)], requests) / 1e6
+            });
+            let (low, high) = row.text(column).split_once("..").unwrap();
+            let [low, high]: [f64; 2] = [low, high].map(|ms| ms.parse().unwrap());
+            let ours = [bounds[0].min(bounds[1]), bounds[0].max(bounds[1])];
+            let near = (ours[0] - low).abs() <= 0.51 && (ours[1] - high).abs() <= 0.51;
+            assert!(near, "{} {column}: {ours:?} {low} {high}", row.size());
         }
     }
 }

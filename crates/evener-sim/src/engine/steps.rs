@@ -1,0 +1,103 @@
+//! One instant: cores pick threads, and threads take the steps that need no time.
+
+use evener_core::Nanos;
+
+use super::agenda::Entry;
+use super::thread::{Context, EventId, ModuleId, Step, ThreadId};
+use super::{Engine, Stuck, World};
+
+/// Steps that a thread takes before the other cores are looked at. A guess.
+const STEPS_MAX: u32 = 1_000;
+
+/// Decisions at one instant; more is a bug of a thread's author. A guess, far above any need.
+const DECISIONS_MAX: u32 = 100_000;
+
+impl<S: World> Engine<'_, S> {
+    /// Lets cores pick and threads step until everybody computes, spins or sleeps, or the world is over.
+    pub(super) fn settle(&mut self) -> Result<(), Stuck> {
+        let mut decisions = 0;
+        loop {
+            let mut moved = false;
+            for core in 0..self.cores.len() {
+                moved |= self.settle_core(core);
+                if self.world.is_over() {
+                    return Ok(());
+                }
+            }
+            if !moved {
+                return Ok(());
+            }
+            decisions += 1;
+            if decisions > DECISIONS_MAX {
+                return Err(Stuck::Livelock { at: Nanos(self.now) });
+            }
+        }
+    }
+
+    /// One decision of one core; false where there is none to take.
+    fn settle_core(&mut self, core: usize) -> bool {
+        if self.cores[core].is_interrupted(self.now) {
+            return false;
+        }
+        let Some(thread) = self.cores[core].current else {
+            return self.pick(core) || self.pull(core);
+        };
+        if let Some(event) = self.tasks[thread.0].spins_on {
+            if !self.events[event.0].take() {
+                return false;
+            }
+            let task = &mut self.tasks[thread.0];
+            (task.spins_on, task.remaining) = (None, 0);
+        }
+        if self.tasks[thread.0].remaining > 0 {
+            return false;
+        }
+        self.step(core, thread);
+        true
+    }
+
+    /// Asks a thread for its next step, and the next, until it spends time, sleeps or is pre-empted.
+    fn step(&mut self, core: usize, thread: ThreadId) {
+        for _ in 0..STEPS_MAX {
+            let mut context = Context {
+                now: Nanos(self.now),
+                world: &mut self.world,
+                interrupts: Nanos(self.interrupts),
+                tasks: &self.tasks,
+                events: &mut self.events,
+            };
+            match self.bodies[thread.0].next(&mut context) {
+                Step::Compute(Nanos(0)) => {}
+                Step::Compute(time) => return self.tasks[thread.0].remaining = time.0,
+                Step::Wait(event) => {
+                    if !self.events[event.0].take() {
+                        self.events[event.0].waiter = Some(thread);
+                        return self.leave(core);
+                    }
+                }
+                Step::Spin(event) => {
+                    if !self.events[event.0].take() {
+                        return self.tasks[thread.0].spins_on = Some(event);
+                    }
+                }
+                Step::Sleep(time) => {
+                    self.agenda.add(self.now + time.0, Entry::Timer { thread });
+                    return self.leave(core);
+                }
+                Step::Signal(event) => self.signal(event),
+                Step::Submit { module, work, interrupt, done } => {
+                    self.submit(core, module, [work, interrupt], done);
+                }
+                Step::Exit => return self.leave(core),
+            }
+            if self.world.is_over() || self.cores[core].current != Some(thread) {
+                return;
+            }
+        }
+    }
+
+    fn submit(&mut self, core: usize, module: ModuleId, [work, interrupt]: [Nanos; 2], done: EventId) {
+        let (at, failed) = self.modules[module.0].submit(self.now, work.0);
+        self.agenda.add(at, Entry::Completion { done, failed, interrupt: interrupt.0, core });
+    }
+}
