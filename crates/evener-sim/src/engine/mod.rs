@@ -1,7 +1,8 @@
 //! Threads on cores under a fair-share scheduler, and modules beside them, in virtual time.
 //!
 //! The way of one instant: cores pick threads and threads take their steps until all of them compute, spin or
-//! sleep (`steps.rs`) -> the clock jumps to the next thing that happens -> who computes is charged -> that one thing happens: a request or timer ends, the world moves, a tick falls.
+//! sleep (`steps.rs`) -> the clock jumps to the next thing that happens -> who computes is charged -> that one
+//! thing happens: a request or timer ends, the world moves, a tick falls.
 //!
 //! The scheduler is a re-implementation of Linux's completely fair scheduler of the years of paper 002, one run
 //! queue per core (`scheduler.rs`). What is simplified: a context switch costs nothing (the costs of a job

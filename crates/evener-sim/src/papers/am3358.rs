@@ -183,7 +183,7 @@ pub fn predict(cost: Cost, model: Model, policy: Policy) -> Result<Means, Stuck>
     let orders: &[Path] = match policy {
         Policy::RoundRobin | Policy::SharedQueue => &[Path::Module, Path::Cpu],
         Policy::Polling => &[Path::Cpu],
-        Policy::CpuOnly | Policy::ModuleOnly => &[Path::Module],
+        _ => &[Path::Module],
     };
     let jobs = equal_jobs(0);
     let mut reports = Vec::new();
