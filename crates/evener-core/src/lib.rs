@@ -6,11 +6,13 @@
 #![forbid(unsafe_code)]
 
 pub mod algorithm;
+pub mod budget;
 pub mod cache;
 pub mod class;
 pub mod cost;
 pub mod driver;
 pub mod estimate;
+pub mod guard;
 pub mod job;
 pub mod method;
 pub mod objective;
@@ -21,11 +23,13 @@ pub mod tally;
 pub mod units;
 
 pub use algorithm::{Algorithm, Direction, Family, Hash};
+pub use budget::{Budget, PercentOutOfRange};
 pub use cache::SessionCache;
 pub use class::Class;
 pub use cost::{Cost, CostTable, Line};
 pub use driver::{InlineDriver, Profile, QueuedDriver, Refusal};
 pub use estimate::Estimator;
+pub use guard::Guard;
 pub use job::{Job, JobError, Outcome, SessionRef, TAG_BYTES_MAX};
 pub use method::{Method, MethodTable};
 pub use objective::Objective;
