@@ -9,7 +9,14 @@ use std::collections::BTreeMap;
 
 use crate::class::Class;
 use crate::method::Method;
+use crate::plan::adaptive::TRIES_MAX;
 use crate::units::Nanos;
+
+/// Least time after which a class that does not pay on a module is tried there once more.
+const RETRY_AFTER: Nanos = Nanos::from_millis(1_000);
+
+/// Such a try takes the module for at most one in so many parts of its time.
+const RETRY_PARTS: u64 = 100;
 
 /// Part of a new sample in the mean.
 const WEIGHT: f64 = 1.0 / 8.0;
@@ -114,6 +121,13 @@ impl Estimator {
         Self { modules: vec![BTreeMap::new(); modules], ..Self::default() }
     }
 
+    /// Knows of at least so many modules.
+    pub fn make_room_for(&mut self, modules: usize) {
+        if self.modules.len() < modules {
+            self.modules.resize_with(modules, BTreeMap::new);
+        }
+    }
+
     /// Stops learning.
     pub fn freeze(&mut self) {
         self.is_frozen = true;
@@ -148,6 +162,22 @@ impl Estimator {
     /// Where there is no such module.
     pub fn tries(&mut self, module: usize, class: Class, jobs: u32) {
         self.modules[module].entry(class).or_default().tries += jobs;
+    }
+
+    /// Jobs of a class that may be sent to a module at `now` although nothing says that they pay there: some while
+    /// nothing is known, one to confirm the first sample, and one now and then, for a module may have recovered.
+    #[must_use]
+    pub fn tries_left(&self, module: usize, class: Class, now: Nanos) -> u32 {
+        let known = self.on_module(module, class);
+        match known.d.samples {
+            0 => TRIES_MAX.saturating_sub(known.tries),
+            1 => 2_u32.saturating_sub(known.tries),
+            _ => {
+                let latency = nanos(known.d.ns + known.h.ns);
+                let after = RETRY_AFTER.max(Nanos(latency.0.saturating_mul(RETRY_PARTS)));
+                u32::from(now - known.last >= after)
+            }
+        }
     }
 
     /// Mean of a method at a burst width, where it was sampled.

@@ -9,6 +9,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::algorithm::Direction;
+use crate::class::Class;
 use crate::session::Session;
 
 /// Longest tag or digest in bytes (SHA-256).
@@ -277,6 +278,19 @@ impl<'m> Job<'m> {
             Outcome::Done { written } => &self.output_span()[..written],
             Outcome::Pending | Outcome::Failed(_) => &[],
         }
+    }
+
+    /// The class that it belongs to.
+    ///
+    /// # Panics
+    ///
+    /// Where the job was never armed.
+    #[must_use]
+    #[inline]
+    pub fn class(&self) -> Class {
+        let session = self.session();
+        let is_apart = matches!(self.span, Span::Apart { .. });
+        Class::of(session.algorithm(), session.direction(), self.input_bytes, is_apart)
     }
 
     /// Bytes of input.

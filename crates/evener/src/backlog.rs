@@ -1,5 +1,5 @@
-//! Jobs that wait: one queue that workers pull from, and one private queue per worker for the policies that
-//! deal jobs out.
+//! Jobs that wait: one queue that workers pull from, one private queue per worker for the policies that deal jobs
+//! out, and one per class for the policy that weighs them (`lanes.rs`).
 //!
 //! The way of one job: [`submit`](Backlog::submit) -> shared queue (-> [`serve`](Backlog::serve), the monitor's
 //! hand) or a desk -> [`claim`](Backlog::claim).
@@ -7,11 +7,12 @@
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use evener_core::Job;
 use evener_core::plan::{Dispatch, Plan, Take};
+use evener_core::{Job, Nanos};
 use evener_ring::{CachePadded, Doorbell, Ring};
 
 use crate::barrier::Barrier;
+use crate::lanes::Lanes;
 
 /// The private side of one worker.
 struct Desk<'m> {
@@ -37,6 +38,8 @@ pub(crate) struct Backlog<'m> {
     /// policies for modules keep the order of submission.
     longest_first: bool,
     shared: Ring<Box<Job<'m>>>,
+    /// Where workers choose by class.
+    lanes: Option<Lanes<'m>>,
     desks: Vec<Desk<'m>>,
     /// Rung when jobs were put into the shared queue that workers pull from.
     work: Doorbell,
@@ -64,7 +67,8 @@ impl<'m> Backlog<'m> {
         Self {
             dispatch,
             longest_first: plan.is_cpu_only(),
-            shared: Ring::with_capacity(jobs),
+            shared: Ring::with_capacity(if dispatch == Dispatch::Weigh { 1 } else { jobs }),
+            lanes: (dispatch == Dispatch::Weigh).then(|| Lanes::new(jobs)),
             desks: (0..workers).map(desk).collect(),
             work: Doorbell::new(),
             room: Doorbell::new(),
@@ -98,7 +102,33 @@ impl<'m> Backlog<'m> {
                 }
                 came
             }
+            Dispatch::Weigh => {
+                let came = self.lanes().push_all(jobs);
+                if came > 0 {
+                    // Whoever hears it first may not be the one who takes it.
+                    self.work.ring_all();
+                }
+                came
+            }
         }
+    }
+
+    /// The queues by class.
+    ///
+    /// # Panics
+    ///
+    /// Under a policy that has none: a bug.
+    pub(crate) fn lanes(&self) -> &Lanes<'m> {
+        self.lanes.as_ref().expect("the policy chooses by class")
+    }
+
+    /// Claims jobs of one lane; returns how many.
+    pub(crate) fn claim_of(&self, lane: usize, max: usize, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
+        let claimed = self.lanes().pop(lane, max, jobs);
+        if claimed > 0 {
+            self.room.ring_all();
+        }
+        claimed
     }
 
     /// Claims jobs for the worker at `desk`, or from the shared queue for a caller that helps.
@@ -138,10 +168,12 @@ impl<'m> Backlog<'m> {
         }
     }
 
-    /// Whether the worker at `desk` has nothing left and will get nothing more.
+    /// Whether the worker at `desk` has nothing left and will get nothing more. Where workers leave jobs to each
+    /// other, one that panicked may have been the one that jobs are left to.
     pub(crate) fn is_over(&self, desk: usize) -> bool {
         // Acquire pairs with the Release in `end`: what was put anywhere before is seen by `is_empty`.
-        self.over.load(Ordering::Acquire) && self.queue_of(desk).is_empty()
+        let nobody_else_works = self.dispatch == Dispatch::Weigh && self.is_broken();
+        self.over.load(Ordering::Acquire) && (self.has_nothing_for(desk) || nobody_else_works)
     }
 
     /// No more jobs will be submitted; workers end when nothing is left.
@@ -182,8 +214,9 @@ impl<'m> Backlog<'m> {
         self.broken.load(Ordering::Acquire)
     }
 
-    /// Sleeps until there may be work for `desk`.
-    pub(crate) fn wait_for_work(&self, desk: usize) {
+    /// Sleeps until there may be work for `desk`. Where jobs wait that it does not want now, sleeps for `patience`
+    /// at most.
+    pub(crate) fn wait_for_work(&self, desk: usize, patience: Option<Nanos>) {
         if self.dispatch == Dispatch::Monitor {
             let state = &self.desks[desk].state;
             // Only from BUSY: a worker that woke for another reason while a job is on its way is not told twice.
@@ -194,8 +227,13 @@ impl<'m> Backlog<'m> {
         let bell = self.bell_of(desk);
         let ticket = bell.listen();
         let nothing_else = !self.over.load(Ordering::Acquire) && !self.is_held();
-        if self.queue_of(desk).is_empty() && nothing_else {
-            bell.wait(ticket, None);
+        if !nothing_else {
+            return;
+        }
+        match (self.has_nothing_for(desk), patience) {
+            (true, _) => _ = bell.wait(ticket, None),
+            (false, Some(patience)) => _ = bell.wait(ticket, Some(patience.into())),
+            (false, None) => {}
         }
     }
 
@@ -243,10 +281,15 @@ impl<'m> Backlog<'m> {
         self.desks.iter().for_each(|desk| desk.work.ring_all());
     }
 
+    /// Whether nothing waits that the worker at `desk` could take.
+    fn has_nothing_for(&self, desk: usize) -> bool {
+        self.lanes.as_ref().map_or_else(|| self.queue_of(desk).is_empty(), Lanes::is_empty)
+    }
+
     /// The queue that the worker at `desk` takes from.
     fn queue_of(&self, desk: usize) -> &Ring<Box<Job<'m>>> {
         match self.dispatch {
-            Dispatch::Pull => &self.shared,
+            Dispatch::Pull | Dispatch::Weigh => &self.shared,
             Dispatch::Deal | Dispatch::Monitor => &self.desks[desk].dealt,
         }
     }
@@ -254,7 +297,7 @@ impl<'m> Backlog<'m> {
     /// The bell that is rung for that queue.
     fn bell_of(&self, desk: usize) -> &Doorbell {
         match self.dispatch {
-            Dispatch::Pull => &self.work,
+            Dispatch::Pull | Dispatch::Weigh => &self.work,
             Dispatch::Deal | Dispatch::Monitor => &self.desks[desk].work,
         }
     }
@@ -262,6 +305,7 @@ impl<'m> Backlog<'m> {
     /// Whether the next job would find no room.
     fn is_full(&self) -> bool {
         let queue = match self.dispatch {
+            Dispatch::Weigh => return self.lanes().is_full(),
             Dispatch::Pull | Dispatch::Monitor => &self.shared,
             Dispatch::Deal => &self.next_desk(self.deal_next.load(Ordering::Relaxed)).dealt,
         };
@@ -334,7 +378,7 @@ fn longest_first(jobs: &mut [Box<Job<'_>>]) {
 /// A desk holds one job under the monitor and up to the whole backlog when jobs are dealt out.
 fn desk_jobs(dispatch: Dispatch, jobs: usize) -> usize {
     match dispatch {
-        Dispatch::Pull | Dispatch::Monitor => 1,
+        Dispatch::Pull | Dispatch::Monitor | Dispatch::Weigh => 1,
         Dispatch::Deal => jobs,
     }
 }
@@ -358,7 +402,7 @@ mod tests {
             let backlog = Backlog::new(&plan(dispatch), 4, 1);
             assert_eq!(backlog.submit(&mut vec![job()]), 1);
             returns(move || {
-                backlog.wait_for_work(0);
+                backlog.wait_for_work(0, None);
                 backlog.wait_for_room();
             });
         }
@@ -410,16 +454,16 @@ mod tests {
         assert_eq!(backlog.submit(&mut jobs), 2);
         // Held, so that nothing sleeps here.
         backlog.hold();
-        backlog.wait_for_work(0);
+        backlog.wait_for_work(0, None);
         assert_eq!(backlog.desks[0].state.swap(SERVED, Ordering::Relaxed), FREE);
-        backlog.wait_for_work(0);
+        backlog.wait_for_work(0, None);
         backlog.serve();
         assert_eq!((backlog.desks[0].dealt.len(), backlog.shared.len()), (0, 2));
         backlog.hand_to(&backlog.desks[0]);
         assert_eq!(backlog.claim(Some(0), &Take::ONE, &mut jobs), 1);
         backlog.serve();
         assert!(backlog.desks[0].dealt.is_empty(), "the worker is busy");
-        backlog.wait_for_work(0);
+        backlog.wait_for_work(0, None);
         backlog.serve();
         assert_eq!(backlog.desks[0].dealt.len(), 1);
     }

@@ -2,6 +2,7 @@
 
 use evener_core::job::Ticket;
 use evener_core::plan::Dispatch;
+use evener_core::plan::adaptive::Route;
 use evener_core::{Job, Nanos};
 
 use crate::CpuKit;
@@ -41,15 +42,27 @@ impl<'r, 'm> Caller<'r, 'm> {
         for (turn, job) in jobs.iter_mut().enumerate() {
             job.ticket = Ticket { home: count(self.home), turn: count(turn) };
         }
-        let for_modules =
-            !self.shared.plan.is_cpu_only() && jobs.iter().any(|job| self.shared.module_does(job));
-        if for_modules {
+        if self.is_for_modules(jobs) {
             self.crypt_queued(jobs);
         } else {
             self.shared.work_on(&mut self.kit, jobs);
+            self.shared.learn_from(&mut self.kit);
         }
         if !jobs.is_sorted_by_key(|job| job.ticket.turn) {
             jobs.sort_unstable_by_key(|job| job.ticket.turn);
+        }
+    }
+
+    /// Whether a burst is worth its way through the queue: some module may take a part of it.
+    fn is_for_modules(&self, jobs: &[Box<Job<'m>>]) -> bool {
+        if self.shared.plan.is_cpu_only() || !jobs.iter().any(|job| self.shared.module_does(job)) {
+            return false;
+        }
+        let Some(weigher) = &self.shared.weigher else { return true };
+        let (lanes, now) = (self.shared.backlog.lanes(), self.shared.clock.now());
+        match jobs {
+            [job] => weigher.route(lanes, job.class(), now) != Route::Inline,
+            jobs => weigher.is_for_modules(lanes, jobs.iter().map(|job| job.class()), now),
         }
     }
 
@@ -76,8 +89,8 @@ impl<'r, 'm> Caller<'r, 'm> {
         while jobs.len() < total {
             let came = home.collect(jobs);
             home.let_go(count(came));
-            if submitted == 0 && came == 0 && !self.help() {
-                self.rest(!waiting.is_empty());
+            if submitted == 0 && came == 0 {
+                self.help().unwrap_or_else(|patience| self.rest(!waiting.is_empty(), patience));
             }
             submitted = submit(self.shared, self.home, &mut waiting);
         }
@@ -99,28 +112,29 @@ impl<'r, 'm> Caller<'r, 'm> {
         }
     }
 
-    /// Runs one claim of what waits, be it one's own or not. `false` where nothing waits or the plan gives
-    /// callers nothing.
-    fn help(&mut self) -> bool {
+    /// Runs one claim of what waits, be it one's own or not. Fails where nothing waits or the plan gives callers
+    /// nothing, with the time after which that may be otherwise.
+    fn help(&mut self) -> Result<(), Option<Nanos>> {
         let plan = &self.shared.plan;
-        // The monitor would hand the next job to whoever waits: a caller that waits takes it.
-        let helped = plan.dispatch != Dispatch::Deal
-            && self.shared.backlog.claim(None, &plan.cpu, &mut self.burst) > 0;
-        if helped {
-            self.shared.run_on_core(&mut self.kit, &mut self.burst);
+        if plan.dispatch == Dispatch::Deal {
+            return Err(None);
         }
-        helped
+        // The monitor would hand the next job to whoever waits: a caller that waits takes it.
+        self.shared.claim_for_core(None, &plan.cpu, &mut self.burst)?;
+        self.shared.run_on_core(&mut self.kit, &mut self.burst);
+        Ok(())
     }
 
-    /// Sleeps until something may have changed: room for what is still to be submitted, or all of the rest done.
-    fn rest(&self, has_more: bool) {
+    /// Sleeps until something may have changed: room for what is still to be submitted, all of the rest done, or
+    /// `patience` over.
+    fn rest(&self, has_more: bool, patience: Option<Nanos>) {
         self.shared.assert_whole();
         let home = &self.shared.homes[self.home];
         let enough = || self.shared.backlog.is_broken();
         match (has_more, home.room()) {
             (true, 1..) => self.shared.backlog.wait_for_room(),
-            (true, 0) => home.wait_for_jobs(home.in_flight().div_ceil(2), enough),
-            (false, _) => home.wait_for_jobs(home.in_flight(), enough),
+            (true, 0) => home.wait_for_jobs(home.in_flight().div_ceil(2), patience, enough),
+            (false, _) => home.wait_for_jobs(home.in_flight(), patience, enough),
         }
     }
 }

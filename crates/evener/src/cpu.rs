@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use evener_core::driver::Clock;
 use evener_core::{
-    Algorithm, Direction, InlineDriver, Job, JobError, Method, MethodTable, Outcome, Sample, Tally,
+    Algorithm, Class, Direction, InlineDriver, Job, JobError, Method, MethodTable, Nanos, Outcome, Sample,
+    Tally,
 };
 
 /// One burst in so many has its time taken. That is two looks at a thread clock of 640 ns: 40 ns per burst.
@@ -18,6 +19,27 @@ pub struct CpuKit {
     table: Arc<MethodTable>,
     tallies: [Tally; Method::ALL.len()],
     bursts: u64,
+    /// What the adaptive policy is to learn from; nothing is kept for other policies.
+    lessons: Option<Lessons>,
+}
+
+/// Samples for the estimator.
+#[derive(Default)]
+struct Lessons {
+    samples: Vec<CostSample>,
+    /// Classes that were sampled: the first burst of each is.
+    seen: Vec<Class>,
+}
+
+/// What one burst of one class took.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CostSample {
+    pub(crate) class: Class,
+    pub(crate) method: Method,
+    pub(crate) jobs: u64,
+    pub(crate) bytes: u64,
+    pub(crate) core: Nanos,
+    pub(crate) wall: Nanos,
 }
 
 impl CpuKit {
@@ -28,7 +50,7 @@ impl CpuKit {
         multi: Option<Box<dyn InlineDriver>>,
         table: Arc<MethodTable>,
     ) -> Self {
-        Self { plain, multi, table, tallies: Default::default(), bursts: 0 }
+        Self { plain, multi, table, tallies: Default::default(), bursts: 0, lessons: None }
     }
 
     /// Jobs that it runs side by side at its best.
@@ -67,6 +89,16 @@ impl CpuKit {
         }
     }
 
+    /// From now on keeps samples for the estimator.
+    pub(crate) fn learn(&mut self) {
+        self.lessons = Some(Lessons::default());
+    }
+
+    /// Samples since the last call.
+    pub(crate) fn take_samples(&mut self) -> Vec<CostSample> {
+        self.lessons.as_mut().map_or_else(Vec::new, |lessons| std::mem::take(&mut lessons.samples))
+    }
+
     /// What was done so far, by method; starts again from nothing.
     #[must_use]
     pub fn take_tallies(&mut self) -> [Tally; Method::ALL.len()] {
@@ -102,7 +134,8 @@ impl CpuKit {
             .map(|job| job.input_bytes())
             .fold((0, 0), |(sum, most), bytes| (sum + bytes, most.max(bytes)));
         let method = self.choose(group, bytes, bytes_max);
-        let is_sampled = self.bursts % SAMPLE_EVERY == 0;
+        let class = group[0].class();
+        let is_sampled = self.bursts % SAMPLE_EVERY == 0 || self.is_new(class);
         self.bursts += 1;
         let start = is_sampled.then(|| (clock.thread_time(), clock.now()));
         self.run_by(method, group);
@@ -111,9 +144,23 @@ impl CpuKit {
             let [jobs, bytes] = [group.len(), bytes].map(|n| n as u64);
             let (core, wall) = (clock.thread_time() - core, clock.now() - wall);
             tally.sample(Sample { jobs, bytes, core, wall });
+            // Of several classes nothing could be said of any one.
+            if let (Some(lessons), true) = (&mut self.lessons, group.iter().all(|job| job.class() == class)) {
+                lessons.samples.push(CostSample { class, method, jobs, bytes, core, wall });
+            }
         }
         tally.bursts += 1;
         group.iter_mut().for_each(|job| settle(tally, job));
+    }
+
+    /// Whether the estimator knows nothing of this class from here.
+    fn is_new(&mut self, class: Class) -> bool {
+        let Some(lessons) = &mut self.lessons else { return false };
+        let is_new = !lessons.seen.contains(&class);
+        if is_new {
+            lessons.seen.push(class);
+        }
+        is_new
     }
 
     fn choose(&self, group: &[Box<Job<'_>>], bytes: usize, bytes_max: usize) -> Method {

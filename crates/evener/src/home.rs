@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 
-use evener_core::Job;
+use evener_core::{Job, Nanos};
 use evener_ring::{CachePadded, Doorbell, Ring};
 
 /// A place for finished jobs.
@@ -125,13 +125,13 @@ impl<'m> Home<'m> {
     }
 
     /// Sleeps until `wanted` finished jobs are here (at most once for all of them), unless `enough` says that
-    /// waiting has no point. The owner looks again either way.
-    pub(crate) fn wait_for_jobs(&self, wanted: u32, enough: impl Fn() -> bool) {
+    /// waiting has no point or `patience` is over. The owner looks again either way.
+    pub(crate) fn wait_for_jobs(&self, wanted: u32, patience: Option<Nanos>, enough: impl Fn() -> bool) {
         // Relaxed: the fence in `listen` follows.
         self.wanted.store(wanted, Ordering::Relaxed);
         let ticket = self.arrived.listen();
         if self.done.len() < wanted as usize && !enough() {
-            self.arrived.wait(ticket, None);
+            self.arrived.wait(ticket, patience.map(Into::into));
         }
     }
 
@@ -184,9 +184,9 @@ pub(crate) mod tests {
         home.expect(1);
         home.arrive(&mut vec![job()]);
         returns(move || {
-            home.wait_for_jobs(1, || false);
+            home.wait_for_jobs(1, None, || false);
             home.wait_for_room(|| false);
-            home.wait_for_jobs(2, || true);
+            home.wait_for_jobs(2, None, || true);
         });
     }
 }

@@ -33,6 +33,7 @@ mod clock;
 mod cores;
 mod cpu;
 mod home;
+mod lanes;
 mod machinery;
 mod module;
 mod monitor;
@@ -41,6 +42,7 @@ mod runtime;
 mod setup;
 mod shadow;
 mod stream;
+mod weigh;
 
 pub use barrier::Barrier;
 pub use caller::Caller;

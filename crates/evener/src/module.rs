@@ -6,6 +6,7 @@
 
 use std::thread;
 
+use evener_core::estimate::ModuleSample;
 use evener_core::plan::Dispatch;
 use evener_core::{Job, JobError, Nanos, Outcome, Profile, QueuedDriver, Refusal, Sample, Tally};
 
@@ -44,6 +45,10 @@ pub(crate) struct ModuleWorker<'r, 'm> {
     busy: Nanos,
     /// Core time spent standing at the barrier of a measurement.
     stood: Nanos,
+    /// For the adaptive policy: the thread's clock, less `stood`, when results were last taken in.
+    core_mark: Nanos,
+    /// For the adaptive policy: how long this worker may wait though jobs wait.
+    patience_to_claim: Option<Nanos>,
 }
 
 impl<'r, 'm> ModuleWorker<'r, 'm> {
@@ -64,12 +69,15 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             progress: Nanos::ZERO,
             busy: Nanos::ZERO,
             stood: Nanos::ZERO,
+            core_mark: Nanos::ZERO,
+            patience_to_claim: None,
         }
     }
 
     /// Serves the module until no more jobs will come.
     pub(crate) fn run(mut self) {
         let core_start = self.shared.clock.thread_time();
+        self.core_mark = core_start;
         while self.quarantine.is_none() && self.serve() {}
         let core = self.shared.clock.thread_time() - core_start - self.stood;
         // All of it is known, so the sample is the whole: `d` per job is core / jobs, redone jobs included.
@@ -92,7 +100,8 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             if self.shared.backlog.is_over(self.desk) {
                 return false;
             }
-            self.shared.backlog.wait_for_work(self.desk);
+            self.shared.backlog.wait_for_work(self.desk, self.patience_to_claim);
+            self.mark_core();
         }
         true
     }
@@ -129,13 +138,34 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
 
     /// Claims what the plan gives the module, unless workers are to stop before their next claim.
     fn claim(&mut self) -> bool {
-        let (shared, take) = (self.shared, &self.shared.plan.module);
-        let has_claimed =
-            !shared.backlog.is_held() && shared.backlog.claim(Some(self.desk), take, &mut self.claimed) > 0;
+        let shared = self.shared;
+        let has_claimed = !shared.backlog.is_held() && self.claim_by_plan();
         if has_claimed && self.driver.in_flight() == 0 {
             self.progress = shared.clock.now();
         }
         has_claimed
+    }
+
+    fn claim_by_plan(&mut self) -> bool {
+        let (shared, take) = (self.shared, &self.shared.plan.module);
+        let Some(weigher) = &shared.weigher else {
+            return shared.backlog.claim(Some(self.desk), take, &mut self.claimed) > 0;
+        };
+        let (lanes, now) = (shared.backlog.lanes(), shared.clock.now());
+        match weigher.module_takes(self.desk - shared.cpu_workers, lanes, now) {
+            Ok(claim) => {
+                self.patience_to_claim = Some(Nanos::ZERO);
+                let claimed = shared.backlog.claim_of(claim.lane, claim.jobs_max, &mut self.claimed);
+                if claimed > 0 {
+                    weigher.begins(self.desk, lanes, claim.lane, claimed, now);
+                }
+                claimed > 0
+            }
+            Err(patience) => {
+                self.patience_to_claim = Some(patience);
+                false
+            }
+        }
     }
 
     /// Hands one job to the module, or to the CPU where it is not for the module. `false` where the module
@@ -190,6 +220,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     /// Settles all that came before the module is judged, because all that is to be checked is checked.
     fn settle_all(&mut self) {
         let now = self.shared.clock.now();
+        self.teach(now);
         self.busy += now - self.progress;
         self.progress = now;
         let mut done = std::mem::take(&mut self.done);
@@ -198,6 +229,37 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
         if let Some(&first) = verdicts.first() {
             self.take_out_of_service(first);
         }
+    }
+
+    /// Tells the adaptive policy what the jobs took that have just come back.
+    fn teach(&mut self, now: Nanos) {
+        let Some(weigher) = &self.shared.weigher else { return };
+        let d = self.mark_core();
+        let jobs = self.done.len() as u64;
+        let held = self.driver.in_flight() + self.done.len();
+        // Little's law: time in the module is requests in it times the time between two results. What of that is core
+        // time of this thread is `d`.
+        let between = (now - self.progress).0 / jobs.max(1);
+        let first = &self.done[0];
+        let is_sound = self
+            .done
+            .iter()
+            .all(|job| job.class() == first.class() && matches!(job.outcome(), Outcome::Done { .. }));
+        if is_sound {
+            let bytes = self.done.iter().map(|job| job.input_bytes() as u64).sum();
+            let h = Nanos(between * held as u64 * jobs) - if held == 1 { d } else { Nanos::ZERO };
+            let module = self.desk - self.shared.cpu_workers;
+            weigher.saw_module(module, first.class(), &ModuleSample { jobs, bytes, d, h, now });
+        }
+    }
+
+    /// Core time of this thread since the last call.
+    fn mark_core(&mut self) -> Nanos {
+        if self.shared.weigher.is_none() {
+            return Nanos::ZERO;
+        }
+        let core = self.shared.clock.thread_time() - self.stood;
+        core - std::mem::replace(&mut self.core_mark, core)
     }
 
     /// Sends one result home: as it is, corrected, or redone. Returns what it says against the module.
@@ -250,6 +312,10 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     /// Gives the module no more jobs and redoes what it holds.
     fn take_out_of_service(&mut self, reason: Quarantine) {
         self.quarantine.get_or_insert(reason);
+        if let Some(weigher) = &self.shared.weigher {
+            weigher.lost(self.desk - self.shared.cpu_workers);
+            weigher.is_free(self.desk);
+        }
         let mut given_back = Vec::new();
         self.driver.abandon(&mut given_back);
         self.shadow.forget_all();
@@ -260,7 +326,9 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     /// Whether jobs come to this desk that no other worker would take.
     fn is_needed_without_module(&self) -> bool {
         let plan = &self.shared.plan;
-        plan.dispatch != Dispatch::Pull || plan.cpu.jobs_max == 0 || self.shared.cpu_workers == 0
+        !matches!(plan.dispatch, Dispatch::Pull | Dispatch::Weigh)
+            || plan.cpu.jobs_max == 0
+            || self.shared.cpu_workers == 0
     }
 
     fn report(mut self) {

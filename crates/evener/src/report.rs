@@ -1,6 +1,7 @@
 //! What everybody did, collected at the end of a run.
 
-use evener_core::{JobError, Method, Tally};
+use evener_core::guard::Counters;
+use evener_core::{Estimator, JobError, Method, Tally};
 
 /// Why a module was given no more jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,10 +50,14 @@ pub struct WorkerReport {
 }
 
 /// What all workers did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
     /// One entry per worker and caller.
     pub workers: Vec<WorkerReport>,
+    /// What the adaptive policy learned, where it was in force.
+    pub learned: Option<Estimator>,
+    /// What its guard did.
+    pub guarded: Counters,
 }
 
 impl Report {

@@ -7,8 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, Scope};
 
 use evener_core::driver::Clock;
+use evener_core::guard::Counters;
+use evener_core::plan::adaptive::Station;
 use evener_core::plan::{Dispatch, Plan, Take};
-use evener_core::{Algorithm, Direction, Job, JobError, Nanos};
+use evener_core::{Algorithm, Class, Direction, Job, JobError, Nanos};
 use evener_ring::CachePadded;
 
 use crate::backlog::Backlog;
@@ -16,6 +18,7 @@ use crate::home::Home;
 use crate::module::ModuleWorker;
 use crate::report::WorkerReport;
 use crate::stream::{self, Inlet, Outlet};
+use crate::weigh::{Circumstances, Weigher};
 use crate::{Caller, Cancel, CpuKit, ModuleSetup, Report, Setup, monitor};
 
 /// What all threads of a run share.
@@ -29,6 +32,8 @@ pub(crate) struct Shared<'m> {
     pub(crate) cpu_workers: usize,
     /// [`Setup::callers`], where the plan gives the CPU anything.
     pub(crate) callers_work: usize,
+    /// The adaptive policy, where it is in force.
+    pub(crate) weigher: Option<Weigher>,
     /// Algorithms that some module does: `[algorithm][direction]`.
     module_does: Vec<[bool; 2]>,
     reports: Mutex<Vec<WorkerReport>>,
@@ -69,8 +74,7 @@ pub fn run<'m, R>(mut setup: Setup<'m>, body: impl FnOnce(&Runtime<'_, 'm>) -> R
         start(scope, &shared, kits, modules);
         body(&Runtime { shared: &shared, workers })
     });
-    let workers = shared.reports.into_inner().unwrap_or_else(PoisonError::into_inner);
-    (answer, Report { workers })
+    (answer, shared.into_report())
 }
 
 /// Starts a thread for each worker, and the monitor where the plan wants one.
@@ -80,7 +84,8 @@ fn start<'scope, 'm>(
     kits: Vec<CpuKit>,
     modules: Vec<ModuleSetup<'m>>,
 ) {
-    for (desk, kit) in kits.into_iter().enumerate() {
+    for (desk, mut kit) in kits.into_iter().enumerate() {
+        shared.let_learn(&mut kit);
         spawn(scope, format!("evener-cpu-{desk}"), shared, Some(desk), move || cpu_worker(shared, desk, kit));
     }
     for (index, module) in modules.into_iter().enumerate() {
@@ -100,7 +105,8 @@ impl<'r, 'm> Runtime<'r, 'm> {
     ///
     /// Where more callers and streams live at once than [`Setup::homes`] allows.
     #[must_use]
-    pub fn caller(&self, kit: CpuKit) -> Caller<'r, 'm> {
+    pub fn caller(&self, mut kit: CpuKit) -> Caller<'r, 'm> {
+        self.shared.let_learn(&mut kit);
         let number = self.shared.callers.fetch_add(1, Ordering::Relaxed);
         Caller::new(self.shared, self.free_home(), number, kit)
     }
@@ -164,7 +170,19 @@ impl<'r, 'm> Runtime<'r, 'm> {
 
 impl<'m> Shared<'m> {
     fn new(setup: Setup<'m>, plan: Plan, cpu_workers: usize, modules: &[ModuleSetup<'_>]) -> Self {
+        let weigher = (plan.dispatch == Dispatch::Weigh).then(|| {
+            let fixed = Circumstances {
+                objective: setup.objective,
+                cores: setup.cores,
+                cpu_workers: cpu_workers + setup.callers,
+                first_module_desk: cpu_workers,
+                stations: modules.iter().map(station).collect(),
+                does: modules.iter().map(classes_done).collect(),
+            };
+            Weigher::new(fixed, setup.learned, cpu_workers + modules.len())
+        });
         Self {
+            weigher,
             plan,
             backlog: Backlog::new(&plan, setup.backlog_jobs, cpu_workers + modules.len()),
             homes: (0..setup.homes).map(|_| Home::new(setup.home_jobs)).collect(),
@@ -198,7 +216,49 @@ impl<'m> Shared<'m> {
     /// Runs a claimed burst on a core and brings it home.
     pub(crate) fn run_on_core(&self, kit: &mut CpuKit, burst: &mut Vec<Box<Job<'m>>>) {
         self.work_on(kit, burst);
+        self.learn_from(kit);
         self.bring_home(burst);
+    }
+
+    /// Gives the adaptive policy what a kit measured.
+    pub(crate) fn learn_from(&self, kit: &mut CpuKit) {
+        if let Some(weigher) = &self.weigher {
+            weigher.saw_core(&kit.take_samples());
+        }
+    }
+
+    /// Claims what the plan gives a core; where it gives nothing now, says how long to wait at most.
+    pub(crate) fn claim_for_core(
+        &self,
+        desk: Option<usize>,
+        take: &Take,
+        burst: &mut Vec<Box<Job<'m>>>,
+    ) -> Result<(), Option<Nanos>> {
+        let Some(weigher) = &self.weigher else {
+            return if self.backlog.claim(desk, take, burst) > 0 { Ok(()) } else { Err(None) };
+        };
+        let (lanes, now) = (self.backlog.lanes(), self.clock.now());
+        let claim = weigher.core_takes(lanes, now)?;
+        let most = claim.jobs_max.min(take.claim(lanes.waiting(claim.lane) as usize));
+        let claimed = self.backlog.claim_of(claim.lane, most, burst);
+        if let (1.., Some(desk)) = (claimed, desk) {
+            weigher.begins(desk, lanes, claim.lane, claimed, now);
+        }
+        // Where another was faster, the next look finds something else.
+        if claimed > 0 { Ok(()) } else { Err(Some(Nanos::ZERO)) }
+    }
+
+    /// Lets a kit keep what the adaptive policy learns from.
+    fn let_learn(&self, kit: &mut CpuKit) {
+        if self.weigher.is_some() {
+            kit.learn();
+        }
+    }
+
+    fn into_report(self) -> Report {
+        let workers = self.reports.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let (learned, guarded) = self.weigher.map(Weigher::into_learned).unzip();
+        Report { workers, learned, guarded: guarded.map_or_else(Counters::default, |guard| guard.total()) }
     }
 
     /// Takes jobs as `take` says and runs them on the calling thread's core, until nothing is left and nothing
@@ -207,13 +267,24 @@ impl<'m> Shared<'m> {
         let mut burst = Vec::new();
         loop {
             self.backlog.stop_at_barrier(desk);
-            if self.backlog.claim(Some(desk), take, &mut burst) > 0 {
-                self.run_on_core(kit, &mut burst);
-            } else if self.backlog.is_over(desk) {
-                return;
-            } else {
-                self.backlog.wait_for_work(desk);
+            match self.claim_for_core(Some(desk), take, &mut burst) {
+                Ok(()) => self.run_on_core(kit, &mut burst),
+                Err(_) if self.backlog.is_over(desk) => return,
+                Err(patience) => self.wait_for_work(desk, patience),
             }
+        }
+    }
+
+    /// Sleeps until there may be work for a core.
+    fn wait_for_work(&self, desk: usize, patience: Option<Nanos>) {
+        let Some(weigher) = &self.weigher else { return self.backlog.wait_for_work(desk, patience) };
+        weigher.is_free(desk);
+        let lanes = self.backlog.lanes();
+        let (start, left_to_modules) = (self.clock.now(), lanes.first_waiting());
+        self.backlog.wait_for_work(desk, patience);
+        if let Some(lane) = left_to_modules {
+            let now = self.clock.now();
+            weigher.idled(lanes, lane, now - start, now);
         }
     }
 
@@ -262,6 +333,20 @@ impl Drop for CloseOnDrop<'_, '_> {
     fn drop(&mut self) {
         self.0.close();
     }
+}
+
+/// A module as the planner sees it. A driver says only how many requests it takes; that its units are as many makes
+/// no difference to the turn that is measured.
+fn station(module: &ModuleSetup<'_>) -> Station {
+    let depth = module.driver.profile().width.max(1);
+    Station { units: depth, depth }
+}
+
+/// By [`Class::index`]: whether the module does it.
+fn classes_done(module: &ModuleSetup<'_>) -> Vec<bool> {
+    let class = |index| Class::from_index(index).expect("below their number");
+    let does = |class: Class| module.driver.supports(class.algorithm(), class.direction());
+    (0..Class::COUNT).map(|index| does(class(index))).collect()
 }
 
 /// `[algorithm][direction]`: whether any module does it.

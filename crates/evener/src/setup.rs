@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use evener_core::driver::Clock;
 use evener_core::plan::{Plan, Policy, Snapshot};
-use evener_core::{Nanos, QueuedDriver};
+use evener_core::{Estimator, Nanos, Objective, QueuedDriver};
 
-use crate::{Cancel, CpuKit, SystemClock};
+use crate::{Cancel, CpuKit, SystemClock, core_budget};
 
 /// A module and what its worker needs beside it.
 pub struct ModuleSetup<'m> {
@@ -59,6 +59,12 @@ pub struct Setup<'m> {
     pub clock: Arc<dyn Clock>,
     /// The wish to stop.
     pub cancel: Cancel,
+    /// What the adaptive policy is to be best at.
+    pub objective: Objective,
+    /// Cores that this process may use; the adaptive policy sees from it whether a module's thread finds one idle.
+    pub cores: usize,
+    /// Costs that earlier runs learned, for the adaptive policy; modules in the order of `modules`.
+    pub learned: Estimator,
 }
 
 impl Default for Setup<'_> {
@@ -74,6 +80,9 @@ impl Default for Setup<'_> {
             home_jobs: 256,
             clock: Arc::new(SystemClock),
             cancel: Cancel::default(),
+            objective: Objective::Throughput,
+            cores: core_budget().workers(),
+            learned: Estimator::default(),
         }
     }
 }

@@ -151,7 +151,7 @@ impl<'m> Outlet<'_, 'm> {
                 return None;
             } else {
                 self.shared.assert_whole();
-                home.wait_for_jobs(1, || {
+                home.wait_for_jobs(1, None, || {
                     let is_end = self.ends.no_more.load(Ordering::Acquire) && home.in_flight() == 0;
                     is_end || self.shared.backlog.is_broken()
                 });
@@ -169,7 +169,7 @@ impl<'m> Outlet<'_, 'm> {
         let home = self.ends.home;
         while home.finished() < (home.in_flight() - self.early_count) as usize {
             self.shared.assert_whole();
-            home.wait_for_jobs(home.in_flight() - self.early_count, || self.shared.backlog.is_broken());
+            home.wait_for_jobs(home.in_flight() - self.early_count, None, || self.shared.backlog.is_broken());
         }
     }
 

@@ -1,9 +1,9 @@
 //! Who may take which job: policies, one file each, under the papers' names.
 //!
 //! A policy is a pure function from a [`Snapshot`] to a [`Plan`]; callers and workers look the plan up in
-//! O(1). The five here are those of paper 002 (Kaneko, Saito, Kikuchi, 2015) and need no costs: their plan is
-//! made once. They differ in how jobs reach workers ([`Dispatch`]) and in how many a worker takes at a time
-//! ([`Take`]).
+//! O(1). Five are those of paper 002 (Kaneko, Saito, Kikuchi, 2015) and need no costs: their plan is made once.
+//! They differ in how jobs reach workers ([`Dispatch`]) and in how many a worker takes at a time ([`Take`]).
+//! The sixth weighs measured costs ([`adaptive`]): its plan here says only that workers ask its table.
 
 pub mod adaptive;
 mod cpu_only;
@@ -35,6 +35,8 @@ pub enum Dispatch {
     Deal,
     /// A busy monitor hands the next job to whichever worker has finished.
     Monitor,
+    /// Jobs wait by class, and workers take what the table of the [`adaptive`] policy says.
+    Weigh,
 }
 
 /// What an idle worker takes from the backlog.
@@ -116,12 +118,18 @@ pub enum Policy {
     Polling,
     /// Whoever is free takes the next: the papers' proposal.
     SharedQueue,
+    /// Every job where it costs least, by what was measured.
+    Adaptive,
 }
 
 impl Policy {
-    /// All of them, in the order of paper 002.
-    pub const ALL: [Self; 5] =
+    /// Those of paper 002, in its order.
+    pub const PAPERS: [Self; 5] =
         [Self::CpuOnly, Self::ModuleOnly, Self::RoundRobin, Self::Polling, Self::SharedQueue];
+
+    /// All of them: the papers', and Evener's.
+    pub const ALL: [Self; 6] =
+        [Self::CpuOnly, Self::ModuleOnly, Self::RoundRobin, Self::Polling, Self::SharedQueue, Self::Adaptive];
 
     /// The name in options and reports.
     #[must_use]
@@ -132,6 +140,7 @@ impl Policy {
             Self::RoundRobin => "round_robin",
             Self::Polling => "polling",
             Self::SharedQueue => "shared_queue",
+            Self::Adaptive => "adaptive",
         }
     }
 
@@ -145,6 +154,9 @@ impl Policy {
             Self::RoundRobin => round_robin::plan(),
             Self::Polling => polling::plan(),
             Self::SharedQueue => shared_queue::plan(snapshot),
+            // Nothing to weigh a module against.
+            Self::Adaptive if snapshot.cpu_workers == 0 => module_only::plan(),
+            Self::Adaptive => Plan { dispatch: Dispatch::Weigh, cpu: cpu_take(snapshot), module: Take::ONE },
         }
     }
 }

@@ -7,8 +7,10 @@
 //!
 //! What it decides, in the papers' terms: a module takes a class where that leaves more core time than it costs
 //! (`lambda * d < c`), the class with the greatest gain per time of the module first; cores take the least
-//! gain first; and at the end nobody begins what the others would finish sooner.
+//! gain first, and nothing that modules do for less where they can use all of the cores' time; and at the end
+//! nobody begins what the others would finish sooner.
 
+mod ask;
 mod route;
 mod table;
 
@@ -83,6 +85,9 @@ const WORTH_MIN: f64 = 0.03;
 /// A class on a module pays only above this part of its `c`, so that noise does not open the gate and close it.
 const GAIN_MARGIN: f64 = 0.01;
 
+/// Modules that can use this part of the core time of the process leave none to cores for what they do cheaper.
+const SATURATED: f64 = 0.95;
+
 /// A class is tried on a module only where so much core time of it waits: four tries of the slowest preset take a
 /// tenth of it. A short run never tries.
 pub const TRY_WORK_MIN: Nanos = Nanos::from_millis(20);
@@ -102,12 +107,31 @@ pub fn plan(prospect: &Prospect) -> Table {
         "a lane has one offer for each module"
     );
     let lambda = price(prospect);
-    let rows: Vec<Row> = prospect.lanes.iter().map(|lane| row(prospect, lambda, lane)).collect();
+    let mut rows: Vec<Row> = prospect.lanes.iter().map(|lane| row(prospect, lambda, lane)).collect();
     let mut core_order: Vec<usize> = (0..rows.len()).collect();
     // What is unknown first: everything else waits for its cost.
     core_order.sort_by(|&a, &b| rows[a].core_rank().total_cmp(&rows[b].core_rank()));
-    let module_orders = (0..prospect.stations.len()).map(|module| module_order(&rows, module)).collect();
-    Table::new(prospect, lambda, rows, core_order, module_orders)
+    let orders: Vec<Order> = (0..prospect.stations.len()).map(|module| Order::new(&rows, module)).collect();
+    let leaves_to_modules = prospect.objective == Objective::Cpu || is_saturated(prospect, lambda, &rows, &orders);
+    for row in &mut rows {
+        row.is_left_to_modules = leaves_to_modules && row.gain > 0.0;
+    }
+    Table::new(prospect, lambda, rows, core_order, orders)
+}
+
+/// Whether the module paths can use all core time that the process gets: then a core that runs a job which a
+/// module does for less only keeps the module's path from it.
+fn is_saturated(prospect: &Prospect, lambda: f64, rows: &[Row], orders: &[Order]) -> bool {
+    if lambda < 1.0 || prospect.lanes.iter().any(|lane| lane.waiting > 0 && lane.c.is_none()) {
+        return false;
+    }
+    // What each module would work on now: cores' time per time.
+    let use_of = |(module, order): (usize, &Order)| {
+        let next = order.gains.iter().find(|&&lane| prospect.lanes[lane].waiting > 0);
+        next.map_or(0.0, |&lane| rows[lane].cells[module].core_use)
+    };
+    let wanted: f64 = orders.iter().enumerate().map(use_of).sum();
+    wanted >= SATURATED * prospect.share * f64::from(prospect.cpu_workers)
 }
 
 /// For the least effect on other programs core time has its full price even where a core is idle.
@@ -151,6 +175,8 @@ struct Cell {
     /// `d`, and `d + h`: time from the beginning of a job to its end.
     d: f64,
     latency: f64,
+    /// Part of a core that the path uses while the module works on this class without a pause.
+    core_use: f64,
     /// Jobs that may be sent to learn.
     tries_left: u32,
     is_known: bool,
@@ -159,7 +185,7 @@ struct Cell {
 impl Row {
     /// Rising: cores take the first that waits.
     fn core_rank(&self) -> f64 {
-        if self.c.is_none() { f64::NEG_INFINITY } else { self.gain }
+        if self.c.is_none() { f64::NEG_INFINITY } else { self.gain.max(f64::MIN) }
     }
 }
 
@@ -168,41 +194,49 @@ fn row(prospect: &Prospect, lambda: f64, lane: &Lane) -> Row {
     // Jobs per nanosecond of all cores together.
     let core_rate = c.map_or(0.0, |c| prospect.share / c.max(1.0));
     let cores_rate = core_rate * f64::from(prospect.cpu_workers);
-    let turns: Vec<_> =
-        lane.offers.iter().zip(&prospect.stations).map(|(offer, at)| turn(offer, *at)).collect();
-    let cells: Vec<Cell> = lane
-        .offers
-        .iter()
-        .zip(&turns)
-        .map(|(offer, turn)| cell(offer, *turn, c, cores_rate, lambda))
-        .collect();
-    let gain = cells.iter().map(|cell| cell.gain).fold(f64::NEG_INFINITY, f64::max);
-    let modules = Modules { cells: &cells, turns: &turns };
-    let without_module = (0..cells.len()).map(|module| modules.others(Some(module), cores_rate, core_rate));
+    let both = lane.offers.iter().zip(&prospect.stations);
+    let turns: Vec<Option<f64>> = both.map(|(offer, at)| turn(offer, *at)).collect();
+    let both = lane.offers.iter().zip(&turns);
+    let cells: Vec<Cell> = both.map(|(offer, turn)| cell(offer, *turn, c, cores_rate, lambda)).collect();
+    let open = || (0..cells.len()).filter(|&module| cells[module].gain > 0.0);
+    let rate = |module: usize| turns[module].map_or(0.0, |turn| 1.0 / turn);
+    let all_rate: f64 = open().map(rate).sum();
+    let fastest = Fastest::of(open().map(|module| (module, cells[module].latency)));
+    let without_module = |module: usize| {
+        let own = if cells[module].gain > 0.0 { rate(module) } else { 0.0 };
+        Others {
+            drain: 1.0 / (cores_rate + (all_rate - own).max(0.0)),
+            least: fastest.but(module).min(1.0 / core_rate),
+        }
+    };
     Row {
         c,
-        gain,
-        is_left_to_modules: prospect.objective == Objective::Cpu && gain > 0.0,
-        without_core: modules.others(None, cores_rate - core_rate, 0.0),
-        without_module: without_module.collect(),
+        gain: cells.iter().map(|cell| cell.gain).fold(f64::NEG_INFINITY, f64::max),
+        is_left_to_modules: false,
+        without_core: Others { drain: 1.0 / (cores_rate - core_rate + all_rate), least: fastest.least },
+        without_module: (0..cells.len()).map(without_module).collect(),
         cells,
     }
 }
 
-/// The modules' side of a row while it is made.
-struct Modules<'a> {
-    cells: &'a [Cell],
-    turns: &'a [Option<f64>],
+/// The shortest time among modules, and the shortest of all others.
+struct Fastest {
+    module: usize,
+    least: f64,
+    second: f64,
 }
 
-impl Modules<'_> {
-    /// All open modules but one, beside cores with this rate in all, and for one of them where one may be waited for.
-    fn others(&self, but: Option<usize>, cores_rate: f64, core_rate: f64) -> Others {
-        let open = |&module: &usize| Some(module) != but && self.cells[module].gain > 0.0;
-        let modules = || (0..self.cells.len()).filter(open);
-        let rate: f64 = modules().filter_map(|module| self.turns[module]).map(|turn| 1.0 / turn).sum();
-        let latency = modules().map(|module| self.cells[module].latency).fold(f64::INFINITY, f64::min);
-        Others { drain: 1.0 / (cores_rate + rate), least: latency.min(1.0 / core_rate) }
+impl Fastest {
+    fn of(latencies: impl Iterator<Item = (usize, f64)>) -> Self {
+        let none = Self { module: usize::MAX, least: f64::INFINITY, second: f64::INFINITY };
+        latencies.fold(none, |best, (module, latency)| match latency < best.least {
+            true => Self { module, least: latency, second: best.least },
+            false => Self { second: best.second.min(latency), ..best },
+        })
+    }
+
+    const fn but(&self, module: usize) -> f64 {
+        if self.module == module { self.second } else { self.least }
     }
 }
 
@@ -216,26 +250,40 @@ fn turn(offer: &Offer, station: Station) -> Option<f64> {
 }
 
 fn cell(offer: &Offer, turn: Option<f64>, c: Option<f64>, cores_rate: f64, lambda: f64) -> Cell {
-    let closed = Cell { gain: f64::NEG_INFINITY, d: 0.0, latency: 0.0, tries_left: 0, is_known: false };
+    let closed =
+        Cell { gain: f64::NEG_INFINITY, d: 0.0, latency: 0.0, core_use: 0.0, tries_left: 0, is_known: false };
     match (*offer, turn, c) {
         (Offer::Known { d, h, tries_left }, Some(turn), Some(c)) => {
             let (d, latency) = (float(d), float(d) + float(h));
             let saved = c - lambda * d;
             let pays = saved > GAIN_MARGIN * c && 1.0 / turn > WORTH_MIN * cores_rate;
             let gain = if pays { saved / latency } else { f64::NEG_INFINITY };
-            Cell { gain, d, latency, tries_left: if pays { 0 } else { tries_left }, is_known: true }
+            let tries_left = if pays { 0 } else { tries_left };
+            Cell { gain, d, latency, core_use: d / turn, tries_left, is_known: true }
         }
         (Offer::Unknown { tries_left }, _, _) => Cell { tries_left, ..closed },
         _ => closed,
     }
 }
 
-/// Classes that a module may take, the greatest gain first, and behind them those to be tried.
-fn module_order(rows: &[Row], module: usize) -> Vec<usize> {
-    let may = |row: &Row| row.cells[module].gain > 0.0 || row.cells[module].tries_left > 0;
-    let mut order: Vec<usize> = (0..rows.len()).filter(|&lane| may(&rows[lane])).collect();
-    order.sort_by(|&a, &b| rows[b].cells[module].gain.total_cmp(&rows[a].cells[module].gain));
-    order
+/// The order in which a module looks at the classes.
+#[derive(Clone, Debug, PartialEq)]
+struct Order {
+    /// Those to be tried, the dearest first: it is the likeliest to pay.
+    tries: Vec<usize>,
+    /// Those that it takes, the greatest gain first.
+    gains: Vec<usize>,
+}
+
+impl Order {
+    fn new(rows: &[Row], module: usize) -> Self {
+        let cell = |lane: usize| &rows[lane].cells[module];
+        let mut tries: Vec<usize> = (0..rows.len()).filter(|&lane| cell(lane).tries_left > 0).collect();
+        tries.sort_by(|&a, &b| rows[b].c.unwrap_or(0.0).total_cmp(&rows[a].c.unwrap_or(0.0)));
+        let mut gains: Vec<usize> = (0..rows.len()).filter(|&lane| cell(lane).gain > 0.0).collect();
+        gains.sort_by(|&a, &b| cell(b).gain.total_cmp(&cell(a).gain));
+        Self { tries, gains }
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "costs are far below 2^53 nanoseconds")]

@@ -3,7 +3,7 @@
 //! A look walks over the classes in the planner's order to the first that waits, and adds up what waits of all of
 //! them for the question who would be done first.
 
-use super::{Others, Prospect, Row, Station, TRY_WORK_MIN};
+use super::{Order, Others, Prospect, Row, Station, TRY_WORK_MIN};
 use crate::units::Nanos;
 
 /// What an idle worker does.
@@ -26,6 +26,9 @@ pub enum Choice {
 const WAIT_MIN: Nanos = Nanos::from_micros(50);
 const WAIT_MAX: Nanos = Nanos::from_millis(1);
 
+/// How long a core that leaves all to modules waits before it looks whether a new plan says otherwise.
+const WAIT_FOR_PLAN: Nanos = Nanos::from_millis(2);
+
 /// How long a module's worker waits for a cost that is just being measured.
 const WAIT_FOR_COST: Nanos = Nanos::from_micros(200);
 
@@ -38,7 +41,7 @@ pub struct Table {
     cpu_workers: u32,
     share: f64,
     core_order: Vec<usize>,
-    module_orders: Vec<Vec<usize>>,
+    orders: Vec<Order>,
 }
 
 impl Table {
@@ -47,7 +50,7 @@ impl Table {
         lambda: f64,
         rows: Vec<Row>,
         core_order: Vec<usize>,
-        module_orders: Vec<Vec<usize>>,
+        orders: Vec<Order>,
     ) -> Self {
         Self {
             rows,
@@ -56,7 +59,7 @@ impl Table {
             cpu_workers: prospect.cpu_workers,
             share: prospect.share,
             core_order,
-            module_orders,
+            orders,
         }
     }
 
@@ -70,16 +73,21 @@ impl Table {
     /// module has done what it holds.
     #[must_use]
     pub fn core_takes(&self, waiting: impl Fn(usize) -> u32, modules_busy: Nanos) -> Choice {
-        let mut takes =
-            self.core_order.iter().filter(|&&lane| waiting(lane) > 0 && !self.rows[lane].is_left_to_modules);
-        let Some(&lane) = takes.next() else { return Choice::Leave };
+        let mut waits = self.core_order.iter().filter(|&&lane| waiting(lane) > 0).peekable();
+        let is_empty = waits.peek().is_none();
+        let Some(&lane) = waits.find(|&&lane| !self.rows[lane].is_left_to_modules) else {
+            return if is_empty { Choice::Leave } else { Choice::AskAgainIn(WAIT_FOR_PLAN) };
+        };
         let row = &self.rows[lane];
         let take = Choice::Take { lane, is_try: false };
         let (Some(c), true) = (row.c, row.gain > 0.0) else { return take };
         // Whether the others would have done all that waits before this core had done one of them.
-        let others = self.done(&waiting, |row| row.without_core) + super::float(modules_busy);
         let own = c / self.share;
-        if others < own { Choice::AskAgainIn(wait(others)) } else { take }
+        let rest = own - super::float(modules_busy);
+        match self.done_before(rest, &waiting, |row| row.without_core) {
+            Some(others) => Choice::AskAgainIn(wait(others + super::float(modules_busy))),
+            None => take,
+        }
     }
 
     /// What module `module` takes. `cores_busy` is the time until a core has done what it holds.
@@ -89,26 +97,25 @@ impl Table {
     /// Where there is no such module.
     #[must_use]
     pub fn module_takes(&self, module: usize, waiting: impl Fn(usize) -> u32, cores_busy: Nanos) -> Choice {
+        let order = &self.orders[module];
         let mut awaits_cost = false;
-        for &lane in &self.module_orders[module] {
-            let (row, count) = (&self.rows[lane], waiting(lane));
-            let cell = &row.cells[module];
-            if count == 0 {
-                continue;
-            }
-            if cell.gain > 0.0 {
-                let others = self.done(&waiting, |row| row.without_module[module]);
-                let is_too_late = others + super::float(cores_busy) / self.share < cell.latency;
-                return if is_too_late { Choice::Leave } else { Choice::Take { lane, is_try: false } };
-            }
-            match row.c {
+        for &lane in &order.tries {
+            match (self.rows[lane].c, waiting(lane)) {
+                (_, 0) => {}
+                (None, _) => awaits_cost = true,
                 // Worth a try, where trying is a small part of what waits.
-                Some(c) if c * f64::from(count) >= super::float(TRY_WORK_MIN) => {
+                (Some(c), count) if c * f64::from(count) >= super::float(TRY_WORK_MIN) => {
                     return Choice::Take { lane, is_try: true };
                 }
-                Some(_) => {}
-                None => awaits_cost = true,
+                (Some(_), _) => {}
             }
+        }
+        if let Some(&lane) = order.gains.iter().find(|&&lane| waiting(lane) > 0) {
+            let rest = self.rows[lane].cells[module].latency - super::float(cores_busy) / self.share;
+            return match self.done_before(rest, &waiting, |row| row.without_module[module]) {
+                Some(_) => Choice::Leave,
+                None => Choice::Take { lane, is_try: false },
+            };
         }
         match awaits_cost {
             true => Choice::AskAgainIn(WAIT_FOR_COST),
@@ -116,9 +123,14 @@ impl Table {
         }
     }
 
-    /// Time until others would have done everything that waits: at least that of the longest job, for a job is not
-    /// shared. So of two workers only the slower ever leaves a job to the other.
-    fn done(&self, waiting: &impl Fn(usize) -> u32, others: impl Fn(&Row) -> Others) -> f64 {
+    /// Time until others would have done everything that waits, if that is below `limit`. It is at least that of
+    /// the longest job, for a job is not shared. So of two workers only the slower ever leaves a job to the other.
+    fn done_before(
+        &self,
+        limit: f64,
+        waiting: &impl Fn(usize) -> u32,
+        others: impl Fn(&Row) -> Others,
+    ) -> Option<f64> {
         let (mut all, mut longest) = (0.0, 0.0_f64);
         for (lane, row) in self.rows.iter().enumerate() {
             let count = waiting(lane);
@@ -126,9 +138,19 @@ impl Table {
                 let others = others(row);
                 all += f64::from(count) * others.drain;
                 longest = longest.max(others.least);
+                if all.max(longest) >= limit {
+                    return None;
+                }
             }
         }
-        all.max(longest)
+        (all.max(longest) < limit).then(|| all.max(longest))
+    }
+
+    /// Whether own threads that run jobs on cores are to go behind the modules' threads, as by a nice value: where
+    /// nothing competes and a module has work that pays. Never beside other programs, for they would starve.
+    #[must_use]
+    pub fn cores_give_way(&self) -> bool {
+        self.lambda >= 1.0 && self.share >= 1.0 && self.rows.iter().any(|row| row.gain > 0.0)
     }
 
     /// Threads that run jobs on cores.

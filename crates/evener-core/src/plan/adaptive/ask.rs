@@ -1,0 +1,34 @@
+//! What else the live system asks the table: what it counts with, and what it does not know yet.
+
+use super::Table;
+use crate::units::Nanos;
+
+impl Table {
+    /// Lanes that it was made for: numbers below this.
+    #[must_use]
+    pub fn lanes(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Time that a job of a lane takes, on a core or on module `module`; nothing where that is not known.
+    #[must_use]
+    pub fn expected(&self, lane: usize, module: Option<usize>) -> Nanos {
+        let Some(row) = self.rows.get(lane) else { return Nanos::ZERO };
+        let ns = match module {
+            None => row.c.unwrap_or_default(),
+            Some(module) => row.cells.get(module).map_or(0.0, |cell| cell.latency),
+        };
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a cost is not below zero"
+        )]
+        Nanos(ns as u64)
+    }
+
+    /// Whether some module may still be tried for this lane.
+    #[must_use]
+    pub fn is_untried(&self, lane: usize) -> bool {
+        self.rows[lane].cells.iter().any(|cell| cell.tries_left > 0)
+    }
+}

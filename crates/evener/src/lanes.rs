@@ -1,0 +1,168 @@
+//! Jobs that wait by class, for the policy that weighs costs: one queue, a lane, for each class that came.
+//!
+//! `submit` -> the lane of the job's class ([`Lanes::push_all`]) -> [`Lanes::pop`] by a worker that chose the lane.
+
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use evener_core::{Class, Job};
+use evener_ring::Ring;
+
+/// Lanes of a run. A run with more classes than that has the rest of them in the last lane.
+pub(crate) const LANES: usize = 16;
+
+/// No lane yet.
+const NONE: u8 = u8::MAX;
+
+/// The queues.
+pub(crate) struct Lanes<'m> {
+    rings: Vec<Ring<Box<Job<'m>>>>,
+    /// By class: its lane, or [`NONE`].
+    lane_of: Vec<AtomicU8>,
+    /// By lane: the class that opened it.
+    classes: Mutex<Vec<Class>>,
+    /// Lanes in use. Written under the lock of `classes`.
+    count: AtomicUsize,
+}
+
+impl<'m> Lanes<'m> {
+    /// Lanes that hold so many jobs each; rounded up to a power of two.
+    pub(crate) fn new(jobs: usize) -> Self {
+        Self {
+            rings: (0..LANES).map(|_| Ring::with_capacity(jobs)).collect(),
+            lane_of: (0..Class::COUNT).map(|_| AtomicU8::new(NONE)).collect(),
+            classes: Mutex::default(),
+            count: AtomicUsize::new(0),
+        }
+    }
+
+    /// Moves as many jobs as there is room for, from the front; returns how many.
+    pub(crate) fn push_all(&self, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
+        let mut moved = 0;
+        while let Some(first) = jobs.first() {
+            let class = first.class();
+            let alike = jobs.iter().position(|job| job.class() != class).unwrap_or(jobs.len());
+            let ring = &self.rings[self.lane_of(class)];
+            let mut rest = jobs.split_off(alike);
+            let came = ring.push_all(jobs);
+            moved += came;
+            jobs.append(&mut rest);
+            if came < alike {
+                break;
+            }
+        }
+        moved
+    }
+
+    /// Moves up to `max` jobs of a lane to the end of `jobs`; returns how many.
+    pub(crate) fn pop(&self, lane: usize, max: usize, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
+        self.rings[lane].pop_many(jobs, max)
+    }
+
+    /// Jobs that wait in a lane.
+    pub(crate) fn waiting(&self, lane: usize) -> u32 {
+        u32::try_from(self.rings[lane].len()).unwrap_or(u32::MAX)
+    }
+
+    /// Lanes in use: numbers below this.
+    pub(crate) fn count(&self) -> usize {
+        // Acquire pairs with the Release in `open`: the class of each lane is known.
+        self.count.load(Ordering::Acquire)
+    }
+
+    /// The classes by lane.
+    pub(crate) fn classes(&self) -> Vec<Class> {
+        self.classes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A lane in which jobs wait.
+    pub(crate) fn first_waiting(&self) -> Option<usize> {
+        (0..self.count()).find(|&lane| self.waiting(lane) > 0)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rings.iter().all(Ring::is_empty)
+    }
+
+    /// Whether some lane takes no more.
+    pub(crate) fn is_full(&self) -> bool {
+        self.rings.iter().any(|ring| ring.len() == ring.capacity())
+    }
+
+    /// The lane of a class; opened where it is the first of its class.
+    pub(crate) fn lane_of(&self, class: Class) -> usize {
+        // Relaxed: the word is all that there is to know; the class behind it is read under the lock.
+        match self.lane_of[class.index()].load(Ordering::Relaxed) {
+            NONE => self.open(class),
+            lane => usize::from(lane),
+        }
+    }
+
+    #[cold]
+    fn open(&self, class: Class) -> usize {
+        let mut classes = self.classes.lock().unwrap_or_else(PoisonError::into_inner);
+        let word = &self.lane_of[class.index()];
+        let opened = word.load(Ordering::Relaxed);
+        if opened != NONE {
+            return usize::from(opened);
+        }
+        let lane = classes.len().min(LANES - 1);
+        if classes.len() < LANES {
+            classes.push(class);
+        }
+        word.store(u8::try_from(lane).expect("lanes are few"), Ordering::Relaxed);
+        self.count.store(classes.len(), Ordering::Release);
+        lane
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use evener_core::{Algorithm, Direction, Padding, Session};
+
+    fn job(session: &'static Session, bytes: usize) -> Box<Job<'static>> {
+        let mut job = Job::in_place(vec![0; bytes].leak());
+        job.arm(session, &[0; 16], bytes);
+        job
+    }
+
+    fn session() -> &'static Session {
+        let session = Session::new(Algorithm::Aes128Ctr, Direction::Encrypt, Padding::None, &[0; 16]);
+        Box::leak(Box::new(session.unwrap()))
+    }
+
+    #[test]
+    fn each_class_has_a_lane_and_its_jobs_keep_their_order() {
+        let (session, lanes) = (session(), Lanes::new(8));
+        let mut jobs: Vec<_> = [100, 2_000, 101, 102, 2_001].map(|bytes| job(session, bytes)).into();
+        assert_eq!(lanes.push_all(&mut jobs), 5);
+        assert_eq!((lanes.count(), lanes.waiting(0), lanes.waiting(1)), (2, 3, 2));
+        lanes.pop(0, 8, &mut jobs);
+        lanes.pop(1, 8, &mut jobs);
+        assert_eq!(
+            jobs.iter().map(|job| job.input_bytes()).collect::<Vec<_>>(),
+            [100, 101, 102, 2_000, 2_001]
+        );
+        assert!(lanes.is_empty());
+    }
+
+    #[test]
+    fn what_does_not_fit_stays_with_the_submitter_in_order() {
+        let (session, lanes) = (session(), Lanes::new(2));
+        let mut jobs: Vec<_> = [100, 101, 102, 5_000].map(|bytes| job(session, bytes)).into();
+        assert_eq!(lanes.push_all(&mut jobs), 2);
+        assert!(lanes.is_full());
+        assert_eq!(jobs.iter().map(|job| job.input_bytes()).collect::<Vec<_>>(), [102, 5_000]);
+    }
+
+    #[test]
+    fn more_classes_than_lanes_share_the_last_one() {
+        let lanes = Lanes::new(2);
+        let classes = (0..LANES + 3).map(|index| Class::from_index(index * 2).unwrap());
+        let opened: Vec<usize> = classes.map(|class| lanes.lane_of(class)).collect();
+        assert_eq!(opened[..LANES], (0..LANES).collect::<Vec<_>>());
+        assert!(opened[LANES..].iter().all(|&lane| lane == LANES - 1));
+        assert_eq!(lanes.count(), LANES);
+    }
+}
