@@ -4,6 +4,10 @@
 //! ([`Estimator::c`], [`Estimator::on_module`]). Means are exponential with weight 1/8; a cost that is suddenly
 //! another one (twice or half, twice in a row) replaces its mean at once, so that a module that was slowed down is
 //! known after two jobs.
+//!
+//! What was learned outlives the process as [text].
+
+pub mod text;
 
 use std::collections::BTreeMap;
 

@@ -1,0 +1,261 @@
+//! Learned costs as text, so that they outlive a run.
+//!
+//! The way of a file: [`Kept::parse`] -> [`Kept::estimator`] for the [`Equipment`] at hand -> a run ->
+//! [`Kept::renew`] with what it learned -> [`Kept::text`]. What it holds is advice: every number is brought into a
+//! sane range, and costs of another processor, library version or module are left out.
+//!
+//! ```text
+//! evener costs 1
+//! saved 1795304000
+//! processor AMD EPYC 9R14
+//! plain OpenSSL 3.0.19
+//! c AES-128-CBC encrypt 16384 in-place 16 12 20123.4 16384.0
+//! module emulated:am3358, TI AM3358
+//! d AES-128-CBC encrypt 16384 in-place 4 330860.0 16384.0
+//! h AES-128-CBC encrypt 16384 in-place 4 403570.0 16384.0
+//! ```
+//!
+//! Between `module` name and detail stands a tab. After `c`, `d` and `h` stand the class (algorithm, direction, upper
+//! end of its sizes in bytes or `more`, layout), for `c` the least width of the bursts, then samples, mean
+//! nanoseconds and mean bytes of a job.
+
+mod line;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+pub use self::line::{BadLine, Wrong};
+use self::line::{Key, Line, Quantity};
+use super::{Estimator, Learned, OnModule};
+use crate::driver::Profile;
+use crate::method::Method;
+
+/// The first line; another number stands for another format.
+const HEAD: &str = "evener costs 1";
+
+/// Samples that a kept mean counts as at most, so that what is measured now moves it: two weights of a sample.
+pub const SAMPLES_MAX: u32 = 16;
+
+/// Sources that a file keeps at most, those used last first. A guess: more than anybody alternates between.
+const PARTS_MAX: usize = 32;
+
+/// Whose costs they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A method of the CPU, by the library behind it and its version.
+    Cpu(Method, String),
+    /// A module, by the name and the detail of its profile.
+    Module(String, String),
+}
+
+/// What a machine computes with: the costs of nothing else are taken from a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Equipment {
+    processor: String,
+    methods: Vec<Source>,
+    modules: Vec<Source>,
+}
+
+impl Equipment {
+    /// A processor by its model, libraries by method (`None` where there is none), modules in the estimator's order.
+    #[must_use]
+    pub fn new(processor: &str, libraries: [Option<&str>; Method::ALL.len()], modules: &[Profile]) -> Self {
+        let library =
+            |(method, library): (Method, Option<&str>)| Some(Source::Cpu(method, one_line(library?)));
+        let module = |profile: &Profile| Source::Module(one_line(&profile.name), one_line(&profile.detail));
+        Self {
+            processor: one_line(processor),
+            methods: Method::ALL.into_iter().zip(libraries).filter_map(library).collect(),
+            modules: modules.iter().map(module).collect(),
+        }
+    }
+
+    /// Nothing known of its modules.
+    #[must_use]
+    pub fn no_costs(&self) -> Estimator {
+        Estimator::new(self.modules.len())
+    }
+}
+
+/// A text without control characters and without white space at its ends or twice in a row.
+fn one_line(text: &str) -> String {
+    let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    plain.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// What is kept between runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Kept {
+    /// When it was written, in seconds since 1970.
+    pub saved_s: u64,
+    processor: String,
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Part {
+    source: Source,
+    costs: BTreeMap<Key, Learned>,
+}
+
+impl Kept {
+    /// Reads a file.
+    ///
+    /// # Errors
+    ///
+    /// [`BadLine`], the first one; whoever wrote such a file is not to be trusted with the rest of it.
+    pub fn parse(text: &str) -> Result<Self, BadLine> {
+        let mut kept = Self::default();
+        for (number, line) in text.lines().enumerate() {
+            kept.read(number, line).map_err(|wrong| BadLine { line: number + 1, wrong })?;
+        }
+        let lines = text.lines().count();
+        match lines >= HEADS.len() && text.ends_with('\n') {
+            true => Ok(kept),
+            false => Err(BadLine { line: lines.max(1), wrong: Wrong::CutOff }),
+        }
+    }
+
+    fn read(&mut self, number: usize, line: &str) -> Result<(), Wrong> {
+        if let Some(read_head) = HEADS.get(number) {
+            return read_head(self, line);
+        }
+        let (key, mean) = match Line::parse(line)? {
+            Line::Source(source) => {
+                self.parts.push(Part { source, costs: BTreeMap::new() });
+                return Ok(());
+            }
+            Line::Cost(key, mean) => (key, mean),
+        };
+        let part = self.parts.last_mut().ok_or(Wrong::NoSource)?;
+        if matches!(part.source, Source::Cpu(..)) != (key.1 == Quantity::C) {
+            return Err(Wrong::NoSource);
+        }
+        match part.costs.insert(key, mean) {
+            Some(_) => Err(Wrong::Twice),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether it was written on such a processor.
+    #[must_use]
+    pub fn is_for(&self, here: &Equipment) -> bool {
+        self.processor == here.processor
+    }
+
+    /// What of it counts here, each mean as [`SAMPLES_MAX`] samples at most.
+    #[must_use]
+    pub fn estimator(&self, here: &Equipment) -> Estimator {
+        let mut estimator = here.no_costs();
+        if !self.is_for(here) {
+            return estimator;
+        }
+        for part in &self.parts {
+            if here.methods.contains(&part.source) {
+                part.to_cpu(&mut estimator);
+            }
+            for module in (0..here.modules.len()).filter(|&module| here.modules[module] == part.source) {
+                part.to_module(module, &mut estimator);
+            }
+        }
+        estimator
+    }
+
+    /// Takes in what a run on `here` learned, at `now_s` seconds since 1970. What it holds of other modules and
+    /// library versions stays.
+    pub fn renew(&mut self, here: &Equipment, learned: &Estimator, now_s: u64) {
+        if !self.is_for(here) {
+            *self = Self { processor: here.processor.clone(), ..Self::default() };
+        }
+        self.saved_s = now_s;
+        for (module, source) in here.modules.iter().enumerate().rev() {
+            let part = self.in_front(source);
+            for (class, known) in learned.all_on_module(module).filter(|(_, known)| known.d.samples > 0) {
+                part.insert((class, Quantity::D, 0), known.d);
+                part.insert((class, Quantity::H, 0), known.h);
+            }
+        }
+        for source in here.methods.iter().rev() {
+            let part = self.in_front(source);
+            let of_source = |method| matches!(source, Source::Cpu(own, _) if *own == method);
+            for (class, _, width, mean) in learned.all_cpu().filter(|(_, method, ..)| of_source(*method)) {
+                part.insert((class, Quantity::C, width), *mean);
+            }
+        }
+        self.parts.retain(|part| !part.costs.is_empty());
+        self.parts.truncate(PARTS_MAX);
+    }
+
+    /// The costs of a source, moved to the front.
+    fn in_front(&mut self, source: &Source) -> &mut BTreeMap<Key, Learned> {
+        let part = match self.parts.iter().position(|part| part.source == *source) {
+            Some(at) => self.parts.remove(at),
+            None => Part { source: source.clone(), costs: BTreeMap::new() },
+        };
+        self.parts.insert(0, part);
+        &mut self.parts[0].costs
+    }
+
+    /// Each source with the number of classes that are known of it.
+    pub fn sources(&self) -> impl Iterator<Item = (&Source, usize)> {
+        let classes = |part: &Part| part.costs.keys().map(|key| key.0).collect::<BTreeSet<_>>().len();
+        self.parts.iter().map(move |part| (&part.source, classes(part)))
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = format!("{HEAD}\nsaved {}\nprocessor {}\n", self.saved_s, self.processor);
+        for part in &self.parts {
+            let costs = part.costs.iter().map(|(&key, &mean)| Line::Cost(key, mean));
+            for line in std::iter::once(Line::Source(part.source.clone())).chain(costs) {
+                writeln!(text, "{line}").expect("a String takes everything");
+            }
+        }
+        text
+    }
+}
+
+impl Part {
+    fn to_cpu(&self, estimator: &mut Estimator) {
+        let Source::Cpu(method, _) = self.source else { return };
+        for (&(class, _, width), mean) in &self.costs {
+            estimator.keep_cpu(class, method, width, capped(*mean));
+        }
+    }
+
+    /// A class of which `d` or `h` is missing is left out.
+    fn to_module(&self, module: usize, estimator: &mut Estimator) {
+        for (&(class, quantity, _), d) in &self.costs {
+            let h = self.costs.get(&(class, Quantity::H, 0)).filter(|_| quantity == Quantity::D);
+            if let Some(h) = h {
+                let known = OnModule { d: capped(*d), h: capped(*h), ..OnModule::default() };
+                estimator.keep_module(module, class, known);
+            }
+        }
+    }
+}
+
+const fn capped(mean: Learned) -> Learned {
+    let samples = if mean.samples < SAMPLES_MAX { mean.samples } else { SAMPLES_MAX };
+    Learned::kept(mean.ns, mean.bytes, samples)
+}
+
+type ReadHead = fn(&mut Kept, &str) -> Result<(), Wrong>;
+
+/// How the lines at the top are read, in their order.
+const HEADS: [ReadHead; 3] = [
+    |_, line| (line == HEAD).then_some(()).ok_or(Wrong::Version),
+    |kept, line| {
+        let number = line.strip_prefix("saved ").and_then(|rest| rest.parse().ok());
+        kept.saved_s = number.ok_or(Wrong::Saved)?;
+        Ok(())
+    },
+    |kept, line| {
+        kept.processor = line.strip_prefix("processor ").ok_or(Wrong::Processor)?.to_owned();
+        Ok(())
+    },
+];
+
+#[cfg(test)]
+mod tests;

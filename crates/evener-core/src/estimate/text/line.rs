@@ -1,0 +1,202 @@
+//! One line of a file of costs, both ways, and what may be wrong with it.
+
+use std::fmt;
+use std::str::SplitWhitespace;
+
+use super::{HEAD, Source};
+use crate::algorithm::Direction;
+use crate::class::Class;
+use crate::estimate::{Learned, WIDTHS, float};
+use crate::method::Method;
+
+/// Means in nanoseconds lie above zero and below ten minutes.
+const NS: (f64, f64) = (0.1, 599_999_999_999.0);
+
+/// Mean bytes of the class without upper end are at most these: a tebibyte.
+const BYTES_MAX: u64 = 1 << 40;
+
+/// The least width of each of the [`WIDTHS`].
+const LEAST_WIDTH: [usize; WIDTHS] = [1, 2, 4, 8, 16];
+
+/// What a cost is of: class, quantity, and of `c` the class of widths (0 of a module's).
+pub(super) type Key = (Class, Quantity, usize);
+
+/// `c`, `d` or `h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Quantity {
+    C,
+    D,
+    H,
+}
+
+impl Quantity {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::C => "c",
+            Self::D => "d",
+            Self::H => "h",
+        }
+    }
+}
+
+/// A line below the head.
+pub(super) enum Line {
+    /// Whose costs follow.
+    Source(Source),
+    Cost(Key, Learned),
+}
+
+impl Line {
+    pub(super) fn parse(line: &str) -> Result<Self, Wrong> {
+        let (word, rest) = line.split_once(' ').ok_or(Wrong::Word)?;
+        let known = [Quantity::C, Quantity::D, Quantity::H].into_iter().find(|known| known.word() == word);
+        match known {
+            Some(quantity) => cost(quantity, &mut rest.split_whitespace()),
+            None => source(word, rest).map(Self::Source).ok_or(Wrong::Word),
+        }
+    }
+}
+
+const MORE: &str = "more";
+const IN_PLACE: &str = "in-place";
+const APART: &str = "out-of-place";
+
+fn source(word: &str, rest: &str) -> Option<Source> {
+    if word == "module" {
+        let (name, detail) = rest.split_once('\t')?;
+        return Some(Source::Module(name.to_owned(), detail.to_owned()));
+    }
+    let method = Method::ALL.into_iter().find(|method| method.name() == word)?;
+    Some(Source::Cpu(method, rest.to_owned()))
+}
+
+fn cost(quantity: Quantity, words: &mut SplitWhitespace<'_>) -> Result<Line, Wrong> {
+    let class = class(words).ok_or(Wrong::Class)?;
+    let width = match quantity {
+        Quantity::C => width(words).ok_or(Wrong::Width)?,
+        Quantity::D | Quantity::H => 0,
+    };
+    let samples = words.next().and_then(|word| word.parse::<u64>().ok()).ok_or(Wrong::Samples)?;
+    let (ns, bytes) = (number(words)?, number(words)?);
+    if words.next().is_some() {
+        return Err(Wrong::TooLong);
+    }
+    let of_class = |bytes: usize| float((bytes as u64).min(BYTES_MAX));
+    let bytes = bytes.clamp(of_class(*class.bytes().start()), of_class(*class.bytes().end()));
+    let samples = u32::try_from(samples.max(1)).unwrap_or(u32::MAX);
+    Ok(Line::Cost((class, quantity, width), Learned::kept(ns.clamp(NS.0, NS.1), bytes, samples)))
+}
+
+fn class(words: &mut SplitWhitespace<'_>) -> Option<Class> {
+    let algorithm = words.next()?.parse().ok()?;
+    let wanted = words.next()?;
+    let both = [Direction::Encrypt, Direction::Decrypt];
+    let direction = both.into_iter().find(|direction| direction.to_string() == wanted)?;
+    let end = match words.next()? {
+        MORE => usize::MAX,
+        number => number.parse().ok()?,
+    };
+    let is_apart = match words.next()? {
+        APART => true,
+        IN_PLACE => false,
+        _ => return None,
+    };
+    let class = Class::of(algorithm, direction, end, is_apart);
+    (*class.bytes().end() == end).then_some(class)
+}
+
+fn width(words: &mut SplitWhitespace<'_>) -> Option<usize> {
+    let least: usize = words.next()?.parse().ok()?;
+    LEAST_WIDTH.iter().position(|&width| width == least)
+}
+
+fn number(words: &mut SplitWhitespace<'_>) -> Result<f64, Wrong> {
+    let number = words.next().and_then(|word| word.parse::<f64>().ok()).filter(|number| number.is_finite());
+    number.ok_or(Wrong::Number)
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ((class, quantity, width), mean) = match self {
+            Self::Source(Source::Cpu(method, library)) => return write!(f, "{} {library}", method.name()),
+            Self::Source(Source::Module(name, detail)) => return write!(f, "module {name}\t{detail}"),
+            Self::Cost(key, mean) => (key, mean),
+        };
+        write!(f, "{} {} {} ", quantity.word(), class.algorithm(), class.direction())?;
+        match *class.bytes().end() {
+            usize::MAX => f.write_str(MORE)?,
+            end => write!(f, "{end}")?,
+        }
+        write!(f, " {}", if class.is_apart() { APART } else { IN_PLACE })?;
+        if *quantity == Quantity::C {
+            write!(f, " {}", LEAST_WIDTH[*width])?;
+        }
+        write!(f, " {} {:.1} {:.1}", mean.samples, mean.ns, mean.bytes)
+    }
+}
+
+/// A line that cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadLine {
+    /// Its number; the first is 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub wrong: Wrong,
+}
+
+/// What is wrong with a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Wrong {
+    /// The first line is not that of this format.
+    Version,
+    /// The second line does not say when it was written.
+    Saved,
+    /// The third line names no processor.
+    Processor,
+    /// The text ends before a line does, or before its head does.
+    CutOff,
+    /// It begins with no known word.
+    Word,
+    /// Something stands behind its end.
+    TooLong,
+    /// A `c` stands below no method, or a `d` or `h` below no module.
+    NoSource,
+    /// It names no class.
+    Class,
+    /// It names no class of widths.
+    Width,
+    /// The number of samples is none.
+    Samples,
+    /// A mean is no number.
+    Number,
+    /// The same cost was there before.
+    Twice,
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Version => write!(f, "is not {HEAD:?}"),
+            Self::Saved => f.write_str("does not say when it was saved"),
+            Self::Processor => f.write_str("names no processor"),
+            Self::CutOff => f.write_str("the text is cut off"),
+            Self::Word => f.write_str("is neither a source nor a cost"),
+            Self::TooLong => f.write_str("something stands behind the cost"),
+            Self::NoSource => f.write_str("such a cost does not belong here"),
+            Self::Class => f.write_str("names no class of jobs"),
+            Self::Width => write!(f, "the width is not one of {LEAST_WIDTH:?}"),
+            Self::Samples => f.write_str("the number of samples is none"),
+            Self::Number => f.write_str("a mean is no number"),
+            Self::Twice => f.write_str("this cost was there before"),
+        }
+    }
+}
+
+impl fmt::Display for BadLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.wrong)
+    }
+}
+
+impl std::error::Error for BadLine {}

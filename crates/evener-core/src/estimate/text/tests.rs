@@ -1,0 +1,250 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::algorithm::{Algorithm, Direction};
+use crate::class::Class;
+use crate::estimate::{ModuleSample, WIDTHS};
+use crate::units::Nanos;
+
+const LIBRARIES: [Option<&str>; 2] = [Some("OpenSSL 3.0.19"), Some("libipsec-mb 1.3.0")];
+
+fn module(name: &str, detail: &str) -> Profile {
+    Profile { name: name.to_owned(), detail: detail.to_owned(), width: 1, emulated: true }
+}
+
+fn here() -> Equipment {
+    Equipment::new("X 1", LIBRARIES, &[module("slow", "1.0"), module("fast", "2.0")])
+}
+
+fn class(bytes: usize) -> Class {
+    Class::of(Algorithm::Aes128Cbc, Direction::Encrypt, bytes, true)
+}
+
+fn seen(d: u64, h: u64) -> ModuleSample {
+    ModuleSample { jobs: 1, bytes: 16_384, d: Nanos(d), h: Nanos(h), now: Nanos(7) }
+}
+
+/// 20 samples of a core, two of the second module.
+fn learned() -> Estimator {
+    let mut learned = here().no_costs();
+    for _ in 0..20 {
+        learned.saw_cpu(class(16_384), Method::MultiBuffer, 16, 16 * 16_384, Nanos(16 * 4_000));
+    }
+    learned.saw_cpu(class(1 << 21), Method::Plain, 1, 1 << 21, Nanos(1_000_000));
+    learned.saw_module(1, class(16_384), &seen(300, 900));
+    learned.saw_module(1, class(16_384), &seen(300, 900));
+    learned
+}
+
+fn kept() -> Kept {
+    let mut kept = Kept::default();
+    kept.renew(&here(), &learned(), 1_795_304_000);
+    kept
+}
+
+const FILE: &str = "\
+evener costs 1
+saved 1795304000
+processor X 1
+plain OpenSSL 3.0.19
+c AES-128-CBC encrypt more out-of-place 1 1 1000000.0 2097152.0
+multi-buffer libipsec-mb 1.3.0
+c AES-128-CBC encrypt 16384 out-of-place 16 20 4000.0 16384.0
+module fast\t2.0
+d AES-128-CBC encrypt 16384 out-of-place 2 300.0 16384.0
+h AES-128-CBC encrypt 16384 out-of-place 2 900.0 16384.0
+";
+
+#[test]
+fn the_file_is_as_the_format_says_and_is_read_back_as_it_was() {
+    assert_eq!(kept().text(), FILE);
+    assert_eq!(Kept::parse(FILE), Ok(kept()));
+}
+
+#[test]
+fn what_was_learned_is_known_again_and_counts_as_sixteen_samples_at_most() {
+    let again = Kept::parse(FILE).unwrap().estimator(&here());
+    let mean = |method, bytes, width| again.cpu(class(bytes), method, width).copied();
+    let of_core = Learned::kept(4_000.0, 16_384.0, SAMPLES_MAX);
+    assert_eq!(mean(Method::MultiBuffer, 16_384, 16), Some(of_core));
+    assert_eq!(mean(Method::Plain, 1 << 21, 1), Some(Learned::kept(1_000_000.0, 2_097_152.0, 1)));
+    let on_module = again.on_module(1, class(16_384));
+    assert_eq!((on_module.d.at(16_384), on_module.h.at(16_384)), (Some(Nanos(300)), Some(Nanos(900))));
+    assert_eq!((on_module.tries, on_module.last), (0, Nanos::ZERO));
+    assert_eq!(again.on_module(0, class(16_384)), OnModule::default());
+}
+
+#[test]
+fn new_samples_move_what_was_kept() {
+    let mut again = kept().estimator(&here());
+    for _ in 0..16 {
+        again.saw_cpu(class(16_384), Method::MultiBuffer, 16, 16 * 16_384, Nanos(16 * 6_000));
+    }
+    let now = again.c(class(16_384), 16_384, 16).unwrap();
+    assert!((5_500..6_000).contains(&now.0), "{now:?}");
+}
+
+#[test]
+fn costs_of_what_is_not_there_any_more_are_left_out_and_not_forgotten() {
+    let newer = [Some("OpenSSL 3.0.20"), LIBRARIES[1]];
+    let other = Equipment::new("X 1", newer, &[module("fast", "2.1")]);
+    let known = kept().estimator(&other);
+    assert_eq!(known.all_cpu().map(|row| row.1).collect::<Vec<_>>(), [Method::MultiBuffer]);
+    assert_eq!(known.all_on_module(0).count(), 0);
+    let mut renewed = kept();
+    renewed.renew(&other, &known, 1);
+    assert_eq!(renewed.estimator(&here()), kept().estimator(&here()));
+    let elsewhere = Equipment::new("X 2", LIBRARIES, &[]);
+    assert_eq!(kept().estimator(&elsewhere), elsewhere.no_costs());
+    renewed.renew(&elsewhere, &learned(), 2);
+    assert_eq!(renewed.estimator(&here()), here().no_costs());
+    assert_eq!(renewed.sources().count(), 2);
+}
+
+#[test]
+fn the_sources_used_last_are_kept() {
+    let mut kept = kept();
+    for number in 0..2 * PARTS_MAX {
+        let one = Equipment::new("X 1", [None, None], &[module("of many", &number.to_string())]);
+        let mut learned = one.no_costs();
+        learned.saw_module(0, class(16_384), &seen(1, 1));
+        kept.renew(&one, &learned, 3);
+    }
+    assert_eq!(kept.sources().count(), PARTS_MAX);
+    let newest = Source::Module("of many".to_owned(), (2 * PARTS_MAX - 1).to_string());
+    assert_eq!(kept.sources().next(), Some((&newest, 1)));
+}
+
+#[test]
+fn numbers_beyond_reason_are_brought_into_range() {
+    let mean = |cost: &str| {
+        let of = "c AES-128-CBC encrypt 16384 out-of-place 16";
+        let text = FILE.replace(&format!("{of} 20 4000.0 16384.0"), &format!("{of} {cost}"));
+        let known = Kept::parse(&text).unwrap().estimator(&here());
+        *known.cpu(class(16_384), Method::MultiBuffer, 16).unwrap()
+    };
+    assert_eq!(mean("0 -5 0"), Learned::kept(0.1, 8_193.0, 1));
+    assert_eq!(mean("99999999999 1e300 1e300"), Learned::kept(599_999_999_999.0, 16_384.0, SAMPLES_MAX));
+}
+
+#[test]
+fn the_first_line_that_is_wrong_is_named() {
+    let wrong = |from: &str, to: &str| Kept::parse(&FILE.replacen(from, to, 1)).map(drop);
+    let at = |line, wrong| Err(BadLine { line, wrong });
+    assert_eq!(wrong("costs 1", "costs 2"), at(1, Wrong::Version));
+    assert_eq!(wrong("saved 1795304000", "saved -1"), at(2, Wrong::Saved));
+    assert_eq!(wrong("processor ", "cpu "), at(3, Wrong::Processor));
+    assert_eq!(wrong("plain OpenSSL 3.0.19\n", ""), at(4, Wrong::NoSource));
+    assert_eq!(wrong("multi-buffer ", "multibuffer "), at(6, Wrong::Word));
+    assert_eq!(
+        wrong("c AES-128-CBC encrypt more out-of-place 1", "d AES-128-CBC encrypt more out-of-place"),
+        at(5, Wrong::NoSource)
+    );
+    assert_eq!(wrong("CBC encrypt 16384", "CBC encrypt 16000"), at(7, Wrong::Class));
+    assert_eq!(wrong("place 16 20", "place 15 20"), at(7, Wrong::Width));
+    assert_eq!(wrong("16 20 4000.0", "16 x 4000.0"), at(7, Wrong::Samples));
+    assert_eq!(wrong("4000.0", "NaN"), at(7, Wrong::Number));
+    assert_eq!(wrong(" 4000.0", ""), at(7, Wrong::Number));
+    assert_eq!(wrong("4000.0", "1 2 3"), at(7, Wrong::TooLong));
+    assert_eq!(wrong("\nh ", "\nd "), at(10, Wrong::Twice));
+    assert_eq!(Kept::parse(&FILE[..FILE.len() - 1]).map(drop), at(10, Wrong::CutOff));
+    assert_eq!(Kept::parse("").map(drop), at(1, Wrong::CutOff));
+    let shown = wrong("4000.0", "NaN").unwrap_err().to_string();
+    assert_eq!(shown, "line 7: a mean is no number");
+}
+
+#[test]
+fn a_class_of_which_half_is_known_is_left_out() {
+    for line in FILE.lines().filter(|line| line.starts_with(['d', 'h'])) {
+        let kept = Kept::parse(&FILE.replacen(&format!("{line}\n"), "", 1)).unwrap();
+        assert_eq!(kept.estimator(&here()).all_on_module(1).count(), 0, "{line}");
+    }
+}
+
+#[test]
+fn names_with_line_ends_and_tabs_do_not_break_the_file() {
+    let odd = Equipment::new("X\n1", [Some("a\tb\u{1b}\r\nc"), None], &[module("m\t\n", "")]);
+    let mut learned = odd.no_costs();
+    learned.saw_cpu(class(64), Method::Plain, 1, 64, Nanos(50));
+    learned.saw_module(
+        0,
+        class(64),
+        &ModuleSample { jobs: 1, bytes: 64, d: Nanos(1), h: Nanos(0), now: Nanos(1) },
+    );
+    let mut kept = Kept::default();
+    kept.renew(&odd, &learned, 1);
+    assert!(kept.text().contains("plain a b c\n"), "{}", kept.text());
+    let again = Kept::parse(&kept.text()).unwrap().estimator(&odd);
+    assert_eq!((again.all_cpu().count(), again.all_on_module(0).count()), (1, 1));
+}
+
+/// Any estimator of the two modules, with means as the format keeps them: tenths.
+fn any_estimator() -> impl Strategy<Value = Estimator> {
+    let mean = (1_u32..6_000_000, 0.0..=1.0, 1_u32..=SAMPLES_MAX);
+    let cpu = (0..Class::COUNT, any::<bool>(), 0..WIDTHS, mean.clone());
+    let on_module = (0..2_usize, 0..Class::COUNT, mean.clone(), mean);
+    (prop::collection::vec(cpu, 0..40), prop::collection::vec(on_module, 0..40)).prop_map(|(cpu, modules)| {
+        let mut estimator = here().no_costs();
+        for (index, is_multi, width, mean) in cpu {
+            let class = Class::from_index(index).unwrap();
+            estimator.keep_cpu(class, Method::ALL[usize::from(is_multi)], width, kept_mean(class, mean));
+        }
+        for (module, index, d, h) in modules {
+            let class = Class::from_index(index).unwrap();
+            let known = OnModule { d: kept_mean(class, d), h: kept_mean(class, h), ..OnModule::default() };
+            estimator.keep_module(module, class, known);
+        }
+        estimator
+    })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "sizes of a test")]
+fn kept_mean(class: Class, (tenths, place, samples): (u32, f64, u32)) -> Learned {
+    let (start, end) = class.bytes().into_inner();
+    let bytes = start as f64 + (end.min(1 << 40) - start) as f64 * place;
+    Learned::kept(f64::from(tenths) / 10.0, bytes.round(), samples)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, max_shrink_iters: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_was_learned_is_known_again(estimator in any_estimator()) {
+        let mut kept = Kept::default();
+        kept.renew(&here(), &estimator, 5);
+        let again = Kept::parse(&kept.text()).unwrap();
+        prop_assert_eq!(again.estimator(&here()), estimator);
+        prop_assert_eq!(again.text(), kept.text());
+    }
+
+    /// A text that is read is written again in a form that is read to the same.
+    #[test]
+    fn no_text_makes_the_reader_panic(
+        spoils in prop::collection::vec((any::<prop::sample::Index>(), 0..4_u8, "\\PC|\n|\t|[0-9 .eE+-]{0,6}"), 0..6),
+    ) {
+        let mut text: Vec<char> = FILE.chars().collect();
+        for (place, how, piece) in spoils {
+            let at = place.index(text.len() + 1);
+            let end = (at + piece.len()).min(text.len());
+            match how {
+                0 => drop(text.splice(at..end, piece.chars())),
+                1 => drop(text.splice(at..at, piece.chars())),
+                2 => drop(text.drain(at..end)),
+                _ => text.extend_from_within(at..end),
+            }
+        }
+        let text: String = text.into_iter().collect();
+        if let Ok(kept) = Kept::parse(&text) {
+            let known = kept.estimator(&here());
+            let sane = |mean: &Learned| mean.ns > 0.0 && mean.ns < 6e11 && mean.samples <= SAMPLES_MAX;
+            prop_assert!(known.all_cpu().all(|row| sane(row.3)));
+            prop_assert!(known.all_on_module(1).all(|(_, on)| sane(&on.d) && sane(&on.h)));
+            prop_assert_eq!(Kept::parse(&kept.text()).unwrap().estimator(&here()), known);
+        }
+    }
+
+    #[test]
+    fn noise_is_no_file_of_costs(text in ".*") {
+        prop_assert!(Kept::parse(&text).is_err());
+    }
+}
