@@ -9,7 +9,7 @@ use evener::core::driver::Clock as _;
 use evener::core::plan::Policy;
 use evener::{Barrier, Machinery, Report, Setup, Submitted, SystemClock};
 use evener_core::job::{Memory as JobMemory, Parts};
-use evener_core::{Algorithm, Direction, InlineDriver as _, Job, Nanos, TAG_BYTES_MAX};
+use evener_core::{Algorithm, Direction, Estimator, InlineDriver as _, Job, Nanos, TAG_BYTES_MAX};
 use evener_driver_libcrypto::{CipherContext, Libcrypto};
 use evener_driver_multibuffer::{BareLoop, BareSpan};
 
@@ -104,6 +104,7 @@ impl Contender {
         budget: Nanos,
         verify: bool,
         machinery: &dyn Machinery,
+        learned: &Estimator,
     ) -> Result<Visit, BenchError> {
         let mut memory = load.memory();
         if verify {
@@ -119,7 +120,11 @@ impl Contender {
             Self::OpenSsl { workers } => openssl(load, &mut memory, *workers, budget),
             Self::BareMultiBuffer { workers } => bare(load, &mut memory, *workers, budget),
             Self::Evener { policy, workers, modules } => {
-                Ok(evener_visit(load, &mut memory, machinery, *policy, *workers, *modules, budget))
+                let setup = || Setup {
+                    learned: learned.clone(),
+                    ..setup(load, machinery, *policy, *workers, *modules)
+                };
+                Ok(evener_visit(load, &mut memory, setup, budget))
             }
         }
     }
@@ -212,20 +217,16 @@ fn pass_through<'m>(
     jobs.extend(std::iter::from_fn(|| outlet.next()));
 }
 
-fn evener_visit(
-    load: &Workload,
-    memory: &mut Memory,
-    machinery: &dyn Machinery,
-    policy: Policy,
-    workers: usize,
-    modules: bool,
+fn evener_visit<'m>(
+    load: &'m Workload,
+    memory: &'m mut Memory,
+    setup: impl Fn() -> Setup<'m>,
     budget: Nanos,
 ) -> Visit {
     let clock = SystemClock;
     let mut jobs = jobs(load, memory);
     let mut rounds = Vec::new();
-    let setup_of = || setup(load, machinery, policy, workers, modules);
-    let ((), report) = evener::run(setup_of(), |runtime| {
+    let ((), report) = evener::run(setup(), |runtime| {
         let (mut inlet, mut outlet) = runtime.stream();
         let mut used = Nanos::ZERO;
         while rounds.is_empty() || used < budget {
@@ -248,7 +249,7 @@ fn evener_visit(
         }
     });
     arm_all(&mut jobs, load);
-    let paper_setup = setup_of();
+    let paper_setup = setup();
     let start = clock.now();
     let ((), _) = evener::run(paper_setup, |runtime| {
         let (inlet, outlet) = runtime.stream();

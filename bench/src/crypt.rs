@@ -1,7 +1,7 @@
 //! Paper 002's experiment in memory: sizes against contenders, visited in turn, run by run.
 
 use evener::{Machinery, Report};
-use evener_core::{Algorithm, Direction, Method, Nanos};
+use evener_core::{Algorithm, Direction, Estimator, Method, Nanos};
 
 use crate::BenchError;
 use crate::contender::{Contender, Visit};
@@ -77,12 +77,18 @@ fn measure_cell(
     let able: Vec<&Contender> =
         experiment.contenders.iter().filter(|contender| contender.can_do(&load)).collect();
     let mut visits: Vec<Vec<Visit>> = vec![Vec::new(); able.len()];
+    let mut learned = Estimator::default();
     let budget = Nanos(CELL_TIME.0 / experiment.runs.max(1) as u64);
     for run in 0..experiment.runs {
         // Another goes first in each run, so that no one always follows the same.
         for place in 0..able.len() {
             let place = (place + run) % able.len();
-            visits[place].push(able[place].visit(&load, budget, run == 0, machinery)?);
+            let visit = able[place].visit(&load, budget, run == 0, machinery, &learned)?;
+            // The adaptive policy starts its next visit informed, as short programs do by the costs that are kept.
+            if let Some(costs) = visit.report.as_ref().and_then(|report| report.learned.clone()) {
+                learned = costs;
+            }
+            visits[place].push(visit);
         }
     }
     let contenders = able.iter().zip(&visits).map(|(contender, visits)| summarise(contender, visits, &load));

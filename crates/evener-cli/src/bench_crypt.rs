@@ -50,8 +50,8 @@ pub(crate) struct Crypt {
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
 
-    /// Policies of Evener: cpu_only, module_only, round_robin, polling, shared_queue.
-    #[arg(long, value_delimiter = ',', default_value = "cpu_only")]
+    /// Policies of Evener: cpu_only, module_only, round_robin, polling, shared_queue, adaptive.
+    #[arg(long, value_delimiter = ',', default_value = "adaptive")]
     policies: Vec<Policy>,
 
     /// Where input and output lie.

@@ -4,13 +4,14 @@
 
 use std::ffi::OsString;
 use std::io::{IsTerminal as _, stdout};
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::ArgGroup;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use evener::core::Direction;
 use evener::core::plan::Policy;
+use evener::core::{Budget, Direction, Estimator, Objective};
 use evener_files::{Options, Progress, Request, RequestError, Source, Summary, Target, Task, process};
 
 use crate::arguments::exit_status;
@@ -105,9 +106,17 @@ struct Run {
     #[command(flatten)]
     emulation: Emulation,
 
-    /// Who takes which segment where there is a module; unless given, shared_queue.
-    #[arg(long, value_name = "POLICY", value_parser = policy_parser())]
-    policy: Option<Policy>,
+    /// Who takes which segment where there is a module.
+    #[arg(long, value_name = "POLICY", value_parser = policy_parser(), default_value = Policy::Adaptive.name())]
+    policy: Policy,
+
+    /// What the adaptive policy is to be best at: all done early, each request back early, or little core time.
+    #[arg(long, value_name = "OBJECTIVE", value_parser = objective_parser(), default_value = Objective::Throughput.name(), help_heading = "Work")]
+    objective: Objective,
+
+    /// Most core time, in percent of the cores that this process may use; held over every second.
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100), help_heading = "Work")]
+    cpu_budget: Option<u8>,
 }
 
 /// Memory for data in work unless told otherwise; with code and stacks a run stays under 256 MiB.
@@ -116,6 +125,11 @@ const MEMORY_BYTES: u64 = 192 << 20;
 pub(crate) fn policy_parser() -> impl TypedValueParser<Value = Policy> {
     PossibleValuesParser::new(Policy::ALL.map(Policy::name))
         .map(|name| name.parse().expect("a possible value is a policy"))
+}
+
+pub(crate) fn objective_parser() -> impl TypedValueParser<Value = Objective> {
+    PossibleValuesParser::new(Objective::ALL.map(Objective::name))
+        .map(|name| name.parse().expect("a possible value is an objective"))
 }
 
 pub(crate) fn encrypt(arguments: &Encrypt) -> anyhow::Result<Exit> {
@@ -161,6 +175,12 @@ fn run(task: Task, direction: Direction, keys: &Keys, run: &Run) -> anyhow::Resu
     }
 }
 
+/// A budget that the parser has found in range.
+fn budget(percent: u8) -> Budget {
+    let cores = NonZero::new(evener::core_budget().workers()).expect("there is always a core");
+    Budget::new(percent.into(), cores).expect("the parser takes 1 to 100")
+}
+
 /// Does it. Where the memory was not chosen by the user, segments that need more get it.
 fn carry_out(mut request: Request, machine: &Machine, run: &Run) -> anyhow::Result<Summary> {
     let cancel = stop::on_signals()?;
@@ -189,8 +209,8 @@ impl Run {
             bail!("data and report cannot both go to standard output");
         }
         match (self.policy, &self.emulation.modules[..]) {
-            (None | Some(Policy::CpuOnly), _) | (_, [_, ..]) => Ok(()),
-            (Some(policy), []) => bail!("--policy {policy} needs a module: --module"),
+            (Policy::CpuOnly | Policy::Adaptive, _) | (_, [_, ..]) => Ok(()),
+            (policy, []) => bail!("--policy {policy} needs a module: --module"),
         }
     }
 
@@ -206,10 +226,10 @@ impl Run {
     fn options(&self) -> Options {
         Options {
             workers: self.workers.map_or_else(|| evener::core_budget().workers(), usize::from),
-            policy: self.policy.unwrap_or(match &self.emulation.modules[..] {
-                [] => Policy::CpuOnly,
-                _ => Policy::SharedQueue,
-            }),
+            policy: self.policy,
+            objective: self.objective,
+            budget: self.cpu_budget.map(budget),
+            learned: Estimator::default(),
             memory_bytes: self.memory.unwrap_or(MEMORY_BYTES),
             force: self.force,
         }

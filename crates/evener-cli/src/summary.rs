@@ -138,7 +138,8 @@ mod tests {
             methods: Default::default(),
             module: Some(ModuleReport::default()),
         });
-        let report = evener::Report { workers: (0..threads).map(core).chain(module).collect() };
+        let workers = (0..threads).map(core).chain(module).collect();
+        let report = evener::Report { workers, ..evener::Report::default() };
         let about =
             Circumstances { direction: "encrypt", format: "tink", policy: "cpu_only", emulated_cpu: None };
         let report = Report::new(&evener_files::Summary { report, ..Default::default() }, about);

@@ -108,6 +108,14 @@ pub struct OnModule {
     pub last: Nanos,
 }
 
+impl OnModule {
+    /// `d` and `h` of a job of `bytes`, or `None` before the first sample.
+    #[must_use]
+    pub fn at(&self, bytes: usize) -> Option<(Nanos, Nanos)> {
+        self.d.at(bytes).zip(self.h.at(bytes))
+    }
+}
+
 /// Everything learned.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Estimator {
@@ -202,6 +210,14 @@ impl Estimator {
         let mut widths: Vec<usize> = (0..WIDTHS).collect();
         widths.sort_by_key(|&width| width.abs_diff(wanted));
         widths.into_iter().find_map(at)
+    }
+
+    /// Core time of the CPU path that was sampled of a class, about.
+    #[must_use]
+    pub fn worked(&self, class: Class) -> Nanos {
+        let all = Method::ALL.iter().flat_map(|&method| (0..WIDTHS).map(move |width| (class, method, width)));
+        let of = |learned: &Learned| nanos(learned.ns * f64::from(learned.samples));
+        all.filter_map(|key| self.cpu.get(&key)).map(of).sum()
     }
 
     /// What is known of a class on a module.

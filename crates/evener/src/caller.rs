@@ -8,7 +8,7 @@ use evener_core::{Job, Nanos};
 use crate::CpuKit;
 use crate::home::count;
 use crate::report::WorkerReport;
-use crate::runtime::Shared;
+use crate::runtime::{Meter, Shared};
 
 /// A way in for one thread. Where no module could take a job it runs on this thread, without queue, lock or
 /// other thread; else it is queued, and this thread helps with whatever waits until its own jobs are done.
@@ -23,11 +23,21 @@ pub struct Caller<'r, 'm> {
     waiting: Vec<Box<Job<'m>>>,
     /// Jobs brought so far where jobs are dealt out, to know whose turn it is.
     dealt: usize,
+    meter: Meter,
 }
 
 impl<'r, 'm> Caller<'r, 'm> {
     pub(crate) fn new(shared: &'r Shared<'m>, home: usize, number: u32, kit: CpuKit) -> Self {
-        Self { shared, home, number, kit, burst: Vec::new(), waiting: Vec::new(), dealt: 0 }
+        Self {
+            shared,
+            home,
+            number,
+            kit,
+            burst: Vec::new(),
+            waiting: Vec::new(),
+            dealt: 0,
+            meter: Meter::default(),
+        }
     }
 
     /// Runs a burst of armed jobs and returns when each is Done or Failed; their order is as before.
@@ -42,6 +52,7 @@ impl<'r, 'm> Caller<'r, 'm> {
         for (turn, job) in jobs.iter_mut().enumerate() {
             job.ticket = Ticket { home: count(self.home), turn: count(turn) };
         }
+        self.shared.keep_budget(&mut self.meter);
         if self.is_for_modules(jobs) {
             self.crypt_queued(jobs);
         } else {

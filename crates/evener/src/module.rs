@@ -12,7 +12,7 @@ use evener_core::{Job, JobError, Nanos, Outcome, Profile, QueuedDriver, Refusal,
 
 use crate::cpu::count;
 use crate::report::{ModuleReport, Quarantine, WorkerReport};
-use crate::runtime::Shared;
+use crate::runtime::{Meter, Shared};
 use crate::shadow::Shadow;
 use crate::{CpuKit, ModuleSetup};
 
@@ -49,6 +49,7 @@ pub(crate) struct ModuleWorker<'r, 'm> {
     core_mark: Nanos,
     /// For the adaptive policy: how long this worker may wait though jobs wait.
     patience_to_claim: Option<Nanos>,
+    meter: Meter,
 }
 
 impl<'r, 'm> ModuleWorker<'r, 'm> {
@@ -71,6 +72,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             stood: Nanos::ZERO,
             core_mark: Nanos::ZERO,
             patience_to_claim: None,
+            meter: Meter::default(),
         }
     }
 
@@ -92,6 +94,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     fn serve(&mut self) -> bool {
         if self.holds_nothing() {
             self.stop_at_barrier();
+            self.shared.keep_budget(&mut self.meter);
         }
         let has_claimed = self.fill();
         if !self.holds_nothing() {
@@ -139,7 +142,8 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     /// Claims what the plan gives the module, unless workers are to stop before their next claim.
     fn claim(&mut self) -> bool {
         let shared = self.shared;
-        let has_claimed = !shared.backlog.is_held() && self.claim_by_plan();
+        let may = !shared.backlog.is_held() && shared.charge(&mut self.meter).is_ok();
+        let has_claimed = may && self.claim_by_plan();
         if has_claimed && self.driver.in_flight() == 0 {
             self.progress = shared.clock.now();
         }

@@ -10,7 +10,7 @@ use evener_core::driver::Clock;
 use evener_core::guard::Counters;
 use evener_core::plan::adaptive::Station;
 use evener_core::plan::{Dispatch, Plan, Take};
-use evener_core::{Algorithm, Class, Direction, Job, JobError, Nanos};
+use evener_core::{Algorithm, Budget, Class, Direction, Job, JobError, Nanos};
 use evener_ring::CachePadded;
 
 use crate::backlog::Backlog;
@@ -34,6 +34,8 @@ pub(crate) struct Shared<'m> {
     pub(crate) callers_work: usize,
     /// The adaptive policy, where it is in force.
     pub(crate) weigher: Option<Weigher>,
+    /// The limit on core time, where there is one.
+    budget: Option<Mutex<Budget>>,
     /// Algorithms that some module does: `[algorithm][direction]`.
     module_does: Vec<[bool; 2]>,
     reports: Mutex<Vec<WorkerReport>>,
@@ -183,6 +185,7 @@ impl<'m> Shared<'m> {
         });
         Self {
             weigher,
+            budget: setup.budget.map(Mutex::new),
             plan,
             backlog: Backlog::new(&plan, setup.backlog_jobs, cpu_workers + modules.len()),
             homes: (0..setup.homes).map(|_| Home::new(setup.home_jobs)).collect(),
@@ -248,6 +251,29 @@ impl<'m> Shared<'m> {
         if claimed > 0 { Ok(()) } else { Err(Some(Nanos::ZERO)) }
     }
 
+    /// Charges the core time of this thread since the last call, and sleeps until the budget lets it go on.
+    pub(crate) fn keep_budget(&self, meter: &mut Meter) {
+        while let Err(wait) = self.charge(meter) {
+            if self.cancel.is_cancelled() || self.backlog.is_broken() {
+                return;
+            }
+            thread::sleep(wait.into());
+        }
+    }
+
+    /// Charges the core time of this thread since the last call.
+    ///
+    /// # Errors
+    ///
+    /// How long to wait before the thread may go on.
+    pub(crate) fn charge(&self, meter: &mut Meter) -> Result<(), Nanos> {
+        let Some(budget) = &self.budget else { return Ok(()) };
+        let core = self.clock.thread_time();
+        let mut budget = budget.lock().unwrap_or_else(PoisonError::into_inner);
+        budget.spent(core - meter.charged.replace(core).unwrap_or(core));
+        budget.may_spend(self.clock.now()).map(drop)
+    }
+
     /// Lets a kit keep what the adaptive policy learns from.
     fn let_learn(&self, kit: &mut CpuKit) {
         if self.weigher.is_some() {
@@ -264,9 +290,10 @@ impl<'m> Shared<'m> {
     /// Takes jobs as `take` says and runs them on the calling thread's core, until nothing is left and nothing
     /// more will come.
     pub(crate) fn work_as_core(&self, desk: usize, take: &Take, kit: &mut CpuKit) {
-        let mut burst = Vec::new();
+        let (mut burst, mut meter) = (Vec::new(), Meter::default());
         loop {
             self.backlog.stop_at_barrier(desk);
+            self.keep_budget(&mut meter);
             match self.claim_for_core(Some(desk), take, &mut burst) {
                 Ok(()) => self.run_on_core(kit, &mut burst),
                 Err(_) if self.backlog.is_over(desk) => return,
@@ -325,6 +352,12 @@ fn split_off_home<'m>(jobs: &mut Vec<Box<Job<'m>>>, home: u32) -> Vec<Box<Job<'m
     let (same, others) = jobs.drain(..).partition(|job| job.ticket.home == home);
     *jobs = others;
     same
+}
+
+/// What of a thread's core time was charged to the budget. A thread that comes from elsewhere begins with nothing.
+#[derive(Default)]
+pub(crate) struct Meter {
+    charged: Option<Nanos>,
 }
 
 struct CloseOnDrop<'b, 'm>(&'b Backlog<'m>);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use evener_core::driver::Clock;
 use evener_core::plan::{Plan, Policy, Snapshot};
-use evener_core::{Estimator, Nanos, Objective, QueuedDriver};
+use evener_core::{Budget, Estimator, Nanos, Objective, QueuedDriver};
 
 use crate::{Cancel, CpuKit, SystemClock, core_budget};
 
@@ -63,6 +63,8 @@ pub struct Setup<'m> {
     pub objective: Objective,
     /// Cores that this process may use; the adaptive policy sees from it whether a module's thread finds one idle.
     pub cores: usize,
+    /// Part of these cores that the run's threads may use together, where it is limited.
+    pub budget: Option<Budget>,
     /// Costs that earlier runs learned, for the adaptive policy; modules in the order of `modules`.
     pub learned: Estimator,
 }
@@ -82,6 +84,7 @@ impl Default for Setup<'_> {
             cancel: Cancel::default(),
             objective: Objective::Throughput,
             cores: core_budget().workers(),
+            budget: None,
             learned: Estimator::default(),
         }
     }

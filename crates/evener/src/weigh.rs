@@ -31,6 +31,14 @@ const WIDTH: usize = 16;
 /// Part of a new sample in the mean share of a core that a worker gets.
 const SHARE_WEIGHT: f64 = 1.0 / 16.0;
 
+/// Jobs of a lane that a core does in [`CLAIM_TIME`]; where its cost is not known, one fill of lanes.
+fn jobs_in_time(table: &Table, lane: usize) -> usize {
+    match table.expected(lane, None) {
+        Nanos::ZERO => WIDTH,
+        each => usize::try_from(CLAIM_TIME.0 / each.0).unwrap_or(usize::MAX).max(1),
+    }
+}
+
 /// What never changes during a run.
 pub(crate) struct Circumstances {
     pub(crate) objective: Objective,
@@ -92,7 +100,7 @@ impl Weigher {
         let table = self.table(lanes, now);
         let modules_busy = self.least_busy(self.fixed.first_module_desk..self.busy_until_ns.len(), now);
         match table.core_takes(|lane| lanes.waiting(lane), modules_busy) {
-            Choice::Take { lane, .. } => Ok(Claim { lane, jobs_max: self.jobs_in_time(&table, lane) }),
+            Choice::Take { lane, .. } => Ok(Claim { lane, jobs_max: jobs_in_time(&table, lane) }),
             Choice::AskAgainIn(time) => Err(time),
             Choice::Leave => Err(PLAN_AGE_MAX),
         }
@@ -199,12 +207,6 @@ impl Weigher {
             self.state().estimator.tries(module, class, 1);
             self.planned_ns.store(0, Ordering::Relaxed);
         }
-    }
-
-    /// Jobs of a lane that a core does in [`CLAIM_TIME`].
-    fn jobs_in_time(&self, table: &Table, lane: usize) -> usize {
-        let each = table.expected(lane, None).0.max(1);
-        usize::try_from(CLAIM_TIME.0 / each).unwrap_or(usize::MAX).max(1)
     }
 
     /// The table in force; made anew by whoever finds it old.

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Instant;
 
 use evener::core::plan::{Dispatch, Policy};
+use evener::core::{Budget, Estimator, Objective};
 use evener::{Cancel, CpuKit, Machinery, Setup};
 
 use super::crew::{Crew, Hand};
@@ -59,6 +60,12 @@ pub struct Options {
     pub workers: usize,
     /// Who takes what.
     pub policy: Policy,
+    /// What the adaptive policy is to be best at.
+    pub objective: Objective,
+    /// Part of the cores that the run may use, where it is limited.
+    pub budget: Option<Budget>,
+    /// Costs that earlier runs learned.
+    pub learned: Estimator,
     /// Most memory for data in work, in bytes.
     pub memory_bytes: u64,
     /// Whether outputs that stand there already are replaced.
@@ -201,6 +208,9 @@ fn setup<'m>(
     let mut setup = Setup {
         modules: machinery.modules(),
         policy: request.options.policy,
+        objective: request.options.objective,
+        budget: request.options.budget.clone(),
+        learned: request.options.learned.clone(),
         callers: kits.len(),
         caller_width: kits.iter().map(CpuKit::width).max().unwrap_or(1),
         homes: kits.len() + 1,
@@ -208,7 +218,7 @@ fn setup<'m>(
         cancel: cancel.clone(),
         ..Setup::default()
     };
-    if setup.plan().dispatch != Dispatch::Pull {
+    if !matches!(setup.plan().dispatch, Dispatch::Pull | Dispatch::Weigh) {
         setup.workers = kits.iter().map(|_| machinery.kit()).collect();
     }
     setup
