@@ -123,8 +123,11 @@ fn numbers_beyond_reason_are_brought_into_range() {
         let known = Kept::parse(&text).unwrap().estimator(&here());
         *known.cpu(class(16_384), Method::MultiBuffer, 16).unwrap()
     };
-    assert_eq!(mean("0 -5 0"), Learned::kept(0.1, 8_193.0, 1));
-    assert_eq!(mean("99999999999 1e300 1e300"), Learned::kept(599_999_999_999.0, 16_384.0, SAMPLES_MAX));
+    assert_eq!(mean("0 -5 -5"), Learned::kept(0.1, 0.0, 1));
+    assert_eq!(
+        mean("99999999999 1e300 1e300"),
+        Learned::kept(599_999_999_999.0, 1_099_511_627_776.0, SAMPLES_MAX)
+    );
 }
 
 #[test]
