@@ -7,6 +7,7 @@ use crate::bench::Bench;
 use crate::completions::Completions;
 use crate::crypt_files::{Decrypt, Encrypt};
 use crate::devices::Devices;
+use crate::explain::Explain;
 use crate::keygen::Keygen;
 use crate::man::Man;
 use crate::say::{self, Exit};
@@ -42,6 +43,7 @@ pub(crate) enum Command {
     Encrypt(Box<Encrypt>),
     Decrypt(Box<Decrypt>),
     Devices(Devices),
+    Explain(Box<Explain>),
     #[command(subcommand)]
     Bench(Bench),
     #[command(subcommand)]

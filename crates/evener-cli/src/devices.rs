@@ -9,11 +9,12 @@ use evener::core::{Algorithm, Direction, Profile};
 use evener_driver_emulated::Preset;
 use serde::Serialize;
 
+use crate::kept_costs::KeptCosts;
 use crate::machinery::{Emulation, Known, Machine};
 use crate::methods::Row;
 use crate::processor::{Processor, this_processor};
-use crate::quantity;
 use crate::say::{self, Exit, Shown};
+use crate::{kept_costs, quantity};
 
 /// Shows what this machine has to encrypt with.
 ///
@@ -28,10 +29,17 @@ pub(crate) struct Devices {
     /// Measures the methods again, also where an earlier run has done so.
     #[arg(long)]
     measure: bool,
+
+    /// Forgets what earlier runs learned of the costs of jobs on this processor, and does nothing else.
+    #[arg(long, conflicts_with_all = ["json", "measure"])]
+    forget: bool,
 }
 
 pub(crate) fn run(arguments: &Devices) -> anyhow::Result<Exit> {
     let mut machine = Machine::new(&Emulation::default())?;
+    if arguments.forget {
+        return kept_costs::forget(&machine);
+    }
     let known = machine.know(&every_row(), arguments.measure);
     let seen = look(&machine, &known);
     let answer = if arguments.json { serde_json::to_string_pretty(&seen)? + "\n" } else { text(&seen) };
@@ -45,6 +53,7 @@ struct Seen {
     workers: Workers,
     drivers: Vec<Driver>,
     methods: Methods,
+    costs: KeptCosts,
     modules: Vec<Driver>,
 }
 
@@ -112,6 +121,7 @@ fn look(machine: &Machine, known: &Known) -> Seen {
             size_class_bytes: SIZE_CLASS_BYTES,
             rows: every_row().into_iter().map(|row| method_row(machine, row)).collect(),
         },
+        costs: KeptCosts::look(machine),
         modules: Preset::known().iter().map(|preset| Driver::there(&preset.profile())).collect(),
     }
 }
@@ -174,6 +184,7 @@ fn text(seen: &Seen) -> String {
     write_processor(&mut text, seen);
     write_drivers(&mut text, seen);
     write_methods(&mut text, &seen.methods);
+    text.push_str(&seen.costs.text());
     text
 }
 

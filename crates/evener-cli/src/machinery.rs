@@ -6,18 +6,22 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use evener::core::estimate::text::Equipment;
+use evener::core::plan::adaptive::Station;
 use evener::core::{InlineDriver, Profile};
 use evener::{CpuKit, Machinery, ModuleSetup};
 use evener_driver_emulated::{CostedCpu, Emulated, Preset};
 use evener_driver_libcrypto::Libcrypto;
 use evener_driver_multibuffer::{Absent, Multibuffer};
 
-use crate::methods::{self, Methods, Row};
+use crate::methods::{Methods, Row};
 use crate::processor::this_processor;
-use crate::say;
+use crate::{cache, say};
 
 /// What this machine and the options make available.
 pub(crate) struct Machine {
+    /// The processor's model.
+    pub(crate) processor: String,
     pub(crate) libcrypto: Profile,
     pub(crate) multibuffer: Result<Profile, Absent>,
     pub(crate) methods: Methods,
@@ -61,14 +65,11 @@ impl Machine {
         let libcrypto = Libcrypto::new().context("libcrypto")?.profile().clone();
         let multibuffer = multibuffer().map(|driver| driver.profile().clone());
         let with = multibuffer.as_ref().map_or("absent", |profile| &profile.detail);
-        let machine = format!(
-            "processor {}\nlibcrypto {}\nmultibuffer {with}",
-            this_processor().model,
-            libcrypto.detail
-        );
-        let (methods, complaint) = Methods::load(machine, methods::directory().as_deref());
+        let processor = this_processor().model;
+        let machine = format!("processor {processor}\nlibcrypto {}\nmultibuffer {with}", libcrypto.detail);
+        let (methods, complaint) = Methods::load(machine, cache::directory().as_deref());
         complaint.iter().for_each(say::warning);
-        Ok(Self { libcrypto, multibuffer, methods, emulation: emulation.clone() })
+        Ok(Self { processor, libcrypto, multibuffer, methods, emulation: emulation.clone() })
     }
 
     /// Sees to it that the methods for `asked` are known; with `again` measures them whether known or not.
@@ -83,16 +84,53 @@ impl Machine {
         self.methods.measure(&asked, &mut plain, &mut multi);
         self.methods.save().map_or_else(|error| Known::NotKept(error.to_string()), |()| Known::Kept)
     }
+
+    /// What a core runs jobs with, by method.
+    pub(crate) fn drivers(&self) -> [Option<Box<dyn InlineDriver>>; 2] {
+        if let Some(preset) = &self.emulation.cpu_cost {
+            return [Some(Box::new(CostedCpu::new(Box::new(libcrypto()), preset.clone()))), None];
+        }
+        let multi = multibuffer().ok().map(|driver| Box::new(driver) as Box<dyn InlineDriver>);
+        [Some(Box::new(libcrypto())), multi]
+    }
+
+    /// Whose costs count here.
+    pub(crate) fn equipment(&self) -> Equipment {
+        let plain = match &self.emulation.cpu_cost {
+            Some(preset) => format!("{} at the cost of {}", self.libcrypto.detail, preset.name()),
+            None => self.libcrypto.detail.clone(),
+        };
+        let multi = self.multibuffer.as_ref().ok().filter(|_| self.emulation.cpu_cost.is_none());
+        let libraries = [Some(&plain[..]), multi.map(|profile| &profile.detail[..])];
+        let modules: Vec<Profile> = self.emulation.modules.iter().map(Preset::profile).collect();
+        Equipment::new(&self.processor, libraries, &modules)
+    }
+
+    /// The modules as a planner sees them.
+    pub(crate) fn stations(&self) -> Vec<Station> {
+        let count = |count| u32::try_from(count).unwrap_or(u32::MAX);
+        let station =
+            |preset: &Preset| Station { units: count(preset.units()), depth: count(preset.depth()) };
+        self.emulation.modules.iter().map(station).collect()
+    }
+
+    /// Names of the modules.
+    pub(crate) fn module_names(&self) -> Vec<String> {
+        self.emulation.modules.iter().map(|module| module.name().to_owned()).collect()
+    }
+
+    /// What is emulated, so that nobody takes the figures for a speed of Evener.
+    pub(crate) fn emulated(&self) -> Vec<String> {
+        let cpu = self.emulation.cpu_cost.iter().map(|cpu| format!("the CPU cost of {}", cpu.name()));
+        cpu.chain(self.module_names()).collect()
+    }
 }
 
 impl Machinery for Machine {
     fn kit(&self) -> CpuKit {
-        if let Some(preset) = &self.emulation.cpu_cost {
-            let costed = CostedCpu::new(Box::new(libcrypto()), preset.clone());
-            return CpuKit::new(Box::new(costed), None, Arc::default());
-        }
-        let multi = multibuffer().ok().map(|driver| Box::new(driver) as Box<dyn InlineDriver>);
-        CpuKit::new(Box::new(libcrypto()), multi, Arc::new(self.methods.table.clone()))
+        let [plain, multi] = self.drivers();
+        let plain = plain.expect("there is always a plain one");
+        CpuKit::new(plain, multi, Arc::new(self.methods.table.clone()))
     }
 
     fn modules<'m>(&self) -> Vec<ModuleSetup<'m>> {

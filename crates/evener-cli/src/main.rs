@@ -7,14 +7,20 @@ mod arguments;
 mod bench;
 mod bench_crypt;
 mod bench_files;
+mod cache;
 mod completions;
+mod costs;
 mod crypt_files;
 mod devices;
+mod explain;
+mod explained;
+mod kept_costs;
 mod keygen;
 mod keys;
 mod machinery;
 mod man;
 mod methods;
+mod price;
 mod processor;
 mod progress;
 mod quantity;
@@ -24,6 +30,7 @@ mod sim;
 mod sim_papers;
 mod stop;
 mod summary;
+mod trial;
 
 use std::process::ExitCode;
 
@@ -41,6 +48,7 @@ fn main() -> ExitCode {
         Command::Encrypt(arguments) => crypt_files::encrypt(arguments),
         Command::Decrypt(arguments) => crypt_files::decrypt(arguments),
         Command::Devices(arguments) => devices::run(arguments),
+        Command::Explain(arguments) => explain::run(arguments),
         Command::Bench(bench) => bench::run(bench),
         Command::Sim(sim) => sim::run(sim),
         Command::Completions(arguments) => completions::run(arguments),

@@ -5,11 +5,13 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::{env, fs, io, process};
+use std::{fs, io};
 
 use evener::SystemClock;
 use evener::core::method::{NEVER, SIZE_CLASS_BYTES};
 use evener::core::{Algorithm, Direction, InlineDriver, MethodTable};
+
+use crate::cache;
 
 /// One row of the table: what is measured at once.
 pub(crate) type Row = (Algorithm, Direction);
@@ -29,7 +31,7 @@ impl Methods {
     ///
     /// The second value is a sentence about a file that could not be used.
     pub(crate) fn load(machine: String, directory: Option<&Path>) -> (Self, Option<String>) {
-        let file = directory.map(|directory| directory.join(file_name(&machine)));
+        let file = directory.map(|directory| directory.join(cache::file_name("methods", &machine)));
         let mut methods = Self { machine, file, table: MethodTable::plain_only(), known: Vec::new() };
         let complaint = methods.read().err();
         (methods, complaint)
@@ -59,14 +61,7 @@ impl Methods {
     pub(crate) fn save(&self) -> io::Result<()> {
         let no_place = || io::Error::new(io::ErrorKind::NotFound, "no directory for caches is known");
         let file = self.file.as_ref().ok_or_else(no_place)?;
-        let directory = file.parent().unwrap_or_else(|| Path::new("."));
-        fs::create_dir_all(directory)?;
-        let draft = directory.join(format!(".methods.{}", process::id()));
-        let written = fs::write(&draft, self.text()).and_then(|()| fs::rename(&draft, file));
-        if written.is_err() {
-            fs::remove_file(&draft).ok();
-        }
-        written
+        cache::write(file, &self.text())
     }
 
     fn read(&mut self) -> Result<(), String> {
@@ -113,24 +108,6 @@ impl Methods {
     }
 }
 
-/// Where tables are kept: `EVENER_CACHE_DIR`, or `evener` in the user's directory for caches.
-pub(crate) fn directory() -> Option<PathBuf> {
-    let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    // As the XDG base directory specification has it: a relative path counts as unset.
-    let home = || set("HOME").map(|home| home.join(".cache"));
-    let caches = || set("XDG_CACHE_HOME").filter(|path| path.is_absolute()).or_else(home);
-    set("EVENER_CACHE_DIR").or_else(|| caches().map(|caches| caches.join("evener")))
-}
-
-/// One file per machine, so that those who share a home do not overwrite each other's.
-fn file_name(machine: &str) -> String {
-    // FNV-1a: a name that stays the same from release to release, which std's hasher does not promise.
-    let hash = machine.bytes().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
-    });
-    format!("methods-{hash:016x}.txt")
-}
-
 fn parse_line(line: &str) -> Option<(Row, [u16; SIZE_CLASS_BYTES.len()])> {
     let mut words = line.split(' ');
     let algorithm = words.next()?.parse().ok()?;
@@ -153,6 +130,7 @@ fn parse_width(word: &str) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::{env, process};
 
     const ROW: Row = (Algorithm::Aes128Cbc, Direction::Encrypt);
     const WIDTHS: [u16; 6] = [1, 2, NEVER, 4, 16, 8];
@@ -204,10 +182,5 @@ mod tests {
             assert_eq!(methods.unknown(&[ROW]), [ROW], "{text}");
         }
         fs::remove_dir_all(directory).unwrap();
-    }
-
-    #[test]
-    fn machines_that_share_a_home_have_files_of_their_own() {
-        assert_ne!(file_name("processor X"), file_name("processor Y"));
     }
 }

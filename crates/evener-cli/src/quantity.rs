@@ -45,6 +45,16 @@ pub(crate) fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { 100.0 * float(part) / float(whole) }
 }
 
+/// A time that has passed, in its greatest unit: `3 minutes`.
+pub(crate) fn age(seconds: u64) -> String {
+    match seconds {
+        0..60 => counted(seconds, "second"),
+        60..3_600 => counted(seconds / 60, "minute"),
+        3_600..86_400 => counted(seconds / 3_600, "hour"),
+        _ => counted(seconds / 86_400, "day"),
+    }
+}
+
 /// `1 file`, `2 files`.
 pub(crate) fn counted(count: u64, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
@@ -85,6 +95,23 @@ mod tests {
             "16384 PiB",
         ];
         assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn an_age_is_told_in_its_greatest_unit() {
+        let told = [0, 1, 59, 60, 7_199, 7_200, 86_399, 86_400, 864_000].map(age);
+        let expected = [
+            "0 seconds",
+            "1 second",
+            "59 seconds",
+            "1 minute",
+            "1 hour",
+            "2 hours",
+            "23 hours",
+            "1 day",
+            "10 days",
+        ];
+        assert_eq!(told, expected);
     }
 
     #[test]

@@ -227,7 +227,7 @@ fn every_subcommand_has_help_a_manual_page_and_completions() {
     let place = Place::new();
     let help = place.evener().arg("--help").run().succeeded().stdout_text().to_owned();
     place.evener().args(["man", "."]).run().succeeded();
-    for subcommand in ["keygen", "encrypt", "decrypt", "devices", "bench", "completions", "man"] {
+    for subcommand in ["keygen", "encrypt", "decrypt", "devices", "explain", "bench", "completions", "man"] {
         assert!(help.contains(&format!("\n  {subcommand} ")), "{help}");
         place.evener().args([subcommand, "--help"]).run().succeeded();
         let page = fs::read_to_string(place.join(format!("evener-{subcommand}.1"))).unwrap();

@@ -1,0 +1,71 @@
+//! The directory in which the command keeps what it measured, and files there that are whole or not there at all.
+
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::{env, fs, io, process};
+
+/// Where files are kept: `EVENER_CACHE_DIR`, or `evener` in the user's directory for caches.
+pub(crate) fn directory() -> Option<PathBuf> {
+    let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    // As the XDG base directory specification has it: a relative path counts as unset.
+    let home = || set("HOME").map(|home| home.join(".cache"));
+    let caches = || set("XDG_CACHE_HOME").filter(|path| path.is_absolute()).or_else(home);
+    set("EVENER_CACHE_DIR").or_else(|| caches().map(|caches| caches.join("evener")))
+}
+
+/// One file per machine, so that those who share a home do not overwrite each other's.
+pub(crate) fn file_name(kind: &str, machine: &str) -> String {
+    // FNV-1a: a name that stays the same from release to release, which std's hasher does not promise.
+    let hash = machine.bytes().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
+    });
+    format!("{kind}-{hash:016x}.txt")
+}
+
+/// Writes a file for its owner only, whole or not at all.
+pub(crate) fn write(file: &Path, text: &str) -> io::Result<()> {
+    let directory = file.parent().unwrap_or_else(|| Path::new("."));
+    fs::create_dir_all(directory)?;
+    let mut name = std::ffi::OsString::from(".");
+    name.push(file.file_name().unwrap_or_default());
+    name.push(format!(".{}", process::id()));
+    let draft = directory.join(name);
+    // What a killed process of the same number may have left.
+    fs::remove_file(&draft).ok();
+    let opened = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft);
+    let written = opened
+        .and_then(|mut opened| opened.write_all(text.as_bytes()))
+        .and_then(|()| fs::rename(&draft, file));
+    if written.is_err() {
+        fs::remove_file(&draft).ok();
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machines_that_share_a_home_have_files_of_their_own() {
+        assert_ne!(file_name("methods", "processor X"), file_name("methods", "processor Y"));
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_for_its_owner_only_and_leaves_no_draft() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let directory = env::temp_dir().join(format!("evener-cache-{}", process::id()));
+        let file = directory.join("a/costs.txt");
+        for text in ["first\n", "second\n"] {
+            write(&file, text).unwrap();
+            assert_eq!(fs::read_to_string(&file).unwrap(), text);
+        }
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(directory.join("a")).unwrap().count(), 1);
+        fs::create_dir(directory.join("b")).unwrap();
+        assert!(write(&directory.join("b"), "over a directory").is_err());
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 2);
+        fs::remove_dir_all(directory).unwrap();
+    }
+}

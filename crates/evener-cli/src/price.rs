@@ -1,0 +1,74 @@
+//! What a core costs now: from 0, where one is idle, to 1, where all that this process may use are busy.
+
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+/// How busy the cores are without the jobs in question.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Load {
+    /// Cores that this process may use.
+    pub(crate) cores: usize,
+    /// Threads of others that run or wait for a core, on average.
+    pub(crate) others: f64,
+}
+
+/// Looks at the load average's count of runnable threads, and how often, how long between.
+const LOOKS: u32 = 10;
+const BETWEEN: Duration = Duration::from_millis(2);
+
+impl Load {
+    /// Looks for 20 ms. Where the system does not tell, nobody else runs.
+    pub(crate) fn now() -> Self {
+        let looks = (0..LOOKS).map(|_| {
+            thread::sleep(BETWEEN);
+            fs::read_to_string("/proc/loadavg").ok().and_then(|text| runnable(&text)).unwrap_or(1)
+        });
+        // One of them is the thread that looks.
+        let others: u32 = looks.map(|count| count.saturating_sub(1)).sum();
+        Self { cores: evener::core_budget().workers(), others: f64::from(others) / f64::from(LOOKS) }
+    }
+
+    /// Part of a core that each thread gets.
+    pub(crate) fn share(&self) -> f64 {
+        (self.float_cores() / (self.float_cores() + self.others)).min(1.0)
+    }
+
+    /// The price while `threads` of this process run jobs: 0 where each of `modules` finds a core idle beside them.
+    pub(crate) fn price(&self, threads: u32, modules: usize) -> f64 {
+        let spare = self.float_cores() - self.others - f64::from(threads);
+        let modules = f64::from(u32::try_from(modules.max(1)).unwrap_or(u32::MAX));
+        1.0 - (spare / modules).clamp(0.0, 1.0)
+    }
+
+    fn float_cores(&self) -> f64 {
+        f64::from(u32::try_from(self.cores).unwrap_or(u32::MAX))
+    }
+}
+
+/// The fourth field: threads that run or wait, a slash, all threads.
+fn runnable(loadavg: &str) -> Option<u32> {
+    loadavg.split_whitespace().nth(3)?.split_once('/')?.0.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_line_is_read() {
+        assert_eq!(runnable("0.20 0.18 0.12 3/80 11206\n"), Some(3));
+        assert_eq!(runnable(""), None);
+    }
+
+    #[test]
+    fn an_idle_core_has_no_price_and_the_last_one_has_the_full() {
+        let load = |others| Load { cores: 4, others };
+        assert_eq!(
+            [0.0, 2.0, 2.5, 3.0, 9.0].map(|others| load(others).price(1, 1)),
+            [0.0, 0.0, 0.5, 1.0, 1.0]
+        );
+        assert_eq!(load(0.0).price(3, 2), 0.5);
+        assert_eq!([0.0, 4.0].map(|others| load(others).share()), [1.0, 0.5]);
+    }
+}
