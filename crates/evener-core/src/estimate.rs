@@ -130,7 +130,8 @@ impl Estimator {
     /// Nothing known of so many modules.
     #[must_use]
     pub fn new(modules: usize) -> Self {
-        Self { modules: vec![BTreeMap::new(); modules], ..Self::default() }
+        let is_frozen = cfg!(mutant = "estimator_frozen");
+        Self { modules: vec![BTreeMap::new(); modules], is_frozen, ..Self::default() }
     }
 
     /// Knows of at least so many modules.

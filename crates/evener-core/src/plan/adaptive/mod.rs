@@ -88,12 +88,34 @@ const GAIN_MARGIN: f64 = 0.01;
 /// Modules that can use this part of the core time of the process leave none to cores for what they do cheaper.
 const SATURATED: f64 = 0.95;
 
-/// A class is tried on a module only where so much core time of it waits: four tries of the slowest preset take a
+/// Of several modules the fastest is taken to be busy with a job as long as the one that is left to it: a table is
+/// told only when the first of all is free.
+const BUSY: f64 = 2.0;
+
+/// A class is tried on a module only where so much core time of it was spent or waits: four tries of the slowest preset take a
 /// tenth of it. A short run never tries.
 pub const TRY_WORK_MIN: Nanos = Nanos::from_millis(20);
 
 /// Jobs of a class that are sent to a module of which nothing is known.
 pub const TRIES_MAX: u32 = 4;
+
+/// Beside programs that compete nobody takes more than so many times a fair share: one other program keeps 0.3 of
+/// a core that all its threads want. A guess between that program and the makespan.
+const OVER_FAIR_MAX: f64 = 1.4;
+
+/// The part of the cores, in per cent, beyond which CPU workers of a process with a fair `share` (1 where nothing
+/// competes) begin nothing: a [`Budget`](crate::budget::Budget) to which both paths are charged. Modules' workers
+/// go on, for they spend less; but for the least effect on other programs they keep to it too.
+#[must_use]
+pub fn cap_percent(objective: Objective, share: f64) -> u32 {
+    let cap = match objective {
+        Objective::Cpu => share,
+        Objective::Throughput | Objective::Latency => share * OVER_FAIR_MAX,
+    };
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to 1..=100")]
+    let percent = (cap * 100.0).round().clamp(1.0, 100.0) as u32;
+    percent
+}
 
 /// Makes the plan.
 ///
@@ -112,7 +134,8 @@ pub fn plan(prospect: &Prospect) -> Table {
     // What is unknown first: everything else waits for its cost.
     core_order.sort_by(|&a, &b| rows[a].core_rank().total_cmp(&rows[b].core_rank()));
     let orders: Vec<Order> = (0..prospect.stations.len()).map(|module| Order::new(&rows, module)).collect();
-    let leaves_to_modules = prospect.objective == Objective::Cpu || is_saturated(prospect, lambda, &rows, &orders);
+    let leaves_to_modules =
+        prospect.objective == Objective::Cpu || is_saturated(prospect, lambda, &rows, &orders);
     for row in &mut rows {
         row.is_left_to_modules = leaves_to_modules && row.gain > 0.0;
     }
@@ -150,6 +173,8 @@ struct Row {
     cells: Vec<Cell>,
     /// The greatest gain on any module; below zero where none takes it.
     gain: f64,
+    /// Core time that jobs of this class took so far, as far as the caller says.
+    worked: f64,
     /// Whether cores leave it to modules altogether.
     is_left_to_modules: bool,
     /// What everybody but one core could do of it.
@@ -163,7 +188,8 @@ struct Row {
 struct Others {
     /// Time from one job to the next, all of them working side by side. Infinite where nobody takes it.
     drain: f64,
-    /// Time of one job at the fastest of them. Equals do not count: who waits for its like waits for ever.
+    /// Time until one job is done by the fastest of them, which may have one before it: [`BUSY`]. Equals do not
+    /// count: who waits for its like waits for ever.
     least: f64,
 }
 
@@ -202,24 +228,26 @@ fn row(prospect: &Prospect, lambda: f64, lane: &Lane) -> Row {
     let rate = |module: usize| turns[module].map_or(0.0, |turn| 1.0 / turn);
     let all_rate: f64 = open().map(rate).sum();
     let fastest = Fastest::of(open().map(|module| (module, cells[module].latency)));
+    // Cores that leave the class to modules altogether do none of it.
+    let [cores, core] = if prospect.objective == Objective::Cpu { [0.0; 2] } else { [cores_rate, core_rate] };
     let without_module = |module: usize| {
         let own = if cells[module].gain > 0.0 { rate(module) } else { 0.0 };
-        Others {
-            drain: 1.0 / (cores_rate + (all_rate - own).max(0.0)),
-            least: fastest.but(module).min(1.0 / core_rate),
-        }
+        let least = (1.0 / core).min(BUSY * fastest.but(module));
+        Others { drain: 1.0 / (cores + (all_rate - own).max(0.0)), least }
     };
+    let one = if open().nth(1).is_some() { BUSY } else { 1.0 };
     Row {
         c,
         gain: cells.iter().map(|cell| cell.gain).fold(f64::NEG_INFINITY, f64::max),
+        worked: 0.0,
         is_left_to_modules: false,
-        without_core: Others { drain: 1.0 / (cores_rate - core_rate + all_rate), least: fastest.least },
+        without_core: Others { drain: 1.0 / (cores_rate - core_rate + all_rate), least: one * fastest.least },
         without_module: (0..cells.len()).map(without_module).collect(),
         cells,
     }
 }
 
-/// The shortest time among modules, and the shortest of all others.
+/// The shortest time of a job among modules, and the shortest among all but that one.
 struct Fastest {
     module: usize,
     least: f64,
@@ -256,7 +284,8 @@ fn cell(offer: &Offer, turn: Option<f64>, c: Option<f64>, cores_rate: f64, lambd
         (Offer::Known { d, h, tries_left }, Some(turn), Some(c)) => {
             let (d, latency) = (float(d), float(d) + float(h));
             let saved = c - lambda * d;
-            let pays = saved > GAIN_MARGIN * c && 1.0 / turn > WORTH_MIN * cores_rate;
+            let saves = (saved > GAIN_MARGIN * c) != cfg!(mutant = "gate_reversed");
+            let pays = saves && 1.0 / turn > WORTH_MIN * cores_rate;
             let gain = if pays { saved / latency } else { f64::NEG_INFINITY };
             let tries_left = if pays { 0 } else { tries_left };
             Cell { gain, d, latency, core_use: d / turn, tries_left, is_known: true }
@@ -290,3 +319,6 @@ impl Order {
 const fn float(time: Nanos) -> f64 {
     time.0 as f64
 }
+
+#[cfg(test)]
+mod tests;

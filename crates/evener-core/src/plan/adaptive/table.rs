@@ -4,6 +4,7 @@
 //! them for the question who would be done first.
 
 use super::{Order, Others, Prospect, Row, Station, TRY_WORK_MIN};
+use crate::objective::Objective;
 use crate::units::Nanos;
 
 /// What an idle worker does.
@@ -18,16 +19,19 @@ pub enum Choice {
     },
     /// Takes nothing now; asks again after this time, or when anything has changed.
     AskAgainIn(Nanos),
-    /// Takes nothing of what waits.
+    /// Takes nothing of what waits, before more comes or a new plan says otherwise.
     Leave,
 }
 
 /// How long a worker waits that others are to be done before, at least and at most.
 const WAIT_MIN: Nanos = Nanos::from_micros(50);
-const WAIT_MAX: Nanos = Nanos::from_millis(1);
+const WAIT_MAX: Nanos = Nanos::from_micros(250);
+
+/// Jobs that wait for each request that may be outstanding, where modules are kept busy. A guess.
+const LEFT_PER_REQUEST: u32 = 4;
 
 /// How long a core that leaves all to modules waits before it looks whether a new plan says otherwise.
-const WAIT_FOR_PLAN: Nanos = Nanos::from_millis(2);
+const WAIT_FOR_PLAN: Nanos = Nanos::from_millis(1);
 
 /// How long a module's worker waits for a cost that is just being measured.
 const WAIT_FOR_COST: Nanos = Nanos::from_micros(200);
@@ -42,6 +46,8 @@ pub struct Table {
     share: f64,
     core_order: Vec<usize>,
     orders: Vec<Order>,
+    /// Jobs of a lane that must wait for cores to leave them to modules altogether: enough to keep those busy.
+    left_min: u32,
 }
 
 impl Table {
@@ -60,6 +66,10 @@ impl Table {
             share: prospect.share,
             core_order,
             orders,
+            left_min: match prospect.objective {
+                Objective::Cpu => 1,
+                _ => prospect.stations.iter().map(|station| LEFT_PER_REQUEST * station.depth).sum(),
+            },
         }
     }
 
@@ -75,7 +85,8 @@ impl Table {
     pub fn core_takes(&self, waiting: impl Fn(usize) -> u32, modules_busy: Nanos) -> Choice {
         let mut waits = self.core_order.iter().filter(|&&lane| waiting(lane) > 0).peekable();
         let is_empty = waits.peek().is_none();
-        let Some(&lane) = waits.find(|&&lane| !self.rows[lane].is_left_to_modules) else {
+        let is_left = |lane: usize| self.rows[lane].is_left_to_modules && waiting(lane) >= self.left_min;
+        let Some(&lane) = waits.find(|&&lane| !is_left(lane)) else {
             return if is_empty { Choice::Leave } else { Choice::AskAgainIn(WAIT_FOR_PLAN) };
         };
         let row = &self.rows[lane];
@@ -103,8 +114,7 @@ impl Table {
             match (self.rows[lane].c, waiting(lane)) {
                 (_, 0) => {}
                 (None, _) => awaits_cost = true,
-                // Worth a try, where trying is a small part of what waits.
-                (Some(c), count) if c * f64::from(count) >= super::float(TRY_WORK_MIN) => {
+                (Some(_), count) if self.is_worth_a_try(lane, count) => {
                     return Choice::Take { lane, is_try: true };
                 }
                 (Some(_), _) => {}
@@ -113,7 +123,8 @@ impl Table {
         if let Some(&lane) = order.gains.iter().find(|&&lane| waiting(lane) > 0) {
             let rest = self.rows[lane].cells[module].latency - super::float(cores_busy) / self.share;
             return match self.done_before(rest, &waiting, |row| row.without_module[module]) {
-                Some(_) => Choice::Leave,
+                // Not for good: the cores may think otherwise once the module has nothing to do.
+                Some(others) => Choice::AskAgainIn(wait(others)),
                 None => Choice::Take { lane, is_try: false },
             };
         }
@@ -121,6 +132,31 @@ impl Table {
             true => Choice::AskAgainIn(WAIT_FOR_COST),
             false => Choice::Leave,
         }
+    }
+
+    /// Says how much core time jobs of each lane took so far: where little waits at a time, that is what makes it
+    /// worth while to find out what a module costs.
+    #[must_use]
+    pub fn having_worked(mut self, worked: impl Fn(usize) -> Nanos) -> Self {
+        for (lane, row) in self.rows.iter_mut().enumerate() {
+            row.worked = super::float(worked(lane));
+        }
+        self
+    }
+
+    /// Whether `module` may be tried for a lane of which so many jobs wait: trying is a small part of the work.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such lane or module.
+    #[must_use]
+    pub fn wants_try(&self, lane: usize, module: usize, count: u32) -> bool {
+        count > 0 && self.rows[lane].cells[module].tries_left > 0 && self.is_worth_a_try(lane, count)
+    }
+
+    fn is_worth_a_try(&self, lane: usize, count: u32) -> bool {
+        let row = &self.rows[lane];
+        row.c.is_some_and(|c| row.worked + c * f64::from(count) >= super::float(TRY_WORK_MIN))
     }
 
     /// Time until others would have done everything that waits, if that is below `limit`. It is at least that of
@@ -143,7 +179,7 @@ impl Table {
                 }
             }
         }
-        (all.max(longest) < limit).then(|| all.max(longest))
+        (all.max(longest) < limit && !cfg!(mutant = "tail_rule_off")).then(|| all.max(longest))
     }
 
     /// Whether own threads that run jobs on cores are to go behind the modules' threads, as by a nice value: where
@@ -174,5 +210,5 @@ impl Table {
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped, and not below zero")]
 fn wait(others: f64) -> Nanos {
-    Nanos((others / 2.0).min(1e9) as u64).clamp(WAIT_MIN, WAIT_MAX)
+    Nanos((others / 4.0).min(1e9) as u64).clamp(WAIT_MIN, WAIT_MAX)
 }

@@ -1,0 +1,122 @@
+//! The decisions one by one, on costs of paper 002, table 2 (AES-128), in microseconds.
+
+use super::{Choice, Lane, Objective, Offer, Prospect, Queue, Route, Station, Table, cap_percent, plan};
+use crate::units::Nanos;
+
+/// 1 KiB, 4 KiB, 16 KiB: `c`, `d`, `h`.
+const COSTS: [[u64; 3]; 3] = [[84, 160, 25], [291, 213, 101], [1179, 331, 404]];
+
+const SMALL: usize = 0;
+const MIDDLE: usize = 1;
+const LARGE: usize = 2;
+
+fn known([_, d, h]: [u64; 3]) -> Offer {
+    Offer::Known { d: Nanos::from_micros(d), h: Nanos::from_micros(h), tries_left: 0 }
+}
+
+fn lane(cost: [u64; 3], waiting: u32) -> Lane {
+    Lane { c: Some(Nanos::from_micros(cost[0])), waiting, offers: vec![known(cost)] }
+}
+
+/// One core and one module, with so many jobs of each size.
+fn prospect(waiting: [u32; 3]) -> Prospect {
+    Prospect {
+        objective: Objective::Throughput,
+        cpu_workers: 1,
+        share: 1.0,
+        lambda: 1.0,
+        stations: vec![Station { units: 1, depth: 1 }],
+        lanes: COSTS.iter().zip(waiting).map(|(&cost, count)| lane(cost, count)).collect(),
+    }
+}
+
+fn core(table: &Table, waiting: [u32; 3]) -> Choice {
+    table.core_takes(|lane| waiting[lane], Nanos::ZERO)
+}
+
+fn module(table: &Table, waiting: [u32; 3]) -> Choice {
+    table.module_takes(0, |lane| waiting[lane], Nanos::ZERO)
+}
+
+const fn take(lane: usize) -> Choice {
+    Choice::Take { lane, is_try: false }
+}
+
+#[test]
+fn the_module_begins_with_what_saves_most_and_the_core_with_what_saves_least() {
+    let many = [100, 100, 100];
+    let table = plan(&prospect(many));
+    assert_eq!((core(&table, many), module(&table, many)), (take(SMALL), take(LARGE)));
+    let rest = [0, 100, 0];
+    assert_eq!((core(&table, rest), module(&table, rest)), (take(MIDDLE), take(MIDDLE)));
+}
+
+#[test]
+fn the_module_leaves_what_costs_more_core_time_there() {
+    let small = [100, 0, 0];
+    let table = plan(&prospect(small));
+    assert_eq!((core(&table, small), module(&table, small)), (take(SMALL), Choice::Leave));
+    assert!(!table.is_open(SMALL) && table.is_open(MIDDLE));
+    // With a core to spare its time has no price, so the module helps.
+    let table = plan(&Prospect { lambda: 0.0, ..prospect(small) });
+    assert_eq!(module(&table, small), take(SMALL));
+}
+
+#[test]
+fn at_the_end_the_core_leaves_to_the_module_what_it_would_end_later() {
+    let last = [0, 0, 1];
+    let table = plan(&prospect(last));
+    assert!(matches!(core(&table, last), Choice::AskAgainIn(_)), "735 us on the module, 1179 on the core");
+    assert_eq!(module(&table, last), take(LARGE));
+    // Not where the module is busy for longer than the difference.
+    let busy = Nanos::from_micros(500);
+    assert_eq!(table.core_takes(|lane| last[lane], busy), take(LARGE));
+}
+
+#[test]
+fn what_is_unknown_comes_first_on_the_core_and_is_tried_where_much_of_it_waits() {
+    let mut unknown = prospect([10, 10, 10]);
+    unknown.lanes[LARGE] = Lane { c: None, waiting: 10, offers: vec![Offer::Unknown { tries_left: 4 }] };
+    let waiting = [10, 10, 10];
+    assert_eq!(core(&plan(&unknown), waiting), take(LARGE));
+    unknown.lanes[LARGE].c = Some(Nanos::from_micros(1179));
+    let table = plan(&unknown);
+    assert_eq!(module(&table, waiting), take(MIDDLE), "12 ms of it wait");
+    assert_eq!(module(&table, [10, 10, 20]), Choice::Take { lane: LARGE, is_try: true });
+    let table = table.having_worked(|_| Nanos::from_millis(20));
+    assert!(table.wants_try(LARGE, 0, 1) && !table.wants_try(LARGE, 0, 0) && !table.wants_try(MIDDLE, 0, 1));
+}
+
+#[test]
+fn cores_leave_to_modules_what_these_can_use_all_core_time_for() {
+    let many = [0, 100, 0];
+    let two = Station { units: 1, depth: 2 };
+    let table = plan(&Prospect { stations: vec![two], ..prospect(many) });
+    assert!(matches!(core(&table, many), Choice::AskAgainIn(_)), "213 us of the core per turn of 213 us");
+    assert_eq!(core(&table, [5, 100, 0]), take(SMALL));
+    // One outstanding leaves the core a third of the time; beside another program, nothing of its fair half.
+    assert_eq!(core(&plan(&prospect(many)), many), take(MIDDLE));
+    let shared = plan(&Prospect { share: 0.5, ..prospect(many) });
+    assert!(matches!(core(&shared, many), Choice::AskAgainIn(_)));
+}
+
+#[test]
+fn own_cores_give_way_only_where_nothing_competes_and_the_module_pays() {
+    assert!(plan(&prospect([0, 10, 0])).cores_give_way());
+    assert!(!plan(&Prospect { share: 0.5, ..prospect([0, 10, 0]) }).cores_give_way());
+    let closed = Prospect { lanes: vec![lane(COSTS[SMALL], 10)], ..prospect([0; 3]) };
+    assert!(!plan(&closed).cores_give_way());
+    assert_eq!(Objective::ALL.map(|objective| cap_percent(objective, 0.5)), [70, 70, 50]);
+    assert_eq!(cap_percent(Objective::Throughput, 1.0), 100);
+}
+
+#[test]
+fn a_request_goes_where_waiting_serving_and_the_price_of_core_time_are_least() {
+    let table = plan(&Prospect { lambda: 0.0, ..prospect([0; 3]) });
+    let at = |wait: u64| [Queue { wait: Nanos::from_micros(wait) }];
+    assert_eq!(table.route(LARGE, &at(0)), Route::Module(0));
+    assert_eq!(table.route(LARGE, &at(450)), Route::Inline, "735 + 450 us against 1179");
+    assert_eq!(table.route(SMALL, &at(0)), Route::Inline);
+    let dear = plan(&prospect([0; 3]));
+    assert_eq!(dear.route(LARGE, &at(450)), Route::Module(0), "848 us of core time saved");
+}
