@@ -37,6 +37,8 @@ pub(crate) struct Backlog<'m> {
     /// Whether jobs that are submitted together are queued by length: where only cores take them. The papers'
     /// policies for modules keep the order of submission.
     longest_first: bool,
+    /// Desks of CPU workers.
+    cpu_workers: usize,
     shared: Ring<Box<Job<'m>>>,
     /// Where workers choose by class.
     lanes: Option<Lanes<'m>>,
@@ -57,7 +59,9 @@ pub(crate) struct Backlog<'m> {
 }
 
 impl<'m> Backlog<'m> {
-    pub(crate) fn new(plan: &Plan, jobs: usize, workers: usize) -> Self {
+    /// Desks are the CPU workers' first, then the modules'.
+    pub(crate) fn new(plan: &Plan, jobs: usize, cpu_workers: usize, modules: usize) -> Self {
+        let workers = cpu_workers + modules;
         let dispatch = plan.dispatch;
         let desk = |_| Desk {
             dealt: Ring::with_capacity(desk_jobs(dispatch, jobs)),
@@ -67,6 +71,7 @@ impl<'m> Backlog<'m> {
         Self {
             dispatch,
             longest_first: plan.is_cpu_only(),
+            cpu_workers,
             shared: Ring::with_capacity(if dispatch == Dispatch::Weigh { 1 } else { jobs }),
             lanes: (dispatch == Dispatch::Weigh).then(|| Lanes::new(jobs)),
             desks: (0..workers).map(desk).collect(),
@@ -107,6 +112,9 @@ impl<'m> Backlog<'m> {
                 if came > 0 {
                     // Whoever hears it first may not be the one who takes it.
                     self.work.ring_all();
+                    if self.lanes().modules_matter() {
+                        self.lanes().modules.ring_all();
+                    }
                 }
                 came
             }
@@ -217,6 +225,9 @@ impl<'m> Backlog<'m> {
     /// Sleeps until there may be work for `desk`. Where jobs wait that it does not want now, sleeps for `patience`
     /// at most.
     pub(crate) fn wait_for_work(&self, desk: usize, patience: Option<Nanos>) {
+        if self.is_left_asleep(desk) {
+            return self.stay_asleep(desk);
+        }
         if self.dispatch == Dispatch::Monitor {
             let state = &self.desks[desk].state;
             // Only from BUSY: a worker that woke for another reason while a job is on its way is not told twice.
@@ -237,6 +248,21 @@ impl<'m> Backlog<'m> {
         }
     }
 
+    /// Whether the plan has nothing for the module at `desk`, whatever waits.
+    fn is_left_asleep(&self, desk: usize) -> bool {
+        desk >= self.cpu_workers && self.lanes.as_ref().is_some_and(|lanes| !lanes.modules_matter())
+    }
+
+    /// Sleeps until the plan has something for modules. Nobody at the barrier waits for who sleeps here.
+    fn stay_asleep(&self, desk: usize) {
+        let ticket = self.lanes().modules.listen();
+        if self.is_left_asleep(desk) && !self.over.load(Ordering::Acquire) {
+            self.barrier.leave(desk);
+            self.lanes().modules.wait(ticket, None);
+            self.barrier.come_back(desk);
+        }
+    }
+
     /// Sleeps until there may be room.
     pub(crate) fn wait_for_room(&self) {
         let ticket = self.room.listen();
@@ -248,7 +274,11 @@ impl<'m> Backlog<'m> {
     /// Stops workers before their next claim; they wait busily, as at a barrier. For measuring.
     pub(crate) fn hold(&self) {
         self.barrier.hold();
-        self.wake_workers();
+        self.work.ring_all();
+        self.desks.iter().for_each(|desk| desk.work.ring_all());
+        if let Some(lanes) = self.lanes.as_ref().filter(|lanes| lanes.modules_matter()) {
+            lanes.modules.ring_all();
+        }
     }
 
     /// Whether all workers stand at the barrier.
@@ -278,6 +308,9 @@ impl<'m> Backlog<'m> {
 
     fn wake_workers(&self) {
         self.work.ring_all();
+        if let Some(lanes) = &self.lanes {
+            lanes.modules.ring_all();
+        }
         self.desks.iter().for_each(|desk| desk.work.ring_all());
     }
 
@@ -297,6 +330,7 @@ impl<'m> Backlog<'m> {
     /// The bell that is rung for that queue.
     fn bell_of(&self, desk: usize) -> &Doorbell {
         match self.dispatch {
+            Dispatch::Weigh if desk >= self.cpu_workers => &self.lanes().modules,
             Dispatch::Pull | Dispatch::Weigh => &self.work,
             Dispatch::Deal | Dispatch::Monitor => &self.desks[desk].work,
         }
@@ -366,6 +400,11 @@ const LONG_JOB_BYTES: usize = 4 << 10;
 /// did 9.8 GB/s with 512 KiB, 8.3 with 1 MiB and 8.5 with 4 MiB (AES-128-CBC encryption, libipsec-mb 1.3, Zen 4).
 const CLAIM_BYTES_MAX: usize = 512 << 10;
 
+/// Jobs of `bytes` that a core takes at most, but a fill of its lanes always.
+pub(crate) fn jobs_of_a_claim(bytes: usize, take: &Take) -> usize {
+    (CLAIM_BYTES_MAX / bytes.max(1)).max(take.jobs_min as usize)
+}
+
 /// Puts long jobs in front, for who takes a long one last ends last. Each of them has its turn in its stream
 /// already, so the order in which they come out stays.
 fn longest_first(jobs: &mut [Box<Job<'_>>]) {
@@ -399,7 +438,7 @@ mod tests {
     #[test]
     fn nobody_sleeps_over_jobs_or_room_that_are_there() {
         for dispatch in [Dispatch::Pull, Dispatch::Deal] {
-            let backlog = Backlog::new(&plan(dispatch), 4, 1);
+            let backlog = Backlog::new(&plan(dispatch), 4, 1, 0);
             assert_eq!(backlog.submit(&mut vec![job()]), 1);
             returns(move || {
                 backlog.wait_for_work(0, None);
@@ -412,7 +451,7 @@ mod tests {
     fn cores_take_long_jobs_first_and_not_more_than_the_cache_holds() {
         let take = Take { jobs_max: 64, jobs_min: 2, share: 1 };
         let plan = Plan { dispatch: Dispatch::Pull, cpu: take, module: Take::NOTHING };
-        let backlog = Backlog::new(&plan, 16, 1);
+        let backlog = Backlog::new(&plan, 16, 1, 0);
         let lengths = [64, 300_000, 100, 300_000, 200_000, 5_000, 100_000];
         let mut jobs: Vec<_> = lengths.into_iter().map(job_of).collect();
         backlog.submit(&mut jobs);
@@ -427,7 +466,7 @@ mod tests {
 
     #[test]
     fn the_papers_policies_keep_the_order_of_submission() {
-        let backlog = Backlog::new(&plan(Dispatch::Pull), 4, 1);
+        let backlog = Backlog::new(&plan(Dispatch::Pull), 4, 1, 0);
         backlog.submit(&mut vec![job_of(10), job_of(20)]);
         let mut claimed = Vec::new();
         backlog.claim(Some(0), &Take::ONE, &mut claimed);
@@ -437,7 +476,7 @@ mod tests {
     #[test]
     fn the_end_is_not_before_the_last_job_is_claimed() {
         for dispatch in [Dispatch::Pull, Dispatch::Deal] {
-            let backlog = Backlog::new(&plan(dispatch), 4, 1);
+            let backlog = Backlog::new(&plan(dispatch), 4, 1, 0);
             assert_eq!(backlog.submit(&mut vec![job()]), 1);
             assert!(!backlog.is_over(0));
             backlog.close();
@@ -449,7 +488,7 @@ mod tests {
 
     #[test]
     fn a_worker_that_wakes_for_another_reason_is_not_handed_a_second_job() {
-        let backlog = Backlog::new(&plan(Dispatch::Monitor), 4, 1);
+        let backlog = Backlog::new(&plan(Dispatch::Monitor), 4, 1, 0);
         let mut jobs = vec![job(), job()];
         assert_eq!(backlog.submit(&mut jobs), 2);
         // Held, so that nothing sleeps here.

@@ -72,6 +72,11 @@ impl Barrier {
         self.stands.iter().map(|stand| stand.load(Ordering::Acquire)).all(|at| at == turn || at == GONE)
     }
 
+    /// The worker is back, and will stop.
+    pub(crate) fn come_back(&self, worker: usize) {
+        self.stands[worker].store(0, Ordering::Release);
+    }
+
     /// Whether those who stand do so on different cores. Two on one core would start one after the other.
     fn are_spread(&self) -> bool {
         let at_work =

@@ -73,7 +73,7 @@ impl<'r, 'm> Caller<'r, 'm> {
         let (lanes, now) = (self.shared.backlog.lanes(), self.shared.clock.now());
         match jobs {
             [job] => weigher.route(lanes, job.class(), now) != Route::Inline,
-            jobs => weigher.is_for_modules(lanes, jobs.iter().map(|job| job.class()), now),
+            jobs => weigher.modules_matter(lanes, jobs.iter().map(|job| job.class()), now),
         }
     }
 

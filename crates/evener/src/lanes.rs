@@ -2,11 +2,11 @@
 //!
 //! `submit` -> the lane of the job's class ([`Lanes::push_all`]) -> [`Lanes::pop`] by a worker that chose the lane.
 
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use evener_core::{Class, Job};
-use evener_ring::Ring;
+use evener_ring::{Doorbell, Ring};
 
 /// Lanes of a run. A run with more classes than that has the rest of them in the last lane.
 pub(crate) const LANES: usize = 16;
@@ -23,6 +23,11 @@ pub(crate) struct Lanes<'m> {
     classes: Mutex<Vec<Class>>,
     /// Lanes in use. Written under the lock of `classes`.
     count: AtomicUsize,
+    /// Whether the plan in force has anything for modules. Where it has not, their workers are left asleep: a thread
+    /// that wakes for nothing costs a short burst more than its encryption.
+    modules_matter: AtomicBool,
+    /// Rung for the modules' workers.
+    pub(crate) modules: Doorbell,
 }
 
 impl<'m> Lanes<'m> {
@@ -33,7 +38,21 @@ impl<'m> Lanes<'m> {
             lane_of: (0..Class::COUNT).map(|_| AtomicU8::new(NONE)).collect(),
             classes: Mutex::default(),
             count: AtomicUsize::new(0),
+            modules_matter: AtomicBool::new(false),
+            modules: Doorbell::new(),
         }
+    }
+
+    /// Says whether the plan has anything for modules, and wakes their workers where that is new.
+    pub(crate) fn let_modules(&self, matter: bool) {
+        // Release pairs with the Acquire in `modules_matter`: who sees it finds the table.
+        if self.modules_matter.swap(matter, Ordering::Release) != matter && matter {
+            self.modules.ring_all();
+        }
+    }
+
+    pub(crate) fn modules_matter(&self) -> bool {
+        self.modules_matter.load(Ordering::Acquire)
     }
 
     /// Moves as many jobs as there is room for, from the front; returns how many.
@@ -73,6 +92,12 @@ impl<'m> Lanes<'m> {
     /// The classes by lane.
     pub(crate) fn classes(&self) -> Vec<Class> {
         self.classes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Longest job of the class that opened a lane, in bytes.
+    pub(crate) fn bytes_max(&self, lane: usize) -> usize {
+        let classes = self.classes.lock().unwrap_or_else(PoisonError::into_inner);
+        classes.get(lane).map_or(0, |class| *class.bytes().end())
     }
 
     /// A lane in which jobs wait.

@@ -228,8 +228,13 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
         self.busy += now - self.progress;
         self.progress = now;
         let mut done = std::mem::take(&mut self.done);
+        let checked = self.shadow.checked;
         let verdicts: Vec<_> = done.drain(..).filter_map(|job| self.settle(job)).collect();
         self.done = done;
+        if self.shadow.checked != checked {
+            // What a check costs a core is no cost of the module's path.
+            self.mark_core();
+        }
         if let Some(&first) = verdicts.first() {
             self.take_out_of_service(first);
         }

@@ -13,7 +13,7 @@ use evener_core::plan::{Dispatch, Plan, Take};
 use evener_core::{Algorithm, Budget, Class, Direction, Job, JobError, Nanos};
 use evener_ring::CachePadded;
 
-use crate::backlog::Backlog;
+use crate::backlog::{Backlog, jobs_of_a_claim};
 use crate::home::Home;
 use crate::module::ModuleWorker;
 use crate::report::WorkerReport;
@@ -187,7 +187,7 @@ impl<'m> Shared<'m> {
             weigher,
             budget: setup.budget.map(Mutex::new),
             plan,
-            backlog: Backlog::new(&plan, setup.backlog_jobs, cpu_workers + modules.len()),
+            backlog: Backlog::new(&plan, setup.backlog_jobs, cpu_workers, modules.len()),
             homes: (0..setup.homes).map(|_| Home::new(setup.home_jobs)).collect(),
             clock: setup.clock,
             cancel: setup.cancel,
@@ -243,6 +243,7 @@ impl<'m> Shared<'m> {
         let (lanes, now) = (self.backlog.lanes(), self.clock.now());
         let claim = weigher.core_takes(lanes, now)?;
         let most = claim.jobs_max.min(take.claim(lanes.waiting(claim.lane) as usize));
+        let most = most.min(jobs_of_a_claim(lanes.bytes_max(claim.lane), take));
         let claimed = self.backlog.claim_of(claim.lane, most, burst);
         if let (1.., Some(desk)) = (claimed, desk) {
             weigher.begins(desk, lanes, claim.lane, claimed, now);
@@ -307,7 +308,8 @@ impl<'m> Shared<'m> {
         let Some(weigher) = &self.weigher else { return self.backlog.wait_for_work(desk, patience) };
         weigher.is_free(desk);
         let lanes = self.backlog.lanes();
-        let (start, left_to_modules) = (self.clock.now(), lanes.first_waiting());
+        let left_to_modules = lanes.first_waiting().filter(|_| lanes.modules_matter());
+        let start = self.clock.now();
         self.backlog.wait_for_work(desk, patience);
         if let Some(lane) = left_to_modules {
             let now = self.clock.now();

@@ -122,16 +122,16 @@ impl Weigher {
         }
     }
 
-    /// Whether any of these jobs' classes goes to modules at all, or is yet to be tried there.
-    pub(crate) fn is_for_modules(
+    /// Whether modules take anything at all at the moment. Opens lanes for classes that are new.
+    pub(crate) fn modules_matter(
         &self,
         lanes: &Lanes<'_>,
         classes: impl Iterator<Item = Class>,
         now: Nanos,
     ) -> bool {
-        let classes: Vec<usize> = classes.map(|class| lanes.lane_of(class)).collect();
-        let table = self.table(lanes, now);
-        classes.into_iter().any(|lane| lane >= table.lanes() || table.is_open(lane) || table.is_untried(lane))
+        classes.for_each(|class| _ = lanes.lane_of(class));
+        self.table(lanes, now);
+        lanes.modules_matter()
     }
 
     /// Where one request goes.
@@ -214,10 +214,12 @@ impl Weigher {
         // Relaxed: two workers that both find it old make it twice, which does no harm.
         let planned = self.planned_ns.load(Ordering::Relaxed);
         let is_old = planned == 0 || now - Nanos(planned) >= PLAN_AGE_MAX;
-        if is_old {
+        let table = self.current();
+        if is_old || table.lanes() != lanes.count() {
             self.plan_anew(lanes, now);
+            return self.current();
         }
-        self.current()
+        table
     }
 
     /// Makes a new table, unless somebody else is about to.
@@ -226,7 +228,13 @@ impl Weigher {
         self.planned_ns.store(now.0.max(1), Ordering::Relaxed);
         let classes = lanes.classes();
         let table = plan(&prospect(&self.fixed, &state, &classes, |lane| lanes.waiting(lane), now));
+        let tried = |lane: usize| {
+            let waiting = lanes.waiting(lane).max(1);
+            (0..self.fixed.stations.len()).any(|module| table.wants_try(lane, module, waiting))
+        };
+        let matter = (0..table.lanes()).any(|lane| table.is_open(lane) || tried(lane));
         *self.table.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(table);
+        lanes.let_modules(matter);
     }
 
     fn current(&self) -> Arc<Table> {
@@ -282,6 +290,7 @@ fn prospect(
             c: state.estimator.c(class, bytes, WIDTH),
             waiting: waiting(lane),
             offers: (0..fixed.stations.len()).map(offer).collect(),
+            ..Lane::default()
         }
     };
     Prospect {
