@@ -16,6 +16,8 @@ const KNOWN: &str = "{percent:>3} %  {binary_bytes} of {binary_total_bytes}  {bi
 const UNKNOWN: &str = "{spinner} {binary_bytes}  {binary_bytes_per_sec}  {msg}";
 
 /// Runs `work`, and draws `progress` meanwhile where `wanted` and standard error is a terminal.
+///
+/// Where `TERM` is not set or `dumb`, indicatif draws nothing: such a terminal cannot redraw a line.
 pub(crate) fn shown_while<R>(progress: &Progress, wanted: bool, work: impl FnOnce() -> R) -> R {
     if !wanted || !stderr().is_terminal() {
         return work();
