@@ -15,6 +15,7 @@ use evener::core::{Budget, Direction, Estimator, Objective};
 use evener_files::{Options, Progress, Request, RequestError, Source, Summary, Target, Task, process};
 
 use crate::arguments::exit_status;
+use crate::costs;
 use crate::keys::{For, Keys};
 use crate::machinery::{Emulation, Machine};
 use crate::report::{self, Circumstances, Report};
@@ -147,7 +148,10 @@ pub(crate) fn decrypt(arguments: &Decrypt) -> anyhow::Result<Exit> {
 fn run(task: Task, direction: Direction, keys: &Keys, run: &Run) -> anyhow::Result<Exit> {
     let mut machine = Machine::new(&run.emulation)?;
     machine.know(&keys.rows(direction)?, false);
-    let options = run.options();
+    let mut options = run.options();
+    if run.weighs() {
+        options.learned = costs::load(&machine, run.quiet);
+    }
     let about = Circumstances {
         direction: if direction == Direction::Encrypt { "encrypt" } else { "decrypt" },
         format: keys.format()?.name(),
@@ -156,6 +160,10 @@ fn run(task: Task, direction: Direction, keys: &Keys, run: &Run) -> anyhow::Resu
     };
     let request = Request { task, sources: run.sources(), target: run.target(), options };
     let summary = carry_out(request, &machine, run)?;
+    if let (true, Some(learned)) = (run.weighs(), &summary.report.learned) {
+        // A cache that cannot be written costs the next run its knowledge, and this one nothing.
+        costs::save(&machine, learned).ok();
+    }
     let report = Report::new(&summary, about);
     summary::failures(&report);
     if !run.quiet {
@@ -212,6 +220,11 @@ impl Run {
             (Policy::CpuOnly | Policy::Adaptive, _) | (_, [_, ..]) => Ok(()),
             (policy, []) => bail!("--policy {policy} needs a module: --module"),
         }
+    }
+
+    /// Whether the adaptive policy has modules to weigh against the CPU.
+    fn weighs(&self) -> bool {
+        self.policy == Policy::Adaptive && !self.emulation.modules.is_empty()
     }
 
     fn sources(&self) -> Vec<Source> {

@@ -22,10 +22,9 @@ impl Load {
     pub(crate) fn now() -> Self {
         let looks = (0..LOOKS).map(|_| {
             thread::sleep(BETWEEN);
-            fs::read_to_string("/proc/loadavg").ok().and_then(|text| runnable(&text)).unwrap_or(1)
+            fs::read_to_string("/proc/loadavg").ok().and_then(|text| others(&text)).unwrap_or(0)
         });
-        // One of them is the thread that looks.
-        let others: u32 = looks.map(|count| count.saturating_sub(1)).sum();
+        let others: u32 = looks.sum();
         Self { cores: evener::core_budget().workers(), others: f64::from(others) / f64::from(LOOKS) }
     }
 
@@ -46,9 +45,10 @@ impl Load {
     }
 }
 
-/// The fourth field: threads that run or wait, a slash, all threads.
-fn runnable(loadavg: &str) -> Option<u32> {
-    loadavg.split_whitespace().nth(3)?.split_once('/')?.0.parse().ok()
+/// The fourth field: threads that run or wait, a slash, all threads. One of them is the thread that looks.
+fn others(loadavg: &str) -> Option<u32> {
+    let runnable: u32 = loadavg.split_whitespace().nth(3)?.split_once('/')?.0.parse().ok()?;
+    Some(runnable.saturating_sub(1))
 }
 
 #[cfg(test)]
@@ -57,8 +57,8 @@ mod tests {
 
     #[test]
     fn the_kernels_line_is_read() {
-        assert_eq!(runnable("0.20 0.18 0.12 3/80 11206\n"), Some(3));
-        assert_eq!(runnable(""), None);
+        assert_eq!(others("0.20 0.18 0.12 3/80 11206\n"), Some(2));
+        assert_eq!(others(""), None);
     }
 
     #[test]

@@ -99,12 +99,13 @@ mod tests {
 
     #[test]
     fn an_age_is_told_in_its_greatest_unit() {
-        let told = [0, 1, 59, 60, 7_199, 7_200, 86_399, 86_400, 864_000].map(age);
+        let told = [0, 1, 59, 60, 3_600, 7_199, 7_200, 86_399, 86_400, 864_000].map(age);
         let expected = [
             "0 seconds",
             "1 second",
             "59 seconds",
             "1 minute",
+            "1 hour",
             "1 hour",
             "2 hours",
             "23 hours",

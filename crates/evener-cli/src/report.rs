@@ -25,6 +25,8 @@ pub(crate) struct Report {
     pub(crate) seconds: f64,
     /// The processor whose cost every job on the CPU was topped up to; no figure is then a speed of Evener.
     pub(crate) emulated_cpu: Option<String>,
+    /// Times that a class of jobs was kept on the CPU for a while, because modules had cost more than they saved.
+    pub(crate) guard_locks: u64,
     pub(crate) workers: Vec<Worker>,
     pub(crate) skipped: Vec<Entry>,
     pub(crate) failed: Vec<Entry>,
@@ -106,6 +108,7 @@ impl Report {
             bytes_out: summary.bytes_out,
             seconds: summary.elapsed.as_secs_f64(),
             emulated_cpu: about.emulated_cpu,
+            guard_locks: summary.report.guarded.locks,
             workers,
             skipped: summary.skipped.iter().map(|(path, reason)| Entry::new(path, reason)).collect(),
             failed: summary.failed.iter().map(|(path, reason)| Entry::new(path, reason)).collect(),

@@ -36,6 +36,11 @@ pub(crate) fn text(report: &Report) -> String {
     for worker in &report.workers {
         modules_faults(&mut text, worker);
     }
+    if report.guard_locks > 0 {
+        let times = counted(report.guard_locks, "time");
+        let what = "jobs of a class were kept on the CPU, because modules had cost more than they saved";
+        write_line(&mut text, format_args!("{times} {what}"));
+    }
     if report.already_done > 0 {
         let there = counted(report.already_done, "output");
         write_line(&mut text, format_args!("{there} finished by an earlier run and left as they are"));

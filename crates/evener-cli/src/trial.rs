@@ -95,9 +95,11 @@ pub(crate) fn on_core(
     let probed = kind.fitting(kind.bytes.min(PROBE_BYTES));
     let probe = Input::new(kind, &session, probed, 1);
     let took = probe.run(driver, &session, kind.is_apart, 1).ok_or(Untried::Failed)?;
-    // A quarter for memory and the first burst, which warms up.
+    // The first burst only warms up.
     let bytes = kind.affordable(kind.burst, (probed, took), Nanos(limit.0 / 8)).min(takes);
-    let bursts = (SPAN_BYTES / (bytes * kind.burst)).clamp(1, SPAN_BURSTS_MAX);
+    let expected = to_u64(bytes * kind.burst).saturating_mul(took.0) / to_u64(probed);
+    let by_time = usize::try_from(limit.0 / 8 / expected.max(1)).unwrap_or(usize::MAX);
+    let bursts = (SPAN_BYTES / (bytes * kind.burst)).min(by_time).clamp(1, SPAN_BURSTS_MAX);
     let input = Input::new(kind, &session, bytes, bursts * kind.burst);
     for sample in 0..=SAMPLES {
         let core = input.run(driver, &session, kind.is_apart, kind.burst).ok_or(Untried::Failed)?;
@@ -253,19 +255,28 @@ fn to_u64(count: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use evener_driver_emulated::CostedCpu;
 
     const LIMIT: Nanos = Nanos::from_millis(25);
 
     /// A gibibyte takes half a second and more.
     #[test]
     fn a_trial_keeps_to_its_core_time_whatever_the_job() {
-        for (algorithm, bytes, burst) in
-            [(Algorithm::Sha256, 1 << 30, 16), (Algorithm::Aes128Cbc, 1 << 20, 1), (Algorithm::Md5, 1, 16)]
-        {
+        let slow = || {
+            let preset = "emulated:d=0+0,h=0+0,c=1000+1000000".parse().unwrap();
+            Box::new(CostedCpu::new(Box::new(Libcrypto::new().unwrap()), preset))
+        };
+        let usual = || Box::new(Libcrypto::new().unwrap());
+        let cases: [(Box<dyn InlineDriver>, Algorithm, usize, usize); 4] = [
+            (usual(), Algorithm::Sha256, 1 << 30, 16),
+            (usual(), Algorithm::Aes128Cbc, 1 << 20, 1),
+            (usual(), Algorithm::Md5, 1, 16),
+            (slow(), Algorithm::Sha256, 1 << 30, 16),
+        ];
+        for (mut driver, algorithm, bytes, burst) in cases {
             let kind = Kind { algorithm, direction: Direction::Encrypt, bytes, burst, is_apart: true };
             let (mut learned, began) = (Estimator::new(0), SystemClock.thread_time());
-            let mut driver = Libcrypto::new().unwrap();
-            assert_eq!(on_core(&mut driver, Method::Plain, &kind, LIMIT, &mut learned), Ok(()));
+            assert_eq!(on_core(&mut *driver, Method::Plain, &kind, LIMIT, &mut learned), Ok(()));
             let spent = SystemClock.thread_time() - began;
             assert!(spent < LIMIT, "{kind:?}: {spent}");
             assert!(learned.cpu(kind.class(), Method::Plain, burst).is_some(), "{kind:?}");

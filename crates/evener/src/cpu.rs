@@ -40,6 +40,8 @@ pub(crate) struct CostSample {
     pub(crate) bytes: u64,
     pub(crate) core: Nanos,
     pub(crate) wall: Nanos,
+    /// Bursts that it is the sample of.
+    pub(crate) stands_for: u64,
 }
 
 impl CpuKit {
@@ -135,7 +137,8 @@ impl CpuKit {
             .fold((0, 0), |(sum, most), bytes| (sum + bytes, most.max(bytes)));
         let method = self.choose(group, bytes, bytes_max);
         let class = group[0].class();
-        let is_sampled = self.bursts % SAMPLE_EVERY == 0 || self.is_new(class);
+        let stands_for = if self.is_new(class) { 1 } else { SAMPLE_EVERY };
+        let is_sampled = self.bursts % SAMPLE_EVERY == 0 || stands_for == 1;
         self.bursts += 1;
         let start = is_sampled.then(|| (clock.thread_time(), clock.now()));
         self.run_by(method, group);
@@ -146,7 +149,7 @@ impl CpuKit {
             tally.sample(Sample { jobs, bytes, core, wall });
             // Of several classes nothing could be said of any one.
             if let (Some(lessons), true) = (&mut self.lessons, group.iter().all(|job| job.class() == class)) {
-                lessons.samples.push(CostSample { class, method, jobs, bytes, core, wall });
+                lessons.samples.push(CostSample { class, method, jobs, bytes, core, wall, stands_for });
             }
         }
         tally.bursts += 1;

@@ -5,6 +5,7 @@
 //! bursts took comes back through [`Weigher::saw_core`] and [`Weigher::saw_module`]. All decisions are `evener-core`'s,
 //! the same as on the simulator.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -70,6 +71,8 @@ struct State {
     lost: Vec<bool>,
     /// Part of a core that a CPU worker gets.
     share: f64,
+    /// Core time that cores spent on a class so far.
+    worked: BTreeMap<Class, Nanos>,
 }
 
 /// What a worker may take.
@@ -83,8 +86,13 @@ impl Weigher {
         let modules = fixed.stations.len();
         let mut estimator = learned;
         estimator.make_room_for(modules);
-        let state =
-            State { estimator, guard: Guard::new(Class::COUNT), lost: vec![false; modules], share: 1.0 };
+        let state = State {
+            estimator,
+            guard: Guard::new(Class::COUNT),
+            lost: vec![false; modules],
+            share: 1.0,
+            worked: BTreeMap::new(),
+        };
         let table = plan(&prospect(&fixed, &state, &[], |_| 0, Nanos::ZERO));
         Self {
             fixed,
@@ -162,6 +170,7 @@ impl Weigher {
         let is_first = state.estimator.c(last.class, *last.class.bytes().end(), WIDTH).is_none();
         for seen in samples {
             state.estimator.saw_cpu(seen.class, seen.method, seen.jobs, seen.bytes, seen.core);
+            *state.worked.entry(seen.class).or_default() += Nanos(seen.core.0 * seen.stands_for);
             state.guard.control(seen.class.index(), seen.jobs, seen.core);
             let share = (seen.core.as_secs_f64() / seen.wall.as_secs_f64().max(1e-9)).clamp(0.0, 1.0);
             state.share += SHARE_WEIGHT * (share - state.share);
@@ -227,7 +236,9 @@ impl Weigher {
         let Ok(state) = self.state.try_lock() else { return };
         self.planned_ns.store(now.0.max(1), Ordering::Relaxed);
         let classes = lanes.classes();
-        let table = plan(&prospect(&self.fixed, &state, &classes, |lane| lanes.waiting(lane), now));
+        let worked = |lane: usize| state.worked.get(&classes[lane]).copied().unwrap_or_default();
+        let table = plan(&prospect(&self.fixed, &state, &classes, |lane| lanes.waiting(lane), now))
+            .having_worked(worked);
         let tried = |lane: usize| {
             let waiting = lanes.waiting(lane).max(1);
             (0..self.fixed.stations.len()).any(|module| table.wants_try(lane, module, waiting))
@@ -290,7 +301,6 @@ fn prospect(
             c: state.estimator.c(class, bytes, WIDTH),
             waiting: waiting(lane),
             offers: (0..fixed.stations.len()).map(offer).collect(),
-            ..Lane::default()
         }
     };
     Prospect {

@@ -1,0 +1,178 @@
+//! The adaptive policy at work: what it gives to a module, what it learns, what guards it. Costs are emulated, so that
+//! what is right does not hang on this machine; asserted are counts and shares of core time, never times.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use std::num::NonZero;
+use std::sync::Arc;
+use std::time::Instant;
+
+use evener::{CpuKit, ModuleSetup, Report, Setup, Submitted, run};
+use evener_core::estimate::ModuleSample;
+use evener_core::plan::Policy;
+use evener_core::plan::adaptive::TRIES_MAX;
+use evener_core::{Algorithm, Budget, Estimator, Method, MethodTable, Nanos};
+use evener_driver_emulated::{CostedCpu, Emulated};
+use evener_driver_libcrypto::Libcrypto;
+
+use support::{Case, check_all, jobs, plain_kit, plain_setup, rooms, without_standstill};
+
+/// A machine: what a job costs on the CPU path, and on the module path.
+struct Machine {
+    costs: &'static str,
+    workers: usize,
+    cores: usize,
+    learned: Estimator,
+}
+
+impl Machine {
+    fn kit(&self) -> CpuKit {
+        let cpu = CostedCpu::new(Box::new(Libcrypto::new().unwrap()), self.costs.parse().unwrap());
+        CpuKit::new(Box::new(cpu), None, Arc::new(MethodTable::plain_only()))
+    }
+
+    /// Runs all cases so many times over, through a stream; every result is compared with libcrypto's.
+    fn run(&self, cases: &[Case], rounds: usize) -> Report {
+        let mut memory: Vec<_> = (0..rounds).map(|_| rooms(cases)).collect();
+        let module = Emulated::new(self.costs.parse().unwrap(), Box::new(Libcrypto::new().unwrap()));
+        let setup = Setup {
+            policy: Policy::Adaptive,
+            workers: (0..self.workers).map(|_| self.kit()).collect(),
+            modules: vec![ModuleSetup::new(Box::new(module), plain_kit())],
+            cores: self.cores,
+            learned: self.learned.clone(),
+            home_jobs: 4_096,
+            backlog_jobs: 4_096,
+            ..Setup::default()
+        };
+        let ((), report) = run(setup, |runtime| {
+            let (mut inlet, mut outlet) = runtime.stream();
+            let mut all = memory.iter_mut().flat_map(|rooms| jobs(cases, rooms)).collect();
+            assert_eq!(inlet.submit_all(&mut all), Submitted::Yes);
+            for _ in 0..rounds {
+                let came: Vec<_> = cases.iter().map(|_| outlet.next().unwrap()).collect();
+                check_all(cases, &came);
+            }
+        });
+        assert_eq!(report.total().jobs, (cases.len() * rounds) as u64);
+        report
+    }
+}
+
+/// Jobs of one class.
+fn equal_cases() -> Vec<Case> {
+    (0..64).map(|seed| Case::encrypt(Algorithm::Aes128Cbc, seed, 64)).collect()
+}
+
+/// The class of the first case's job.
+fn class(cases: &[Case]) -> evener_core::Class {
+    let mut memory = rooms(cases);
+    jobs(cases, &mut memory)[0].class()
+}
+
+#[test]
+fn a_module_that_costs_more_core_time_than_it_saves_gets_no_more_than_its_tries() {
+    without_standstill(|| {
+        let machine = Machine {
+            costs: "emulated:d=400000+0,h=1000+0,c=50000+0",
+            workers: 2,
+            cores: 2,
+            learned: Estimator::default(),
+        };
+        let report = machine.run(&equal_cases(), 32);
+        assert!(report.modules().jobs <= u64::from(TRIES_MAX), "{report:?}");
+    });
+}
+
+#[test]
+fn a_module_that_saves_core_time_gets_its_share() {
+    without_standstill(|| {
+        let machine = Machine {
+            costs: "emulated:d=20000+0,h=200000+0,c=400000+0",
+            workers: 1,
+            cores: 1,
+            learned: Estimator::default(),
+        };
+        let report = machine.run(&equal_cases(), 8);
+        // Alone it would do 512 x 400 / (400 + 220) = 330.
+        assert!(report.modules().jobs >= 200, "{report:?}");
+    });
+}
+
+#[test]
+fn a_run_of_a_few_milliseconds_tries_nothing_and_wakes_no_module() {
+    without_standstill(|| {
+        let machine = Machine {
+            costs: "emulated:d=1000+0,h=1000+0,c=20000+0",
+            workers: 2,
+            cores: 2,
+            learned: Estimator::default(),
+        };
+        let report = machine.run(&equal_cases(), 4);
+        assert_eq!(report.modules().jobs, 0, "{report:?}");
+    });
+}
+
+#[test]
+fn what_one_run_learned_the_next_one_uses_from_its_start() {
+    without_standstill(|| {
+        let cases = equal_cases();
+        let costs = "emulated:d=20000+0,h=200000+0,c=400000+0";
+        let first = Machine { costs, workers: 1, cores: 1, learned: Estimator::default() }.run(&cases, 8);
+        let learned = first.learned.unwrap();
+        let known = learned.on_module(0, class(&cases));
+        assert!(known.d.samples > 0 && known.h.samples > 0, "{known:?}");
+        // Six milliseconds of work: without knowledge a module would not even be tried.
+        let informed = Machine { costs, workers: 1, cores: 1, learned }.run(&cases[..16], 1);
+        assert!(informed.modules().jobs > 0, "{informed:?}");
+    });
+}
+
+#[test]
+fn costs_that_lie_are_found_out_and_the_class_is_locked() {
+    without_standstill(|| {
+        let cases = equal_cases();
+        let mut learned = Estimator::new(1);
+        learned.saw_cpu(class(&cases), Method::Plain, 16, 16 * 64, Nanos(16 * 50_000));
+        let lie = ModuleSample { jobs: 1, bytes: 64, d: Nanos(1_000), h: Nanos(1_000), now: Nanos(1) };
+        learned.saw_module(0, class(&cases), &lie);
+        learned.freeze();
+        let costs = "emulated:d=1000000+0,h=1000+0,c=50000+0";
+        let report = Machine { costs, workers: 2, cores: 2, learned }.run(&cases, 32);
+        assert!(report.guarded.locks >= 1, "{:?}", report.guarded);
+        // 5 ms, or 2 % of 2048 jobs of 50 us, at a loss of 950 us each, and what was under way.
+        assert!(report.modules().jobs <= 16, "{report:?}");
+    });
+}
+
+#[test]
+fn a_budget_holds_core_time_down() {
+    without_standstill(|| {
+        let cases = equal_cases();
+        let mut memory: Vec<_> = (0..200).map(|_| rooms(&cases)).collect();
+        let costs: evener_driver_emulated::Preset = "emulated:d=1000+0,h=1000+0,c=20000+0".parse().unwrap();
+        let kit = |_| {
+            let cpu = CostedCpu::new(Box::new(Libcrypto::new().unwrap()), costs.clone());
+            CpuKit::new(Box::new(cpu), None, Arc::new(MethodTable::plain_only()))
+        };
+        let setup = Setup {
+            workers: (0..2).map(kit).collect(),
+            budget: Some(Budget::new(30, NonZero::new(2).unwrap()).unwrap()),
+            home_jobs: 16_384,
+            backlog_jobs: 16_384,
+            ..plain_setup(0)
+        };
+        let start = Instant::now();
+        let ((), report) = run(setup, |runtime| {
+            let (mut inlet, mut outlet) = runtime.stream();
+            let mut all = memory.iter_mut().flat_map(|rooms| jobs(&cases, rooms)).collect();
+            assert_eq!(inlet.submit_all(&mut all), Submitted::Yes);
+            (0..200 * cases.len()).for_each(|_| _ = outlet.next().unwrap());
+        });
+        let wall = start.elapsed().as_secs_f64();
+        // 256 ms of work: a third of a second at the least. A busy machine makes the share smaller, never greater.
+        let core = report.total().jobs as f64 * 20e-6;
+        assert!(core / (2.0 * wall) < 0.34, "{core} s of core time in {wall} s on 2 cores");
+    });
+}
