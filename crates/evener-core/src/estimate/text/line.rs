@@ -77,14 +77,13 @@ fn cost(quantity: Quantity, words: &mut SplitWhitespace<'_>) -> Result<Line, Wro
         Quantity::D | Quantity::H => 0,
     };
     let samples = words.next().and_then(|word| word.parse::<u64>().ok()).ok_or(Wrong::Samples)?;
-    let (ns, bytes) = (number(words)?, number(words)?);
+    // Bytes not into the class: what is too dear for a trial is measured on less.
+    let (ns, bytes) = (number(words, NS)?, number(words, (0.0, float(BYTES_MAX)))?);
     if words.next().is_some() {
         return Err(Wrong::TooLong);
     }
-    // Not into the class: what is too dear for a trial is measured on less.
-    let bytes = bytes.clamp(0.0, float(BYTES_MAX));
     let samples = u32::try_from(samples.max(1)).unwrap_or(u32::MAX);
-    Ok(Line::Cost((class, quantity, width), Learned::kept(ns.clamp(NS.0, NS.1), bytes, samples)))
+    Ok(Line::Cost((class, quantity, width), Learned::kept(ns, bytes, samples)))
 }
 
 fn class(words: &mut SplitWhitespace<'_>) -> Option<Class> {
@@ -110,9 +109,10 @@ fn width(words: &mut SplitWhitespace<'_>) -> Option<usize> {
     LEAST_WIDTH.iter().position(|&width| width == least)
 }
 
-fn number(words: &mut SplitWhitespace<'_>) -> Result<f64, Wrong> {
+/// A number brought into its range and to the tenths with which it is written.
+fn number(words: &mut SplitWhitespace<'_>, (least, most): (f64, f64)) -> Result<f64, Wrong> {
     let number = words.next().and_then(|word| word.parse::<f64>().ok()).filter(|number| number.is_finite());
-    number.ok_or(Wrong::Number)
+    number.map(|number| (number.clamp(least, most) * 10.0).round() / 10.0).ok_or(Wrong::Number)
 }
 
 impl fmt::Display for Line {

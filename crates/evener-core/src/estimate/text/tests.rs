@@ -123,6 +123,7 @@ fn numbers_beyond_reason_are_brought_into_range() {
         let known = Kept::parse(&text).unwrap().estimator(&here());
         *known.cpu(class(16_384), Method::MultiBuffer, 16).unwrap()
     };
+    assert_eq!(mean("3 4000.06 16384.01"), Learned::kept(4000.1, 16_384.0, 3));
     assert_eq!(mean("0 -5 -5"), Learned::kept(0.1, 0.0, 1));
     assert_eq!(
         mean("99999999999 1e300 1e300"),
@@ -209,7 +210,7 @@ fn kept_mean(class: Class, (tenths, place, samples): (u32, f64, u32)) -> Learned
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, max_shrink_iters: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 500, max_shrink_iters: 200, ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_was_learned_is_known_again(estimator in any_estimator()) {
