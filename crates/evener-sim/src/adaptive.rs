@@ -12,27 +12,20 @@ use evener_core::budget::{Budget, PercentOutOfRange};
 use evener_core::estimate::{Estimator, ModuleSample};
 use evener_core::guard::Counters;
 use evener_core::plan::adaptive::{
-    Choice as Decision, Lane, Offer, Prospect, Station, TRIES_MAX, Table, cap_percent, plan,
+    Choice as Decision, Lane, NICE_BESIDE, NICE_TO_GIVE_WAY, Offer, Prospect, Station, TRIES_MAX, Table,
+    cap_percent, plan,
 };
 use evener_core::{Algorithm, Class, Direction, Method, Nanos, Objective};
 
-use crate::lab::{Choice, Chooser, Path, Sample, Setup, View, Which, WorkerView};
+use crate::lab::{Choice, Chooser, Path, Sample, Setup, View, Which, WorkerView, Workload};
 use watch::Watch;
 
 /// Age after which a plan is made anew.
 const PLAN_AGE_MAX: Nanos = Nanos::from_millis(2);
 
-/// Nice value of own CPU workers while they give way to the modules' threads.
-pub const NICE_TO_GIVE_WAY: i32 = 19;
-
 /// How often and how long cores leave a job of a class to a module that is to be tried.
 const LEAVES_MAX: u32 = 2 * TRIES_MAX;
 const LEAVE_FOR: Nanos = Nanos::from_micros(50);
-
-/// Nice value of own CPU workers beside programs that compete: half of the usual weight. From the simulation: with 0
-/// the module's path gets the core too late and cores do its jobs at twice the core time, with 6 mixes take a
-/// fifth longer.
-pub const NICE_BESIDE: i32 = 3;
 
 /// The adaptive policy, learning while it runs.
 pub struct Adaptive {
@@ -93,10 +86,17 @@ impl Adaptive {
         Ok(())
     }
 
-    /// The setup as the policy wants it: its CPU workers give way while nothing competes. The live system has two
-    /// threads for a core, of which the one with the nice value of the hour works.
-    pub const fn arrange(setup: &mut Setup) {
-        setup.cpu.nice = if setup.hogs == 0 { NICE_TO_GIVE_WAY } else { NICE_BESIDE };
+    /// Gives CPU workers the nice value that the table asks for once it knows the costs of these jobs
+    /// ([`Table::core_nice`]). The live system has a thread for each value and lets one of them work; here a thread
+    /// keeps its value for the whole run.
+    pub fn arrange(setup: &mut Setup, jobs: &Workload) {
+        let pays =
+            |class: usize| setup.modules.iter().any(|side| side.costs[class].d < setup.classes[class].c);
+        setup.cpu.nice = match jobs.jobs().iter().any(|job| pays(job.class)) {
+            true if setup.hogs == 0 => NICE_TO_GIVE_WAY,
+            true => NICE_BESIDE,
+            false => 0,
+        };
     }
 
     /// What was learned.

@@ -45,7 +45,7 @@ fn mean_between(classes: &[usize], load: f64) -> Nanos {
 
 /// Our latencies, and the better of core alone and shared queue in each.
 fn both(jobs: &Workload, depth: u32) -> [[f64; 2]; 2] {
-    let setup = arranged(0, depth);
+    let setup = arranged(jobs, 0, depth);
     let ours = run(&setup, jobs, &mut Adaptive::new(&setup, Objective::Throughput)).unwrap();
     assert_eq!(ours.lost(), 0);
     let setup = Setup { cpu: CpuSide { nice: 0, ..setup.cpu }, ..setup };

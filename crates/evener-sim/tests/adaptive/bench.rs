@@ -35,24 +35,25 @@ pub(crate) fn class_of(bytes: u64) -> usize {
     costs().iter().position(|&(listed, _)| listed == bytes).unwrap()
 }
 
-/// A machine as the policy arranges it.
-pub(crate) fn arranged(hogs: u32, depth: u32) -> Setup {
+/// A machine as the policy arranges it for these jobs.
+pub(crate) fn arranged(jobs: &Workload, hogs: u32, depth: u32) -> Setup {
     let mut setup = machine(&costs(), Model::Policy, 1, 200);
-    change(&mut setup, hogs, depth);
+    change(&mut setup, jobs, hogs, depth);
     setup
 }
 
-fn change(setup: &mut Setup, hogs: u32, depth: u32) {
+fn change(setup: &mut Setup, jobs: &Workload, hogs: u32, depth: u32) {
     setup.hogs = hogs;
     setup.modules[0].depth = depth;
-    Adaptive::arrange(setup);
+    Adaptive::arrange(setup, jobs);
 }
 
 /// Three runs of the adaptive policy, which learns the costs in each anew.
 pub(crate) fn adaptive(name: &str, hogs: u32, depth: u32, objective: Objective) -> Means {
-    let setup = arranged(hogs, depth);
+    let jobs = workload(name);
+    let setup = arranged(&jobs, hogs, depth);
     let policy = || Adaptive::new(&setup, objective);
-    let reports = compare(&costs(), &workload(name), |setup| change(setup, hogs, depth), policy).unwrap();
+    let reports = compare(&costs(), &jobs, |setup| change(setup, &jobs, hogs, depth), policy).unwrap();
     assert!(reports.iter().all(|report| report.lost() == 0));
     Means::of(&reports)
 }

@@ -2,9 +2,11 @@
 
 use evener_core::Objective;
 use evener_core::plan::Policy;
+use evener_sim::adaptive::Adaptive;
+use evener_sim::lab::run;
 use evener_sim::papers::am3358::Means;
 
-use crate::bench::{WORKLOADS, adaptive, papers};
+use crate::bench::{WORKLOADS, adaptive, arranged, papers, workload};
 
 /// Core time by the threads' clocks, and with interrupts.
 fn core_times(means: &Means) -> [f64; 2] {
@@ -49,5 +51,17 @@ fn the_other_program_keeps_its_part() {
                 assert!(share >= least, "{name}, depth {depth}, {objective}: {share}");
             }
         }
+    }
+}
+
+/// The simulator's threads keep one nice value for a run; it is the one that the table asks for.
+#[test]
+fn the_table_asks_for_the_nice_value_that_the_runs_have() {
+    for (name, hogs) in [("16384", 0), ("16384", 1), ("mixed_tls", 1), ("64", 1)] {
+        let jobs = workload(name);
+        let setup = arranged(&jobs, hogs, 1);
+        let mut policy = Adaptive::new(&setup, Objective::Throughput);
+        run(&setup, &jobs, &mut policy).unwrap();
+        assert_eq!(policy.table().unwrap().core_nice(), setup.cpu.nice, "{name}, {hogs}");
     }
 }

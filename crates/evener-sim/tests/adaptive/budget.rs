@@ -58,11 +58,12 @@ fn a_budget_is_kept_over_every_second_by_both_paths_and_their_interrupts() {
     for name in ["4096", "16384", "mixed_tls"] {
         for percent in [30, 50, 70] {
             for (hogs, depth) in [(0, 1), (0, 2), (1, 1), (1, 2)] {
-                let setup = arranged(hogs, depth);
+                let jobs = workload(name);
+                let setup = arranged(&jobs, hogs, depth);
                 let mut policy = Adaptive::new(&setup, Objective::Throughput);
                 policy.keep_to(percent).unwrap();
                 let mut metered = Metered { policy, taken: Vec::new() };
-                let report = run(&setup, &workload(name), &mut metered).unwrap();
+                let report = run(&setup, &jobs, &mut metered).unwrap();
                 let (most, least) = metered.extremes(report.makespan);
                 let used = report.crypto() + report.interrupts;
                 let mean = used.as_secs_f64() / report.makespan.as_secs_f64();

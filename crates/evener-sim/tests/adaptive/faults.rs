@@ -66,7 +66,8 @@ impl Chooser for Told {
 
 /// The run of a policy that learns, and of one that knew.
 fn both(name: &str, depth: u32, change: Change) -> [Report; 2] {
-    let mut setup = arranged(0, depth);
+    let jobs = workload(name);
+    let mut setup = arranged(&jobs, 0, depth);
     let at = Nanos::from_millis(200);
     // Who knows hands in nothing that would fail: a job of the largest size takes less than 1 ms.
     let (faults, known_at) = (&mut setup.modules[0].spec.faults, at - Nanos::from_millis(1));
@@ -74,7 +75,6 @@ fn both(name: &str, depth: u32, change: Change) -> [Report; 2] {
         Change::Lost => faults.lost_at = Some(at),
         Change::Slower(factor) => faults.slow = Some(Slowdown { at, factor }),
     }
-    let jobs = workload(name);
     let learner = run(&setup, &jobs, &mut Adaptive::new(&setup, Objective::Throughput)).unwrap();
     [learner, run(&setup, &jobs, &mut Told::new(&setup, known_at, change)).unwrap()]
 }

@@ -31,7 +31,8 @@ fn allowed(name: &str, cpu_only_ms: f64) -> f64 {
 fn a_policy_with_wrong_costs_loses_no_more_than_the_guard_allows() {
     for name in ["64", "1024", "4096", "16384", "mixed_uniform8"] {
         for depth in [1, 2] {
-            let (setup, jobs) = (arranged(0, depth), workload(name));
+            let jobs = workload(name);
+            let setup = arranged(&jobs, 0, depth);
             let alone = millis(planned(&setup, &jobs, Policy::CpuOnly).makespan);
             for (word, lie) in LIES {
                 let mut policy = Adaptive::new(&setup, Objective::Throughput);

@@ -16,7 +16,7 @@ type Module = (u64, u64, u32, u32);
 const C_US: u64 = 400;
 const JOBS: usize = 6_000;
 
-fn setup(cores: u32, modules: &[Module]) -> Setup {
+fn setup(cores: u32, modules: &[Module], jobs: &Workload) -> Setup {
     let side = |&(d, h, units, depth): &Module| ModuleSide {
         spec: ModuleSpec { units, faults: Faults::default() },
         costs: vec![ModuleCost { d: Nanos::from_micros(d), h: Nanos::from_micros(h) }],
@@ -37,7 +37,7 @@ fn setup(cores: u32, modules: &[Module]) -> Setup {
         seed: 7,
         end_max: Nanos::from_millis(100_000),
     };
-    Adaptive::arrange(&mut setup);
+    Adaptive::arrange(&mut setup, jobs);
     setup
 }
 
@@ -76,7 +76,7 @@ fn long_work_ends_near_the_least_time_on_any_number_of_cores_and_modules() {
     for cores in [1, 2, 4, 8] {
         for modules in cases {
             let jobs = Workload::new(std::iter::repeat_n(0, JOBS), Arrivals::AtOnce, 0);
-            let setup = setup(cores, modules);
+            let setup = setup(cores, modules, &jobs);
             let mut policy = Adaptive::new(&setup, Objective::Throughput);
             let report = run(&setup, &jobs, &mut policy).unwrap();
             let (took, bound) = (millis(report.makespan), bound_ms(cores, modules));

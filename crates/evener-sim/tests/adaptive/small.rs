@@ -35,7 +35,7 @@ fn case() -> impl Strategy<Value = Case> {
 /// Sizes far apart, so that each class has costs of its own.
 const SIZES: [u64; 3] = [256, 4096, 65536];
 
-fn setup(case: &Case) -> Setup {
+fn setup(case: &Case, jobs: &Workload) -> Setup {
     let micros = Nanos::from_micros;
     let side = |costs: &Vec<(u64, u64)>| ModuleSide {
         spec: ModuleSpec { units: 1, faults: Faults::default() },
@@ -58,7 +58,7 @@ fn setup(case: &Case) -> Setup {
         seed: 1,
         end_max: Nanos::from_millis(10_000),
     };
-    Adaptive::arrange(&mut setup);
+    Adaptive::arrange(&mut setup, jobs);
     setup
 }
 
@@ -94,7 +94,8 @@ fn bound_of(case: &Case, mut way: usize, ways: usize) -> f64 {
 }
 
 fn makespan_us(case: &Case) -> f64 {
-    let setup = setup(case);
+    let jobs = Workload::new(case.jobs.iter().copied(), Arrivals::AtOnce, 0);
+    let setup = setup(case, &jobs);
     let mut policy = Adaptive::new(&setup, Objective::Throughput);
     policy.unguarded(); // Control jobs would outweigh everything else among eight.
     for (module, costs) in case.modules.iter().enumerate() {
@@ -103,7 +104,6 @@ fn makespan_us(case: &Case) -> f64 {
             tell(&mut policy, module, SIZES[class], Cost { c, d, h });
         }
     }
-    let jobs = Workload::new(case.jobs.iter().copied(), Arrivals::AtOnce, 0);
     let report = run(&setup, &jobs, &mut policy).unwrap();
     assert_eq!(report.lost(), 0);
     report.makespan.as_secs_f64() * 1e6

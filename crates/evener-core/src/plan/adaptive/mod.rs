@@ -15,7 +15,7 @@ mod route;
 mod table;
 
 pub use route::{Queue, Route};
-pub use table::{Choice, Table};
+pub use table::{Choice, NICE_BESIDE, NICE_TO_GIVE_WAY, Table};
 
 use crate::objective::Objective;
 use crate::units::Nanos;

@@ -27,6 +27,13 @@ pub enum Choice {
 const WAIT_MIN: Nanos = Nanos::from_micros(50);
 const WAIT_MAX: Nanos = Nanos::from_micros(250);
 
+/// Nice value of own CPU workers that give way to the modules' threads: the greatest there is.
+pub const NICE_TO_GIVE_WAY: i32 = 19;
+
+/// The same beside programs that compete, half of the usual weight. From the simulation: with 0 the module's path
+/// gets the core too late and cores do its jobs at twice the core time, with 6 mixes take a fifth longer.
+pub const NICE_BESIDE: i32 = 3;
+
 /// Jobs that wait for each request that may be outstanding, where modules are kept busy. A guess.
 const LEFT_PER_REQUEST: u32 = 4;
 
@@ -46,6 +53,11 @@ pub struct Table {
     share: f64,
     core_order: Vec<usize>,
     orders: Vec<Order>,
+    /// By lane: what everybody but one core could do of it.
+    without_core: Vec<Others>,
+    /// By module, then lane: what everybody but that module could do of it. Beside each other, for a look-up reads
+    /// all lanes.
+    without_module: Vec<Vec<Others>>,
     /// Jobs of a lane that must wait for cores to leave them to modules altogether: enough to keep those busy.
     left_min: u32,
 }
@@ -58,7 +70,11 @@ impl Table {
         core_order: Vec<usize>,
         orders: Vec<Order>,
     ) -> Self {
+        let modules = 0..prospect.stations.len();
+        let without = |module: usize| rows.iter().map(|row| row.without_module[module]).collect();
         Self {
+            without_core: rows.iter().map(|row| row.without_core).collect(),
+            without_module: modules.map(without).collect(),
             rows,
             lambda,
             stations: prospect.stations.clone(),
@@ -95,7 +111,7 @@ impl Table {
         // Whether the others would have done all that waits before this core had done one of them.
         let own = c / self.share;
         let rest = own - super::float(modules_busy);
-        match self.done_before(rest, &waiting, |row| row.without_core) {
+        match done_before(rest, &waiting, &self.without_core) {
             Some(others) => Choice::AskAgainIn(wait(others + super::float(modules_busy))),
             None => take,
         }
@@ -122,7 +138,7 @@ impl Table {
         }
         if let Some(&lane) = order.gains.iter().find(|&&lane| waiting(lane) > 0) {
             let rest = self.rows[lane].cells[module].latency - super::float(cores_busy) / self.share;
-            return match self.done_before(rest, &waiting, |row| row.without_module[module]) {
+            return match done_before(rest, &waiting, &self.without_module[module]) {
                 // Not for good: the cores may think otherwise once the module has nothing to do.
                 Some(others) => Choice::AskAgainIn(wait(others)),
                 None => Choice::Take { lane, is_try: false },
@@ -159,34 +175,17 @@ impl Table {
         row.c.is_some_and(|c| row.worked + c * f64::from(count) >= super::float(TRY_WORK_MIN))
     }
 
-    /// Time until others would have done everything that waits, if that is below `limit`. It is at least that of
-    /// the longest job, for a job is not shared. So of two workers only the slower ever leaves a job to the other.
-    fn done_before(
-        &self,
-        limit: f64,
-        waiting: &impl Fn(usize) -> u32,
-        others: impl Fn(&Row) -> Others,
-    ) -> Option<f64> {
-        let (mut all, mut longest) = (0.0, 0.0_f64);
-        for (lane, row) in self.rows.iter().enumerate() {
-            let count = waiting(lane);
-            if count > 0 {
-                let others = others(row);
-                all += f64::from(count) * others.drain;
-                longest = longest.max(others.least);
-                if all.max(longest) >= limit {
-                    return None;
-                }
-            }
-        }
-        (all.max(longest) < limit && !cfg!(mutant = "tail_rule_off")).then(|| all.max(longest))
-    }
-
-    /// Whether own threads that run jobs on cores are to go behind the modules' threads, as by a nice value: where
-    /// nothing competes and a module has work that pays. Never beside other programs, for they would starve.
+    /// The nice value with which own threads run jobs on cores, so that a module's thread gets the core first: the
+    /// greatest where nothing competes, a small one beside other programs, where they would starve; and the usual
+    /// one, 0, where no class goes to modules.
     #[must_use]
-    pub fn cores_give_way(&self) -> bool {
-        self.lambda >= 1.0 && self.share >= 1.0 && self.rows.iter().any(|row| row.gain > 0.0)
+    pub fn core_nice(&self) -> i32 {
+        let is_busy = self.lambda >= 1.0 && self.rows.iter().any(|row| row.gain > 0.0);
+        match is_busy {
+            true if self.share >= 1.0 => NICE_TO_GIVE_WAY,
+            true => NICE_BESIDE,
+            false => 0,
+        }
     }
 
     /// Threads that run jobs on cores.
@@ -211,4 +210,21 @@ impl Table {
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped, and not below zero")]
 fn wait(others: f64) -> Nanos {
     Nanos((others / 4.0).min(1e9) as u64).clamp(WAIT_MIN, WAIT_MAX)
+}
+
+/// Time until others would have done everything that waits, if that is below `limit`. It is at least that of the
+/// longest job, for a job is not shared. So of two workers only the slower ever leaves a job to the other.
+fn done_before(limit: f64, waiting: &impl Fn(usize) -> u32, others: &[Others]) -> Option<f64> {
+    let (mut all, mut longest) = (0.0, 0.0_f64);
+    for (lane, others) in others.iter().enumerate() {
+        let count = waiting(lane);
+        if count > 0 {
+            all += f64::from(count) * others.drain;
+            longest = longest.max(others.least);
+            if all.max(longest) >= limit {
+                return None;
+            }
+        }
+    }
+    (all.max(longest) < limit && !cfg!(mutant = "tail_rule_off")).then(|| all.max(longest))
 }

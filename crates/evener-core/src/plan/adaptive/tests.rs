@@ -101,11 +101,17 @@ fn cores_leave_to_modules_what_these_can_use_all_core_time_for() {
 }
 
 #[test]
-fn own_cores_give_way_only_where_nothing_competes_and_the_module_pays() {
-    assert!(plan(&prospect([0, 10, 0])).cores_give_way());
-    assert!(!plan(&Prospect { share: 0.5, ..prospect([0, 10, 0]) }).cores_give_way());
+fn own_cores_give_way_where_the_module_pays_and_less_so_beside_other_programs() {
+    let middle = prospect([0, 10, 0]);
+    assert_eq!(plan(&middle).core_nice(), 19);
+    assert_eq!(plan(&Prospect { share: 0.5, ..middle.clone() }).core_nice(), 3);
+    assert_eq!(plan(&Prospect { lambda: 0.0, ..middle }).core_nice(), 0);
     let closed = Prospect { lanes: vec![lane(COSTS[SMALL], 10)], ..prospect([0; 3]) };
-    assert!(!plan(&closed).cores_give_way());
+    assert_eq!(plan(&closed).core_nice(), 0);
+}
+
+#[test]
+fn beside_one_other_program_nobody_takes_much_more_than_half() {
     assert_eq!(Objective::ALL.map(|objective| cap_percent(objective, 0.5)), [70, 70, 50]);
     assert_eq!(cap_percent(Objective::Throughput, 1.0), 100);
 }
