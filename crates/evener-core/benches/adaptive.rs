@@ -42,23 +42,23 @@ fn time<T>(name: &str, rounds: u32, mut once: impl FnMut() -> T) {
         }
         start.elapsed().as_secs_f64() * 1e9 / f64::from(rounds)
     };
-    let least = (0..20).map(mean).fold(f64::INFINITY, f64::min);
+    let least = (0..300).map(mean).fold(f64::INFINITY, f64::min);
     println!("{name:28} {least:10.1} ns");
 }
 
 fn main() {
     let prospect = prospect();
     let table = plan(&prospect);
-    time("plan", 1_000, || plan(black_box(&prospect)));
+    time("plan", 20, || plan(black_box(&prospect)));
     for (name, waiting) in [("many wait", [100_u32; 8]), ("one waits", [0, 0, 0, 0, 0, 0, 0, 1])] {
         let waiting = black_box(waiting);
-        time(&format!("core takes, {name}"), 1_000_000, || {
+        time(&format!("core takes, {name}"), 20_000, || {
             black_box(&table).core_takes(|lane| waiting[lane], black_box(Nanos::ZERO))
         });
-        time(&format!("module takes, {name}"), 1_000_000, || {
+        time(&format!("module takes, {name}"), 20_000, || {
             black_box(&table).module_takes(black_box(13), |lane| waiting[lane], black_box(Nanos::ZERO))
         });
     }
     let queues = [Queue::default()];
-    time("route, one module", 1_000_000, || black_box(&table).route(black_box(7), black_box(&queues)));
+    time("route, one module", 20_000, || black_box(&table).route(black_box(7), black_box(&queues)));
 }
