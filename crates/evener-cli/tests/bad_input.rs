@@ -341,7 +341,7 @@ fn options_that_do_not_fit_each_other_stop_everything_in_one_line() {
     place.keyset("k.json");
     place.write_secret("pass", "word");
     place.write("a", "text");
-    let cases: [(&[&str], &str); 14] = [
+    let cases: [(&[&str], &str); 17] = [
         (&["encrypt"], "required"),
         (&["encrypt", "--key", "k.json", "-o", "out"], "INPUT"),
         (&["encrypt", "--key", "k.json", "a"], "--output"),
@@ -356,6 +356,9 @@ fn options_that_do_not_fit_each_other_stop_everything_in_one_line() {
         (&["encrypt", "--passphrase-file", "pass", "--associated-data", "x", "-o", "out", "a"], "--key"),
         (&["encrypt", "--key", "k.json", "--policy", "polling", "-o", "out", "a"], "--module"),
         (&["encrypt", "--key", "k.json", "--workers", "0", "-o", "out", "a"], "--workers"),
+        (&["encrypt", "--key", "k.json", "--cpu-budget", "0", "-o", "out", "a"], "--cpu-budget"),
+        (&["encrypt", "--key", "k.json", "--cpu-budget", "101", "-o", "out", "a"], "--cpu-budget"),
+        (&["encrypt", "--key", "k.json", "--objective", "fame", "-o", "out", "a"], "--objective"),
     ];
     for (arguments, words) in cases {
         place.evener().args(arguments).run().ended_with(2).saying(words);

@@ -257,3 +257,22 @@ fn an_answer_into_a_closed_pipe_is_no_error() {
     let ran = place.program("sh").args(["-c", script, common::EVENER]).run().succeeded();
     assert_eq!(ran.stderr(), "");
 }
+
+#[test]
+fn a_budget_of_core_time_and_an_objective_change_when_things_happen_but_not_what() {
+    let place = Place::new();
+    inputs(&place);
+    let encrypt = ["encrypt", "--key", "k.json", "--cpu-budget", "40", "--objective", "cpu"];
+    let module = ["--module", "emulated:am3358", "--json", "r.json", "-q", "-o", "out", "in"];
+    place.evener().args(encrypt).args(module).run().succeeded();
+    let report = json(&fs::read(place.join("r.json")).unwrap());
+    assert_eq!(misfits("report.schema.json", &report), [""; 0]);
+    assert_eq!((&report["policy"], sum(&report, "bytes")), (&"adaptive".into(), BYTES));
+    place.evener().args(["decrypt", "--key", "k.json", "-q", "-o", "back", "out"]).run().succeeded();
+    for name in common::files(&place.join("back")) {
+        assert_eq!(
+            fs::read(place.join("back").join(&name)).unwrap(),
+            fs::read(place.join("in").join(&name)).unwrap()
+        );
+    }
+}
