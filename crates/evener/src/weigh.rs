@@ -11,9 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use evener_core::estimate::{Estimator, ModuleSample};
 use evener_core::guard::Guard;
-use evener_core::plan::adaptive::{
-    Choice, Lane, Offer, Prospect, Queue, Route, Station, TRIES_MAX, Table, plan,
-};
+use evener_core::plan::adaptive::{Choice, Lane, Offer, Prospect, Queue, Route, Station, Table, plan};
 use evener_core::{Class, Nanos, Objective};
 use evener_ring::CachePadded;
 
@@ -194,8 +192,11 @@ impl Weigher {
 
     /// A core had nothing to do for so long because it left a class to modules.
     pub(crate) fn idled(&self, lanes: &Lanes<'_>, lane: usize, time: Nanos, now: Nanos) {
-        if let Some(class) = lanes.classes().get(lane) {
-            self.state().guard.idled(class.index(), time, now);
+        // Under `cpu` a core that rests is the aim. Otherwise it loses what is beyond the job that it would have done.
+        let beyond = time - self.current().expected(lane, None);
+        let is_loss = self.fixed.objective != Objective::Cpu && beyond > Nanos::ZERO;
+        if let (true, Some(class)) = (is_loss, lanes.classes().get(lane)) {
+            self.state().guard.idled(class.index(), beyond, now);
         }
     }
 
@@ -290,10 +291,10 @@ fn prospect(
         let is_locked = state.guard.is_locked(class.index(), now);
         let offer = |module: usize| {
             let known = state.estimator.on_module(module, class);
-            let tries_left = TRIES_MAX.saturating_sub(known.tries);
+            let tries_left = state.estimator.tries_left(module, class, now);
             match (known.d.at(bytes), known.h.at(bytes)) {
                 _ if is_locked || state.lost[module] || !fixed.does[module][class.index()] => Offer::Never,
-                (Some(d), Some(h)) => Offer::Known { d, h, tries_left: 0 },
+                (Some(d), Some(h)) => Offer::Known { d, h, tries_left },
                 _ => Offer::Unknown { tries_left },
             }
         };
