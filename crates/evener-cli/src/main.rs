@@ -28,6 +28,7 @@ mod report;
 mod say;
 mod sim;
 mod sim_papers;
+mod sim_run;
 mod stop;
 mod summary;
 mod trial;

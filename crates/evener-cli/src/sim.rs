@@ -4,15 +4,18 @@ use clap::Subcommand;
 
 use crate::say::Exit;
 use crate::sim_papers::{self, Papers};
+use crate::sim_run::{self, Run};
 
 /// Simulates, in virtual time and from published figures; nothing is encrypted or measured.
 #[derive(Subcommand)]
 pub(crate) enum Sim {
+    Run(Run),
     Papers(Papers),
 }
 
 pub(crate) fn run(sim: &Sim) -> anyhow::Result<Exit> {
     match sim {
+        Sim::Run(arguments) => sim_run::run(arguments),
         Sim::Papers(arguments) => sim_papers::run(arguments),
     }
 }

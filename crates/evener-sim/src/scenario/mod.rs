@@ -9,10 +9,12 @@ mod check;
 mod file;
 
 use evener_core::plan::Policy;
-use evener_core::{Cost, CostTable};
+use evener_core::{Cost, CostTable, Objective};
 
 pub use check::ScenarioError;
 
+use crate::adaptive::Adaptive;
+use crate::bounds;
 use crate::engine::{SchedulerSpec, Stuck};
 use crate::lab::{Chooser, Class, ModuleCost, Planned, Report, Setup, Workload, run};
 
@@ -89,12 +91,18 @@ impl Scenario {
         self.workload = workload;
     }
 
-    /// Runs a policy of the papers, once for each chance.
+    /// Runs a policy, once for each chance. The adaptive one aims at throughput, learns the costs anew in each run and
+    /// gives CPU workers the nice value that it asks for.
     ///
     /// # Errors
     ///
     /// [`Stuck`].
     pub fn run(&self, policy: Policy) -> Result<Vec<Report>, Stuck> {
+        if policy == Policy::Adaptive {
+            let mut arranged = self.clone();
+            Adaptive::arrange(&mut arranged.setup, &self.workload);
+            return arranged.run_with(|| Adaptive::new(&arranged.setup, Objective::Throughput));
+        }
         let modules = u32::try_from(self.setup.modules.len()).unwrap_or(u32::MAX);
         self.run_with(|| Planned::new(policy, self.setup.cpu.workers, modules))
     }
@@ -111,6 +119,18 @@ impl Scenario {
             run(&setup, &self.workload, &mut chooser())
         };
         self.chances.iter().map(one).collect()
+    }
+
+    /// The least time of all its jobs in nanoseconds by mean costs; `None` where [`bounds::of_run`] has none.
+    #[must_use]
+    pub fn lower_bound(&self) -> Option<f64> {
+        bounds::of_run(&self.setup, &self.workload)
+    }
+
+    /// Whether jobs come one by one, so that the time that each of them waits says more than the end of the last.
+    #[must_use]
+    pub fn is_stream(&self) -> bool {
+        self.workload.jobs().iter().any(|job| job.at.0 > 0)
     }
 
     /// The cost of a job of `bytes` on the CPU path and on the first module path.
