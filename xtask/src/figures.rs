@@ -31,7 +31,7 @@ const fn told(name: &'static str, title: &'static str, words: &'static str) -> F
 }
 
 /// Twelve and more runs: the bounds of a median are then no longer its extremes.
-const FIGURES: [Figure; 17] = [
+const FIGURES: [Figure; 19] = [
     drawn(
         "aes-128-cbc-encrypt",
         "AES-128-CBC encryption, out of place",
@@ -73,6 +73,16 @@ const FIGURES: [Figure; 17] = [
         "bench crypt --algorithm AES-128-CBC --mix lognormal --runs 15",
     ),
     told(
+        "log-normal-encrypt-in-place",
+        "AES-128-CBC encryption of log-normal sizes, 64 B to 1 MiB, in place",
+        "bench crypt --algorithm AES-128-CBC --mix lognormal --layout in-place --runs 15",
+    ),
+    told(
+        "log-normal-decrypt",
+        "AES-128-CBC decryption of log-normal sizes, 64 B to 1 MiB",
+        "bench crypt --algorithm AES-128-CBC --direction decrypt --mix lognormal --runs 15",
+    ),
+    told(
         "aes-256-gcm-encrypt-segments",
         "AES-256-GCM encryption of 1 MiB segments, in place",
         "bench crypt --algorithm AES-256-GCM --sizes 1M --count 200 --layout in-place --runs 15",
@@ -107,13 +117,13 @@ const FIGURES: [Figure; 17] = [
         "emulated-am3358",
         "Paper 002's experiment, EMULATED: module and processor of the AM3358",
         "bench crypt --algorithm AES-128-CBC --module emulated:am3358 --cpu-cost emulated:am3358 --workers 1 \
-         --policies cpu_only,module_only,round_robin,polling,shared_queue --runs 5",
+         --policies cpu_only,module_only,round_robin,polling,shared_queue,adaptive --runs 3",
     ),
     drawn(
         "emulated-cell",
         "Paper 004's module, EMULATED: six units of the Cell/B.E.",
         "bench crypt --algorithm AES-128-CBC --module emulated:cell --cpu-cost emulated:cell --workers 1 \
-         --policies cpu_only,module_only,round_robin,polling,shared_queue --runs 5",
+         --policies cpu_only,module_only,round_robin,polling,shared_queue,adaptive --runs 3",
     ),
 ];
 
