@@ -127,15 +127,28 @@ const FIGURES: [Figure; 19] = [
     ),
 ];
 
+/// The page that is simulated: the same on every machine, so a test of the command compares it.
+const PAPERS: &str = "papers";
+
+/// Writes the papers' tables beside the simulator's, as text and pictures.
+fn simulate() -> Result<(), String> {
+    let folder = root().join("docs/results");
+    let mut command = Command::new(built_evener()?);
+    command.args(["sim", "papers", "--svg"]).arg(folder.join(PAPERS));
+    let path = folder.join(PAPERS).with_extension("txt");
+    fs::write(&path, answer(command)?).map_err(|error| format!("{}: {error}", path.display()))
+}
+
 /// Measures the figures named, all where none is.
 pub(crate) fn run(names: &[&str]) -> ExitCode {
-    if let Some(unknown) = names.iter().find(|name| FIGURES.iter().all(|figure| figure.name != **name)) {
-        let known: Vec<_> = FIGURES.iter().map(|figure| figure.name).collect();
+    let known: Vec<_> = FIGURES.iter().map(|figure| figure.name).chain([PAPERS]).collect();
+    if let Some(unknown) = names.iter().find(|name| !known.contains(name)) {
         eprintln!("figures: there is no {unknown:?}; there are {}", known.join(", "));
         return ExitCode::from(2);
     }
     let asked = FIGURES.iter().filter(|figure| names.is_empty() || names.contains(&figure.name));
-    match measure(asked) {
+    let simulated = if names.is_empty() || names.contains(&PAPERS) { simulate() } else { Ok(()) };
+    match simulated.and_then(|()| measure(asked)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
             eprintln!("figures: {reason}");

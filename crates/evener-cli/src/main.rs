@@ -29,6 +29,7 @@ mod say;
 mod sim;
 mod sim_papers;
 mod sim_run;
+mod sim_scale;
 mod stop;
 mod summary;
 mod trial;

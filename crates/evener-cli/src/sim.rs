@@ -5,17 +5,20 @@ use clap::Subcommand;
 use crate::say::Exit;
 use crate::sim_papers::{self, Papers};
 use crate::sim_run::{self, Run};
+use crate::sim_scale::{self, Grid};
 
 /// Simulates, in virtual time and from published figures; nothing is encrypted or measured.
 #[derive(Subcommand)]
 pub(crate) enum Sim {
     Run(Run),
     Papers(Papers),
+    Scale(Grid),
 }
 
 pub(crate) fn run(sim: &Sim) -> anyhow::Result<Exit> {
     match sim {
         Sim::Run(arguments) => sim_run::run(arguments),
         Sim::Papers(arguments) => sim_papers::run(arguments),
+        Sim::Scale(arguments) => sim_scale::run(arguments),
     }
 }

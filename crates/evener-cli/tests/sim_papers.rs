@@ -28,6 +28,13 @@ fn the_papers_tables_are_printed_with_the_models_errors_and_the_false_claims() {
 }
 
 #[test]
+fn the_page_among_the_results_is_what_the_simulator_says_today() {
+    let ran = Place::new().evener().args(["sim", "papers"]).run().succeeded();
+    let page = include_str!("../../../docs/results/papers.txt");
+    assert!(ran.stdout_text() == page, "draw it again: cargo xtask figures papers");
+}
+
+#[test]
 fn csv_and_pictures_lie_in_the_directories_that_were_named() {
     let place = Place::new();
     place.evener().args(["sim", "papers", "--csv", "a/csv", "--svg", "a/svg"]).run().succeeded();

@@ -5,6 +5,7 @@
 //! [`Chooser`](lab::Chooser) what to take from the backlog, which for the papers' policies is the same plan that
 //! the live system runs -> a [`Report`](lab::Report). Beside the runs stand what they are judged by: costs fitted
 //! on the papers' tables (`costs.rs`), closed forms and lower bounds (`bounds.rs`), the tables (`papers/`).
+//! `scale.rs` is a grid of machines that nobody has.
 #![forbid(unsafe_code)]
 
 pub mod adaptive;
@@ -15,6 +16,7 @@ pub mod lab;
 pub mod papers;
 pub mod random;
 pub mod report;
+pub mod scale;
 pub mod scenario;
 
 /// The whole number nearest to `x`; 0 for what is below, or no number.
