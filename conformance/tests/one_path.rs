@@ -77,10 +77,12 @@ const FAULTS: [(Fault, When, bool); 5] = [
 ];
 
 #[test]
-fn a_module_is_on_the_same_path_whatever_its_fault_under_every_policy() {
+fn a_module_is_on_the_same_path_whatever_its_fault_under_every_policy_of_the_papers() {
     let asks = burst();
     let right = right(&asks);
-    for policy in Policy::ALL.into_iter().filter(|&policy| policy != Policy::CpuOnly) {
+    // Cores wait here until the module has met its fault. The adaptive policy lets no core wait for a module whose
+    // costs nobody knows; `crates/evener/tests/weigh.rs` has its own tests.
+    for policy in Policy::PAPERS.into_iter().filter(|&policy| policy != Policy::CpuOnly) {
         for (door, workers) in [(Door::Caller, 0), (Door::Caller, 1), (Door::Stream, 2)] {
             for (fault, when, checked) in FAULTS {
                 let what = format!("{policy}, {door:?}, {workers} workers, {fault:?}");
