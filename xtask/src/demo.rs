@@ -109,7 +109,7 @@ impl Stage {
         );
         self.evener(
             "bench crypt --algorithm AES-128-CBC --module emulated:am3358 --cpu-cost emulated:am3358 --workers 1 \
-             --policies cpu_only,module_only,round_robin,polling,shared_queue --count 400 --runs 3 \
+             --policies cpu_only,module_only,round_robin,polling,shared_queue,adaptive --count 400 --runs 3 \
              --json emulated.json --svg emulated.svg",
         )?;
         for picture in ["methods", "emulated"] {
