@@ -130,9 +130,10 @@ impl<'m> Backlog<'m> {
         self.lanes.as_ref().expect("the policy chooses by class")
     }
 
-    /// Claims jobs of one lane; returns how many.
-    pub(crate) fn claim_of(&self, lane: usize, max: usize, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
-        let claimed = self.lanes().pop(lane, max, jobs);
+    /// Claims jobs of one lane, at most `max`; returns how many.
+    pub(crate) fn claim_of(&self, lane: usize, take: &Take, max: u32, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
+        let take = Take { jobs_max: take.jobs_max.min(max), jobs_min: take.jobs_min.min(max), ..*take };
+        let claimed = pop_share(self.lanes().ring(lane), &take, jobs);
         if claimed > 0 {
             self.room.ring_all();
         }
@@ -379,14 +380,15 @@ fn pop_share<'m>(queue: &Ring<Box<Job<'m>>>, take: &Take, jobs: &mut Vec<Box<Job
     let most = take.claim(queue.len());
     let fill = most.min(take.jobs_min as usize);
     let mut claimed = queue.pop_many(jobs, fill);
-    let mut bytes: usize = jobs.iter().map(|job| job.input_bytes()).sum();
+    let bytes_of = |jobs: &[Box<Job<'m>>]| jobs.iter().map(|job| job.input_bytes()).sum::<usize>();
+    let mut bytes = bytes_of(&jobs[jobs.len() - claimed..]);
     let are_long = bytes > claimed * LONG_JOB_BYTES;
     while claimed > 0 && claimed < most && bytes < CLAIM_BYTES_MAX {
         let came = queue.pop_many(jobs, if are_long { fill.min(most - claimed) } else { most - claimed });
         if came == 0 {
             break;
         }
-        bytes += jobs[jobs.len() - came..].iter().map(|job| job.input_bytes()).sum::<usize>();
+        bytes += bytes_of(&jobs[jobs.len() - came..]);
         claimed += came;
     }
     claimed
@@ -399,11 +401,6 @@ const LONG_JOB_BYTES: usize = 4 << 10;
 /// millisecond, so that workers end together though jobs differ in length. With log-normal sizes out of place two cores
 /// did 9.8 GB/s with 512 KiB, 8.3 with 1 MiB and 8.5 with 4 MiB (AES-128-CBC encryption, libipsec-mb 1.3, Zen 4).
 const CLAIM_BYTES_MAX: usize = 512 << 10;
-
-/// Jobs of `bytes` that a core takes at most, but a fill of its lanes always.
-pub(crate) fn jobs_of_a_claim(bytes: usize, take: &Take) -> usize {
-    (CLAIM_BYTES_MAX / bytes.max(1)).max(take.jobs_min as usize)
-}
 
 /// Puts long jobs in front, for who takes a long one last ends last. Each of them has its turn in its stream
 /// already, so the order in which they come out stays.

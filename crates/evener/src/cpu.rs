@@ -136,9 +136,8 @@ impl CpuKit {
             .map(|job| job.input_bytes())
             .fold((0, 0), |(sum, most), bytes| (sum + bytes, most.max(bytes)));
         let method = self.choose(group, bytes, bytes_max);
-        let class = group[0].class();
-        let stands_for = if self.is_new(class) { 1 } else { SAMPLE_EVERY };
-        let is_sampled = self.bursts % SAMPLE_EVERY == 0 || stands_for == 1;
+        let is_first = self.is_first_of_its_class(&group[0]);
+        let is_sampled = self.bursts % SAMPLE_EVERY == 0 || is_first;
         self.bursts += 1;
         let start = is_sampled.then(|| (clock.thread_time(), clock.now()));
         self.run_by(method, group);
@@ -147,23 +146,28 @@ impl CpuKit {
             let [jobs, bytes] = [group.len(), bytes].map(|n| n as u64);
             let (core, wall) = (clock.thread_time() - core, clock.now() - wall);
             tally.sample(Sample { jobs, bytes, core, wall });
-            // Of several classes nothing could be said of any one.
-            if let (Some(lessons), true) = (&mut self.lessons, group.iter().all(|job| job.class() == class)) {
-                lessons.samples.push(CostSample { class, method, jobs, bytes, core, wall, stands_for });
+            if let Some(lessons) = &mut self.lessons {
+                let class = group[0].class();
+                let stands_for = if is_first { 1 } else { SAMPLE_EVERY };
+                // Of several classes nothing could be said of any one.
+                if group.iter().all(|job| job.class() == class) {
+                    lessons.samples.push(CostSample { class, method, jobs, bytes, core, wall, stands_for });
+                }
             }
         }
         tally.bursts += 1;
         group.iter_mut().for_each(|job| settle(tally, job));
     }
 
-    /// Whether the estimator knows nothing of this class from here.
-    fn is_new(&mut self, class: Class) -> bool {
+    /// Whether something learns from this kit, and has nothing of this job's class from it yet.
+    fn is_first_of_its_class(&mut self, job: &Job<'_>) -> bool {
         let Some(lessons) = &mut self.lessons else { return false };
-        let is_new = !lessons.seen.contains(&class);
-        if is_new {
+        let class = job.class();
+        let is_first = !lessons.seen.contains(&class);
+        if is_first {
             lessons.seen.push(class);
         }
-        is_new
+        is_first
     }
 
     fn choose(&self, group: &[Box<Job<'_>>], bytes: usize, bytes_max: usize) -> Method {

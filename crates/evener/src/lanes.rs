@@ -1,6 +1,6 @@
 //! Jobs that wait by class, for the policy that weighs costs: one queue, a lane, for each class that came.
 //!
-//! `submit` -> the lane of the job's class ([`Lanes::push_all`]) -> [`Lanes::pop`] by a worker that chose the lane.
+//! `submit` -> the lane of the job's class ([`Lanes::push_all`]) -> a claim by a worker that chose the lane.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -73,9 +73,9 @@ impl<'m> Lanes<'m> {
         moved
     }
 
-    /// Moves up to `max` jobs of a lane to the end of `jobs`; returns how many.
-    pub(crate) fn pop(&self, lane: usize, max: usize, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
-        self.rings[lane].pop_many(jobs, max)
+    /// The queue of a lane.
+    pub(crate) fn ring(&self, lane: usize) -> &Ring<Box<Job<'m>>> {
+        &self.rings[lane]
     }
 
     /// Jobs that wait in a lane.
@@ -92,12 +92,6 @@ impl<'m> Lanes<'m> {
     /// The classes by lane.
     pub(crate) fn classes(&self) -> Vec<Class> {
         self.classes.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Longest job of the class that opened a lane, in bytes.
-    pub(crate) fn bytes_max(&self, lane: usize) -> usize {
-        let classes = self.classes.lock().unwrap_or_else(PoisonError::into_inner);
-        classes.get(lane).map_or(0, |class| *class.bytes().end())
     }
 
     /// A lane in which jobs wait.
@@ -163,8 +157,8 @@ mod tests {
         let mut jobs: Vec<_> = [100, 2_000, 101, 102, 2_001].map(|bytes| job(session, bytes)).into();
         assert_eq!(lanes.push_all(&mut jobs), 5);
         assert_eq!((lanes.count(), lanes.waiting(0), lanes.waiting(1)), (2, 3, 2));
-        lanes.pop(0, 8, &mut jobs);
-        lanes.pop(1, 8, &mut jobs);
+        lanes.ring(0).pop_many(&mut jobs, 8);
+        lanes.ring(1).pop_many(&mut jobs, 8);
         assert_eq!(
             jobs.iter().map(|job| job.input_bytes()).collect::<Vec<_>>(),
             [100, 101, 102, 2_000, 2_001]

@@ -159,9 +159,9 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
         match weigher.module_takes(self.desk - shared.cpu_workers, lanes, now) {
             Ok(claim) => {
                 self.patience_to_claim = Some(Nanos::ZERO);
-                let claimed = shared.backlog.claim_of(claim.lane, claim.jobs_max, &mut self.claimed);
+                let claimed = shared.backlog.claim_of(claim.lane, take, claim.jobs_max, &mut self.claimed);
                 if claimed > 0 {
-                    weigher.begins(self.desk, lanes, claim.lane, claimed, now);
+                    weigher.begins(self.desk, &claim, claimed, now);
                 }
                 claimed > 0
             }

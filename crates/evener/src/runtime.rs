@@ -13,7 +13,7 @@ use evener_core::plan::{Dispatch, Plan, Take};
 use evener_core::{Algorithm, Budget, Class, Direction, Job, JobError, Nanos};
 use evener_ring::CachePadded;
 
-use crate::backlog::{Backlog, jobs_of_a_claim};
+use crate::backlog::Backlog;
 use crate::home::Home;
 use crate::module::ModuleWorker;
 use crate::report::WorkerReport;
@@ -242,11 +242,9 @@ impl<'m> Shared<'m> {
         };
         let (lanes, now) = (self.backlog.lanes(), self.clock.now());
         let claim = weigher.core_takes(lanes, now)?;
-        let most = claim.jobs_max.min(take.claim(lanes.waiting(claim.lane) as usize));
-        let most = most.min(jobs_of_a_claim(lanes.bytes_max(claim.lane), take));
-        let claimed = self.backlog.claim_of(claim.lane, most, burst);
+        let claimed = self.backlog.claim_of(claim.lane, take, claim.jobs_max, burst);
         if let (1.., Some(desk)) = (claimed, desk) {
-            weigher.begins(desk, lanes, claim.lane, claimed, now);
+            weigher.begins(desk, &claim, claimed, now);
         }
         // Where another was faster, the next look finds something else.
         if claimed > 0 { Ok(()) } else { Err(Some(Nanos::ZERO)) }

@@ -30,11 +30,11 @@ const WIDTH: usize = 16;
 /// Part of a new sample in the mean share of a core that a worker gets.
 const SHARE_WEIGHT: f64 = 1.0 / 16.0;
 
-/// Jobs of a lane that a core does in [`CLAIM_TIME`]; where its cost is not known, one fill of lanes.
-fn jobs_in_time(table: &Table, lane: usize) -> usize {
-    match table.expected(lane, None) {
-        Nanos::ZERO => WIDTH,
-        each => usize::try_from(CLAIM_TIME.0 / each.0).unwrap_or(usize::MAX).max(1),
+/// Jobs that a core does in [`CLAIM_TIME`] at so much each; where that is not known, one fill of lanes.
+fn jobs_in_time(each: Nanos) -> u32 {
+    match each {
+        Nanos::ZERO => u32::try_from(WIDTH).expect("a width is small"),
+        each => u32::try_from(CLAIM_TIME.0 / each.0).unwrap_or(u32::MAX).max(1),
     }
 }
 
@@ -76,7 +76,9 @@ struct State {
 /// What a worker may take.
 pub(crate) struct Claim {
     pub(crate) lane: usize,
-    pub(crate) jobs_max: usize,
+    pub(crate) jobs_max: u32,
+    /// Time that one of them takes.
+    each: Nanos,
 }
 
 impl Weigher {
@@ -106,7 +108,10 @@ impl Weigher {
         let table = self.table(lanes, now);
         let modules_busy = self.least_busy(self.fixed.first_module_desk..self.busy_until_ns.len(), now);
         match table.core_takes(|lane| lanes.waiting(lane), modules_busy) {
-            Choice::Take { lane, .. } => Ok(Claim { lane, jobs_max: jobs_in_time(&table, lane) }),
+            Choice::Take { lane, .. } => {
+                let each = table.expected(lane, None);
+                Ok(Claim { lane, jobs_max: jobs_in_time(each), each })
+            }
             Choice::AskAgainIn(time) => Err(time),
             Choice::Leave => Err(PLAN_AGE_MAX),
         }
@@ -121,7 +126,7 @@ impl Weigher {
                 if is_try {
                     self.count_try(module, lanes, lane);
                 }
-                Ok(Claim { lane, jobs_max: 1 })
+                Ok(Claim { lane, jobs_max: 1, each: table.expected(lane, Some(module)) })
             }
             Choice::AskAgainIn(time) => Err(time),
             Choice::Leave => Err(PLAN_AGE_MAX),
@@ -150,10 +155,10 @@ impl Weigher {
     }
 
     /// Notes for how long the worker at `desk` will be busy with what it took.
-    pub(crate) fn begins(&self, desk: usize, lanes: &Lanes<'_>, lane: usize, jobs: usize, now: Nanos) {
-        let each = self.table(lanes, now).expected(lane, desk.checked_sub(self.fixed.first_module_desk));
+    pub(crate) fn begins(&self, desk: usize, claim: &Claim, jobs: usize, now: Nanos) {
         // Relaxed: a hint for others' decisions.
-        self.busy_until_ns[desk].store((now + Nanos(each.0 * jobs as u64)).0, Ordering::Relaxed);
+        let until = now + Nanos(claim.each.0.saturating_mul(jobs as u64));
+        self.busy_until_ns[desk].store(until.0, Ordering::Relaxed);
     }
 
     /// The worker at `desk` holds nothing any more.

@@ -1,4 +1,4 @@
-//! What else the live system asks the table: what it counts with, and what it does not know yet.
+//! What else the live system asks the table: its size, and the times that it counts with.
 
 use super::Table;
 use crate::units::Nanos;
@@ -24,11 +24,5 @@ impl Table {
             reason = "a cost is not below zero"
         )]
         Nanos(ns as u64)
-    }
-
-    /// Whether some module may still be tried for this lane.
-    #[must_use]
-    pub fn is_untried(&self, lane: usize) -> bool {
-        self.rows[lane].cells.iter().any(|cell| cell.tries_left > 0)
     }
 }

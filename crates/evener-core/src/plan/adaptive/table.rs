@@ -199,12 +199,6 @@ impl Table {
     pub fn is_open(&self, lane: usize) -> bool {
         self.rows[lane].gain > 0.0
     }
-
-    /// Whether a module's cost is known for this lane.
-    #[must_use]
-    pub fn is_known(&self, lane: usize, module: usize) -> bool {
-        self.rows[lane].cells[module].is_known
-    }
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped, and not below zero")]
