@@ -111,7 +111,8 @@ struct Run {
     #[arg(long, value_name = "POLICY", value_parser = policy_parser(), default_value = Policy::Adaptive.name())]
     policy: Policy,
 
-    /// What the adaptive policy is to be best at: all done early, each request back early, or little core time.
+    /// What the adaptive policy is to be best at: all done early, each request back early (the same today), or little core
+    /// time.
     #[arg(long, value_name = "OBJECTIVE", value_parser = objective_parser(), default_value = Objective::Throughput.name(), help_heading = "Work")]
     objective: Objective,
 
