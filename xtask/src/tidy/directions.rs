@@ -27,6 +27,7 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
     ("evener-bench", UseAll, &[]),
     ("evener-cli", UseAll, &[]),
     ("evener-conformance", UseAll, &["evener-cli", "evener-bench"]),
+    ("evener-conformance-openssl", Use(&["evener-vectors"]), &[]),
     ("evener-vectors", Use(&[]), &[]),
     ("xtask", Use(&[]), &[]),
 ];
@@ -36,7 +37,7 @@ const RUNTIME_TESTS: &[&str] =
     &["evener-vectors", "evener-driver-libcrypto", "evener-driver-multibuffer", "evener-driver-emulated"];
 
 /// Fronts and checks, which nothing may build on.
-const NOBODY_USES: &[&str] = &["evener-cli", "evener-conformance", "xtask"];
+const NOBODY_USES: &[&str] = &["evener-cli", "evener-conformance", "evener-conformance-openssl", "xtask"];
 
 /// Findings for every edge that the table does not allow and every member without a row.
 pub(super) fn check(packages: &[Package]) -> Vec<Finding> {

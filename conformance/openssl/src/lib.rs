@@ -1,0 +1,15 @@
+//! Test suites of other hands, through OpenSSL with and without Evener's provider.
+//!
+//! The way of one check: `x` fetches a suite ([`fetched`]) -> a [`Setup`] writes OpenSSL's configuration, with the
+//! default provider alone or with Evener's before it -> the suite runs under both ([`bounded`]) -> what it says
+//! under the one judges what it says under the other. The suites stand under `tests/`; `docs/conformance.md` says
+//! what each proves and what it does not.
+#![forbid(unsafe_code)]
+
+pub mod evp_test;
+
+mod fetched;
+mod setup;
+
+pub use fetched::{bounded, fetched, openssl_sources, say, skipped};
+pub use setup::Setup;
