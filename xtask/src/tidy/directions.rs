@@ -24,6 +24,13 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
     ("evener", Use(&["evener-core", "evener-ring"]), RUNTIME_TESTS),
     ("evener-files", Use(&["evener", "evener-core"]), RUNTIME_TESTS),
     ("evener-sim", Use(&["evener-core"]), &["evener-vectors"]),
+    ("evener-ossl-sys", Use(&[]), &[]),
+    // The plain method is the inner provider: no driver for libcrypto, and none that computes wrong on purpose.
+    (
+        "evener-provider",
+        Use(&["evener", "evener-core", "evener-ossl-sys", "evener-driver-multibuffer"]),
+        &["evener-vectors"],
+    ),
     ("evener-bench", UseAll, &[]),
     ("evener-cli", UseAll, &[]),
     ("evener-conformance", UseAll, &["evener-cli", "evener-bench"]),

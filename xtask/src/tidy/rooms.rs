@@ -7,6 +7,20 @@ use crate::tree::{Package, TextFile};
 /// Crate and what may contain unsafe code in it, from its folder: files, and folders with all below them.
 const ROOMS: &[(&str, &[&str])] = &[
     ("evener-ring", &["src/ffi.rs", "src/home.rs", "src/ring.rs", "src/slot.rs", "tests/mapping.rs"]),
+    ("evener-ossl-sys", &["src/ffi.rs"]),
+    (
+        "evener-provider",
+        &[
+            "src/ffi/",
+            "src/bind.rs",
+            "src/core.rs",
+            "src/err.rs",
+            "src/provctx.rs",
+            "src/table.rs",
+            "src/cipher/ctx.rs",
+            "tests/support/ffi.rs",
+        ],
+    ),
     ("evener-driver-libcrypto", &["src/ffi.rs"]),
     ("evener-driver-multibuffer", &["src/ffi/"]),
 ];

@@ -1,0 +1,166 @@
+//! What the administrator asks for: `[evener_sect]` of openssl.cnf, and `EVENER_*` variables over it.
+//!
+//! A value that says nothing never stops a program: the key keeps its default, and the complaint goes onto OpenSSL's
+//! queue and into the provider's build information. A process with more rights than its user ignores variables.
+
+use std::env;
+use std::ffi::{CStr, CString, OsStr};
+
+use crate::core::Core;
+use crate::err::Reason;
+
+/// From which size on a request may take another way than the inner one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum Threshold {
+    /// From none.
+    #[default]
+    Off,
+    /// From this many bytes.
+    Bytes(usize),
+}
+
+/// Everything that can be asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Settings {
+    pub(crate) threshold: Threshold,
+}
+
+/// What was wrong with a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Complaint {
+    pub(crate) reason: Reason,
+    /// The key, the value, what would be right.
+    pub(crate) text: String,
+}
+
+/// A key: its name in the section, the variable over it, how its value is taken.
+struct Key {
+    name: &'static CStr,
+    variable: &'static str,
+    wants: &'static str,
+    take: fn(&mut Settings, &str) -> Option<()>,
+}
+
+const KEYS: &[Key] = &[Key {
+    name: c"threshold",
+    variable: "EVENER_THRESHOLD",
+    wants: "off or a number of bytes",
+    take: threshold,
+}];
+
+fn threshold(settings: &mut Settings, value: &str) -> Option<()> {
+    settings.threshold = match value {
+        "off" => Threshold::Off,
+        number => Threshold::Bytes(number.parse().ok().filter(|&bytes| bytes > 0)?),
+    };
+    Some(())
+}
+
+/// Reads section and variables.
+pub(crate) fn read(core: &Core) -> (Settings, Vec<Complaint>) {
+    let setting = |key: &CStr| core.setting(key).map(|value| value.to_string_lossy().into_owned());
+    let variable = |name: &str| env::var_os(name).as_deref().map(OsStr::to_string_lossy).map(Into::into);
+    settings(setting, variable, crate::ffi::has_raised_rights())
+}
+
+fn settings(
+    section: impl Fn(&CStr) -> Option<String>,
+    environment: impl Fn(&str) -> Option<String>,
+    raised: bool,
+) -> (Settings, Vec<Complaint>) {
+    let mut settings = Settings::default();
+    let mut complaints = Vec::new();
+    for key in KEYS {
+        let over = (!raised).then(|| environment(key.variable)).flatten();
+        let name = key.name.to_string_lossy();
+        // The section first, so that it stands where the variable over it says nothing.
+        for (place, value) in [(&*name, section(key.name)), (key.variable, over)] {
+            let Some(value) = value else { continue };
+            if (key.take)(&mut settings, &value).is_none() {
+                let text = format!("{place} = {value}: wants {}", key.wants);
+                complaints.push(Complaint { reason: Reason::BadValue, text });
+            }
+        }
+        complaints.extend(near_misses(&name).into_iter().filter_map(|miss| unknown(&miss, &name, &section)));
+    }
+    (settings, complaints)
+}
+
+fn unknown(miss: &str, meant: &str, section: impl Fn(&CStr) -> Option<String>) -> Option<Complaint> {
+    section(&CString::new(miss).ok()?)?;
+    Some(Complaint {
+        reason: Reason::UnknownKey,
+        text: format!("{miss}: unknown key, did you mean {meant}?"),
+    })
+}
+
+/// How people misspell `name`. The core answers for a key that it is asked for and lists none, so a key that nobody
+/// reads can only be found by asking for it.
+fn near_misses(name: &str) -> Vec<String> {
+    let mut misses =
+        vec![format!("{name}s"), name.to_uppercase(), name.replace('_', "-"), name.replace('-', "_")];
+    for at in 0..name.len() {
+        let (head, tail) = name.split_at(at);
+        misses.push(format!("{head}{}", &tail[1..]));
+        misses.push(format!("{head}{}{tail}", &tail[..1]));
+        if tail.len() > 1 {
+            misses.push(format!("{head}{}{}{}", &tail[1..2], &tail[..1], &tail[2..]));
+        }
+    }
+    misses.sort();
+    misses.dedup();
+    misses.retain(|miss| KEYS.iter().all(|key| key.name.to_bytes() != miss.as_bytes()));
+    misses
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VARIABLE: &str = KEYS[0].variable;
+
+    fn read(
+        section: &[(&str, &str)],
+        environment: &[(&str, &str)],
+        raised: bool,
+    ) -> (Settings, Vec<Complaint>) {
+        let find = |all: &[(&str, &str)], name: &str| {
+            all.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+        };
+        settings(|key| find(section, key.to_str().unwrap()), |name| find(environment, name), raised)
+    }
+
+    #[test]
+    fn a_variable_stands_over_the_section() {
+        let (settings, complaints) = read(&[("threshold", "4096")], &[(VARIABLE, "16")], false);
+        assert_eq!(settings.threshold, Threshold::Bytes(16));
+        assert!(complaints.is_empty());
+    }
+
+    #[test]
+    fn a_process_with_raised_rights_ignores_variables() {
+        let (settings, complaints) = read(&[("threshold", "4096")], &[(VARIABLE, "nonsense")], true);
+        assert_eq!(settings.threshold, Threshold::Bytes(4096));
+        assert!(complaints.is_empty());
+    }
+
+    #[test]
+    fn a_bad_value_is_named_and_changes_nothing() {
+        for value in ["0", "-1", "many", ""] {
+            let (settings, complaints) = read(&[("threshold", "4096")], &[(VARIABLE, value)], false);
+            assert_eq!(settings.threshold, Threshold::Bytes(4096), "{value}");
+            assert_eq!(complaints[0].reason, Reason::BadValue);
+            assert!(complaints[0].text.starts_with(VARIABLE), "{complaints:?}");
+        }
+    }
+
+    #[test]
+    fn a_misspelt_key_is_named_with_the_one_that_was_meant() {
+        for miss in ["threshhold", "treshold", "thershold", "thresholds", "THRESHOLD"] {
+            let (settings, complaints) = read(&[(miss, "4096")], &[], false);
+            assert_eq!(settings, Settings::default());
+            assert_eq!(complaints.len(), 1, "{miss}: {complaints:?}");
+            assert!(complaints[0].text.contains(miss) && complaints[0].text.ends_with("threshold?"));
+        }
+    }
+}

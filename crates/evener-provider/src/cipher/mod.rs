@@ -1,0 +1,115 @@
+//! Ciphers: which are offered, and the inner functions of each.
+
+use std::ffi::{c_int, c_void};
+
+use evener_core::Algorithm;
+use evener_ossl_sys::{
+    CipherFinal, CipherInit, CipherSkeyInit, CipherUpdate, CtxParamsList, Dispatch, DupCtx, FreeCtx,
+    GetParams, GettableParams, NewCtx, SetCtxParams, number,
+};
+
+use crate::bind::Inner;
+use crate::cfg::Threshold;
+use crate::core::find;
+use crate::ffi;
+use crate::provctx::ProvCtx;
+use crate::table::{Offer, Wrapped};
+
+pub(crate) mod ctx;
+pub(crate) mod route;
+
+/// One inner cipher.
+pub(crate) struct Row {
+    /// The provider that this row belongs to and goes with.
+    pub(crate) prov: *const ProvCtx,
+    /// What the inner functions below that take no context are called with.
+    pub(crate) provider: *mut c_void,
+    /// `thresh` of a context whose message may take another way than the inner one.
+    pub(crate) thresh: usize,
+    pub(crate) newctx: NewCtx,
+    pub(crate) freectx: FreeCtx,
+    pub(crate) encrypt_init: CipherInit,
+    pub(crate) decrypt_init: CipherInit,
+    pub(crate) update: CipherUpdate,
+    pub(crate) last: CipherFinal,
+    pub(crate) cipher: Option<CipherUpdate>,
+    pub(crate) dupctx: Option<DupCtx>,
+    pub(crate) get_ctx_params: Option<GetParams>,
+    pub(crate) set_ctx_params: Option<SetCtxParams>,
+    pub(crate) gettable: Option<GettableParams>,
+    pub(crate) gettable_ctx: Option<CtxParamsList>,
+    pub(crate) settable_ctx: Option<CtxParamsList>,
+    pub(crate) encrypt_skey_init: Option<CipherSkeyInit>,
+    pub(crate) decrypt_skey_init: Option<CipherSkeyInit>,
+}
+
+/// The ciphers that we offer.
+pub(crate) fn offer(inner: &Inner, prov: &ProvCtx) -> Offer<Row> {
+    Offer::new(inner, number::OP_CIPHER, |name, functions, slot| {
+        let row = offered(name).then(|| row(prov, inner.provider_ctx, name, functions)).flatten()?;
+        Some(Wrapped { row, known, ours: ffi::cipher::ours(slot) })
+    })
+}
+
+/// Modes of AES that we offer, after `AES-128-` and its siblings. What is missing (OCB, SIV, CBC-CTS) has no gain
+/// to offer and comes from the default provider.
+const MODES: &[&str] = &[
+    "ECB",
+    "CBC",
+    "CTR",
+    "GCM",
+    "XTS",
+    "CFB",
+    "CFB1",
+    "CFB8",
+    "OFB",
+    "CCM",
+    "WRAP",
+    "WRAP-PAD",
+    "WRAP-INV",
+    "WRAP-PAD-INV",
+    "CBC-HMAC-SHA1",
+    "CBC-HMAC-SHA256",
+];
+
+fn offered(name: &str) -> bool {
+    let mode = ["AES-128-", "AES-192-", "AES-256-"].into_iter().find_map(|prefix| name.strip_prefix(prefix));
+    mode.is_some_and(|mode| MODES.contains(&mode))
+}
+
+/// Numbers that [`ffi::cipher`] has a function for, and 9, which takes no context. Pipelines (15 to 18) are left out.
+fn known(number: c_int) -> bool {
+    (number::CIPHER_NEWCTX..=number::CIPHER_SETTABLE_CTX_PARAMS).contains(&number)
+        || matches!(number, number::CIPHER_ENCRYPT_SKEY_INIT | number::CIPHER_DECRYPT_SKEY_INIT)
+}
+
+/// Where no other way exists, or none is wanted, every update is the inner function's.
+fn thresh(prov: &ProvCtx, algorithm: Option<Algorithm>) -> usize {
+    match (algorithm, prov.settings.threshold) {
+        (Some(_), Threshold::Bytes(bytes)) => bytes,
+        _ => usize::MAX,
+    }
+}
+
+fn row(prov: &ProvCtx, provider: *mut c_void, name: &str, functions: &[Dispatch]) -> Option<Row> {
+    Some(Row {
+        prov,
+        provider,
+        thresh: thresh(prov, name.parse().ok()),
+        newctx: find!(functions, CIPHER_NEWCTX: NewCtx)?,
+        freectx: find!(functions, CIPHER_FREECTX: FreeCtx)?,
+        encrypt_init: find!(functions, CIPHER_ENCRYPT_INIT: CipherInit)?,
+        decrypt_init: find!(functions, CIPHER_DECRYPT_INIT: CipherInit)?,
+        update: find!(functions, CIPHER_UPDATE: CipherUpdate)?,
+        last: find!(functions, CIPHER_FINAL: CipherFinal)?,
+        cipher: find!(functions, CIPHER_CIPHER: CipherUpdate),
+        dupctx: find!(functions, CIPHER_DUPCTX: DupCtx),
+        get_ctx_params: find!(functions, CIPHER_GET_CTX_PARAMS: GetParams),
+        set_ctx_params: find!(functions, CIPHER_SET_CTX_PARAMS: SetCtxParams),
+        gettable: find!(functions, CIPHER_GETTABLE_PARAMS: GettableParams),
+        gettable_ctx: find!(functions, CIPHER_GETTABLE_CTX_PARAMS: CtxParamsList),
+        settable_ctx: find!(functions, CIPHER_SETTABLE_CTX_PARAMS: CtxParamsList),
+        encrypt_skey_init: find!(functions, CIPHER_ENCRYPT_SKEY_INIT: CipherSkeyInit),
+        decrypt_skey_init: find!(functions, CIPHER_DECRYPT_SKEY_INIT: CipherSkeyInit),
+    })
+}

@@ -1,0 +1,115 @@
+//! What the core gave to this provider: its handle and those of its functions that are used.
+
+use std::ffi::CStr;
+use std::ptr;
+
+use evener_ossl_sys::{
+    CoreGetParams, CoreHandle, CoreNewError, CoreSetErrorDebug, CoreVsetError, Dispatch, Function,
+    PARAM_UNMODIFIED, PARAM_UTF8_PTR, Param, ProviderCount, ProviderDeregisterChildCb, ProviderGet0Dispatch,
+    ProviderGet0ProviderCtx, ProviderName, ProviderRegisterChildCb, number,
+};
+
+use crate::ffi::table_of;
+
+/// The core that loaded this provider into one of its library contexts.
+pub(crate) struct Core {
+    pub(crate) handle: *const CoreHandle,
+    get_params: Option<CoreGetParams>,
+    pub(crate) errors: Option<Errors>,
+    pub(crate) children: Option<Children>,
+    /// Some function of libcrypto, by whose address its file is found.
+    pub(crate) landmark: Option<Function>,
+}
+
+/// The way to OpenSSL's error queue.
+#[derive(Clone, Copy)]
+pub(crate) struct Errors {
+    pub(crate) new: CoreNewError,
+    pub(crate) debug: CoreSetErrorDebug,
+    pub(crate) vset: CoreVsetError,
+}
+
+/// What a provider may learn of its neighbours.
+#[derive(Clone, Copy)]
+pub(crate) struct Children {
+    pub(crate) register: ProviderRegisterChildCb,
+    pub(crate) deregister: ProviderDeregisterChildCb,
+    pub(crate) name: ProviderName,
+    pub(crate) provider_ctx: ProviderGet0ProviderCtx,
+    pub(crate) dispatch: ProviderGet0Dispatch,
+    pub(crate) up_ref: ProviderCount,
+    pub(crate) free: ProviderCount,
+}
+
+/// The function with a number, as the type that the number stands for; `None` where the table lacks it.
+macro_rules! find {
+    ($table:expr, $number:ident: $type:ty) => {
+        $table.iter().find(|entry| entry.function_id == number::$number).and_then(|entry| entry.function).map(
+            // SAFETY: the number says that the function has this type (tests/header.rs of evener-ossl-sys).
+            |function| unsafe { std::mem::transmute::<evener_ossl_sys::Function, $type>(function) },
+        )
+    };
+}
+pub(crate) use find;
+
+impl Core {
+    /// Reads what the core handed over.
+    ///
+    /// # Safety
+    ///
+    /// `table` is the core's table of functions for `handle`, as `OSSL_provider_init` got both.
+    pub(crate) unsafe fn read(handle: *const CoreHandle, table: *const Dispatch) -> Self {
+        // SAFETY: the caller's word.
+        let table = unsafe { table_of(table) };
+        Self {
+            handle,
+            get_params: find!(table, CORE_GET_PARAMS: CoreGetParams),
+            errors: errors(table),
+            children: children(table),
+            landmark: table.first().and_then(|entry| entry.function),
+        }
+    }
+
+    /// The value of `key` in this provider's section of the configuration.
+    pub(crate) fn setting(&self, key: &CStr) -> Option<&CStr> {
+        let mut value: *const std::ffi::c_char = ptr::null();
+        let mut params = [
+            Param {
+                key: key.as_ptr(),
+                data_type: PARAM_UTF8_PTR,
+                data: (&raw mut value).cast(),
+                data_size: 0,
+                return_size: PARAM_UNMODIFIED,
+            },
+            Param::END,
+        ];
+        let get_params = self.get_params?;
+        // SAFETY: the handle is ours, and the list is ended and asks for an address with room for one.
+        let answered = unsafe { get_params(self.handle, params.as_mut_ptr()) };
+        if answered != 1 || params[0].return_size == PARAM_UNMODIFIED || value.is_null() {
+            return None;
+        }
+        // SAFETY: the core answered with text of its own, which lives as long as the provider.
+        Some(unsafe { CStr::from_ptr(value) })
+    }
+}
+
+fn errors(table: &[Dispatch]) -> Option<Errors> {
+    Some(Errors {
+        new: find!(table, CORE_NEW_ERROR: CoreNewError)?,
+        debug: find!(table, CORE_SET_ERROR_DEBUG: CoreSetErrorDebug)?,
+        vset: find!(table, CORE_VSET_ERROR: CoreVsetError)?,
+    })
+}
+
+fn children(table: &[Dispatch]) -> Option<Children> {
+    Some(Children {
+        register: find!(table, PROVIDER_REGISTER_CHILD_CB: ProviderRegisterChildCb)?,
+        deregister: find!(table, PROVIDER_DEREGISTER_CHILD_CB: ProviderDeregisterChildCb)?,
+        name: find!(table, PROVIDER_NAME: ProviderName)?,
+        provider_ctx: find!(table, PROVIDER_GET0_PROVIDER_CTX: ProviderGet0ProviderCtx)?,
+        dispatch: find!(table, PROVIDER_GET0_DISPATCH: ProviderGet0Dispatch)?,
+        up_ref: find!(table, PROVIDER_UP_REF: ProviderCount)?,
+        free: find!(table, PROVIDER_FREE: ProviderCount)?,
+    })
+}

@@ -1,0 +1,56 @@
+//! This provider's own errors, on OpenSSL's queue. What an inner function raised is there already and stays alone.
+
+use std::ffi::{CStr, CString, c_uint};
+
+use evener_ossl_sys::Item;
+
+use crate::core::Core;
+
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $name:ident = $number:literal, $text:literal;)*) => {
+        /// Why something did not go as asked.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Reason { $($(#[$doc])* $name = $number),* }
+
+        /// Their texts, for the core.
+        pub(crate) static REASONS: Reasons = Reasons(&[
+            $(Item { id: $number, ptr: $text.as_ptr().cast() },)*
+            Item { id: 0, ptr: std::ptr::null() },
+        ]);
+    };
+}
+
+reasons! {
+    /// A panic reached a door: a bug in Evener.
+    Panicked = 1, c"internal error caught";
+    /// Neither an active default provider nor a private one could be had.
+    NoDefault = 2, c"no default provider to build on";
+    /// A key or a variable that nobody reads.
+    UnknownKey = 3, c"unknown key in the configuration";
+    /// A key whose value says nothing.
+    BadValue = 4, c"bad value in the configuration";
+}
+
+/// A table that is only read.
+pub(crate) struct Reasons(pub(crate) &'static [Item]);
+
+// SAFETY: the pointers are to constant text.
+unsafe impl Sync for Reasons {}
+
+impl Core {
+    /// Puts `reason` onto the queue, with `detail` where there is more to say.
+    pub(crate) fn raise(&self, reason: Reason, detail: Option<&str>) {
+        let Some(errors) = self.errors else { return };
+        // The text is a format to the core, and there are no arguments to it.
+        let detail = detail.and_then(|text| CString::new(text.replace('%', "_")).ok());
+        let detail = detail.as_deref().map_or(std::ptr::null(), CStr::as_ptr);
+        // An empty va_list: x86-64 and 64-bit ARM pass its address, other systems one word that no format looks at.
+        let mut arguments = [0_u64; 8];
+        // SAFETY: the core's function for its own handle.
+        unsafe { (errors.new)(self.handle) };
+        // SAFETY: as above; the texts are constant.
+        unsafe { (errors.debug)(self.handle, c"evener".as_ptr(), 0, c"".as_ptr()) };
+        // SAFETY: as above; the core copies the text, which has no conversion that would look at arguments.
+        unsafe { (errors.vset)(self.handle, reason as c_uint, detail, arguments.as_mut_ptr().cast()) };
+    }
+}

@@ -1,0 +1,138 @@
+//! Every function that C calls, and the few calls into C that are no function of OpenSSL's tables.
+//!
+//! A door takes pointers apart, does what is said in safe code elsewhere, and answers 1, a pointer, or 0 with the
+//! reason on OpenSSL's queue. A panic never leaves Rust. Doors on the hot way compare one number first and jump into
+//! the inner function; that way has nothing that could panic.
+
+use std::ffi::{CStr, c_int};
+use std::panic::{self, AssertUnwindSafe};
+use std::ptr;
+use std::slice;
+
+use evener_ossl_sys::{Algorithm, Dispatch};
+
+use crate::core::Core;
+use crate::err::Reason;
+
+pub(crate) mod cipher;
+pub(crate) mod digest;
+pub(crate) mod entry;
+pub(crate) mod params;
+pub(crate) mod private;
+pub(crate) mod rand;
+pub(crate) mod skey;
+
+/// Writes functions for C. `fn name[I]` is one function per slot of a table, as the core passes no context there.
+macro_rules! dispatch {
+    ($($(#[$doc:meta])* fn $name:ident $([$slot:ident])? ($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)? $body:block)*) => {$(
+        $(#[$doc])*
+        pub(crate) unsafe extern "C" fn $name $(<const $slot: usize>)? ($($arg: $type),*) $(-> $result)? $body
+    )*};
+}
+pub(crate) use dispatch;
+
+/// The instances of a `fn name[I]`, by slot.
+macro_rules! by_slot {
+    ($name:ident) => { $crate::ffi::by_slot!($name:
+        0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31
+        32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63)
+    };
+    ($name:ident: $($slot:literal)*) => { [$($name::<$slot>),*] };
+}
+pub(crate) use by_slot;
+
+/// As many algorithms of one operation as can be wrapped; OpenSSL 4.0 has 48 ciphers that this provider knows.
+pub(crate) const SLOTS: usize = 64;
+
+/// What a door answers when it has to refuse.
+pub(crate) trait Refusal {
+    const REFUSED: Self;
+}
+
+impl Refusal for c_int {
+    const REFUSED: Self = 0;
+}
+
+impl Refusal for () {
+    const REFUSED: Self = ();
+}
+
+impl<T> Refusal for *mut T {
+    const REFUSED: Self = ptr::null_mut();
+}
+
+impl<T> Refusal for *const T {
+    const REFUSED: Self = ptr::null();
+}
+
+/// Runs `body` for a C caller; an error and a panic become a refusal with a reason on the queue.
+pub(crate) fn for_c<T: Refusal>(core: &Core, body: impl FnOnce() -> Result<T, Reason>) -> T {
+    panic::catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(Reason::Panicked)).unwrap_or_else(|reason| {
+        core.raise(reason, None);
+        T::REFUSED
+    })
+}
+
+/// A table of functions without its end.
+///
+/// # Safety
+///
+/// `table` is null or ends with number 0, and lives as long as the provider does.
+pub(crate) unsafe fn table_of<'p>(table: *const Dispatch) -> &'p [Dispatch] {
+    // SAFETY: the caller's word.
+    unsafe { up_to(table, |entry| entry.function_id == 0) }
+}
+
+/// A list of algorithms without its end.
+///
+/// # Safety
+///
+/// `list` is null or ends with null names, and lives as long as the provider does.
+pub(crate) unsafe fn list_of<'p>(list: *const Algorithm) -> &'p [Algorithm] {
+    // SAFETY: the caller's word.
+    unsafe { up_to(list, |algorithm| algorithm.names.is_null()) }
+}
+
+unsafe fn up_to<'p, T>(first: *const T, is_end: impl Fn(&T) -> bool) -> &'p [T] {
+    if first.is_null() {
+        return &[];
+    }
+    let mut count = 0;
+    loop {
+        // SAFETY: no entry before this one was the end, so that this one exists.
+        let entry = unsafe { first.add(count) };
+        // SAFETY: as above.
+        if is_end(unsafe { &*entry }) {
+            break;
+        }
+        count += 1;
+    }
+    // SAFETY: `count` entries were just read.
+    unsafe { slice::from_raw_parts(first, count) }
+}
+
+/// The first of an algorithm's names; empty where it is no text.
+pub(crate) fn first_name(algorithm: &Algorithm) -> &str {
+    // SAFETY: a provider's names are constant text that ends in nul, and `list_of` ended before null.
+    let names = unsafe { CStr::from_ptr(algorithm.names) };
+    names.to_str().unwrap_or_default().split(':').next().unwrap_or_default()
+}
+
+/// Whether this process has rights that its user has not (set-user-id and the like).
+pub(crate) fn has_raised_rights() -> bool {
+    // SAFETY: reads a word that the kernel left for this process.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
+/// Has `hook` called in each child of `fork`.
+pub(crate) fn at_fork_in_child(hook: unsafe extern "C" fn()) -> bool {
+    // SAFETY: the hook only counts; the module is never unmapped (build.rs).
+    unsafe { libc::pthread_atfork(None, None, Some(hook)) == 0 }
+}
+
+dispatch! {
+    /// Runs in the child of a fork.
+    fn forked() {
+        crate::fork::count();
+    }
+}

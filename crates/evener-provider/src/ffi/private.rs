@@ -1,0 +1,112 @@
+//! A library context of our own in the libcrypto that loaded us, where its core lets us see no neighbour.
+//!
+//! The way: address of a core function -> file that it lies in -> the functions by name -> a context with nothing in
+//! it but a default provider. None of this works where a program hides libcrypto's symbols.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::mem::{MaybeUninit, transmute};
+use std::ptr;
+
+use evener_ossl_sys::{Algorithm, Function};
+
+type LibCtxNew = unsafe extern "C" fn() -> *mut c_void;
+type LibCtxFree = unsafe extern "C" fn(*mut c_void);
+type ProviderLoad = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
+type ProviderUnload = unsafe extern "C" fn(*mut c_void) -> c_int;
+type ProviderQuery = unsafe extern "C" fn(*mut c_void, c_int, *mut c_int) -> *const Algorithm;
+type ProviderCtx = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
+
+/// The default provider in a context of our own.
+pub(crate) struct Private {
+    context: *mut c_void,
+    provider: *mut c_void,
+    free: LibCtxFree,
+    unload: ProviderUnload,
+    query: ProviderQuery,
+    provider_ctx: ProviderCtx,
+}
+
+macro_rules! symbol {
+    ($library:expr, $name:literal: $type:ty) => {{
+        // SAFETY: the library is open, and the name ends in nul.
+        let address = unsafe { libc::dlsym($library, $name.as_ptr()) };
+        // SAFETY: libcrypto's function of this name has this type (its manual pages).
+        (!address.is_null()).then(|| unsafe { transmute::<*mut c_void, $type>(address) })
+    }};
+}
+
+impl Private {
+    /// Makes one in the libcrypto that `landmark` lies in; `None` where its symbols are hidden or it refuses.
+    pub(crate) fn open(landmark: Function) -> Option<Self> {
+        let library = library_of(landmark)?;
+        let new = symbol!(library, c"OSSL_LIB_CTX_new": LibCtxNew)?;
+        let load = symbol!(library, c"OSSL_PROVIDER_load": ProviderLoad)?;
+        let mut made = Self {
+            context: ptr::null_mut(),
+            provider: ptr::null_mut(),
+            free: symbol!(library, c"OSSL_LIB_CTX_free": LibCtxFree)?,
+            unload: symbol!(library, c"OSSL_PROVIDER_unload": ProviderUnload)?,
+            query: symbol!(library, c"OSSL_PROVIDER_query_operation": ProviderQuery)?,
+            provider_ctx: symbol!(library, c"OSSL_PROVIDER_get0_provider_ctx": ProviderCtx)?,
+        };
+        // SAFETY: takes nothing.
+        made.context = unsafe { new() };
+        if made.context.is_null() {
+            return None;
+        }
+        // SAFETY: the context was just made.
+        made.provider = unsafe { load(made.context, c"default".as_ptr()) };
+        (!made.provider.is_null()).then_some(made)
+    }
+
+    /// What the default provider calls itself by.
+    pub(crate) fn provider_ctx(&self) -> *mut c_void {
+        // SAFETY: the provider is loaded until `self` goes.
+        unsafe { (self.provider_ctx)(self.provider) }
+    }
+
+    /// Its algorithms for `operation`.
+    pub(crate) fn query(&self, operation: c_int) -> *const Algorithm {
+        let mut no_store = 0;
+        // SAFETY: as above; there is room for one number.
+        unsafe { (self.query)(self.provider, operation, &raw mut no_store) }
+    }
+}
+
+impl Drop for Private {
+    fn drop(&mut self) {
+        if !self.provider.is_null() {
+            // SAFETY: loaded once by `open`; nobody uses its functions any more.
+            unsafe { (self.unload)(self.provider) };
+        }
+        // SAFETY: made by `open` and used by nobody else; null does nothing.
+        unsafe { (self.free)(self.context) };
+    }
+}
+
+// The library's handle stays open: our caller runs in it, so that it cannot go anyway.
+fn library_of(landmark: Function) -> Option<*mut c_void> {
+    let mut found = MaybeUninit::<libc::Dl_info>::zeroed();
+    let address: *const c_void = landmark as *const c_void;
+    // SAFETY: looks the address up and writes what it finds into room of the right type.
+    let code = unsafe { libc::dladdr(address, found.as_mut_ptr()) };
+    // SAFETY: zeros are a valid value of it, and dladdr wrote nothing else but one.
+    let found = unsafe { found.assume_init() };
+    if code == 0 || found.dli_fname.is_null() {
+        return None;
+    }
+    // SAFETY: dladdr's name of a loaded file.
+    let file = unsafe { CStr::from_ptr(found.dli_fname) };
+    let candidates = [open(file.as_ptr()), open(ptr::null())];
+    candidates
+        .into_iter()
+        .flatten()
+        .find(|&library| symbol!(library, c"OSSL_PROVIDER_load": ProviderLoad).is_some())
+}
+
+/// A library that is loaded already; null: the program itself and all that it shows to everyone.
+fn open(file: *const c_char) -> Option<*mut c_void> {
+    // SAFETY: null, or a name that ends in nul; NOLOAD: no code runs by this.
+    let library = unsafe { libc::dlopen(file, libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+    (!library.is_null()).then_some(library)
+}

@@ -1,0 +1,18 @@
+//! Evener's OpenSSL provider: wraps the default provider of the libcrypto that loads it.
+//!
+//! The way of one call: C -> `ffi/` (takes pointers apart, catches panics) -> here, on references -> the inner
+//! function, which is the default provider's own. [`cipher::route`] is where another way than that may be taken.
+//! Everything that belongs to one library context lives in `ProvCtx`; two libcryptos in one process map this file
+//! once, so a static holds nothing of theirs. `docs/provider.md` tells the rest.
+
+#![allow(unsafe_code, reason = "room: OpenSSL's C interface")]
+
+mod bind;
+mod cfg;
+mod cipher;
+mod core;
+mod err;
+mod ffi;
+pub mod fork;
+mod provctx;
+mod table;

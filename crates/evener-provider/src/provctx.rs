@@ -1,0 +1,170 @@
+//! One provider in one library context: everything that is not the whole process's.
+//!
+//! Its life: the core initialises it -> it registers for its neighbours -> it binds to a default provider, now or at
+//! the first question -> it answers the core's questions -> it is torn down after all that was made with it.
+
+use std::ffi::{CString, c_int};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use evener_ossl_sys::{Algorithm, Param, number};
+
+use crate::bind::{Inner, Neighbours};
+use crate::cfg::{self, Complaint, Settings};
+use crate::cipher;
+use crate::core::Core;
+use crate::err::Reason;
+use crate::ffi::entry::{NEIGHBOUR_CAME, NEIGHBOUR_GOES, PROPERTIES_CHANGED};
+use crate::ffi::{digest, params, rand, skey};
+use crate::fork;
+use crate::table::Offer;
+
+/// What the core's context pointer points to.
+pub(crate) struct ProvCtx {
+    pub(crate) core: Core,
+    pub(crate) settings: Settings,
+    pub(crate) neighbours: Neighbours,
+    /// Whether the core tells us of our neighbours.
+    registered: AtomicBool,
+    bound: OnceLock<Bound>,
+    /// Held while a default provider is looked for; a second thread then finds it bound.
+    binding: Mutex<()>,
+    /// What `openssl list -providers -verbose` shows: the complaints about the configuration, if any.
+    build_info: CString,
+}
+
+/// What is offered, and on whose functions.
+pub(crate) struct Bound {
+    pub(crate) ciphers: Offer<cipher::Row>,
+    pub(crate) digests: Offer<digest::Row>,
+    pub(crate) rands: Offer<rand::Row>,
+    pub(crate) skeys: Offer<skey::Row>,
+    /// Holds the functions that the rows point to.
+    _inner: Inner,
+}
+
+impl ProvCtx {
+    /// Makes one for `core`. It is freed by [`ProvCtx::end`].
+    pub(crate) fn start(core: Core) -> *const Self {
+        let (settings, complaints) = cfg::read(&core);
+        fork::watch();
+        let build_info = build_info(&complaints);
+        let prov = Box::leak(Box::new(Self {
+            core,
+            settings,
+            neighbours: Neighbours::default(),
+            registered: AtomicBool::new(false),
+            bound: OnceLock::new(),
+            binding: Mutex::new(()),
+            build_info,
+        }));
+        for complaint in &complaints {
+            prov.core.raise(complaint.reason, Some(&complaint.text));
+        }
+        prov.register();
+        // Now, where it can be, so that later calls find it done; a private one only when the core asks.
+        if prov.neighbours.active_default(&prov.core).is_some() {
+            prov.bound();
+        }
+        prov
+    }
+
+    /// Gives back what is held, in the order that the core expects.
+    pub(crate) fn end(self: Box<Self>) {
+        self.deregister();
+        let Self { bound, neighbours, core, .. } = *self;
+        drop(bound);
+        neighbours.release(&core);
+    }
+
+    fn register(&self) {
+        let Some(children) = self.core.children else { return };
+        let this = std::ptr::from_ref(self).cast_mut().cast();
+        // SAFETY: the functions take this provider's address, which stays until `deregister` takes them back.
+        let registered = unsafe {
+            (children.register)(self.core.handle, NEIGHBOUR_CAME, NEIGHBOUR_GOES, PROPERTIES_CHANGED, this)
+        };
+        self.registered.store(registered == 1, Relaxed);
+    }
+
+    /// Ends what `register` began. Not only at the end: a program may free its library context before the last cipher
+    /// context in it, and the end comes with the latter, when the core has no list of neighbours any more.
+    fn deregister(&self) {
+        let Some(children) = self.core.children else { return };
+        if self.registered.swap(false, Relaxed) {
+            // SAFETY: takes back what `register` gave; from here on the core calls none of those functions.
+            unsafe { (children.deregister)(self.core.handle) };
+        }
+    }
+
+    /// What we are bound to; looks for it where it was not there yet.
+    pub(crate) fn bound(&self) -> Option<&Bound> {
+        if let Some(bound) = self.bound.get() {
+            return Some(bound);
+        }
+        let _alone = self.binding.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.bound.get().is_none() {
+            let inner = self.neighbours.active_default(&self.core).or_else(|| Inner::private(&self.core))?;
+            // The lock is ours, so that nobody else can have set it.
+            self.bound.set(Bound::on(inner, self)).ok()?;
+            self.deregister();
+        }
+        self.bound.get()
+    }
+
+    /// Our algorithms for `operation`; `None` where the answer may be another one later.
+    pub(crate) fn offer(&self, operation: c_int) -> Option<Option<*const Algorithm>> {
+        if !matches!(operation, number::OP_CIPHER | number::OP_DIGEST | number::OP_RAND | number::OP_SKEYMGMT)
+        {
+            return Some(None);
+        }
+        if self.neighbours.stand_aside() {
+            return None;
+        }
+        let Some(bound) = self.bound() else {
+            self.core.raise(Reason::NoDefault, None);
+            return None;
+        };
+        Some(match operation {
+            number::OP_CIPHER => bound.ciphers.list(),
+            number::OP_DIGEST => bound.digests.list(),
+            number::OP_RAND => bound.rands.list(),
+            _ => bound.skeys.list(),
+        })
+    }
+
+    /// Answers one of the core's questions about this provider.
+    pub(crate) fn describe(&self, param: &mut Param) {
+        match params::key(param).to_bytes() {
+            b"name" => params::answer_text(param, c"Evener"),
+            b"version" => params::answer_text(param, VERSION),
+            b"buildinfo" => params::answer_text(param, &self.build_info),
+            b"status" => params::answer_int(param, 1),
+            _ => false,
+        };
+    }
+}
+
+const VERSION: &std::ffi::CStr =
+    match std::ffi::CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
+        Ok(version) => version,
+        Err(_) => c"",
+    };
+
+fn build_info(complaints: &[Complaint]) -> CString {
+    let texts: Vec<&str> = complaints.iter().map(|complaint| complaint.text.as_str()).collect();
+    let text = if texts.is_empty() { env!("CARGO_PKG_VERSION").to_owned() } else { texts.join("; ") };
+    CString::new(text).unwrap_or_default()
+}
+
+impl Bound {
+    fn on(inner: Inner, prov: &ProvCtx) -> Self {
+        Self {
+            ciphers: cipher::offer(&inner, prov),
+            digests: digest::offer(&inner),
+            rands: rand::offer(&inner),
+            skeys: skey::offer(&inner),
+            _inner: inner,
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Everything that is passed through answers as the default provider does.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(unsafe_code, reason = "room: its support calls libcrypto")]
+
+use std::thread;
+
+mod support;
+
+use support::ffi::{CipherCtx, DEFAULT, LibCtx, errors, in_child};
+use support::{bytes, in_program, usual};
+
+const MODES: &[&str] = &["ECB", "CBC", "CTR", "CFB", "CFB1", "CFB8", "OFB"];
+const WRAPS: &[&str] = &["WRAP", "WRAP-PAD", "WRAP-INV", "WRAP-PAD-INV"];
+
+fn all() -> Vec<String> {
+    let sizes = ["128", "192", "256"];
+    let modes = MODES.iter().chain(WRAPS).chain(&["GCM", "CCM", "XTS"]);
+    let all = modes.flat_map(|mode| sizes.iter().map(move |size| format!("AES-{size}-{mode}")));
+    let stitched = ["128", "256"]
+        .iter()
+        .flat_map(|size| ["SHA1", "SHA256"].iter().map(move |hash| format!("AES-{size}-CBC-HMAC-{hash}")));
+    all.filter(|name| name != "AES-192-XTS").chain(stitched).collect()
+}
+
+/// Encrypts `chunks` with the cipher of this name and provider; everything that came out, and the IV afterwards.
+fn crypt(
+    name: &str,
+    provider: &str,
+    encrypts: bool,
+    chunks: &[&[u8]],
+) -> (Vec<Option<Vec<u8>>>, Option<Vec<u8>>) {
+    let cipher = DEFAULT.cipher(name, &format!("provider={provider}")).unwrap();
+    assert_eq!(cipher.provider(), provider);
+    let (key, iv) = (bytes(1, cipher.key_bytes()), bytes(2, cipher.iv_bytes()));
+    let ctx = CipherCtx::new();
+    assert!(ctx.init(Some(&cipher), Some(&key), Some(&iv), Some(encrypts)), "{name} {:?}", errors());
+    let mut out: Vec<_> = chunks.iter().map(|chunk| ctx.update(chunk)).collect();
+    out.push(ctx.last());
+    (out, ctx.octets(c"updated-iv", cipher.iv_bytes()))
+}
+
+#[test]
+fn every_cipher_of_ours_equals_the_default_one() {
+    in_program("every_cipher_of_ours_equals_the_default_one", &usual(""), &[], || {
+        for name in all() {
+            let text = bytes(3, 1000);
+            for chunks in [vec![&text[..512]], vec![&text[..1], &text[1..40], &text[40..]], vec![&text[..]]] {
+                for encrypts in [true, false] {
+                    let ours = crypt(&name, "evener", encrypts, &chunks);
+                    assert_eq!(ours, crypt(&name, "default", encrypts, &chunks), "{name} {encrypts}");
+                }
+            }
+            let (ours, default) =
+                (DEFAULT.cipher(&name, "provider=evener"), DEFAULT.cipher(&name, "provider=default"));
+            let (ours, default) = (ours.unwrap(), default.unwrap());
+            assert_eq!(ours.block_bytes(), default.block_bytes());
+            assert_eq!(ours.flags(), default.flags(), "{name}");
+        }
+    });
+}
+
+#[test]
+fn known_answers_come_out_of_the_unmodified_interface() {
+    in_program("known_answers_come_out_of_the_unmodified_interface", &usual(""), &[], || {
+        // NIST SP 800-38A, F.2.1: the first block of CBC-AES128.Encrypt.
+        let key = hex("2b7e151628aed2a6abf7158809cf4f3c");
+        let iv = hex("000102030405060708090a0b0c0d0e0f");
+        let cipher = DEFAULT.cipher("AES-128-CBC", "").unwrap();
+        assert_eq!(cipher.provider(), "evener");
+        let ctx = CipherCtx::new();
+        assert!(ctx.init(Some(&cipher), Some(&key), Some(&iv), Some(true)));
+        let out = ctx.update(&hex("6bc1bee22e409f96e93d7e117393172a")).unwrap();
+        assert_eq!(out, hex("7649abac8119b246cee98e9b12e9197d"));
+        // FIPS 180-4's example: SHA-256 of "abc".
+        let sha = DEFAULT.digest("SHA256", "").unwrap();
+        assert_eq!(sha.provider(), "evener");
+        let digest = sha.of(&[b"a", b"bc"]);
+        assert_eq!(digest, hex("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"));
+    });
+}
+
+fn hex(text: &str) -> Vec<u8> {
+    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
+}
+
+#[test]
+fn aead_tags_are_made_and_checked_as_by_default() {
+    in_program("aead_tags_are_made_and_checked_as_by_default", &usual(""), &[], || {
+        let text = bytes(4, 300);
+        let sealed = |provider: &str| {
+            let cipher = DEFAULT.cipher("AES-256-GCM", &format!("provider={provider}")).unwrap();
+            let ctx = CipherCtx::new();
+            assert!(ctx.init(Some(&cipher), Some(&bytes(1, 32)), Some(&bytes(2, 12)), Some(true)));
+            assert!(ctx.aad(b"header"));
+            let out = ctx.update(&text).unwrap();
+            assert_eq!(ctx.last().unwrap(), b"");
+            (out, ctx.octets(c"tag", 16).unwrap())
+        };
+        let (out, tag) = sealed("evener");
+        assert_eq!((&out, &tag), (&sealed("default").0, &sealed("default").1));
+        for (spoil, holds) in [(0, true), (1, false)] {
+            let cipher = DEFAULT.cipher("AES-256-GCM", "provider=evener").unwrap();
+            let ctx = CipherCtx::new();
+            assert!(ctx.init(Some(&cipher), Some(&bytes(1, 32)), Some(&bytes(2, 12)), Some(false)));
+            let mut tag = tag.clone();
+            tag[15] ^= spoil;
+            assert!(ctx.set_octets(c"tag", &tag) && ctx.aad(b"header"));
+            assert_eq!(ctx.update(&out).unwrap(), text);
+            assert_eq!(ctx.last().is_some(), holds);
+        }
+    });
+}
+
+#[test]
+fn every_digest_of_ours_equals_the_default_one() {
+    in_program("every_digest_of_ours_equals_the_default_one", &usual(""), &[], || {
+        let text = bytes(5, 5000);
+        let names = ["MD5", "SHA1", "SHA224", "SHA256", "SHA384", "SHA512", "SHA512-224", "SHA512-256"];
+        for name in names {
+            let ours = DEFAULT.digest(name, "provider=evener").unwrap();
+            let default = DEFAULT.digest(name, "provider=default").unwrap();
+            assert_eq!(ours.of(&[&text[..1], &text[1..77], &text[77..]]), default.of(&[&text]), "{name}");
+        }
+        assert_eq!(DEFAULT.digest("SHA3-256", "").unwrap().provider(), "default");
+    });
+}
+
+#[test]
+fn generators_of_ours_work() {
+    in_program("generators_of_ours_work", &usual(""), &[], || {
+        for name in ["CTR-DRBG", "HASH-DRBG", "HMAC-DRBG"] {
+            // Without a parent a generator has no entropy: it refuses, as the default one does.
+            let ours = DEFAULT.random(name, "provider=evener", 32).is_some();
+            assert_eq!(ours, DEFAULT.random(name, "provider=default", 32).is_some(), "{name}");
+        }
+        let (by, random) = DEFAULT.random("SEED-SRC", "provider=evener", 32).unwrap();
+        assert_eq!(by, "evener");
+        assert_ne!(random, vec![0; 32]);
+    });
+}
+
+#[test]
+fn a_copy_in_mid_stream_goes_its_own_way() {
+    in_program("a_copy_in_mid_stream_goes_its_own_way", &usual(""), &[], || {
+        for name in ["AES-128-CBC", "AES-192-CTR", "AES-256-GCM", "AES-128-CFB"] {
+            let results = ["evener", "default"].map(|provider| {
+                let cipher = DEFAULT.cipher(name, &format!("provider={provider}")).unwrap();
+                let ctx = CipherCtx::new();
+                let (key, iv) = (bytes(1, cipher.key_bytes()), bytes(2, cipher.iv_bytes()));
+                assert!(ctx.init(Some(&cipher), Some(&key), Some(&iv), Some(true)));
+                let mut out = ctx.update(&bytes(6, 21)).unwrap();
+                let copy = ctx.duplicate();
+                let mut other = copy.update(&bytes(7, 100)).unwrap();
+                out.extend(ctx.update(&bytes(8, 50)).unwrap());
+                drop(ctx);
+                other.extend(copy.last().unwrap());
+                (out, other)
+            });
+            assert_eq!(results[0], results[1], "{name}");
+        }
+    });
+}
+
+#[test]
+fn contexts_live_on_in_children_and_in_threads() {
+    in_program("contexts_live_on_in_children_and_in_threads", &usual(""), &[], || {
+        let cipher = DEFAULT.cipher("AES-128-CBC", "provider=evener").unwrap();
+        let start = || {
+            let ctx = CipherCtx::new();
+            assert!(ctx.init(Some(&cipher), Some(&bytes(1, 16)), Some(&bytes(2, 16)), Some(true)));
+            ctx.update(&bytes(3, 24)).unwrap();
+            ctx
+        };
+        let rest = |ctx: &CipherCtx| (ctx.update(&bytes(4, 24)).unwrap(), ctx.last().unwrap());
+        let expected = rest(&start());
+        let before = start();
+        for _ in 0..3 {
+            assert!(in_child(|| rest(&before) == expected && rest(&start()) == expected));
+        }
+        assert_eq!(rest(&before), expected);
+        thread::scope(|threads| {
+            for _ in 0..8 {
+                threads.spawn(|| (0..300).for_each(|_| assert_eq!(rest(&start()), expected)));
+            }
+        });
+    });
+}
+
+#[test]
+fn two_library_contexts_do_not_meet() {
+    in_program("two_library_contexts_do_not_meet", "", &[], || {
+        let make = || {
+            let context = LibCtx::new();
+            context.search(&support::folder());
+            let (default, evener) = (context.load("default").unwrap(), context.load("evener").unwrap());
+            (context, default, evener)
+        };
+        let (one, two) = (make(), make());
+        let crypt = |context: &LibCtx| {
+            let cipher = context.cipher("AES-128-CTR", "provider=evener").unwrap();
+            let ctx = CipherCtx::new();
+            assert!(ctx.init(Some(&cipher), Some(&bytes(1, 16)), Some(&bytes(2, 16)), Some(true)));
+            (ctx.update(&bytes(3, 100)).unwrap(), ctx)
+        };
+        let (expected, open) = crypt(&one.0);
+        assert_eq!(crypt(&two.0).0, expected);
+        let (context, default, evener) = one;
+        evener.unload();
+        default.unload();
+        drop(context);
+        // A context in use keeps its provider, and the other library context its own.
+        assert_eq!(open.update(&bytes(4, 10)).unwrap().len(), 10);
+        drop(open);
+        assert_eq!(crypt(&two.0).0, expected);
+    });
+}

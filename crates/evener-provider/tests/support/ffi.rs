@@ -1,0 +1,460 @@
+//! libcrypto as a program sees it, behind owned types, and fork.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_uint, c_ulong, c_void};
+use std::ptr;
+
+use evener_ossl_sys::{PARAM_OCTET_STRING, PARAM_UNMODIFIED, PARAM_UNSIGNED_INTEGER, PARAM_UTF8_PTR, Param};
+
+macro_rules! libcrypto {
+    ($(fn $name:ident($($argument:ty),*) $(-> $result:ty)?;)*) => {
+        #[link(name = "crypto")]
+        unsafe extern "C" { $(fn $name($(_: $argument),*) $(-> $result)?;)* }
+    };
+}
+
+type Opaque = *mut c_void;
+
+libcrypto! {
+    fn OSSL_LIB_CTX_new() -> Opaque;
+    fn OSSL_LIB_CTX_free(Opaque);
+    fn OSSL_LIB_CTX_load_config(Opaque, *const c_char) -> c_int;
+    fn OSSL_PROVIDER_set_default_search_path(Opaque, *const c_char) -> c_int;
+    fn OSSL_PROVIDER_load(Opaque, *const c_char) -> Opaque;
+    fn OSSL_PROVIDER_unload(Opaque) -> c_int;
+    fn OSSL_PROVIDER_get_params(Opaque, *mut Param) -> c_int;
+    fn OSSL_PROVIDER_get0_name(Opaque) -> *const c_char;
+    fn EVP_set_default_properties(Opaque, *const c_char) -> c_int;
+    fn EVP_CIPHER_fetch(Opaque, *const c_char, *const c_char) -> Opaque;
+    fn EVP_CIPHER_free(Opaque);
+    fn EVP_CIPHER_get0_provider(Opaque) -> Opaque;
+    fn EVP_CIPHER_get_key_length(Opaque) -> c_int;
+    fn EVP_CIPHER_get_iv_length(Opaque) -> c_int;
+    fn EVP_CIPHER_get_block_size(Opaque) -> c_int;
+    fn EVP_CIPHER_get_flags(Opaque) -> c_ulong;
+    fn EVP_CIPHER_CTX_new() -> Opaque;
+    fn EVP_CIPHER_CTX_free(Opaque);
+    fn EVP_CIPHER_CTX_copy(Opaque, Opaque) -> c_int;
+    fn EVP_CIPHER_CTX_set_padding(Opaque, c_int) -> c_int;
+    fn EVP_CIPHER_CTX_set_flags(Opaque, c_int);
+    fn EVP_CIPHER_CTX_set_params(Opaque, *const Param) -> c_int;
+    fn EVP_CIPHER_CTX_get_params(Opaque, *mut Param) -> c_int;
+    fn EVP_CipherInit_ex2(Opaque, Opaque, *const c_uchar, *const c_uchar, c_int, *const Param) -> c_int;
+    fn EVP_CipherUpdate(Opaque, *mut c_uchar, *mut c_int, *const c_uchar, c_int) -> c_int;
+    fn EVP_CipherFinal_ex(Opaque, *mut c_uchar, *mut c_int) -> c_int;
+    fn EVP_Cipher(Opaque, *mut c_uchar, *const c_uchar, c_uint) -> c_int;
+    fn EVP_MD_fetch(Opaque, *const c_char, *const c_char) -> Opaque;
+    fn EVP_MD_free(Opaque);
+    fn EVP_MD_get0_provider(Opaque) -> Opaque;
+    fn EVP_MD_CTX_new() -> Opaque;
+    fn EVP_MD_CTX_free(Opaque);
+    fn EVP_MD_CTX_copy_ex(Opaque, Opaque) -> c_int;
+    fn EVP_DigestInit_ex(Opaque, Opaque, Opaque) -> c_int;
+    fn EVP_DigestUpdate(Opaque, *const c_void, usize) -> c_int;
+    fn EVP_DigestFinal_ex(Opaque, *mut c_uchar, *mut c_uint) -> c_int;
+    fn EVP_RAND_fetch(Opaque, *const c_char, *const c_char) -> Opaque;
+    fn EVP_RAND_free(Opaque);
+    fn EVP_RAND_get0_provider(Opaque) -> Opaque;
+    fn EVP_RAND_CTX_new(Opaque, Opaque) -> Opaque;
+    fn EVP_RAND_CTX_free(Opaque);
+    fn EVP_RAND_instantiate(Opaque, c_uint, c_int, *const c_uchar, usize, *const Param) -> c_int;
+    fn EVP_RAND_generate(Opaque, *mut c_uchar, usize, c_uint, c_int, *const c_uchar, usize) -> c_int;
+    fn ERR_get_error_all(*mut *const c_char, *mut c_int, *mut *const c_char, *mut *const c_char, *mut c_int) -> c_ulong;
+    fn ERR_error_string_n(c_ulong, *mut c_char, usize);
+    fn ERR_clear_error();
+}
+
+/// A library context; null stands for the default one.
+pub struct LibCtx(Opaque);
+
+// SAFETY: libcrypto locks what a context shares.
+unsafe impl Send for LibCtx {}
+// SAFETY: as above.
+unsafe impl Sync for LibCtx {}
+
+/// The context that programs use that know of none.
+pub const DEFAULT: LibCtx = LibCtx(ptr::null_mut());
+
+impl LibCtx {
+    pub fn new() -> Self {
+        // SAFETY: takes nothing.
+        let made = unsafe { OSSL_LIB_CTX_new() };
+        assert!(!made.is_null());
+        Self(made)
+    }
+
+    pub fn search(&self, folder: &str) {
+        let folder = CString::new(folder).unwrap();
+        // SAFETY: a context and text.
+        assert_eq!(unsafe { OSSL_PROVIDER_set_default_search_path(self.0, folder.as_ptr()) }, 1);
+    }
+
+    pub fn load_config(&self, file: &str) -> bool {
+        let file = CString::new(file).unwrap();
+        // SAFETY: a context and text.
+        unsafe { OSSL_LIB_CTX_load_config(self.0, file.as_ptr()) == 1 }
+    }
+
+    pub fn load(&self, name: &str) -> Option<Provider> {
+        let name = CString::new(name).unwrap();
+        // SAFETY: a context and text.
+        let made = unsafe { OSSL_PROVIDER_load(self.0, name.as_ptr()) };
+        (!made.is_null()).then_some(Provider(made))
+    }
+
+    pub fn set_properties(&self, properties: &str) {
+        let properties = CString::new(properties).unwrap();
+        // SAFETY: a context and text.
+        assert_eq!(unsafe { EVP_set_default_properties(self.0, properties.as_ptr()) }, 1);
+    }
+
+    /// A cipher by name and properties.
+    pub fn cipher(&self, name: &str, properties: &str) -> Option<Cipher> {
+        let (name, properties) = (CString::new(name).unwrap(), CString::new(properties).unwrap());
+        // SAFETY: a context and texts.
+        let made = unsafe { EVP_CIPHER_fetch(self.0, name.as_ptr(), properties.as_ptr()) };
+        (!made.is_null()).then_some(Cipher(made))
+    }
+
+    /// A digest by name and properties.
+    pub fn digest(&self, name: &str, properties: &str) -> Option<Digest> {
+        let (name, properties) = (CString::new(name).unwrap(), CString::new(properties).unwrap());
+        // SAFETY: a context and texts.
+        let made = unsafe { EVP_MD_fetch(self.0, name.as_ptr(), properties.as_ptr()) };
+        (!made.is_null()).then_some(Digest(made))
+    }
+
+    /// Bytes from a generator without a parent, and who serves it.
+    pub fn random(&self, name: &str, properties: &str, len: usize) -> Option<(String, Vec<u8>)> {
+        let (name, properties) = (CString::new(name).unwrap(), CString::new(properties).unwrap());
+        // SAFETY: a context and texts.
+        let kind = unsafe { EVP_RAND_fetch(self.0, name.as_ptr(), properties.as_ptr()) };
+        if kind.is_null() {
+            return None;
+        }
+        // SAFETY: just fetched.
+        let served_by = provider_name(unsafe { EVP_RAND_get0_provider(kind) });
+        // SAFETY: as above.
+        let ctx = unsafe { EVP_RAND_CTX_new(kind, ptr::null_mut()) };
+        // SAFETY: as above.
+        unsafe { EVP_RAND_free(kind) };
+        let mut out = vec![0; len];
+        // SAFETY: a new context, no parameters.
+        let ready = unsafe { EVP_RAND_instantiate(ctx, 0, 0, ptr::null(), 0, ptr::null()) };
+        // SAFETY: room for `len` bytes.
+        let made = unsafe { EVP_RAND_generate(ctx, out.as_mut_ptr(), len, 0, 0, ptr::null(), 0) };
+        // SAFETY: ours.
+        unsafe { EVP_RAND_CTX_free(ctx) };
+        (ready == 1 && made == 1).then_some((served_by, out))
+    }
+}
+
+impl Drop for LibCtx {
+    fn drop(&mut self) {
+        // SAFETY: ours; null does nothing.
+        unsafe { OSSL_LIB_CTX_free(self.0) };
+    }
+}
+
+/// A provider that is loaded until it is unloaded.
+pub struct Provider(Opaque);
+
+impl Provider {
+    pub fn unload(self) {
+        // SAFETY: loaded once.
+        assert_eq!(unsafe { OSSL_PROVIDER_unload(self.0) }, 1);
+    }
+
+    /// What it answers for a text parameter.
+    pub fn says(&self, key: &CStr) -> Option<String> {
+        let mut value: *const c_char = ptr::null();
+        let mut params = [param(key, PARAM_UTF8_PTR, (&raw mut value).cast(), 0), Param::END];
+        // SAFETY: a list that ends.
+        let answered = unsafe { OSSL_PROVIDER_get_params(self.0, params.as_mut_ptr()) };
+        if answered != 1 || value.is_null() {
+            return None;
+        }
+        // SAFETY: the provider's text.
+        Some(unsafe { CStr::from_ptr(value) }.to_string_lossy().into_owned())
+    }
+}
+
+fn provider_name(provider: Opaque) -> String {
+    // SAFETY: an algorithm's provider lives as long as the algorithm.
+    let name = unsafe { OSSL_PROVIDER_get0_name(provider) };
+    // SAFETY: text that ends.
+    unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
+}
+
+fn param(key: &CStr, data_type: c_uint, data: *mut c_void, data_size: usize) -> Param {
+    Param { key: key.as_ptr(), data_type, data, data_size, return_size: PARAM_UNMODIFIED }
+}
+
+/// A fetched cipher.
+pub struct Cipher(Opaque);
+
+// SAFETY: constant but for its reference count.
+unsafe impl Send for Cipher {}
+// SAFETY: as above.
+unsafe impl Sync for Cipher {}
+
+impl Cipher {
+    pub fn provider(&self) -> String {
+        // SAFETY: fetched.
+        provider_name(unsafe { EVP_CIPHER_get0_provider(self.0) })
+    }
+
+    pub fn key_bytes(&self) -> usize {
+        // SAFETY: fetched.
+        usize::try_from(unsafe { EVP_CIPHER_get_key_length(self.0) }).unwrap()
+    }
+
+    pub fn iv_bytes(&self) -> usize {
+        // SAFETY: fetched.
+        usize::try_from(unsafe { EVP_CIPHER_get_iv_length(self.0) }).unwrap()
+    }
+
+    pub fn block_bytes(&self) -> usize {
+        // SAFETY: fetched.
+        usize::try_from(unsafe { EVP_CIPHER_get_block_size(self.0) }).unwrap()
+    }
+
+    pub fn flags(&self) -> c_ulong {
+        // SAFETY: fetched.
+        unsafe { EVP_CIPHER_get_flags(self.0) }
+    }
+}
+
+impl Drop for Cipher {
+    fn drop(&mut self) {
+        // SAFETY: ours.
+        unsafe { EVP_CIPHER_free(self.0) };
+    }
+}
+
+/// A context of a cipher.
+pub struct CipherCtx(Opaque);
+
+// SAFETY: belongs to no thread.
+unsafe impl Send for CipherCtx {}
+
+const WRAP_ALLOWED: c_int = 1;
+
+impl CipherCtx {
+    pub fn new() -> Self {
+        // SAFETY: takes nothing.
+        let made = Self(unsafe { EVP_CIPHER_CTX_new() });
+        // SAFETY: ours; key wrapping has to be allowed by the program.
+        unsafe { EVP_CIPHER_CTX_set_flags(made.0, WRAP_ALLOWED) };
+        made
+    }
+
+    /// Init with what is given; `encrypts` may be left as it was.
+    pub fn init(
+        &self,
+        cipher: Option<&Cipher>,
+        key: Option<&[u8]>,
+        iv: Option<&[u8]>,
+        encrypts: Option<bool>,
+    ) -> bool {
+        let cipher = cipher.map_or(ptr::null_mut(), |cipher| cipher.0);
+        let bytes = |slice: Option<&[u8]>| slice.map_or(ptr::null(), <[u8]>::as_ptr);
+        let direction = encrypts.map_or(-1, c_int::from);
+        // SAFETY: the tests give keys and IVs of the cipher's lengths.
+        unsafe { EVP_CipherInit_ex2(self.0, cipher, bytes(key), bytes(iv), direction, ptr::null()) == 1 }
+    }
+
+    pub fn set_padding(&self, on: bool) {
+        // SAFETY: ours.
+        unsafe { EVP_CIPHER_CTX_set_padding(self.0, on.into()) };
+    }
+
+    pub fn set_number(&self, key: &CStr, value: c_uint) -> bool {
+        let mut value = value;
+        let data = (&raw mut value).cast();
+        let params = [param(key, PARAM_UNSIGNED_INTEGER, data, size_of::<c_uint>()), Param::END];
+        // SAFETY: a list that ends.
+        unsafe { EVP_CIPHER_CTX_set_params(self.0, params.as_ptr()) == 1 }
+    }
+
+    pub fn set_octets(&self, key: &CStr, value: &[u8]) -> bool {
+        let params =
+            [param(key, PARAM_OCTET_STRING, value.as_ptr().cast_mut().cast(), value.len()), Param::END];
+        // SAFETY: a list that ends; the value is read only.
+        unsafe { EVP_CIPHER_CTX_set_params(self.0, params.as_ptr()) == 1 }
+    }
+
+    /// The answer for an octet parameter of `len` bytes.
+    pub fn octets(&self, key: &CStr, len: usize) -> Option<Vec<u8>> {
+        let mut value = vec![0; len];
+        let mut params = [param(key, PARAM_OCTET_STRING, value.as_mut_ptr().cast(), len), Param::END];
+        // SAFETY: a list that ends, with room for `len` bytes.
+        let answered = unsafe { EVP_CIPHER_CTX_get_params(self.0, params.as_mut_ptr()) };
+        (answered == 1 && params[0].return_size == len).then_some(value)
+    }
+
+    /// The answer for a number.
+    pub fn number(&self, key: &CStr) -> Option<c_uint> {
+        let mut value: c_uint = 0;
+        let data = (&raw mut value).cast();
+        let mut params = [param(key, PARAM_UNSIGNED_INTEGER, data, size_of::<c_uint>()), Param::END];
+        // SAFETY: a list that ends, with room for a number.
+        let answered = unsafe { EVP_CIPHER_CTX_get_params(self.0, params.as_mut_ptr()) };
+        (answered == 1 && params[0].return_size != PARAM_UNMODIFIED).then_some(value)
+    }
+
+    /// Additional data of an AEAD.
+    pub fn aad(&self, data: &[u8]) -> bool {
+        let mut written = 0;
+        let len = c_int::try_from(data.len()).unwrap();
+        // SAFETY: null output: additional data.
+        unsafe { EVP_CipherUpdate(self.0, ptr::null_mut(), &raw mut written, data.as_ptr(), len) == 1 }
+    }
+
+    /// Update from `input`; what came out, `None` where it was refused.
+    pub fn update(&self, input: &[u8]) -> Option<Vec<u8>> {
+        let mut out = vec![0xA5; input.len() + 2 * 16];
+        let mut written = 0;
+        let len = c_int::try_from(input.len()).unwrap();
+        // SAFETY: room for the input and a block.
+        let done =
+            unsafe { EVP_CipherUpdate(self.0, out.as_mut_ptr(), &raw mut written, input.as_ptr(), len) };
+        out.truncate(usize::try_from(written).unwrap());
+        (done == 1).then_some(out)
+    }
+
+    /// Update of `len` bytes within `room`, from `from` to `to`; what it said and how much it wrote.
+    pub fn update_within(&self, room: &mut [u8], from: usize, to: usize, len: usize) -> (bool, usize) {
+        assert!(from + len <= room.len() && to + len + 16 <= room.len());
+        let base = room.as_mut_ptr();
+        let mut written = 0;
+        // SAFETY: checked above.
+        let input = unsafe { base.add(from) };
+        // SAFETY: as above.
+        let out = unsafe { base.add(to) };
+        let len = c_int::try_from(len).unwrap();
+        // SAFETY: both ends lie in `room`, with a block to spare.
+        let done = unsafe { EVP_CipherUpdate(self.0, out, &raw mut written, input, len) };
+        (done == 1, usize::try_from(written).unwrap())
+    }
+
+    /// The one-shot function on whole blocks, in place; what it returned.
+    pub fn one_shot(&self, data: &mut [u8]) -> c_int {
+        let len = c_uint::try_from(data.len()).unwrap();
+        let at = data.as_mut_ptr();
+        // SAFETY: works in place on `data`.
+        unsafe { EVP_Cipher(self.0, at, at, len) }
+    }
+
+    /// The last part; `None` where it was refused.
+    pub fn last(&self) -> Option<Vec<u8>> {
+        let mut out = vec![0xA5; 64];
+        let mut written = 0;
+        // SAFETY: room for more than a block.
+        let done = unsafe { EVP_CipherFinal_ex(self.0, out.as_mut_ptr(), &raw mut written) };
+        out.truncate(usize::try_from(written).unwrap());
+        (done == 1).then_some(out)
+    }
+
+    pub fn duplicate(&self) -> Self {
+        let copy = Self::new();
+        // SAFETY: both ours.
+        assert_eq!(unsafe { EVP_CIPHER_CTX_copy(copy.0, self.0) }, 1);
+        copy
+    }
+}
+
+impl Drop for CipherCtx {
+    fn drop(&mut self) {
+        // SAFETY: ours.
+        unsafe { EVP_CIPHER_CTX_free(self.0) };
+    }
+}
+
+/// A fetched digest.
+pub struct Digest(Opaque);
+
+impl Digest {
+    pub fn provider(&self) -> String {
+        // SAFETY: fetched.
+        provider_name(unsafe { EVP_MD_get0_provider(self.0) })
+    }
+
+    /// The digest of `parts`, with the context copied between each two.
+    pub fn of(&self, parts: &[&[u8]]) -> Vec<u8> {
+        let mut out = vec![0; 64];
+        let mut len = 0;
+        // SAFETY: takes nothing.
+        let mut ctx = unsafe { EVP_MD_CTX_new() };
+        // SAFETY: fetched, ours.
+        assert_eq!(unsafe { EVP_DigestInit_ex(ctx, self.0, ptr::null_mut()) }, 1);
+        for part in parts {
+            // SAFETY: ours.
+            assert_eq!(unsafe { EVP_DigestUpdate(ctx, part.as_ptr().cast(), part.len()) }, 1);
+            // SAFETY: takes nothing.
+            let copy = unsafe { EVP_MD_CTX_new() };
+            // SAFETY: both ours.
+            assert_eq!(unsafe { EVP_MD_CTX_copy_ex(copy, ctx) }, 1);
+            // SAFETY: ours.
+            unsafe { EVP_MD_CTX_free(ctx) };
+            ctx = copy;
+        }
+        // SAFETY: room for the longest digest.
+        assert_eq!(unsafe { EVP_DigestFinal_ex(ctx, out.as_mut_ptr(), &raw mut len) }, 1);
+        // SAFETY: ours.
+        unsafe { EVP_MD_CTX_free(ctx) };
+        out.truncate(len as usize);
+        out
+    }
+}
+
+impl Drop for Digest {
+    fn drop(&mut self) {
+        // SAFETY: ours.
+        unsafe { EVP_MD_free(self.0) };
+    }
+}
+
+/// Everything on this thread's queue of errors, as OpenSSL prints it with its data.
+pub fn errors() -> Vec<String> {
+    let mut all = Vec::new();
+    loop {
+        let (mut file, mut function, mut data) = (ptr::null(), ptr::null(), ptr::null());
+        let (mut line, mut flags) = (0, 0);
+        // SAFETY: room for each answer.
+        let code = unsafe {
+            ERR_get_error_all(&raw mut file, &raw mut line, &raw mut function, &raw mut data, &raw mut flags)
+        };
+        if code == 0 {
+            return all;
+        }
+        let mut text = [0; 256];
+        // SAFETY: room for the text.
+        unsafe { ERR_error_string_n(code, text.as_mut_ptr(), text.len()) };
+        // SAFETY: text that ends.
+        let text = unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned();
+        // SAFETY: as above.
+        let data = if data.is_null() { c"" } else { unsafe { CStr::from_ptr(data) } };
+        all.push(format!("{text} {}", data.to_string_lossy()));
+    }
+}
+
+pub fn clear_errors() {
+    // SAFETY: takes nothing.
+    unsafe { ERR_clear_error() };
+}
+
+/// Runs `body` in a child of this process; whether it returned true there.
+pub fn in_child(body: impl FnOnce() -> bool) -> bool {
+    // SAFETY: the child runs `body` and leaves by `_exit`.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0);
+    if child == 0 {
+        let held = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or(false);
+        // SAFETY: ends the child.
+        unsafe { libc::_exit(c_int::from(!held)) };
+    }
+    let mut status = 0;
+    // SAFETY: our child, and room for its status.
+    let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+    waited == child && libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0
+}
