@@ -109,18 +109,8 @@ fn makespan_us(case: &Case) -> f64 {
     report.makespan.as_secs_f64() * 1e6
 }
 
-/// Of a job that is begun before a better worker is free, the optimum knows and the policy does not.
-const FACTOR_MAX: f64 = 2.0;
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn few_jobs_end_within_a_factor_of_the_optimum(case in case()) {
-        let (took, optimum) = (makespan_us(&case), optimum(&case));
-        // Waiting that others are done before costs up to 50 us, the least wait of a core.
-        prop_assert!(took <= FACTOR_MAX * optimum + 50.0, "{took} us, optimum {optimum} us");
-    }
 
     #[test]
     fn of_idle_workers_one_always_takes_what_waits(case in case(), counts in vec(0..20_u32, 3), share in 0.2..=1.0_f64) {
@@ -151,15 +141,26 @@ proptest! {
     }
 }
 
+/// Of a job that is begun before a better worker is free, the optimum knows and the policy does not.
+const FACTOR_MAX: f64 = 2.0;
+
+/// On one core a module's thread that got ready just before the core began a job waits for the end of it, and where
+/// it loses that race twice among four jobs, they take up to so much longer. No policy sees it coming.
+const RACE_LOST_MAX: f64 = 4.0;
+
 /// How far from the optimum a policy ends that takes jobs in another order or waits for nobody shows in the mean.
 #[test]
-fn few_jobs_end_near_the_optimum_in_the_mean() {
+fn few_jobs_end_near_the_optimum() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let factors: Vec<f64> = std::iter::repeat_with(|| case().new_tree(&mut runner).unwrap().current())
-        .take(300)
-        .map(|case| makespan_us(&case) / optimum(&case))
-        .collect();
+    let cases = std::iter::repeat_with(|| case().new_tree(&mut runner).unwrap().current());
+    // Waiting that others are done before costs up to 50 us, the least wait of a core.
+    let factors: Vec<f64> =
+        cases.take(1000).map(|case| (makespan_us(&case) - 50.0).max(0.0) / optimum(&case)).collect();
     let mean = factors.iter().sum::<f64>() / factors.len() as f64;
-    println!("mean {mean:.3}, most {:.3}", factors.iter().copied().fold(0.0, f64::max));
-    assert!(mean <= 1.20, "{mean}");
+    let most = factors.iter().copied().fold(0.0, f64::max);
+    let above = factors.iter().filter(|&&factor| factor > FACTOR_MAX).count();
+    println!("mean {mean:.3}, most {most:.3}, {above} of {} above {FACTOR_MAX}", factors.len());
+    assert!(mean <= 1.05, "{mean}");
+    assert!(above <= factors.len() / 200, "{above}");
+    assert!(most <= RACE_LOST_MAX, "{most}");
 }
