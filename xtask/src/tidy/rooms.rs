@@ -23,18 +23,29 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     ("evener-driver-libcrypto", &["src/ffi.rs"]),
     ("evener-driver-multibuffer", &["src/ffi/"]),
+    ("evener-conformance-openssl", &["src/ffi/"]),
 ];
 
 /// Findings for unsafe code, its lint and C's calling convention outside the rooms.
 pub(super) fn check(packages: &[Package], files: &[TextFile]) -> Vec<Finding> {
-    packages.iter().flat_map(|package| check_package(package, files)).collect()
+    packages.iter().flat_map(|package| check_package(package, &files_of(package, packages, files))).collect()
 }
 
-fn check_package(package: &Package, files: &[TextFile]) -> Vec<Finding> {
+/// The files below the package's folder, without those of packages that lie in it.
+fn files_of<'f>(package: &Package, packages: &[Package], files: &'f [TextFile]) -> Vec<&'f TextFile> {
+    let below =
+        |folder: &str, path: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+    let inner = packages.iter().filter(|other| below(&package.folder, &other.folder));
+    let inner: Vec<_> = inner.map(|other| other.folder.as_str()).collect();
+    let mine = files.iter().filter(|file| below(&package.folder, &file.path));
+    mine.filter(|file| !inner.iter().any(|folder| below(folder, &file.path))).collect()
+}
+
+fn check_package(package: &Package, files: &[&TextFile]) -> Vec<Finding> {
     let room = ROOMS.iter().find(|(name, _)| *name == package.name).map(|(_, files)| *files);
     let inside = format!("{}/", package.folder);
     let mut found = Vec::new();
-    for file in files.iter().filter(|file| file.path.starts_with(&inside)) {
+    for file in files {
         if package.roots.contains(&file.path) {
             found.extend(check_root(room.is_some(), file));
         }
@@ -52,7 +63,7 @@ fn check_package(package: &Package, files: &[TextFile]) -> Vec<Finding> {
 }
 
 /// A row outlives its reason where the file has lost its unsafe code.
-fn check_row(inside: &str, listed: &str, files: &[TextFile]) -> Option<Finding> {
+fn check_row(inside: &str, listed: &str, files: &[&TextFile]) -> Option<Finding> {
     let row = format!("{inside}{listed}");
     let needed =
         files.iter().any(|file| covers(&row, &file.path) && has_word(&code_only(&file.text), "unsafe"));
@@ -120,14 +131,13 @@ mod tests {
         found
     }
 
+    fn package(name: &str, folder: &str) -> Package {
+        let roots = vec![format!("{folder}/src/lib.rs")];
+        Package { name: name.into(), folder: folder.into(), uses: Vec::new(), tests_use: Vec::new(), roots }
+    }
+
     fn check_one(name: &str, file: &str, text: &str) -> Vec<String> {
-        let package = Package {
-            name: name.into(),
-            folder: "crates/x".into(),
-            uses: Vec::new(),
-            tests_use: Vec::new(),
-            roots: vec!["crates/x/src/lib.rs".into()],
-        };
+        let package = package(name, "crates/x");
         let file = TextFile { path: format!("crates/x/{file}"), text: text.into() };
         check(&[package], &[file]).iter().map(Finding::to_string).collect()
     }
@@ -154,6 +164,15 @@ mod tests {
         assert_eq!(found_in("evener-core", "tests/a.rs", code).len(), 1);
         assert!(found_in("evener-driver-multibuffer", "src/ffi/a.rs", code).is_empty());
         assert!(found_in("evener-core", "tests/a.rs", "// unsafe\nconst A: &str = \"unsafe\";").is_empty());
+    }
+
+    #[test]
+    fn a_crate_within_the_folder_of_another_has_a_room_of_its_own() {
+        let packages = [package("evener-core", "crates"), package("evener-driver-libcrypto", "crates/x")];
+        let file = |path: &str| TextFile { path: path.into(), text: "unsafe impl A for B {}".into() };
+        assert!(check(&packages, &[file("crates/x/src/ffi.rs")]).is_empty());
+        let found = check(&packages, &[file("crates/x/src/ffi.rs"), file("crates/xy.rs")]);
+        assert_eq!(found.len(), 1, "{}", found.len());
     }
 
     #[test]

@@ -1,0 +1,142 @@
+//! Two contexts that are called alike.
+
+use std::fmt::Debug;
+
+use super::Pair;
+use crate::ffi::{Answer, Cipher, Context, Octets, SPARE_BYTES};
+
+/// One context in each library, and what was called so far.
+pub(super) struct Twins {
+    pub(super) plain: Context,
+    pub(super) evener: Context,
+    told: Vec<String>,
+}
+
+/// Where a call reads and writes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Layout {
+    InPlace,
+    Apart,
+    /// The output begins this many bytes before the input.
+    Before(usize),
+    /// The output begins this many bytes behind the start of the input.
+    Behind(usize),
+    /// No output: associated data.
+    Nowhere,
+}
+
+impl Twins {
+    /// Both begin with the cipher `name`, the key and the IV; `None` where one of the libraries has none of that name.
+    pub(super) fn begin(
+        pair: Pair,
+        title: String,
+        name: &str,
+        key: &Octets,
+        iv: &Octets,
+        encrypts: bool,
+    ) -> Option<Self> {
+        let ciphers = [pair.plain, pair.evener].map(|library| Cipher::fetch(library, name));
+        let mut twins = Self { plain: Context::new(), evener: Context::new(), told: vec![title] };
+        twins.same(&format!("fetch {name}"), ciphers[0].is_some(), ciphers[1].is_some());
+        let [Some(plain), Some(evener)] = ciphers else { return None };
+        twins.same(
+            "its lengths",
+            (plain.key_bytes(), plain.iv_bytes()),
+            (evener.key_bytes(), evener.iv_bytes()),
+        );
+        let codes = (
+            twins.plain.init(Some(&plain), Some(key), Some(iv), Some(encrypts)),
+            twins.evener.init(Some(&evener), Some(key), Some(iv), Some(encrypts)),
+        );
+        twins.same(&format!("init, encrypts: {encrypts}"), codes.0, codes.1);
+        Some(twins)
+    }
+
+    /// Copies of both, with the same past; `None` where libcrypto copies neither.
+    pub(super) fn copy(&mut self) -> Option<Self> {
+        let copies = (self.plain.copy(), self.evener.copy());
+        self.same("copy", copies.0.is_some(), copies.1.is_some());
+        Some(Self { plain: copies.0?, evener: copies.1?, told: self.told.clone() })
+    }
+
+    /// All calls so far.
+    pub(super) fn told(&self) -> &[String] {
+        &self.told
+    }
+
+    /// Makes the same call of both and fails where the answers differ.
+    pub(super) fn both<T: PartialEq + Debug>(&mut self, what: &str, call: impl Fn(&mut Context) -> T) -> T {
+        let (plain, evener) = (call(&mut self.plain), call(&mut self.evener));
+        self.same(what, plain, evener)
+    }
+
+    fn same<T: PartialEq + Debug>(&mut self, what: &str, plain: T, evener: T) -> T {
+        self.told.push(what.to_owned());
+        assert!(plain == evener, "default: {plain:?}\nevener: {evener:?}\nafter {:#?}", self.told);
+        plain
+    }
+
+    /// Runs `input` through both. Returns the answer and what came out, as much as the answer says.
+    pub(super) fn update(&mut self, input: &[u8], layout: Layout) -> (Answer, Vec<u8>) {
+        let (from, to) = match layout {
+            Layout::InPlace | Layout::Nowhere => (MARGIN, MARGIN),
+            Layout::Apart => (MARGIN, 2 * MARGIN + input.len()),
+            Layout::Before(bytes) => (MARGIN + bytes, MARGIN),
+            Layout::Behind(bytes) => (MARGIN, MARGIN + bytes),
+        };
+        let range = from..from + input.len();
+        let output = (!matches!(layout, Layout::Nowhere)).then_some(to);
+        let what = format!("update of {} bytes, {layout:?}", input.len());
+        self.compared(&what, to, arena(input, from, to), |context, room| {
+            context.update(room, range.clone(), output)
+        })
+    }
+
+    /// Runs a record through both, by the call that libssl makes if `by_cipher`. What comes out includes all of `room`,
+    /// which stands behind the record.
+    pub(super) fn record(&mut self, record: &[u8], by_cipher: bool) -> (Answer, Vec<u8>) {
+        let range = MARGIN..MARGIN + record.len();
+        let what = format!("record of {} bytes, by EVP_Cipher: {by_cipher}", record.len());
+        self.compared(&what, MARGIN, arena(record, MARGIN, MARGIN), |context, room| match by_cipher {
+            false => context.update(room, range.clone(), Some(MARGIN)),
+            true => {
+                let code = context.record(room, range.clone(), MARGIN);
+                Answer { code, bytes: code }
+            }
+        })
+    }
+
+    /// Ends the message.
+    pub(super) fn finish(&mut self) -> (Answer, Vec<u8>) {
+        self.compared("finish", MARGIN, arena(&[], MARGIN, MARGIN), |context, room| {
+            context.finish(room, MARGIN)
+        })
+    }
+
+    /// Calls both with an arena each and compares answer and arena, all of it.
+    fn compared(
+        &mut self,
+        what: &str,
+        to: usize,
+        mut room: Vec<u8>,
+        call: impl Fn(&mut Context, &mut [u8]) -> Answer,
+    ) -> (Answer, Vec<u8>) {
+        let mut other = room.clone();
+        let answers = (call(&mut self.plain, &mut room), call(&mut self.evener, &mut other));
+        let answer = self.same(what, answers.0, answers.1);
+        let differs = room.iter().zip(&other).position(|(one, other)| one != other);
+        self.same(&format!("what it wrote, from byte {to} of the arena: {answer:?}"), None, differs);
+        let written = usize::try_from(answer.bytes).unwrap_or(0).min(room.len() - to);
+        (answer, room[to..to + written].to_vec())
+    }
+}
+
+/// Bytes before and behind all that a call may touch, which must stay as they are.
+const MARGIN: usize = SPARE_BYTES;
+
+/// `input` at `from`, and a pattern everywhere else.
+fn arena(input: &[u8], from: usize, to: usize) -> Vec<u8> {
+    let mut made = vec![0xA5; from.max(to) + input.len() + SPARE_BYTES + MARGIN];
+    made[from..from + input.len()].copy_from_slice(input);
+    made
+}

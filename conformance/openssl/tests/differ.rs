@@ -1,0 +1,20 @@
+//! Random calls through both providers.
+
+use std::time::Duration;
+
+use evener_conformance_openssl::differ::{Limit, Pair, run};
+use evener_conformance_openssl::ffi::Library;
+use evener_conformance_openssl::{Setup, say};
+
+fn library(setup: &Setup) -> &'static Library {
+    Library::load(&setup.path()).expect("libcrypto takes the configuration")
+}
+
+/// What differs here would differ everywhere: a call with a result by lot, or one that reads what nobody wrote.
+#[test]
+fn the_judge_agrees_with_itself() {
+    let pair = Pair { plain: library(&Setup::plain()), evener: library(&Setup::plain()) };
+    let limit = Limit { calls: 40_000, time: Duration::from_secs(20) };
+    let (stories, calls) = run(pair, 1, 2, limit);
+    say(&format!("{stories} stories, {calls} calls"));
+}
