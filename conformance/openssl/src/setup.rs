@@ -1,8 +1,8 @@
 //! OpenSSL's configuration for a program under test.
 
-use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{env, fs};
 
 use tempfile::TempDir;
 
@@ -16,28 +16,29 @@ impl Setup {
     /// The default provider alone, and the old algorithms (`legacy`), which some suites ask for.
     #[must_use]
     pub fn plain() -> Self {
-        Self::write("default", "", "", "")
+        Self::write("default", |_| PLAIN.to_owned())
     }
 
-    fn write(name: &'static str, providers: &str, sections: &str, algorithms: &str) -> Self {
+    /// The same with Evener's provider preferred; `keys` are lines of its section.
+    ///
+    /// # Panics
+    ///
+    /// Where cargo has not built the module.
+    #[must_use]
+    pub fn evener(keys: &str) -> Self {
+        Self::write("evener", |module| {
+            fs::copy(built("libevener_provider.so"), module).expect("the folder is ours");
+            let text = PLAIN.replace("[init]", "[init]\nalg_section = properties\nrandom = random");
+            let text = text.replace("legacy = ", "evener = evener_sect\nlegacy = ");
+            format!("{text}{EVENER}module = {}\n{keys}\n", module.display())
+        })
+    }
+
+    fn write(name: &'static str, text: impl FnOnce(&Path) -> String) -> Self {
         let folder = tempfile::tempdir().expect("there is a folder for temporary files");
-        let text = format!(
-            "openssl_conf = openssl_init\n\
-             [openssl_init]\n\
-             providers = provider_sect\n\
-             {algorithms}\
-             [provider_sect]\n\
-             default = default_sect\n\
-             legacy = legacy_sect\n\
-             {providers}\
-             [default_sect]\n\
-             activate = 1\n\
-             [legacy_sect]\n\
-             activate = 1\n\
-             {sections}"
-        );
-        fs::write(folder.path().join("openssl.cnf"), text).expect("the folder is ours");
-        Self { folder, name }
+        let made = Self { folder, name };
+        fs::write(made.path(), text(&made.module())).expect("the folder is ours");
+        made
     }
 
     /// The name by which a test tells the runs apart.
@@ -52,6 +53,12 @@ impl Setup {
         self.folder.path().join("openssl.cnf")
     }
 
+    /// Evener's module, where this configuration has one.
+    #[must_use]
+    pub fn module(&self) -> PathBuf {
+        self.folder.path().join("evener.so")
+    }
+
     /// `program`, to be run with this configuration.
     #[must_use]
     pub fn command(&self, program: &str) -> Command {
@@ -59,4 +66,23 @@ impl Setup {
         command.env("OPENSSL_CONF", self.path()).env_remove("OPENSSL_MODULES");
         command
     }
+}
+
+// The section called `default` would be read in place of every other.
+const PLAIN: &str = "openssl_conf = init\n\
+    [init]\nproviders = providers\n\
+    [providers]\ndefault = default_sect\nlegacy = legacy_sect\n\
+    [default_sect]\nactivate = 1\n\
+    [legacy_sect]\nactivate = 1\n";
+
+const EVENER: &str = "[properties]\ndefault_properties = ?provider=evener\n\
+    [random]\nproperties = provider=default\n\
+    [evener_sect]\nidentity = evener\nactivate = 1\n";
+
+/// A library that cargo builds because this crate depends on it, from the folders above our program.
+fn built(name: &str) -> PathBuf {
+    let program = env::current_exe().expect("a program runs from a file");
+    let mut places =
+        program.ancestors().skip(1).flat_map(|folder| [folder.join(name), folder.join("deps").join(name)]);
+    places.find(|path| path.exists()).expect("cargo has built the module")
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use evener_conformance_openssl::differ::{Limit, Pair, run};
-use evener_conformance_openssl::ffi::Library;
+use evener_conformance_openssl::ffi::{Cipher, Library};
 use evener_conformance_openssl::{Setup, say};
 
 fn library(setup: &Setup) -> &'static Library {
@@ -17,4 +17,16 @@ fn the_judge_agrees_with_itself() {
     let limit = Limit { calls: 40_000, time: Duration::from_secs(20) };
     let (stories, calls) = run(pair, 1, 2, limit);
     say(&format!("{stories} stories, {calls} calls"));
+}
+
+#[test]
+fn nothing_that_c_sees_differs() {
+    let evener = Setup::evener("");
+    let pair = Pair { plain: library(&Setup::plain()), evener: library(&evener) };
+    let served = Cipher::fetch(pair.evener, "AES-128-CBC").expect("it has one").provider();
+    assert_eq!(served, "evener");
+    let seed = u64::from(std::process::id());
+    let limit = Limit { calls: u64::MAX, time: Duration::from_secs(60) };
+    let (stories, calls) = run(pair, seed, 2, limit);
+    say(&format!("seed {seed}: {stories} stories, {calls} calls"));
 }

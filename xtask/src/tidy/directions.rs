@@ -34,7 +34,7 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
     ("evener-bench", UseAll, &[]),
     ("evener-cli", UseAll, &[]),
     ("evener-conformance", UseAll, &["evener-cli", "evener-bench"]),
-    ("evener-conformance-openssl", Use(&["evener-vectors"]), &[]),
+    ("evener-conformance-openssl", Use(&["evener-vectors", "evener-provider"]), &[]),
     ("evener-vectors", Use(&[]), &[]),
     ("xtask", Use(&[]), &[]),
 ];
