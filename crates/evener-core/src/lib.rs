@@ -19,6 +19,7 @@ pub mod objective;
 pub mod padding;
 pub mod plan;
 pub mod session;
+pub mod statistics;
 pub mod tally;
 pub mod units;
 

@@ -4,6 +4,9 @@
 //! -> [`Doorbell::ring_one`] (wakes a sleeper, if there is one) -> [`Ring::pop_many`] (consumer: claims positions at
 //! the head, reads, gives the slots back). The protocol, its proof sketch and the ways not taken stand in `docs/ring.md`.
 //!
+//! Beside it, for what processes show each other: [`Mapping`], words of a file or words that a fork wipes; [`Counter`], a
+//! count of 64 bits in two words; [`PerProcess`], a value that a forked child makes anew.
+//!
 //! # Checking
 //!
 //! Everything that threads share goes through [`Word`] and the cell in a [`Slot`], which are loom's under `cfg(loom)`:
@@ -23,21 +26,29 @@
 //! ```
 //!
 //! `docs/ring.md` lists the mutants and the model that turns red for each.
-#![allow(unsafe_code, reason = "room: cells that one thread writes and another reads, and the futex call")]
+#![allow(unsafe_code, reason = "room: cells that threads share, mappings, and the futex call")]
 
 mod doorbell;
 #[cfg(not(any(loom, miri)))]
 mod ffi;
 mod home;
+#[cfg(not(any(loom, miri)))]
+mod mapping;
 mod padded;
+mod per_process;
 mod ring;
 mod run;
 mod slot;
 mod sync;
+mod words;
 
 pub use doorbell::{Doorbell, Ticket};
 pub use home::{CAPACITY_MAX, Heap, Home};
+#[cfg(not(any(loom, miri)))]
+pub use mapping::Mapping;
 pub use padded::CachePadded;
+pub use per_process::PerProcess;
 pub use ring::Ring;
 pub use slot::Slot;
 pub use sync::Word;
+pub use words::{Counter, Words, value};

@@ -16,9 +16,9 @@
 
 use std::collections::BTreeSet;
 
-use evener_ring::{Doorbell, Heap, Ring};
+use evener_ring::{Counter, Doorbell, Heap, PerProcess, Ring, Word};
 use loom::sync::Arc;
-use loom::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use loom::thread;
 
 /// A ring of two slots whose second position is the last before positions wrap.
@@ -295,5 +295,45 @@ fn a_ring_for_all_ends_every_wait() {
         bell.1.store(true, Relaxed);
         bell.0.ring_all();
         join(sleepers);
+    });
+}
+
+#[test]
+fn a_count_is_never_read_too_high_or_too_low_while_its_top_bit_changes() {
+    const START: u64 = (1 << 31) - 1;
+    model(3, || {
+        let words: Arc<Box<[Word]>> = Arc::new((0..2).map(|_| Word::new(0)).collect());
+        Counter::at(&words, 0).expect("two words").add(START);
+        let others = words.clone();
+        let add = move || {
+            let counter = Counter::at(&others, 0).expect("two words");
+            counter.add(1);
+            counter.add(START);
+            counter.add(1);
+        };
+        let ((), seen) = beside(add, || Counter::at(&words, 0).expect("two words").value());
+        assert!([START, START + 1, 2 * START + 1, 2 * START + 2].contains(&seen), "{seen}");
+        assert_eq!(Counter::at(&words, 0).expect("two words").value(), 2 * START + 2);
+    });
+}
+
+#[test]
+fn a_value_is_made_once_and_seen_whole() {
+    model(3, || {
+        let place = Arc::new(PerProcess::new((0..1).map(|_| Word::new(0)).collect::<Box<[Word]>>()));
+        let other = place.clone();
+        let look = |place: &PerProcess<AtomicU32, Box<[Word]>>| {
+            let value = place.get_or_make(|| {
+                let value = AtomicU32::new(0);
+                value.fetch_add(7, Relaxed);
+                Some(value)
+            });
+            value.map(|value| value.load(Relaxed))
+        };
+        let (one, two) = beside(move || look(&other), || look(&place));
+        assert!(
+            [(Some(7), Some(7)), (Some(7), None), (None, Some(7))].contains(&(one, two)),
+            "{one:?} {two:?}"
+        );
     });
 }

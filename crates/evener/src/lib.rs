@@ -41,6 +41,7 @@ mod report;
 mod runtime;
 mod setup;
 mod shadow;
+pub mod statistics;
 mod stream;
 mod weigh;
 

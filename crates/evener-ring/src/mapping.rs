@@ -1,0 +1,85 @@
+//! Words that lie in a mapping: of a file, for other processes to read, or of a page that a fork wipes.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::ptr::{self, NonNull};
+use std::slice;
+
+use crate::{Word, Words};
+
+/// Mapped words, unmapped when this is dropped.
+#[derive(Debug)]
+pub struct Mapping {
+    first: NonNull<Word>,
+    word_count: usize,
+}
+
+impl Mapping {
+    /// Maps the first `word_count` words of `file`, shared with whoever else maps or reads it.
+    ///
+    /// Whoever may shorten the file can stop this process: a word behind the file's end cannot be touched. So a file to be
+    /// mapped lies where only its owner may write, and has its blocks already.
+    ///
+    /// # Errors
+    ///
+    /// The system's, and `UnexpectedEof` where the file is shorter than the words.
+    pub fn shared(file: &File, word_count: usize) -> io::Result<Self> {
+        let bytes = bytes_of(word_count)?;
+        if file.metadata()?.len() < u64::try_from(bytes).unwrap_or(u64::MAX) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Self::new(word_count, libc::MAP_SHARED, file.as_raw_fd())
+    }
+
+    /// Maps `word_count` words that are zero, and are zero again in a forked child, whatever they hold here.
+    ///
+    /// # Errors
+    ///
+    /// The system's; kernels before 4.14 have no such memory.
+    pub fn wiped_by_fork(word_count: usize) -> io::Result<Self> {
+        let mapping = Self::new(word_count, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)?;
+        let (address, bytes) = (mapping.first.as_ptr().cast(), bytes_of(word_count)?);
+        // SAFETY: the range is this mapping's, and its words may become zero in a child at any time.
+        let code = unsafe { libc::madvise(address, bytes, libc::MADV_WIPEONFORK) };
+        if code == 0 { Ok(mapping) } else { Err(io::Error::last_os_error()) }
+    }
+
+    fn new(word_count: usize, kind: libc::c_int, file: libc::c_int) -> io::Result<Self> {
+        let bytes = bytes_of(word_count)?;
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping at a place that the kernel chooses touches no memory of ours.
+        let memory = unsafe { libc::mmap(ptr::null_mut(), bytes, access, kind, file, 0) };
+        if memory == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let first = NonNull::new(memory.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { first, word_count })
+    }
+}
+
+impl Words for Mapping {
+    #[inline]
+    fn words(&self) -> &[Word] {
+        // SAFETY: the mapping begins on a page, holds so many words and lives as long as `self`; every bit pattern is a
+        // word, and the words change through their atomics only, here and in other processes.
+        unsafe { slice::from_raw_parts(self.first.as_ptr(), self.word_count) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        let bytes = self.word_count * size_of::<Word>();
+        // SAFETY: this is the range that was mapped, and what `words` lent ended before.
+        unsafe { libc::munmap(self.first.as_ptr().cast(), bytes) };
+    }
+}
+
+// SAFETY: the mapping belongs to the process, not to the thread that made it.
+unsafe impl Send for Mapping {}
+// SAFETY: it lends atomics only.
+unsafe impl Sync for Mapping {}
+
+fn bytes_of(word_count: usize) -> io::Result<usize> {
+    word_count.checked_mul(size_of::<Word>()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
+}

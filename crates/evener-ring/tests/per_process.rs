@@ -1,0 +1,126 @@
+//! Words in mappings, counts in them, and what a fork does to them.
+#![cfg(not(any(loom, miri)))]
+#![allow(unsafe_code, reason = "a fork")]
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::fs::File;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+use std::{env, fs, io, process, ptr, thread};
+
+use evener_ring::{Counter, Mapping, PerProcess, Word, Words as _, value};
+use proptest::prelude::*;
+
+/// Runs `body` in a child process and returns what it returns.
+fn in_child(body: impl FnOnce() -> u8) -> u8 {
+    // SAFETY: the child calls `body`, which takes no lock that another thread may hold, and `_exit`.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0, "{}", io::Error::last_os_error());
+    if child == 0 {
+        let code = body();
+        // SAFETY: ends the child without running what belongs to the parent.
+        unsafe { libc::_exit(code.into()) };
+    }
+    let mut status = 0;
+    // SAFETY: the status is this frame's.
+    assert_eq!(unsafe { libc::waitpid(child, ptr::from_mut(&mut status), 0) }, child);
+    u8::try_from(libc::WEXITSTATUS(status)).unwrap()
+}
+
+fn heap(words: impl IntoIterator<Item = u32>) -> Box<[Word]> {
+    words.into_iter().map(Word::new).collect()
+}
+
+#[test]
+fn a_forked_child_makes_a_value_of_its_own_and_the_parent_keeps_its() {
+    let place = PerProcess::new(Mapping::wiped_by_fork(1).unwrap());
+    let made = AtomicU32::new(0);
+    let get = || {
+        place.get_or_make(|| {
+            made.fetch_add(1, Relaxed);
+            Some(process::id())
+        })
+    };
+    assert_eq!((get(), get()), (Some(&process::id()), Some(&process::id())));
+    let child =
+        in_child(|| u8::from(get() == Some(&process::id()) && get().is_some() && made.load(Relaxed) == 2));
+    assert_eq!(child, 1, "the child has its own");
+    assert_eq!((get(), made.load(Relaxed)), (Some(&process::id()), 1));
+}
+
+#[test]
+fn what_could_not_be_made_is_tried_once_in_each_process() {
+    let place = PerProcess::<u32, _>::new(Mapping::wiped_by_fork(1).unwrap());
+    let tries = AtomicU32::new(0);
+    let get = || {
+        place.get_or_make(|| {
+            tries.fetch_add(1, Relaxed);
+            None
+        })
+    };
+    assert_eq!((get(), get(), tries.load(Relaxed)), (None, None, 1));
+    let child = in_child(|| {
+        u8::from(get().is_none() && get().is_none()) + u8::try_from(tries.load(Relaxed)).unwrap()
+    });
+    assert_eq!(child, 3, "it failed in the child, after one try more");
+}
+
+/// The parent's thread would never come to its end in a child.
+#[test]
+fn a_child_forked_while_the_value_is_being_made_waits_for_nobody() {
+    let place = PerProcess::new(Mapping::wiped_by_fork(1).unwrap());
+    let outer = place.get_or_make(|| {
+        assert_eq!(place.get_or_make(|| Some(1)), None, "somebody is about it");
+        Some(in_child(|| *place.get_or_make(|| Some(7)).unwrap_or(&0)))
+    });
+    assert_eq!(outer, Some(&7));
+}
+
+#[test]
+fn a_mapped_file_holds_what_threads_counted_and_a_short_one_is_refused() {
+    let path = env::temp_dir().join(format!("evener-ring-{}", process::id()));
+    let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    file.set_len(16).unwrap();
+    assert_eq!(Mapping::shared(&file, 5).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    assert!(Mapping::shared(&file, usize::MAX).is_err());
+    let mapping = Mapping::shared(&file, 4).unwrap();
+    let counter = Counter::at(mapping.words(), 2).unwrap();
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..1_000).for_each(|_| counter.add(1 << 22)));
+        }
+    });
+    assert_eq!(counter.value(), 4_000 << 22);
+    let mut bytes = [0; 16];
+    std::os::unix::fs::FileExt::read_exact_at(&file, &mut bytes, 0).unwrap();
+    let word = |index: usize| u32::from_ne_bytes(bytes[4 * index..][..4].try_into().unwrap());
+    assert_eq!((word(0), word(1), value(word(2), word(3))), (0, 0, 4_000 << 22));
+}
+
+#[test]
+fn a_count_without_both_of_its_words_does_not_exist() {
+    let words = heap([0, 0]);
+    assert!(Counter::at(&words, 0).is_some());
+    for index in [1, 2, 3, usize::MAX] {
+        assert!(Counter::at(&words, index).is_none(), "{index}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_count_is_the_sum_of_what_was_added(parts in prop::collection::vec(0..1_u64 << 40, 0..20)) {
+        let words = heap([0, 0]);
+        let counter = Counter::at(&words, 0).unwrap();
+        parts.iter().for_each(|part| counter.add(*part));
+        prop_assert_eq!(counter.value(), parts.iter().sum::<u64>());
+    }
+
+    /// As if it had been killed between its two steps.
+    #[test]
+    fn a_count_is_right_also_where_the_upper_word_is_one_change_behind(count in 1_u64 << 31..1 << 40) {
+        let (high, low) = (u32::try_from(count >> 31).unwrap(), u32::try_from(count & 0xFFFF_FFFF).unwrap());
+        prop_assert_eq!(value(high, low), count);
+        prop_assert_eq!(value(high - 1, low), count);
+    }
+}

@@ -1,0 +1,84 @@
+//! A process's own file: made for its owner only, with all its blocks, and mapped.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt as _;
+
+use evener_core::statistics::{FILE_WORDS, HEADER_WORDS, Header, MAGIC, VERSION};
+use evener_ring::Mapping;
+use rustix::fs::{self, AtFlags, FallocateFlags, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::{geteuid, getpid};
+
+use super::place::{self, Places, Unusable};
+use super::process::{self, Identity, Seen};
+use super::record;
+
+/// Bytes of a whole file.
+pub(super) const FILE_BYTES: usize = FILE_WORDS * size_of::<u32>();
+
+/// Makes this process's file in one of `places` and maps it. A file of the same name is one that this process left when it
+/// became another program, or that of an ended one.
+pub(super) fn create(places: &Places) -> io::Result<Mapping> {
+    let directory = place::open_or_make(places, geteuid().as_raw()).map_err(|reason| match reason {
+        Unusable::Missing => io::ErrorKind::NotFound.into(),
+        Unusable::NotPrivate => io::ErrorKind::PermissionDenied.into(),
+        Unusable::Refused(errno) => io::Error::from(errno),
+    })?;
+    let pid = getpid().as_raw_nonzero().get().unsigned_abs();
+    record::remove_leftovers(directory.as_fd());
+    let name = record::file_name(pid);
+    let file = create_new(directory.as_fd(), &name)?;
+    let mapped = fill(&file, pid).and_then(|()| Mapping::shared(&file, FILE_WORDS));
+    if mapped.is_err() {
+        fs::unlinkat(&directory, &name, AtFlags::empty()).ok();
+    }
+    mapped
+}
+
+fn create_new(directory: BorrowedFd<'_>, name: &str) -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let open = || fs::openat(directory, name, flags, Mode::RUSR | Mode::WUSR);
+    let file: OwnedFd = match open() {
+        Err(Errno::EXIST) => {
+            fs::unlinkat(directory, name, AtFlags::empty())?;
+            open()?
+        }
+        other => other?,
+    };
+    Ok(file.into())
+}
+
+/// Gives the file its length and header. The blocks are taken now: a full file system would otherwise stop the program
+/// with a signal at some later count.
+fn fill(file: &File, pid: u32) -> io::Result<()> {
+    match fs::fallocate(file, FallocateFlags::empty(), 0, FILE_BYTES as u64) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => file.write_all_at(&vec![0; FILE_BYTES], 0)?,
+        other => other?,
+    }
+    let mut words = header(pid);
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    file.write_all_at(&bytes, 0)?;
+    words[Header::Magic as usize] = MAGIC;
+    file.write_all_at(&words[Header::Magic as usize].to_ne_bytes(), 0)
+}
+
+/// The header without its first word.
+fn header(pid: u32) -> [u32; HEADER_WORDS] {
+    let unknown = || Seen { identity: Identity { pid, start: 0, boot: 0 }, name: Default::default() };
+    let Seen { identity, name } = process::look(pid).unwrap_or_else(|_| unknown());
+    let halves = [identity.start & u64::from(u32::MAX), identity.start >> 32];
+    let [low, high] = halves.map(|half| u32::try_from(half).expect("half of 64 bits"));
+    let mut words = [0; HEADER_WORDS];
+    words[Header::Version as usize] = VERSION;
+    words[Header::Words as usize] = u32::try_from(FILE_WORDS).expect("some thousand");
+    words[Header::Pid as usize] = pid;
+    words[Header::StartLow as usize] = low;
+    words[Header::StartHigh as usize] = high;
+    words[Header::Boot as usize] = identity.boot;
+    for (word, bytes) in words[Header::Name as usize..].iter_mut().zip(name.chunks_exact(4)) {
+        *word = u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+    }
+    words
+}

@@ -1,0 +1,94 @@
+//! What a process counts, where others can read it while it runs.
+//!
+//! The way of a count: [`Direct`] (in the caller's own memory) -> [`Statistics::flush`], or [`Statistics::add`] -> the
+//! process's file, made at the first of these (`file.rs`) in the first directory that will do (`place.rs`) ->
+//! [`Record`], whoever reads it. The layout is [`evener_core::statistics`]; `docs/statistics.md` tells all of it.
+
+mod file;
+mod place;
+mod process;
+mod record;
+
+use std::io;
+
+use evener_core::Direction;
+use evener_core::statistics::{Count, Kind, Row};
+use evener_ring::{Counter, Mapping, PerProcess, Words as _};
+
+pub use place::Places;
+pub use record::{Record, RecordError, Totals, of_process, of_user, remove_ended};
+
+/// Requests of one session that went the direct way and are not in the file yet.
+///
+/// Two additions and a comparison for each request: no atomic, no memory that others touch.
+#[derive(Debug, Default)]
+pub struct Direct {
+    requests: u32,
+    bytes: u64,
+}
+
+impl Direct {
+    /// Counts a request of `bytes`; says whether it is time to [`flush`](Statistics::flush).
+    #[inline]
+    #[must_use = "what is never flushed is never seen"]
+    pub const fn saw(&mut self, bytes: usize) -> bool {
+        self.requests += 1;
+        self.bytes += bytes as u64;
+        self.requests >= FLUSH_REQUESTS
+    }
+
+    /// Whether there is nothing to flush.
+    #[must_use]
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.requests == 0
+    }
+}
+
+/// Requests between two flushes. A guess: a flush costs three additions to shared memory, some 20 ns.
+const FLUSH_REQUESTS: u32 = 256;
+
+/// The counts of this process.
+///
+/// Nothing is opened before the first count. A forked child opens a file of its own at its first one. Where no file can be
+/// made, counts are lost, and nothing else is.
+#[derive(Debug)]
+pub struct Statistics {
+    places: Places,
+    file: PerProcess<Mapping, Mapping>,
+}
+
+impl Statistics {
+    /// Prepares counting in one of `places`.
+    ///
+    /// # Errors
+    ///
+    /// The system's, where it has no memory that a fork wipes (Linux before 4.14).
+    pub fn new(places: Places) -> io::Result<Self> {
+        Ok(Self { places, file: PerProcess::new(Mapping::wiped_by_fork(1)?) })
+    }
+
+    /// Adds `number` to a count. Without effect where this process has no file.
+    pub fn add(&self, row: Row, count: Count, number: u64) {
+        let file = self.file.get_or_make(|| file::create(&self.places).ok());
+        if let Some(counter) = file.and_then(|file| Counter::at(file.words(), row.word(count))) {
+            counter.add(number);
+        }
+    }
+
+    /// Counts a request of `bytes` that went the way `way`.
+    pub fn request(&self, kind: Kind, direction: Direction, bytes: usize, way: Count) {
+        let row = Row::of(kind, direction, bytes);
+        self.add(row, way, 1);
+        self.add(row, Count::Bytes, bytes as u64);
+    }
+
+    /// Moves what a session counted into the file: its requests and bytes exactly, as of the size class of their mean.
+    pub fn flush(&self, kind: Kind, direction: Direction, direct: &mut Direct) {
+        let Direct { requests, bytes } = std::mem::take(direct);
+        let Some(mean) = bytes.checked_div(requests.into()) else { return };
+        let row = Row::of(kind, direction, usize::try_from(mean).unwrap_or(usize::MAX));
+        self.add(row, Count::Direct, requests.into());
+        self.add(row, Count::Bytes, bytes);
+    }
+}

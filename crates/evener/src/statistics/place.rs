@@ -1,0 +1,106 @@
+//! The directories in which statistics files may lie.
+//!
+//! The way of a writer: the first of [`Places::of`] that it may use, made where it is missing. The way of a reader: all of
+//! them that exist.
+
+use std::env;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{self, Mode, OFlags};
+use rustix::io::Errno;
+
+/// Where to look for the directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// Nowhere else, where it is given.
+    given: Option<PathBuf>,
+    /// The user's directory for files of this session.
+    runtime: Option<PathBuf>,
+}
+
+impl Places {
+    /// Takes them from `EVENER_STATISTICS_DIR` and `XDG_RUNTIME_DIR`.
+    #[must_use]
+    pub fn from_environment() -> Self {
+        // As the XDG base directory specification has it: a relative path counts as unset.
+        let set = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        Self { given: set("EVENER_STATISTICS_DIR"), runtime: set("XDG_RUNTIME_DIR") }
+    }
+
+    /// `directory` and no other.
+    #[must_use]
+    pub fn only(directory: PathBuf) -> Self {
+        Self { given: Some(directory), runtime: None }
+    }
+
+    /// The directories of user `uid` in the order of preference. Without those of the environment
+    /// ([`Places::default`]) for a process that must not believe it.
+    #[must_use]
+    pub fn of(&self, uid: u32) -> Vec<PathBuf> {
+        if let Some(given) = &self.given {
+            return vec![given.clone()];
+        }
+        let runtime = self.runtime.iter().map(|runtime| runtime.join("evener"));
+        let mut all: Vec<PathBuf> = runtime.collect();
+        let usual = PathBuf::from(format!("/run/user/{uid}/evener"));
+        if !all.contains(&usual) {
+            all.push(usual);
+        }
+        all.push(PathBuf::from(format!("/tmp/evener-{uid}")));
+        all
+    }
+}
+
+/// Why a directory is not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unusable {
+    /// It, or the one that it would stand in, is not there.
+    Missing,
+    /// It is another user's, open to others, or no directory.
+    NotPrivate,
+    /// The system refused.
+    Refused(Errno),
+}
+
+/// Opens the first directory of `places` that is private to user `uid`, and makes it where it is missing.
+///
+/// Each directory is first met with an `openat`, and nothing follows one that is refused: sshd's sandbox answers that call
+/// with an error, and others, such as `mkdirat`, with death.
+pub(super) fn open_or_make(places: &Places, uid: u32) -> Result<OwnedFd, Unusable> {
+    let mut last = Unusable::Missing;
+    for path in places.of(uid) {
+        let opened = match open(&path, uid) {
+            Err(Unusable::Missing) if stands_in_a_directory(&path) => {
+                fs::mkdir(&path, Mode::RWXU).ok();
+                open(&path, uid)
+            }
+            other => other,
+        };
+        match opened {
+            Ok(directory) => return Ok(directory),
+            Err(refused @ Unusable::Refused(_)) => return Err(refused),
+            Err(reason) => last = reason,
+        }
+    }
+    Err(last)
+}
+
+/// Opens the directory at `path` where it is private to user `uid`.
+pub(super) fn open(path: &Path, uid: u32) -> Result<OwnedFd, Unusable> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory = fs::open(path, flags, Mode::empty()).map_err(|error| match error {
+        Errno::NOENT => Unusable::Missing,
+        Errno::NOTDIR | Errno::LOOP => Unusable::NotPrivate,
+        // A directory that another user keeps to himself; the session's, after a change of user, is one.
+        Errno::ACCESS => Unusable::NotPrivate,
+        other => Unusable::Refused(other),
+    })?;
+    let seen = fs::fstat(&directory).map_err(Unusable::Refused)?;
+    let is_private = seen.st_uid == uid && seen.st_mode & 0o077 == 0;
+    if is_private { Ok(directory) } else { Err(Unusable::NotPrivate) }
+}
+
+fn stands_in_a_directory(path: &Path) -> bool {
+    path.parent().is_some_and(Path::is_dir)
+}

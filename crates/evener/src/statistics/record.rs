@@ -1,0 +1,230 @@
+//! What others counted: files are read, never mapped, so that one that is cut short or full of noise does no harm.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use evener_core::statistics::{Count, Header, NAME_BYTES, Row, Unreadable, check};
+use evener_ring::value;
+use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags};
+
+use super::file::FILE_BYTES;
+use super::place::{self, Places};
+use super::process::{self, Identity};
+
+/// The counts of one process, as they were when they were read.
+#[derive(Clone, Debug)]
+pub struct Record {
+    identity: Identity,
+    words: Vec<u32>,
+}
+
+impl Record {
+    /// The process.
+    #[must_use]
+    pub const fn pid(&self) -> u32 {
+        self.identity.pid
+    }
+
+    /// Whether it had ended when this is asked.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        !self.identity.runs()
+    }
+
+    /// Its name when it began to count, in plain characters.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let start = Header::Name as usize;
+        let bytes = self.words[start..start + NAME_BYTES / 4].iter().flat_map(|word| word.to_ne_bytes());
+        let bytes: Vec<u8> = bytes.take_while(|byte| *byte != 0).collect();
+        let plain = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+        String::from_utf8_lossy(&bytes).chars().map(plain).collect()
+    }
+
+    /// One count.
+    #[must_use]
+    pub fn count(&self, row: Row, count: Count) -> u64 {
+        let at = row.word(count);
+        value(self.words[at], self.words[at + 1])
+    }
+
+    /// All counts of a row.
+    #[must_use]
+    pub fn row(&self, row: Row) -> Totals {
+        Totals(Count::ALL.map(|count| self.count(row, count)))
+    }
+}
+
+/// A value for each count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals([u64; Count::ALL.len()]);
+
+impl Totals {
+    /// One of them.
+    #[must_use]
+    pub const fn of(&self, count: Count) -> u64 {
+        self.0[count as usize]
+    }
+
+    /// Requests, whichever way they went.
+    #[must_use]
+    pub fn requests(&self) -> u64 {
+        Count::WAYS.iter().fold(0, |sum, way| sum.saturating_add(self.of(*way)))
+    }
+
+    /// Whether nothing was counted.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0 == [0; Count::ALL.len()]
+    }
+}
+
+impl std::ops::AddAssign for Totals {
+    /// Sums stop at the greatest value: a hostile file may hold any.
+    fn add_assign(&mut self, other: Self) {
+        for (sum, part) in self.0.iter_mut().zip(other.0) {
+            *sum = sum.saturating_add(part);
+        }
+    }
+}
+
+/// Why the counts of a process cannot be told.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// The system refused to read it.
+    Io(io::Error),
+    /// It is not what it should be.
+    Unreadable(Unreadable),
+}
+
+impl std::fmt::Display for RecordError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Io(error) => error.fmt(f),
+            Self::Unreadable(reason) => reason.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for RecordError {}
+
+impl From<io::Error> for RecordError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// A file that is there, by the process that its name says.
+type Found = (u32, Result<Record, RecordError>);
+
+/// Every record of user `uid`, by number of the process.
+#[must_use]
+pub fn of_user(places: &Places, uid: u32) -> Vec<Found> {
+    let mut found: Vec<Found> = Vec::new();
+    for path in places.of(uid) {
+        let Ok(directory) = place::open(&path, uid) else { continue };
+        let pids = pids(directory.as_fd(), usize::MAX);
+        found.extend(pids.into_iter().map(|pid| (pid, read(directory.as_fd(), uid, pid))));
+    }
+    found.sort_by_key(|(pid, _)| *pid);
+    found
+}
+
+/// The record of process `pid`: of its user, in its own view of the file system if it is not in ours. `uid` is whose
+/// directories are looked at where the process has ended.
+#[must_use]
+pub fn of_process(places: &Places, uid: u32, pid: u32) -> Option<Result<Record, RecordError>> {
+    let owner = std::fs::metadata(format!("/proc/{pid}")).map_or(uid, |seen| seen.uid());
+    let here = places.of(owner);
+    let theirs = here.iter().filter_map(|path| Some(own_view(pid)?.join(path.strip_prefix("/").ok()?)));
+    for path in here.iter().cloned().chain(theirs) {
+        let Ok(directory) = place::open(&path, owner) else { continue };
+        match read(directory.as_fd(), owner, pid) {
+            Err(RecordError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}
+            found => return Some(found),
+        }
+    }
+    None
+}
+
+/// Removes the files of those processes of user `uid` that have ended, and returns how many.
+pub fn remove_ended(places: &Places, uid: u32) -> usize {
+    let mut removed = 0;
+    for path in places.of(uid) {
+        let Ok(directory) = place::open(&path, uid) else { continue };
+        for pid in pids(directory.as_fd(), usize::MAX) {
+            let has_ended = match read(directory.as_fd(), uid, pid) {
+                Ok(record) => record.has_ended(),
+                Err(_) => is_gone(pid),
+            };
+            if has_ended && fs::unlinkat(&directory, file_name(pid), AtFlags::empty()).is_ok() {
+                removed += 1;
+            }
+        }
+    }
+    removed
+}
+
+/// Removes the files of some processes that are no more. Cheap enough for every process that begins to count: a number that
+/// is in use again is left to readers.
+pub(super) fn remove_leftovers(directory: BorrowedFd<'_>) {
+    for pid in pids(directory, LEFTOVERS_MAX).into_iter().filter(|pid| is_gone(*pid)) {
+        fs::unlinkat(directory, file_name(pid), AtFlags::empty()).ok();
+    }
+}
+
+/// Files that a process looks at when it begins to count. A guess: one look takes some microseconds.
+const LEFTOVERS_MAX: usize = 64;
+
+/// The file of process `pid`.
+pub(super) fn file_name(pid: u32) -> String {
+    format!("{pid}.stats")
+}
+
+fn own_view(pid: u32) -> Option<PathBuf> {
+    let root = Path::new("/proc").join(pid.to_string()).join("root");
+    root.is_dir().then_some(root)
+}
+
+fn is_gone(pid: u32) -> bool {
+    let is_missing = process::look(pid).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    is_missing && process::look(std::process::id()).is_ok()
+}
+
+fn pids(directory: BorrowedFd<'_>, max: usize) -> Vec<u32> {
+    let Ok(entries) = Dir::read_from(directory) else { return Vec::new() };
+    let entries = entries.take(max.saturating_add(2)).filter_map(Result::ok);
+    entries.filter_map(|entry| pid_of(entry.file_name())).collect()
+}
+
+/// The process in a file's name, if it is such a name.
+fn pid_of(name: &CStr) -> Option<u32> {
+    let pid: u32 = name.to_str().ok()?.strip_suffix(".stats")?.parse().ok()?;
+    (file_name(pid).as_bytes() == name.to_bytes()).then_some(pid)
+}
+
+fn read(directory: BorrowedFd<'_>, uid: u32, pid: u32) -> Result<Record, RecordError> {
+    // Not blocking: a pipe under that name would keep us for ever.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file: OwnedFd =
+        fs::openat(directory, file_name(pid), flags, Mode::empty()).map_err(io::Error::from)?;
+    let seen = fs::fstat(&file).map_err(io::Error::from)?;
+    if FileType::from_raw_mode(seen.st_mode) != FileType::RegularFile || seen.st_uid != uid {
+        return Err(RecordError::Unreadable(Unreadable::NotOurs));
+    }
+    let mut bytes = Vec::with_capacity(FILE_BYTES);
+    File::from(file).take(FILE_BYTES as u64).read_to_end(&mut bytes)?;
+    let words = bytes.chunks_exact(4).map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]));
+    let words: Vec<u32> = words.collect();
+    check(&words).map_err(RecordError::Unreadable)?;
+    let identity = Identity::from_header(&words);
+    if identity.pid != pid {
+        return Err(RecordError::Unreadable(Unreadable::NotOurs));
+    }
+    Ok(Record { identity, words })
+}

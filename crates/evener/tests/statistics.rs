@@ -1,0 +1,251 @@
+//! Counts reach whoever may read them while the process runs, and no file, however made, harms a reader.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, id};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::{env, thread};
+
+use evener::core::Direction::{Decrypt, Encrypt};
+use evener::core::statistics::{Count, FILE_WORDS, Kind, MAGIC, Row, Unreadable, VERSION};
+use evener::statistics::{
+    Direct, Places, Record, RecordError, Statistics, Totals, of_process, of_user, remove_ended,
+};
+use proptest::prelude::*;
+use rustix::process::geteuid;
+
+/// A private directory, removed at the end.
+struct Ground(PathBuf);
+
+impl Ground {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("evener-statistics-{}-{}", id(), NEXT.fetch_add(1, Relaxed));
+        let path = env::temp_dir().join(name);
+        fs::create_dir(&path).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o700)).unwrap();
+        Self(path)
+    }
+
+    fn places(&self) -> Places {
+        Places::only(self.0.clone())
+    }
+
+    fn file(&self, pid: u32) -> PathBuf {
+        self.0.join(format!("{pid}.stats"))
+    }
+
+    fn write(&self, pid: u32, words: &[u32]) {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        fs::write(self.file(pid), bytes).unwrap();
+    }
+
+    fn own(&self) -> Result<Record, RecordError> {
+        of_process(&self.places(), geteuid().as_raw(), id()).unwrap()
+    }
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+const CBC: &str = "AES-128-CBC";
+
+fn row(bytes: usize) -> Row {
+    Row::of(Kind::named(CBC), Encrypt, bytes)
+}
+
+fn counts(row: Totals) -> [u64; 8] {
+    Count::ALL.map(|count| row.of(count))
+}
+
+#[test]
+fn what_threads_count_is_read_while_they_run() {
+    let ground = Ground::new();
+    let statistics = Statistics::new(ground.places()).unwrap();
+    assert!(!ground.file(id()).exists(), "nothing is opened before the first count");
+    // Whoever comes while another makes the file loses a count, as documented; so the first one comes alone.
+    statistics.request(Kind::named(CBC), Encrypt, 20_000, Count::Routed);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut direct = Direct::default();
+                for _ in 0..1_000 {
+                    if direct.saw(64) {
+                        statistics.flush(Kind::named(CBC), Encrypt, &mut direct);
+                    }
+                }
+                statistics.flush(Kind::named(CBC), Encrypt, &mut direct);
+                assert!(direct.is_empty());
+                statistics.request(Kind::OTHER, Decrypt, usize::MAX, Count::Split);
+            });
+        }
+    });
+    statistics.add(row(20_000), Count::TakenBack, 3);
+    let record = ground.own().unwrap();
+    assert_eq!(counts(record.row(row(64))), [4_000, 0, 0, 0, 256_000, 0, 0, 0]);
+    assert_eq!(counts(record.row(row(20_000))), [0, 0, 0, 1, 20_000, 3, 0, 0]);
+    let most = record.row(Row::of(Kind::OTHER, Decrypt, usize::MAX));
+    assert_eq!((most.requests(), most.of(Count::Split)), (4, 4));
+    assert_eq!(Row::all().filter(|row| !record.row(*row).is_empty()).count(), 3);
+    assert!((record.pid(), record.has_ended()) == (id(), false));
+}
+
+#[test]
+fn a_file_holds_what_the_document_says_for_its_owner_only() {
+    let ground = Ground::new();
+    let statistics = Statistics::new(ground.places()).unwrap();
+    statistics.add(Row::of(Kind::named("AES-128-ECB"), Encrypt, 65), Count::Bytes, 5 << 31);
+    let file = fs::File::open(ground.file(id())).unwrap();
+    let seen = file.metadata().unwrap();
+    assert_eq!((seen.mode() & 0o777, seen.uid(), seen.len()), (0o600, geteuid().as_raw(), 26_560));
+    assert!(seen.blocks() * 512 >= seen.len(), "every block is there");
+    let word = |index: u64| {
+        let mut bytes = [0; 4];
+        file.read_exact_at(&mut bytes, 4 * index).unwrap();
+        u32::from_ne_bytes(bytes)
+    };
+    assert_eq!([0, 1, 2, 3].map(word), [0x4556_5331, 1, 6_640, id()]);
+    // Row 1, count 4: five changes of the lower word's top bit.
+    assert_eq!((word(16 + 16 + 8), word(16 + 16 + 9)), (5, 1 << 31));
+    let stat = fs::read_to_string("/proc/self/stat").unwrap();
+    let start: u64 = stat.rsplit(") ").next().unwrap().split(' ').nth(19).unwrap().parse().unwrap();
+    assert_eq!(u64::from(word(4)) | u64::from(word(5)) << 32, start);
+    let name = fs::read_to_string("/proc/self/comm").unwrap();
+    let thread_of_test = ground.own().unwrap().name();
+    assert!(!thread_of_test.is_empty() && name.len() > 1);
+}
+
+#[test]
+fn a_directory_that_others_may_enter_or_that_is_a_link_is_not_used() {
+    let ground = Ground::new();
+    let open = ground.0.join("open");
+    fs::create_dir(&open).unwrap();
+    fs::set_permissions(&open, Permissions::from_mode(0o755)).unwrap();
+    let private = ground.0.join("private");
+    fs::create_dir(&private).unwrap();
+    fs::set_permissions(&private, Permissions::from_mode(0o700)).unwrap();
+    symlink(&private, ground.0.join("link")).unwrap();
+    fs::write(ground.0.join("file"), "").unwrap();
+    for name in ["open", "link", "file", "missing/below"] {
+        let statistics = Statistics::new(Places::only(ground.0.join(name))).unwrap();
+        statistics.request(Kind::OTHER, Encrypt, 1, Count::Direct);
+        assert!(of_user(&Places::only(ground.0.join(name)), geteuid().as_raw()).is_empty(), "{name}");
+        assert_eq!(
+            fs::read_dir(&private).unwrap().count() + fs::read_dir(&open).unwrap().count(),
+            0,
+            "{name}"
+        );
+    }
+    let made = Places::only(ground.0.join("made"));
+    Statistics::new(made.clone()).unwrap().request(Kind::OTHER, Encrypt, 1, Count::Direct);
+    assert_eq!(of_user(&made, geteuid().as_raw()).len(), 1);
+    assert_eq!(fs::metadata(ground.0.join("made")).unwrap().mode() & 0o777, 0o700);
+}
+
+#[test]
+fn a_link_under_the_files_name_is_replaced_and_not_followed() {
+    let ground = Ground::new();
+    let victim = ground.0.join("victim");
+    fs::write(&victim, "precious").unwrap();
+    symlink(&victim, ground.file(id())).unwrap();
+    let refused = ground.own().unwrap_err();
+    assert!(matches!(refused, RecordError::Io(_)), "{refused}");
+    let statistics = Statistics::new(ground.places()).unwrap();
+    statistics.add(row(1), Count::Direct, 1);
+    assert_eq!(fs::read(&victim).unwrap(), b"precious");
+    assert_eq!(ground.own().unwrap().row(row(1)).requests(), 1);
+}
+
+/// A process that has ended, and its number.
+fn ended() -> u32 {
+    let mut child = Command::new("true").spawn().unwrap();
+    child.wait().unwrap();
+    child.id()
+}
+
+fn whole(pid: u32) -> Vec<u32> {
+    let mut words = vec![0; FILE_WORDS];
+    words[..4].copy_from_slice(&[MAGIC, VERSION, 6_640, pid]);
+    words
+}
+
+#[test]
+fn files_of_ended_processes_are_told_apart_and_removed_by_the_next_one() {
+    let ground = Ground::new();
+    let uid = geteuid().as_raw();
+    let gone = ended();
+    ground.write(gone, &whole(gone));
+    let mut reused = whole(1);
+    reused[4] = 12_345;
+    ground.write(1, &reused);
+    fs::write(ground.0.join("notes.txt"), "kept").unwrap();
+    let has_ended = |pid: u32| of_process(&ground.places(), uid, pid).map(|found| found.unwrap().has_ended());
+    assert_eq!(has_ended(gone), Some(true));
+    Statistics::new(ground.places()).unwrap().add(row(1), Count::Direct, 1);
+    let pids = || of_user(&ground.places(), uid).into_iter().map(|found| found.0).collect::<Vec<_>>();
+    assert_eq!(pids(), [1, id()], "whoever begins to count removes what is surely left over");
+    // Process 1 began at another time than the file says. It may be another user's, whose directory is looked at then.
+    let all = of_user(&ground.places(), uid);
+    assert!(all[0].1.as_ref().unwrap().has_ended() && !all[1].1.as_ref().unwrap().has_ended());
+    assert_eq!(remove_ended(&ground.places(), uid), 1);
+    assert_eq!(pids(), [id()]);
+    assert!(ground.0.join("notes.txt").exists());
+}
+
+#[test]
+fn a_file_that_cannot_be_right_is_refused_with_its_reason() {
+    let ground = Ground::new();
+    let refused = || match ground.own().unwrap_err() {
+        RecordError::Unreadable(reason) => reason,
+        other => unreachable!("{other}"),
+    };
+    let file = ground.file(id());
+    for (words, reason) in [
+        (vec![], Unreadable::NotOurs),
+        (vec![MAGIC], Unreadable::NotOurs),
+        (vec![MAGIC.swap_bytes(), VERSION], Unreadable::NotOurs),
+        (vec![MAGIC, 99], Unreadable::Version(99)),
+        (whole(id())[..100].to_vec(), Unreadable::Short(100)),
+        (whole(id() + 1), Unreadable::NotOurs),
+    ] {
+        ground.write(id(), &words);
+        assert_eq!(refused(), reason);
+    }
+    fs::remove_file(&file).unwrap();
+    assert!(Command::new("mkfifo").arg(&file).status().unwrap().success());
+    assert_eq!(refused(), Unreadable::NotOurs);
+    fs::remove_file(&file).unwrap();
+    fs::create_dir(&file).unwrap();
+    assert_eq!(refused(), Unreadable::NotOurs);
+}
+
+/// A file of noise behind a good header, or none.
+fn is_read_to_the_end(path: &Path, ground: &Ground) -> bool {
+    let Some(Ok(record)) = of_process(&ground.places(), geteuid().as_raw(), id()) else { return false };
+    let mut sum = Totals::default();
+    Row::all().for_each(|row| sum += record.row(row));
+    record.name().chars().all(|c| !c.is_control()) && sum.requests() >= sum.of(Count::Split) && path.exists()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn noise_is_refused_or_read_and_never_more(
+        noise in prop::collection::vec(any::<u32>(), 0..2 * FILE_WORDS),
+        has_header: bool,
+    ) {
+        let ground = Ground::new();
+        let mut words = noise;
+        if has_header && words.len() >= 4 {
+            words[..4].copy_from_slice(&[MAGIC, VERSION, 6_640, id()]);
+        }
+        ground.write(id(), &words);
+        let expected = has_header && words.len() >= FILE_WORDS;
+        prop_assert_eq!(is_read_to_the_end(&ground.file(id()), &ground), expected);
+    }
+}
