@@ -1,0 +1,114 @@
+//! Core time per request of web servers that load Evener's provider, beside the same servers without it.
+//!
+//! `cargo run --release -p evener-bench --bin tls_servers -- [--runs N] [--seconds S] [--server NAME]... evener.so`
+//!
+//! The way of one figure: two servers of a kind are started on loopback, one on OpenSSL's default provider and one
+//! with the module (`server.rs`) -> `wrk` asks the one, then the other, in turn (`load.rs`) -> the core time of all
+//! threads of a server, from the kernel's own accounts, divided by the requests -> ratios of neighbours, and their
+//! median with bounds. Core time, because on a machine where client and server share the cores the rate of requests
+//! tells more about `wrk`.
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "talks to a terminal")]
+
+mod load;
+mod server;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use evener_bench::statistics::Spread;
+
+use crate::server::{Kind, OpenSsl, Server, Site};
+
+/// Objects that are asked for: names and bytes.
+const OBJECTS: [(&str, usize); 2] = [("10k", 10_000), ("1m", 1_000_000)];
+
+struct Asked {
+    module: PathBuf,
+    kinds: Vec<Kind>,
+    runs: usize,
+    seconds: u32,
+}
+
+fn main() -> ExitCode {
+    match asked().and_then(|asked| measure(&asked)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("tls_servers: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn asked() -> Result<Asked, String> {
+    let mut asked = Asked { module: PathBuf::new(), kinds: Vec::new(), runs: 9, seconds: 2 };
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        let mut value = || words.next().ok_or_else(|| format!("{word} wants a value"));
+        match word.as_str() {
+            "--runs" => asked.runs = number(&value()?)?,
+            "--seconds" => asked.seconds = number(&value()?)?,
+            "--server" => asked.kinds.push(value()?.parse()?),
+            _ => asked.module = PathBuf::from(word),
+        }
+    }
+    if asked.kinds.is_empty() {
+        asked.kinds = Kind::ALL.to_vec();
+    }
+    asked.module = asked.module.canonicalize().map_err(|error| format!("the module evener.so: {error}"))?;
+    Ok(asked)
+}
+
+fn number<N: std::str::FromStr>(word: &str) -> Result<N, String> {
+    word.parse().map_err(|_| format!("{word} is not a number"))
+}
+
+fn measure(asked: &Asked) -> Result<(), String> {
+    for &kind in &asked.kinds {
+        let site = Site::new(&OBJECTS, &asked.module)?;
+        let plain = Server::start(kind, &site, OpenSsl::Default)?;
+        let ours = Server::start(kind, &site, OpenSsl::Evener)?;
+        for (name, bytes) in OBJECTS {
+            let mut pairs = Vec::with_capacity(asked.runs);
+            for run in 0..=asked.runs {
+                // Another goes first in each run.
+                let (first, second) = if run % 2 == 0 { (&plain, &ours) } else { (&ours, &plain) };
+                let (one, two) = (cost(first, name, asked)?, cost(second, name, asked)?);
+                // The first pair warms up.
+                if run > 0 {
+                    pairs.push(if run % 2 == 0 { (one, two) } else { (two, one) });
+                }
+            }
+            tell(kind, bytes, &pairs);
+        }
+    }
+    Ok(())
+}
+
+/// Core time of a server per request, in microseconds.
+fn cost(server: &Server, object: &str, asked: &Asked) -> Result<f64, String> {
+    let before = server.core_ns()?;
+    let requests = load::requests(&server.url(object), asked.seconds)?;
+    let used = server.core_ns()? - before;
+    #[expect(clippy::cast_precision_loss, reason = "below 2^53")]
+    let cost = used as f64 / requests as f64 / 1e3;
+    Ok(cost)
+}
+
+fn tell(kind: Kind, bytes: usize, pairs: &[(f64, f64)]) {
+    let spread = |value: fn(&(f64, f64)) -> f64| {
+        let values: Vec<f64> = pairs.iter().map(value).collect();
+        Spread::of(&values).expect("there is at least one run")
+    };
+    let (default, evener, ratio) =
+        (spread(|pair| pair.0), spread(|pair| pair.1), spread(|pair| pair.1 / pair.0));
+    println!(
+        "{kind:<16} {bytes:>8} B  default {:>8.1} us  evener {:>8.1} us  ratio {:.3} [{:.3} {:.3}]  {} pairs",
+        default.median,
+        evener.median,
+        ratio.median,
+        ratio.low,
+        ratio.high,
+        pairs.len()
+    );
+}
