@@ -76,31 +76,16 @@ impl Drop for Digest {
 /// HMAC of `data` with the named hash; `None` where libcrypto refuses.
 #[must_use]
 pub fn hmac(library: &'static Library, digest: &CStr, key: &[u8], data: &[u8]) -> Option<Vec<u8>> {
-    mac(library, c"HMAC", (c"digest", digest), key, data)
-}
-
-/// CMAC of `data` with the named cipher; `None` where libcrypto refuses.
-#[must_use]
-pub fn cmac(library: &'static Library, cipher: &CStr, key: &[u8], data: &[u8]) -> Option<Vec<u8>> {
-    mac(library, c"CMAC", (c"cipher", cipher), key, data)
-}
-
-fn mac(
-    library: &'static Library,
-    name: &CStr,
-    (param, value): (&CStr, &CStr),
-    key: &[u8],
-    data: &[u8],
-) -> Option<Vec<u8>> {
     // SAFETY: the library lives on and the name ends in nul; null: no properties but its own.
-    let method = NonNull::new(unsafe { EVP_MAC_fetch(library.0.as_ptr(), name.as_ptr(), ptr::null()) })?;
+    let method = NonNull::new(unsafe { EVP_MAC_fetch(library.0.as_ptr(), c"HMAC".as_ptr(), ptr::null()) })?;
     // SAFETY: the method is alive; the context counts its own reference to it.
     let context = unsafe { EVP_MAC_CTX_new(method.as_ptr()) };
     // SAFETY: this is the one reference that the fetch gave; the context has another.
     unsafe { EVP_MAC_free(method.as_ptr()) };
     let context = NonNull::new(context)?;
     // SAFETY: both strings end in nul (length 0: count yourself) and outlive the parameter, which is only read.
-    let value = unsafe { OSSL_PARAM_construct_utf8_string(param.as_ptr(), value.as_ptr().cast_mut(), 0) };
+    let value =
+        unsafe { OSSL_PARAM_construct_utf8_string(c"digest".as_ptr(), digest.as_ptr().cast_mut(), 0) };
     let params = [value, OSSL_PARAM_construct_end()];
     let (mut tag, mut written) = (vec![0; 64], 0);
     // SAFETY: the key is read for its whole length and the parameters end in the end mark.

@@ -15,7 +15,7 @@ use std::ptr::NonNull;
 
 pub use cipher::{Answer, Cipher, Context, Octets, SPARE_BYTES};
 pub use fork::forked;
-pub use message::{Digest, cmac, hmac};
+pub use message::{Digest, hmac};
 
 /// A library context with its own providers. It lives as long as the process: what is fetched in it points to it.
 pub struct Library(NonNull<OsslLibCtx>);

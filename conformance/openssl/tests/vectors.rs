@@ -1,0 +1,120 @@
+//! Published vectors, Wycheproof's among them, through EVP: whole and in pieces, in place and apart.
+
+use std::ffi::CString;
+
+use evener_conformance_openssl::ffi::{Cipher, Context, Digest, Library, Octets, SPARE_BYTES, hmac};
+use evener_conformance_openssl::{Setup, say};
+use evener_vectors::Case;
+
+/// How a text goes through: the longest piece, and whether the output takes the input's place.
+#[derive(Clone, Copy, Debug)]
+struct Manner {
+    piece_bytes: usize,
+    in_place: bool,
+}
+
+const MANNERS: [Manner; 4] = [
+    Manner { piece_bytes: usize::MAX, in_place: false },
+    Manner { piece_bytes: usize::MAX, in_place: true },
+    Manner { piece_bytes: 7, in_place: false },
+    Manner { piece_bytes: 32, in_place: true },
+];
+
+fn octets(bytes: &[u8]) -> Octets {
+    let mut made = [0; 128];
+    made[..bytes.len()].copy_from_slice(bytes);
+    made
+}
+
+/// One direction of a case: what comes out and, where it encrypts, the tag. `None` where libcrypto refuses.
+fn run(cipher: &Cipher, case: &Case, encrypts: bool, manner: Manner) -> Option<(Vec<u8>, Vec<u8>)> {
+    let done = |code: i32| (code == 1).then_some(());
+    let mut context = Context::new();
+    done(context.init(Some(cipher), Some(&octets(&case.key)), Some(&octets(&case.iv)), Some(encrypts)))?;
+    done(context.set_padding(case.padded))?;
+    let tag_bytes = u8::try_from(case.tag.len()).expect("tags are short");
+    if tag_bytes > 0 && !encrypts {
+        done(context.set_tag(&octets(&case.tag), tag_bytes))?;
+    }
+    for piece in case.aad.chunks(manner.piece_bytes) {
+        done(context.update(&mut piece.to_vec(), 0..piece.len(), None).code)?;
+    }
+    let input = if encrypts { &case.plaintext } else { &case.ciphertext };
+    // XTS takes a text as a whole.
+    let piece_bytes = if case.algorithm.ends_with("XTS") { usize::MAX } else { manner.piece_bytes };
+    // A block held back for its padding would come out over what is still to be read.
+    let in_place = manner.in_place && (!case.padded || piece_bytes == usize::MAX);
+    let mut output = Vec::new();
+    for piece in input.chunks(piece_bytes) {
+        let to = if in_place { 0 } else { piece.len() };
+        let mut room = piece.to_vec();
+        room.resize(to + piece.len() + SPARE_BYTES, 0);
+        let answer = context.update(&mut room, 0..piece.len(), Some(to));
+        done(answer.code)?;
+        output.extend_from_slice(&room[to..][..usize::try_from(answer.bytes).ok()?]);
+    }
+    let mut room = [0; SPARE_BYTES];
+    let answer = context.finish(&mut room, 0);
+    done(answer.code)?;
+    output.extend_from_slice(&room[..usize::try_from(answer.bytes).ok()?]);
+    let tag = if tag_bytes > 0 && encrypts { context.tag(tag_bytes) } else { (1, [0; 128]) };
+    done(tag.0)?;
+    Some((output, tag.1[..if encrypts { case.tag.len() } else { 0 }].to_vec()))
+}
+
+/// Whether a cipher's case comes out as published, in both directions and all manners.
+fn cipher_holds(cipher: &Cipher, case: &Case) -> bool {
+    MANNERS.into_iter().all(|manner| {
+        let opened = run(cipher, case, false, manner);
+        if !case.valid {
+            return opened.is_none();
+        }
+        let sealed = run(cipher, case, true, manner);
+        sealed == Some((case.ciphertext.clone(), case.tag.clone()))
+            && opened == Some((case.plaintext.clone(), Vec::new()))
+    })
+}
+
+/// Whether a hash's or HMAC's case comes out as published.
+fn message_holds(library: &'static Library, case: &Case) -> bool {
+    let tag = match case.algorithm.strip_prefix("HMAC-") {
+        Some(hash) => {
+            let hash = CString::new(hash).expect("a name of the table");
+            hmac(library, &hash, &case.key, &case.plaintext)
+        }
+        None => Digest::fetch(library, case.algorithm).map(|mut digest| {
+            case.plaintext.chunks(7).for_each(|piece| assert_eq!(digest.update(piece), 1));
+            digest.so_far().1
+        }),
+    };
+    (tag.as_ref() == Some(&case.tag)) == case.valid
+}
+
+/// Runs all cases; returns how many there are and how many of them Evener served itself.
+fn all_hold(library: &'static Library) -> (usize, usize) {
+    let (mut cases, mut served) = (0, 0);
+    let mut fetched: Option<(&str, Option<Cipher>)> = None;
+    for case in evener_vectors::all() {
+        if fetched.as_ref().is_none_or(|(name, _)| *name != case.algorithm) {
+            fetched = Some((case.algorithm, Cipher::fetch(library, case.algorithm)));
+        }
+        let cipher = fetched.as_ref().and_then(|(_, cipher)| cipher.as_ref());
+        let holds =
+            cipher.map_or_else(|| message_holds(library, &case), |cipher| cipher_holds(cipher, &case));
+        assert!(holds, "{} {}: {}", case.source, case.id, case.algorithm);
+        cases += 1;
+        served += usize::from(cipher.is_some_and(|cipher| cipher.provider() == "evener"));
+    }
+    (cases, served)
+}
+
+#[test]
+fn every_published_case_comes_out_with_evener_as_without() {
+    let evener = Setup::evener("");
+    let [plain, evener] =
+        [&Setup::plain(), &evener].map(|setup| all_hold(Library::load(&setup.path()).expect("it loads")));
+    say(&format!("{} cases, {} of them ciphers that Evener served", evener.0, evener.1));
+    assert_eq!(evener.0, plain.0);
+    assert!(evener.1 > 3_000, "{evener:?}");
+    assert_eq!(plain.1, 0);
+}
