@@ -29,6 +29,8 @@ reasons! {
     UnknownKey = 3, c"unknown key in the configuration";
     /// A key whose value says nothing.
     BadValue = 4, c"bad value in the configuration";
+    /// Part of a message is gone.
+    Lost = 5, c"work was lost in the middle of a message";
 }
 
 /// A table that is only read.

@@ -1,7 +1,7 @@
 //! Evener's OpenSSL provider: wraps the default provider of the libcrypto that loads it.
 //!
 //! The way of one call: C -> `ffi/` (takes pointers apart, catches panics) -> here, on references -> the inner
-//! function, which is the default provider's own. [`cipher::route`] is where another way than that may be taken.
+//! function, which is the default provider's own. `cipher/route.rs` is where another way than that may be taken.
 //! Everything that belongs to one library context lives in `ProvCtx`; two libcryptos in one process map this file
 //! once, so a static holds nothing of theirs. `docs/provider.md` tells the rest.
 
@@ -16,3 +16,7 @@ mod ffi;
 pub mod fork;
 mod provctx;
 mod table;
+
+pub use cipher::raw::{Engine, Plain, Raw, RawError};
+pub use cipher::route::add_engine;
+pub use ffi::entry::OSSL_provider_init;

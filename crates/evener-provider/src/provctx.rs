@@ -4,7 +4,7 @@
 //! the first question -> it answers the core's questions -> it is torn down after all that was made with it.
 
 use std::ffi::{CString, c_int};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use evener_ossl_sys::{Algorithm, Param, number};
@@ -24,6 +24,7 @@ pub(crate) struct ProvCtx {
     pub(crate) core: Core,
     pub(crate) settings: Settings,
     pub(crate) neighbours: Neighbours,
+    pub(crate) counts: Counts,
     /// Whether the core tells us of our neighbours.
     registered: AtomicBool,
     bound: OnceLock<Bound>,
@@ -31,6 +32,15 @@ pub(crate) struct ProvCtx {
     binding: Mutex<()>,
     /// What `openssl list -providers -verbose` shows: the complaints about the configuration, if any.
     build_info: CString,
+}
+
+/// What happened in this library context. 32 bits each, as 32-bit systems have no larger ones; they wrap.
+#[derive(Default)]
+pub(crate) struct Counts {
+    /// Raw work of at least the threshold.
+    pub(crate) routed: AtomicU32,
+    /// Of that: left undone by an engine and done again the plain way.
+    pub(crate) redone: AtomicU32,
 }
 
 /// What is offered, and on whose functions.
@@ -53,6 +63,7 @@ impl ProvCtx {
             core,
             settings,
             neighbours: Neighbours::default(),
+            counts: Counts::default(),
             registered: AtomicBool::new(false),
             bound: OnceLock::new(),
             binding: Mutex::new(()),
@@ -139,6 +150,8 @@ impl ProvCtx {
             b"name" => params::answer_text(param, c"Evener"),
             b"version" => params::answer_text(param, VERSION),
             b"buildinfo" => params::answer_text(param, &self.build_info),
+            b"evener-routed" => params::answer_number(param, self.counts.routed.load(Relaxed)),
+            b"evener-redone" => params::answer_number(param, self.counts.redone.load(Relaxed)),
             b"status" => params::answer_int(param, 1),
             _ => false,
         };

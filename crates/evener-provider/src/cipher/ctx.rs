@@ -1,12 +1,19 @@
 //! A cipher context: the inner one, and what is known about the message in it.
 
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
 
+use evener_core::Family;
 use evener_ossl_sys::CipherUpdate;
 
 use super::Row;
+use super::message::{Message, State};
+use super::owned;
+use crate::err::Reason;
+use crate::ffi::cipher::{Init, Update};
+use crate::ffi::inner::Inner;
+use crate::provctx::{Counts, ProvCtx};
 
-/// What C holds for a cipher in use. The fields that a small update reads come first, in one cache line.
+/// What C holds for a cipher in use. The fields that a small update touches come first, in one cache line.
 #[repr(C)]
 pub(crate) struct CipherCtx {
     /// The inner update.
@@ -15,20 +22,131 @@ pub(crate) struct CipherCtx {
     pub(crate) cipher: CipherUpdate,
     /// The inner context.
     pub(crate) inner: *mut c_void,
-    /// A shorter update is the inner function's and nobody else's; `usize::MAX` where all are.
+    /// A shorter update is the inner function's and nobody else's: `usize::MAX` where all are, 0 where none is.
     pub(crate) thresh: usize,
+    /// Bytes of this message so far. Not told apart from bytes that the inner function refused: it refuses an update
+    /// only where the room is too small, and EVP always gives enough.
+    pub(crate) taken: usize,
     /// The algorithm's other inner functions. Its provider outlives the context.
-    pub(crate) row: *const Row,
+    row: *const Row,
+    pub(crate) message: Message,
 }
 
 impl CipherCtx {
     /// One around `inner`, which it owns from here on.
-    pub(crate) fn new(row: &Row, inner: *mut c_void) -> Self {
-        Self { update: row.update, cipher: row.cipher.unwrap_or(row.update), inner, thresh: row.thresh, row }
+    pub(crate) fn new(row: &Row, inner: *mut c_void, message: Message) -> Self {
+        let cipher = row.cipher.unwrap_or(row.update);
+        Self { update: row.update, cipher, inner, thresh: usize::MAX, taken: 0, row, message }
     }
 
     pub(crate) fn row<'p>(&self) -> &'p Row {
         // SAFETY: rows go with their provider, which the core keeps while a context of it lives.
         unsafe { &*self.row }
+    }
+
+    fn prov<'p>(&self) -> &'p ProvCtx {
+        // SAFETY: a row belongs to its provider.
+        unsafe { &*self.row().prov }
+    }
+
+    pub(crate) fn counts<'p>(&self) -> &'p Counts {
+        &self.prov().counts
+    }
+
+    pub(crate) fn inner(&self) -> Inner<'static> {
+        // SAFETY: ours, and one call at a time works on a context.
+        unsafe { Inner::of(self.row(), self.inner) }
+    }
+
+    pub(crate) fn family(&self) -> Option<Family> {
+        self.row().algorithm.map(evener_core::Algorithm::family)
+    }
+
+    /// Whether anything has to be known about messages.
+    pub(crate) fn is_tracked(&self) -> bool {
+        self.row().thresh != usize::MAX
+    }
+
+    /// An update by the inner function.
+    pub(crate) fn forward(&mut self, call: &Update) -> c_int {
+        self.taken = self.taken.wrapping_add(call.len());
+        call.inner(self)
+    }
+
+    /// An init of a tracked context. An IV that was moved inside is given anew where OpenSSL would take the old one.
+    pub(crate) fn init(&mut self, call: &Init<'_>) -> Result<c_int, Reason> {
+        if self.message.state == State::Failed {
+            self.message.state = State::InnerOnly;
+        }
+        owned::leave(self)?;
+        self.thresh = usize::MAX;
+        self.taken = 0;
+        let again = self.iv_again(call.iv.is_some());
+        let call = call.or_iv(again.as_ref());
+        let answer = call.inner(self.row(), self.inner);
+        if answer != 1 {
+            // Half of it may have happened inside.
+            self.message.forget_key();
+            self.message.state = State::InnerOnly;
+            return Ok(answer);
+        }
+        self.message.started(call.encrypts, call.key, call.iv);
+        self.message.state = State::Direct;
+        call.each_param(|key, number| self.message.parameter(key, number));
+        self.settle();
+        Ok(answer)
+    }
+
+    /// The program's IV, where an init without one would make OpenSSL take the moved one for it.
+    pub(crate) fn iv_again(&self, is_given: bool) -> Option<[u8; 16]> {
+        (!is_given && self.message.iv_moved && self.family() == Some(Family::Cbc)).then_some(self.message.iv)
+    }
+
+    /// Lets updates in where the message may take another way.
+    pub(crate) fn settle(&mut self) {
+        let routable = self.row().algorithm.is_some_and(|algorithm| self.message.is_routable(algorithm));
+        if self.message.state == State::Direct && routable {
+            self.thresh = self.row().thresh;
+        } else {
+            self.message.state = State::InnerOnly;
+            self.thresh = usize::MAX;
+        }
+    }
+
+    /// Parameters were set, or refused after some of them were.
+    pub(crate) fn set(&mut self, all: bool, call: &Init<'_>) {
+        call.each_param(|key, number| self.message.parameter(key, number));
+        // In mid-message a change of padding also changes what is held back inside.
+        if !all || self.taken > 0 {
+            self.message.state = State::InnerOnly;
+        }
+        // After final nothing is let in until the next init.
+        if self.thresh != usize::MAX {
+            self.settle();
+        }
+    }
+
+    /// An update was refused. What the inner function refuses is handed back before; in a message that is still ours
+    /// something broke, and nothing more may come out of it.
+    pub(crate) fn refused(&mut self) {
+        if self.message.state == State::Owned {
+            self.message.state = State::Failed;
+        }
+    }
+
+    /// Puts the truth back into the inner context, for a call that goes there.
+    pub(crate) fn hand_back(&mut self) -> Result<c_int, Reason> {
+        if self.message.state == State::Failed {
+            return Err(Reason::Lost);
+        }
+        owned::leave(self)?;
+        Ok(1)
+    }
+
+    /// A key came that was not seen: everything is the inner context's.
+    pub(crate) fn lose_sight(&mut self) {
+        self.message.forget_key();
+        self.message.state = State::InnerOnly;
+        self.thresh = usize::MAX;
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use evener_core::Algorithm;
+use evener_core::{Algorithm, Family};
 use evener_ossl_sys::{
     CipherFinal, CipherInit, CipherSkeyInit, CipherUpdate, CtxParamsList, Dispatch, DupCtx, FreeCtx,
     GetParams, GettableParams, NewCtx, SetCtxParams, number,
@@ -16,6 +16,9 @@ use crate::provctx::ProvCtx;
 use crate::table::{Offer, Wrapped};
 
 pub(crate) mod ctx;
+pub(crate) mod message;
+pub(crate) mod owned;
+pub(crate) mod raw;
 pub(crate) mod route;
 
 /// One inner cipher.
@@ -24,6 +27,8 @@ pub(crate) struct Row {
     pub(crate) prov: *const ProvCtx,
     /// What the inner functions below that take no context are called with.
     pub(crate) provider: *mut c_void,
+    /// What raw work on it is; `None`: passed through for ever.
+    pub(crate) algorithm: Option<Algorithm>,
     /// `thresh` of a context whose message may take another way than the inner one.
     pub(crate) thresh: usize,
     pub(crate) newctx: NewCtx,
@@ -72,6 +77,9 @@ const MODES: &[&str] = &[
     "CBC-HMAC-SHA256",
 ];
 
+/// Modes whose messages can be cut into raw work. GCM cannot: its tag needs powers of H.
+const RAW: &[Family] = &[Family::Ecb, Family::Cbc, Family::Ctr, Family::Xts];
+
 fn offered(name: &str) -> bool {
     let mode = ["AES-128-", "AES-192-", "AES-256-"].into_iter().find_map(|prefix| name.strip_prefix(prefix));
     mode.is_some_and(|mode| MODES.contains(&mode))
@@ -92,10 +100,12 @@ fn thresh(prov: &ProvCtx, algorithm: Option<Algorithm>) -> usize {
 }
 
 fn row(prov: &ProvCtx, provider: *mut c_void, name: &str, functions: &[Dispatch]) -> Option<Row> {
+    let algorithm = name.parse().ok().filter(|algorithm: &Algorithm| RAW.contains(&algorithm.family()));
     Some(Row {
         prov,
         provider,
-        thresh: thresh(prov, name.parse().ok()),
+        algorithm,
+        thresh: thresh(prov, algorithm),
         newctx: find!(functions, CIPHER_NEWCTX: NewCtx)?,
         freectx: find!(functions, CIPHER_FREECTX: FreeCtx)?,
         encrypt_init: find!(functions, CIPHER_ENCRYPT_INIT: CipherInit)?,

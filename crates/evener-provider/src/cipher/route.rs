@@ -1,10 +1,103 @@
-//! Where an update that is worth it may take another way than the inner function.
+//! Where an update that is worth it takes another way than the inner function.
+//!
+//! The way of one update of at least `thresh` bytes: refused forms go straight on -> XTS, where an update is a unit, is
+//! raw work at once -> other messages are entered (`owned.rs`) and cut into raw work -> [`work`] gives each piece to the
+//! first engine that takes it, and what an engine leaves undone to the plain way.
 
-use crate::cipher::ctx::CipherCtx;
+use std::ffi::c_int;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{PoisonError, RwLock};
+
+use evener_core::Family;
+use evener_core::job::Memory;
+
+use super::ctx::CipherCtx;
+use super::message::State;
+use super::owned;
+use super::raw::{Engine, Plain, Raw, RawError};
 use crate::err::Reason;
 use crate::ffi::cipher::Update;
 
+/// Engines of this process, asked in this order.
+static ENGINES: RwLock<Vec<&'static dyn Engine>> = RwLock::new(Vec::new());
+
+/// Adds an engine behind those that are there. It is asked by every library context of the process.
+pub fn add_engine(engine: &'static dyn Engine) {
+    ENGINES.write().unwrap_or_else(PoisonError::into_inner).push(engine);
+}
+
+/// XTS: the largest data unit, 2^20 blocks (SP 800-38E), and the smallest.
+const XTS_UNIT_BYTES: std::ops::RangeInclusive<usize> = 16..=(1 << 24);
+
 /// Does one update of at least `thresh` bytes; returns what the inner function would.
-pub(crate) fn update(ctx: &CipherCtx, call: Update) -> Result<std::ffi::c_int, Reason> {
-    Ok(call.inner(ctx))
+pub(crate) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason> {
+    let written = match ctx.message.state {
+        State::Failed => return Err(Reason::Lost),
+        _ if !call.is_whole() => {
+            owned::leave(ctx)?;
+            None
+        }
+        _ if ctx.family() == Some(Family::Xts) => data_unit(ctx, call)?,
+        State::Owned => owned::update(ctx, call)?,
+        State::Direct => match owned::enter(ctx) {
+            true => owned::update(ctx, call)?,
+            false => None,
+        },
+        State::InnerOnly => None,
+    };
+    Ok(match written {
+        Some(written) => call.done(written),
+        None => ctx.forward(call),
+    })
+}
+
+/// XTS starts every update from the same tweak, so that nothing is owned.
+fn data_unit(ctx: &CipherCtx, call: &Update) -> Result<Option<usize>, Reason> {
+    let len = call.len();
+    if !XTS_UNIT_BYTES.contains(&len) || !call.can_work(0, 0, len) {
+        return Ok(None);
+    }
+    let Some(tweak) = ctx.inner().updated_iv() else { return Ok(None) };
+    work(ctx, tweak, &mut call.memory(0, 0, len)).map_err(|()| Reason::Lost)?;
+    Ok(Some(len))
+}
+
+/// Does raw work from `iv` on; an error where input was lost.
+pub(super) fn work(ctx: &CipherCtx, iv: [u8; 16], memory: &mut Memory<'_>) -> Result<(), ()> {
+    let (row, message) = (ctx.row(), &ctx.message);
+    let plain = Plain::new(row, message.direction(), message.key());
+    let Some(algorithm) = row.algorithm else { return Err(()) };
+    let len = match memory {
+        Memory::InPlace { input_bytes, .. } => *input_bytes,
+        Memory::Apart { src, .. } => src.len(),
+    };
+    if len >= row.thresh {
+        let counts = ctx.counts();
+        counts.routed.fetch_add(1, Relaxed);
+        let engines = ENGINES.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(engine) = engines.iter().find(|engine| engine.takes(algorithm, message.direction(), len))
+        {
+            let mut raw = Raw {
+                algorithm,
+                direction: message.direction(),
+                key: message.key(),
+                iv,
+                memory: lent(memory),
+                plain,
+            };
+            match engine.run(&mut raw) {
+                Ok(()) => return Ok(()),
+                Err(RawError::Lost) => return Err(()),
+                Err(RawError::Undone) => counts.redone.fetch_add(1, Relaxed),
+            };
+        }
+    }
+    plain.run(&iv, memory).map_err(|_| ())
+}
+
+fn lent<'m>(memory: &'m mut Memory<'_>) -> Memory<'m> {
+    match memory {
+        Memory::InPlace { room, input_bytes } => Memory::InPlace { room, input_bytes: *input_bytes },
+        Memory::Apart { src, dst } => Memory::Apart { src, dst },
+    }
 }

@@ -9,9 +9,11 @@ use evener_ossl_sys::{
     GetParams, GettableParams, NewCtx, Param, SetCtxParams, number,
 };
 
-use super::{SLOTS, by_slot, dispatch, entry, for_c};
+pub(crate) use super::call::{Init, Update};
+use super::{SLOTS, by_slot, dispatch, entry, for_c, params};
 use crate::cipher::ctx::CipherCtx;
-use crate::cipher::{Row, route};
+use crate::cipher::message::Message;
+use crate::cipher::{Row, owned, route};
 use crate::core::Core;
 use crate::table::erased;
 
@@ -40,23 +42,8 @@ pub(crate) fn ours(slot: usize) -> Vec<(c_int, Function)> {
     ]
 }
 
-/// One call of update, as C passed it.
-#[derive(Clone, Copy)]
-pub(crate) struct Update {
-    out: *mut c_uchar,
-    written: *mut usize,
-    room: usize,
-    input: *const c_uchar,
-    len: usize,
-}
-
-impl Update {
-    /// The same call, to the inner function.
-    pub(crate) fn inner(self, ctx: &CipherCtx) -> c_int {
-        // SAFETY: the inner function with its own context; the rest is the caller's.
-        unsafe { (ctx.update)(ctx.inner, self.out, self.written, self.room, self.input, self.len) }
-    }
-}
+/// No key and no IV.
+const NOTHING: (*const c_uchar, usize) = (ptr::null(), 0);
 
 fn row_of<'p>(provctx: *mut c_void, slot: usize) -> Option<&'p Row> {
     entry::provider(provctx)?.bound()?.ciphers.rows.get(slot)
@@ -76,7 +63,7 @@ fn known<'c>(ctx: *mut c_void) -> Option<&'c mut CipherCtx> {
 }
 
 /// A context around `inner`; the inner context is freed where there is no memory.
-fn wrap(row: &Row, inner: *mut c_void) -> *mut c_void {
+fn wrap(row: &Row, inner: *mut c_void, message: Message) -> *mut c_void {
     if inner.is_null() {
         return inner;
     }
@@ -88,7 +75,7 @@ fn wrap(row: &Row, inner: *mut c_void) -> *mut c_void {
         return ptr::null_mut();
     }
     // SAFETY: just allocated with this layout.
-    unsafe { room.write(CipherCtx::new(row, inner)) };
+    unsafe { room.write(CipherCtx::new(row, inner, message)) };
     room.cast()
 }
 
@@ -96,13 +83,16 @@ dispatch! {
     fn newctx[SLOT](provctx: *mut c_void) -> *mut c_void {
         let Some(row) = row_of(provctx, SLOT) else { return ptr::null_mut() };
         // SAFETY: the inner function with the inner provider's context.
-        wrap(row, unsafe { (row.newctx)(row.provider) })
+        wrap(row, unsafe { (row.newctx)(row.provider) }, Message::default())
     }
 
     fn freectx(ctx: *mut c_void) {
         let Some(known) = known(ctx) else { return };
         // SAFETY: ours alone, and this is the last call with it.
         unsafe { (known.row().freectx)(known.inner) };
+        let ctx: *mut CipherCtx = ctx.cast();
+        // SAFETY: as above; keys are wiped here.
+        unsafe { ctx.drop_in_place() };
         // SAFETY: allocated by `wrap` with this layout.
         unsafe { dealloc(ctx.cast(), Layout::new::<CipherCtx>()) };
     }
@@ -110,14 +100,24 @@ dispatch! {
     fn dupctx(ctx: *mut c_void) -> *mut c_void {
         let Some(ctx) = known(ctx) else { return ptr::null_mut() };
         let Some(dup) = ctx.row().dupctx else { return ptr::null_mut() };
-        // SAFETY: the inner function with its own context.
-        wrap(ctx.row(), unsafe { dup(ctx.inner) })
+        for_c(core_of(ctx.row()), || {
+            owned::leave(ctx)?;
+            // SAFETY: the inner function with its own context.
+            let copy = known(wrap(ctx.row(), unsafe { dup(ctx.inner) }, ctx.message.clone()));
+            Ok(copy.map_or(ptr::null_mut(), |copy| {
+                (copy.thresh, copy.taken) = (ctx.thresh, ctx.taken);
+                (&raw mut *copy).cast()
+            }))
+        })
     }
 
     fn encrypt_init(
         ctx: *mut c_void, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
     ) -> c_int {
         let Some(ctx) = known(ctx) else { return 0 };
+        if ctx.is_tracked() {
+            return for_c(core_of(ctx.row()), || ctx.init(&Init::of(true, (key, key_len), (iv, iv_len), params)));
+        }
         // SAFETY: the inner function with its own context; the rest is the caller's.
         unsafe { (ctx.row().encrypt_init)(ctx.inner, key, key_len, iv, iv_len, params) }
     }
@@ -126,6 +126,9 @@ dispatch! {
         ctx: *mut c_void, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
     ) -> c_int {
         let Some(ctx) = known(ctx) else { return 0 };
+        if ctx.is_tracked() {
+            return for_c(core_of(ctx.row()), || ctx.init(&Init::of(false, (key, key_len), (iv, iv_len), params)));
+        }
         // SAFETY: as above.
         unsafe { (ctx.row().decrypt_init)(ctx.inner, key, key_len, iv, iv_len, params) }
     }
@@ -135,6 +138,12 @@ dispatch! {
     ) -> c_int {
         let Some(ctx) = known(ctx) else { return 0 };
         let Some(init) = ctx.row().encrypt_skey_init else { return 0 };
+        if ctx.thresh == 0 && for_c(core_of(ctx.row()), || ctx.hand_back()) != 1 {
+            return 0;
+        }
+        ctx.lose_sight();
+        let again = ctx.iv_again(!iv.is_null());
+        let (iv, iv_len) = again.as_ref().map_or((iv, iv_len), |iv| (iv.as_ptr(), iv.len()));
         // SAFETY: as above; the key object is the inner provider's (`skey.rs`).
         unsafe { init(ctx.inner, key, iv, iv_len, params) }
     }
@@ -144,6 +153,12 @@ dispatch! {
     ) -> c_int {
         let Some(ctx) = known(ctx) else { return 0 };
         let Some(init) = ctx.row().decrypt_skey_init else { return 0 };
+        if ctx.thresh == 0 && for_c(core_of(ctx.row()), || ctx.hand_back()) != 1 {
+            return 0;
+        }
+        ctx.lose_sight();
+        let again = ctx.iv_again(!iv.is_null());
+        let (iv, iv_len) = again.as_ref().map_or((iv, iv_len), |iv| (iv.as_ptr(), iv.len()));
         // SAFETY: as above.
         unsafe { init(ctx.inner, key, iv, iv_len, params) }
     }
@@ -153,22 +168,36 @@ dispatch! {
     ) -> c_int {
         let Some(ctx) = known(ctx) else { return 0 };
         if len < ctx.thresh {
+            ctx.taken = ctx.taken.wrapping_add(len);
             // SAFETY: the inner function with its own context; the rest is the caller's.
             return unsafe { (ctx.update)(ctx.inner, out, written, room, input, len) };
         }
-        for_c(core_of(ctx.row()), || route::update(ctx, Update { out, written, room, input, len }))
+        let answer = for_c(core_of(ctx.row()), || route::update(ctx, &Update::of(out, written, room, input, len)));
+        if answer == 0 {
+            ctx.refused();
+        }
+        answer
     }
 
     fn cipher(
         ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
     ) -> c_int {
         let Some(ctx) = known(ctx) else { return 0 };
+        if ctx.thresh == 0 && for_c(core_of(ctx.row()), || ctx.hand_back()) != 1 {
+            return 0;
+        }
+        ctx.taken = ctx.taken.wrapping_add(len);
         // SAFETY: as above.
         unsafe { (ctx.cipher)(ctx.inner, out, written, room, input, len) }
     }
 
     fn last(ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize) -> c_int {
         let Some(ctx) = known(ctx) else { return 0 };
+        if ctx.thresh == 0 && for_c(core_of(ctx.row()), || ctx.hand_back()) != 1 {
+            return 0;
+        }
+        // What OpenSSL does with more input after the end is its own affair.
+        ctx.thresh = usize::MAX;
         // SAFETY: as above.
         unsafe { (ctx.row().last)(ctx.inner, out, written, room) }
     }
@@ -176,15 +205,35 @@ dispatch! {
     fn get_ctx_params(ctx: *mut c_void, params: *mut Param) -> c_int {
         let Some(ctx) = known(ctx) else { return 0 };
         let Some(get) = ctx.row().get_ctx_params else { return 0 };
+        if ctx.thresh == 0 && for_c(core_of(ctx.row()), || ctx.hand_back()) != 1 {
+            return 0;
+        }
         // SAFETY: as above.
-        unsafe { get(ctx.inner, params) }
+        let answer = unsafe { get(ctx.inner, params) };
+        if answer == 1 && ctx.message.iv_moved {
+            // SAFETY: the core's list, which the inner function has just read to its end.
+            let params = unsafe { params::list_mut(params) };
+            let original = params.iter_mut().find(|param| params::key(param) == c"iv");
+            return original.map_or(1, |param| c_int::from(params::answer_octets(param, &ctx.message.iv)));
+        }
+        answer
     }
 
     fn set_ctx_params(ctx: *mut c_void, params: *const Param) -> c_int {
         let Some(ctx) = known(ctx) else { return 0 };
         let Some(set) = ctx.row().set_ctx_params else { return 0 };
+        if ctx.thresh == 0 && for_c(core_of(ctx.row()), || ctx.hand_back()) != 1 {
+            return 0;
+        }
         // SAFETY: as above.
-        unsafe { set(ctx.inner, params) }
+        let answer = unsafe { set(ctx.inner, params) };
+        if ctx.is_tracked() {
+            return for_c(core_of(ctx.row()), || {
+                ctx.set(answer == 1, &Init::of(true, NOTHING, NOTHING, params));
+                Ok(answer)
+            });
+        }
+        answer
     }
 
     fn gettable_params[SLOT](provctx: *mut c_void) -> *const Param {

@@ -8,8 +8,8 @@ use std::sync::Once;
 
 use evener_ossl_sys::{
     Algorithm, ChildChanged, CoreHandle, Dispatch, Function, GetParams, GettableParams, Item, PARAM_INTEGER,
-    PARAM_UNMODIFIED, PARAM_UTF8_PTR, Param, PropertiesChanged, ProviderQueryOperation,
-    ProviderReasonStrings, ProviderTeardown, number,
+    PARAM_UNMODIFIED, PARAM_UNSIGNED_INTEGER, PARAM_UTF8_PTR, Param, PropertiesChanged,
+    ProviderQueryOperation, ProviderReasonStrings, ProviderTeardown, number,
 };
 
 use super::{dispatch, for_c};
@@ -51,6 +51,8 @@ static GETTABLE: Table<Param> = Table(&[
     gettable(c"version", PARAM_UTF8_PTR),
     gettable(c"buildinfo", PARAM_UTF8_PTR),
     gettable(c"status", PARAM_INTEGER),
+    gettable(c"evener-routed", PARAM_UNSIGNED_INTEGER),
+    gettable(c"evener-redone", PARAM_UNSIGNED_INTEGER),
     Param::END,
 ]);
 
@@ -60,7 +62,6 @@ static GETTABLE: Table<Param> = Table(&[
 ///
 /// As `provider-base(7)` says: the core's handle and table, and room for two addresses.
 #[unsafe(no_mangle)]
-#[expect(unreachable_pub, reason = "C reaches it by its name")]
 pub unsafe extern "C" fn OSSL_provider_init(
     handle: *const CoreHandle,
     given: *const Dispatch,

@@ -14,9 +14,11 @@ use evener_ossl_sys::{Algorithm, Dispatch};
 use crate::core::Core;
 use crate::err::Reason;
 
+pub(crate) mod call;
 pub(crate) mod cipher;
 pub(crate) mod digest;
 pub(crate) mod entry;
+pub(crate) mod inner;
 pub(crate) mod params;
 pub(crate) mod private;
 pub(crate) mod rand;

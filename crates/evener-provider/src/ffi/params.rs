@@ -3,7 +3,9 @@
 use std::ffi::{CStr, c_int};
 use std::slice;
 
-use evener_ossl_sys::{PARAM_INTEGER, PARAM_UTF8_PTR, Param};
+use evener_ossl_sys::{
+    PARAM_INTEGER, PARAM_OCTET_PTR, PARAM_OCTET_STRING, PARAM_UNSIGNED_INTEGER, PARAM_UTF8_PTR, Param,
+};
 
 /// The parameters of a list that ends with a null key.
 ///
@@ -36,6 +38,21 @@ pub(crate) fn key(param: &Param) -> &CStr {
     unsafe { CStr::from_ptr(param.key) }
 }
 
+/// The value of an integer of any width; `None` for other types and what a length cannot hold.
+pub(crate) fn number(param: &Param) -> Option<usize> {
+    if !matches!(param.data_type, PARAM_INTEGER | PARAM_UNSIGNED_INTEGER) || param.data.is_null() {
+        return None;
+    }
+    // SAFETY: a parameter that is set has `data_size` bytes at `data`.
+    let bytes: &[u8] = unsafe { slice::from_raw_parts(param.data.cast_const().cast(), param.data_size) };
+    let push = |value: usize, byte: &u8| Some(value.checked_mul(256)? + usize::from(*byte));
+    if cfg!(target_endian = "big") {
+        bytes.iter().try_fold(0, push)
+    } else {
+        bytes.iter().rev().try_fold(0, push)
+    }
+}
+
 /// Answers with text that outlives the provider's use of it; false where something else was asked for.
 pub(crate) fn answer_text(param: &mut Param, text: &CStr) -> bool {
     if param.data_type != PARAM_UTF8_PTR || param.data.is_null() {
@@ -55,5 +72,37 @@ pub(crate) fn answer_int(param: &mut Param, value: c_int) -> bool {
     // SAFETY: there is room for an int at `data`.
     unsafe { param.data.cast::<c_int>().write_unaligned(value) };
     param.return_size = size_of::<c_int>();
+    true
+}
+
+/// Answers with a count; false where something else was asked for.
+pub(crate) fn answer_number(param: &mut Param, value: u32) -> bool {
+    if param.data_type != PARAM_UNSIGNED_INTEGER
+        || param.data.is_null()
+        || param.data_size != size_of::<u32>()
+    {
+        return false;
+    }
+    // SAFETY: there is room for the number at `data`.
+    unsafe { param.data.cast::<u32>().write_unaligned(value) };
+    param.return_size = size_of::<u32>();
+    true
+}
+
+/// Answers with bytes, copied or by their address, as OpenSSL's ciphers answer for an IV; false where the type or
+/// the room does not fit.
+pub(crate) fn answer_octets(param: &mut Param, value: &[u8]) -> bool {
+    match param.data_type {
+        PARAM_OCTET_STRING if !param.data.is_null() && param.data_size >= value.len() => {
+            // SAFETY: there is room for the value at `data`, which is the caller's and not ours.
+            unsafe { std::ptr::copy_nonoverlapping(value.as_ptr(), param.data.cast(), value.len()) };
+        }
+        PARAM_OCTET_PTR if !param.data.is_null() => {
+            // SAFETY: a parameter of this type has room for one address at `data`.
+            unsafe { param.data.cast::<*const u8>().write_unaligned(value.as_ptr()) };
+        }
+        _ => return false,
+    }
+    param.return_size = value.len();
     true
 }

@@ -3,7 +3,9 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_uint, c_ulong, c_void};
 use std::ptr;
 
-use evener_ossl_sys::{PARAM_OCTET_STRING, PARAM_UNMODIFIED, PARAM_UNSIGNED_INTEGER, PARAM_UTF8_PTR, Param};
+use evener_ossl_sys::{
+    PARAM_OCTET_STRING, PARAM_UNMODIFIED, PARAM_UNSIGNED_INTEGER, PARAM_UTF8_PTR, Param, ProviderInit,
+};
 
 macro_rules! libcrypto {
     ($(fn $name:ident($($argument:ty),*) $(-> $result:ty)?;)*) => {
@@ -20,6 +22,7 @@ libcrypto! {
     fn OSSL_LIB_CTX_load_config(Opaque, *const c_char) -> c_int;
     fn OSSL_PROVIDER_set_default_search_path(Opaque, *const c_char) -> c_int;
     fn OSSL_PROVIDER_load(Opaque, *const c_char) -> Opaque;
+    fn OSSL_PROVIDER_add_builtin(Opaque, *const c_char, ProviderInit) -> c_int;
     fn OSSL_PROVIDER_unload(Opaque) -> c_int;
     fn OSSL_PROVIDER_get_params(Opaque, *mut Param) -> c_int;
     fn OSSL_PROVIDER_get0_name(Opaque) -> *const c_char;
@@ -101,6 +104,13 @@ impl LibCtx {
         (!made.is_null()).then_some(Provider(made))
     }
 
+    /// Offers a provider that is linked into this program under `name`.
+    pub fn add_builtin(&self, name: &str, init: ProviderInit) {
+        let name = CString::new(name).unwrap();
+        // SAFETY: a context, text and a provider's entry.
+        assert_eq!(unsafe { OSSL_PROVIDER_add_builtin(self.0, name.as_ptr(), init) }, 1);
+    }
+
     pub fn set_properties(&self, properties: &str) {
         let properties = CString::new(properties).unwrap();
         // SAFETY: a context and text.
@@ -162,6 +172,16 @@ impl Provider {
     pub fn unload(self) {
         // SAFETY: loaded once.
         assert_eq!(unsafe { OSSL_PROVIDER_unload(self.0) }, 1);
+    }
+
+    /// What it answers for a count.
+    pub fn count(&self, key: &CStr) -> Option<u32> {
+        let mut value = 0_u32;
+        let data = (&raw mut value).cast();
+        let mut params = [param(key, PARAM_UNSIGNED_INTEGER, data, size_of::<u32>()), Param::END];
+        // SAFETY: a list that ends.
+        let answered = unsafe { OSSL_PROVIDER_get_params(self.0, params.as_mut_ptr()) };
+        (answered == 1 && params[0].return_size != PARAM_UNMODIFIED).then_some(value)
     }
 
     /// What it answers for a text parameter.

@@ -1,0 +1,153 @@
+//! What is known about the message in a context: captured as it is set, believed only after the inner function agreed.
+//!
+//! States: `InnerOnly` (nothing may go another way: no key yet, no IV, record mode, unknown parameters, after final)
+//! -> `Direct` (a large update may) <-> `Owned` (this provider buffers; the inner context waits behind)
+//! -> `Failed` (raw work was lost; until the next init). docs/provider.md has the table of entries.
+
+use evener_core::{Algorithm, Direction, Family};
+use zeroize::{Zeroize as _, ZeroizeOnDrop};
+
+use super::Row;
+
+/// Who holds the truth about the message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// The inner context, for good or until the next init.
+    InnerOnly,
+    /// The inner context, until an update is large enough.
+    Direct,
+    /// This provider. The inner context has stayed behind.
+    Owned,
+    /// Nobody.
+    Failed,
+}
+
+/// The longest key: XTS with two keys of 256 bits.
+const KEY_BYTES_MAX: usize = 64;
+
+/// What was captured.
+#[derive(Clone)]
+pub(crate) struct Message {
+    pub(crate) state: State,
+    pub(crate) encrypts: bool,
+    pub(crate) padding: bool,
+    /// libssl's record mode, which a context never leaves.
+    tls: bool,
+    /// Whether a key was captured, and with it the direction that its schedule is for.
+    key_len: u8,
+    key_encrypts: bool,
+    iv_known: bool,
+    /// The inner context's original IV is no longer the program's: [`Message::iv`] is.
+    pub(crate) iv_moved: bool,
+    /// Bytes in `held`: input of an incomplete or held-back block (ECB, CBC), key stream used (CTR).
+    pub(crate) held_len: u8,
+    /// The program's IV.
+    pub(crate) iv: [u8; 16],
+    /// Owned: IV or counter of the next block.
+    pub(crate) chain: [u8; 16],
+    pub(crate) held: [u8; 16],
+    key: [u8; KEY_BYTES_MAX],
+}
+
+impl Default for Message {
+    fn default() -> Self {
+        Self {
+            state: State::InnerOnly,
+            encrypts: true,
+            padding: true,
+            tls: false,
+            key_len: 0,
+            key_encrypts: true,
+            iv_known: false,
+            iv_moved: false,
+            held_len: 0,
+            iv: [0; 16],
+            chain: [0; 16],
+            held: [0; 16],
+            key: [0; KEY_BYTES_MAX],
+        }
+    }
+}
+
+impl ZeroizeOnDrop for Message {}
+
+impl Drop for Message {
+    fn drop(&mut self) {
+        self.key.zeroize();
+        self.held.zeroize();
+    }
+}
+
+impl Message {
+    /// The captured key.
+    pub(crate) fn key(&self) -> &[u8] {
+        &self.key[..usize::from(self.key_len)]
+    }
+
+    pub(crate) fn direction(&self) -> Direction {
+        if self.encrypts { Direction::Encrypt } else { Direction::Decrypt }
+    }
+
+    /// An init went well in the inner context.
+    pub(crate) fn started(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) {
+        self.encrypts = encrypts;
+        self.held_len = 0;
+        if let Some(key) = key {
+            self.forget_key();
+            if let Some(room) = self.key.get_mut(..key.len()) {
+                room.copy_from_slice(key);
+                self.key_len = u8::try_from(key.len()).unwrap_or(0);
+                self.key_encrypts = encrypts;
+            }
+        }
+        if let Some(iv) = iv {
+            self.iv_known = iv.len() == self.iv.len();
+            self.iv_moved = false;
+            if self.iv_known {
+                self.iv.copy_from_slice(iv);
+            }
+        }
+    }
+
+    /// The key in the inner context is one that was never seen.
+    pub(crate) fn forget_key(&mut self) {
+        self.key.zeroize();
+        self.key_len = 0;
+    }
+
+    /// A parameter was set in the inner context. `number`: its value, where it is a number.
+    pub(crate) fn parameter(&mut self, key: &[u8], number: Option<usize>) {
+        match (key, number) {
+            (b"padding", Some(value)) => self.padding = value != 0,
+            // EVP sets the length that is the cipher's already; another one takes the key away.
+            (b"keylen", Some(value)) if value == usize::from(self.key_len) => {}
+            (b"keylen", _) => self.forget_key(),
+            (b"tls-version", _) => {
+                self.tls = true;
+                self.state = State::InnerOnly;
+            }
+            _ => self.state = State::InnerOnly,
+        }
+    }
+
+    /// Whether updates of this message may take another way. A schedule that was made for the other direction gives
+    /// what OpenSSL gives for it, and only OpenSSL does.
+    pub(crate) fn is_routable(&self, algorithm: Algorithm) -> bool {
+        !self.tls
+            && algorithm.key_bytes() == Some(usize::from(self.key_len))
+            && (self.key_encrypts == self.encrypts)
+            && (self.iv_known || algorithm.family() == Family::Ecb)
+    }
+}
+
+impl Row {
+    /// Whether messages start from an IV.
+    pub(crate) fn has_iv(&self) -> bool {
+        self.algorithm.is_some_and(|algorithm| algorithm.iv_bytes() > 0)
+    }
+
+    /// Whether OpenSSL pads the last block unless told not to.
+    pub(crate) fn is_padded(&self) -> bool {
+        self.algorithm.is_some_and(|algorithm| matches!(algorithm.family(), Family::Ecb | Family::Cbc))
+    }
+}

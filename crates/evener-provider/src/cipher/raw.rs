@@ -1,0 +1,77 @@
+//! Raw work: whole blocks with a key and an IV, no buffering, no padding. What another way than the inner one does.
+//!
+//! `owned.rs` cuts a message into raw work; an [`Engine`] does it, and where none wants it or one fails, [`Plain`].
+
+use evener_core::job::Memory;
+use evener_core::{Algorithm, Direction};
+
+use super::Row;
+use crate::ffi::inner::Own;
+
+/// Whole blocks of one message, or for XTS one data unit.
+pub struct Raw<'r> {
+    /// ECB, CBC, CTR or XTS with AES.
+    pub algorithm: Algorithm,
+    /// What to do with the blocks.
+    pub direction: Direction,
+    /// The key; for XTS both halves.
+    pub key: &'r [u8],
+    /// IV, first counter block or tweak; zeros for ECB.
+    pub iv: [u8; 16],
+    /// As much comes out as goes in. Input and output are the same or do not overlap.
+    pub memory: Memory<'r>,
+    /// The inner provider's own way, for parts that an engine does not do itself.
+    pub plain: Plain<'r>,
+}
+
+/// How raw work failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RawError {
+    /// The input is what it was, in place too: it is done again on this core.
+    Undone,
+    /// In-place input is gone: the message fails.
+    Lost,
+}
+
+/// Another way to do raw work.
+pub trait Engine: Sync {
+    /// Whether it wants work of this kind and length now; asked for each update of at least the threshold.
+    fn takes(&self, algorithm: Algorithm, direction: Direction, len_bytes: usize) -> bool;
+
+    /// Does the work before it returns; nothing may touch the memory afterwards.
+    ///
+    /// # Errors
+    ///
+    /// What became of the input, [`RawError`].
+    fn run(&self, raw: &mut Raw<'_>) -> Result<(), RawError>;
+}
+
+/// The inner cipher of the libcrypto that loaded us, in contexts of our own. May be used by several threads at once.
+#[derive(Clone, Copy)]
+pub struct Plain<'r> {
+    row: &'r Row,
+    direction: Direction,
+    key: &'r [u8],
+}
+
+impl<'r> Plain<'r> {
+    pub(crate) fn new(row: &'r Row, direction: Direction, key: &'r [u8]) -> Self {
+        Self { row, direction, key }
+    }
+
+    /// Does raw work on `memory`, starting from `iv`. Costs a context, a key schedule and the work.
+    ///
+    /// # Errors
+    ///
+    /// [`RawError::Undone`] before anything was touched, [`RawError::Lost`] afterwards.
+    pub fn run(&self, iv: &[u8; 16], memory: &mut Memory<'_>) -> Result<(), RawError> {
+        let own = Own::new(self.row).ok_or(RawError::Undone)?;
+        let inner = own.inner();
+        let iv = self.row.has_iv().then_some(iv);
+        let ready = inner.init(self.direction == Direction::Encrypt, Some(self.key), iv);
+        if !ready || self.row.is_padded() && !inner.set_padding(false) {
+            return Err(RawError::Undone);
+        }
+        if inner.work(memory) { Ok(()) } else { Err(RawError::Lost) }
+    }
+}

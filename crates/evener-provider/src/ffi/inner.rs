@@ -1,0 +1,141 @@
+//! An inner cipher context behind safe calls.
+
+use std::ffi::c_void;
+use std::ptr;
+
+use evener_core::job::Memory;
+use evener_ossl_sys::{CipherInit, PARAM_OCTET_STRING, PARAM_UNMODIFIED, PARAM_UNSIGNED_INTEGER, Param};
+
+use crate::cipher::Row;
+
+// SAFETY: what the pointers lead to is constant or the provider itself, which locks what changes.
+unsafe impl Sync for Row {}
+
+/// A live inner context of `row`, which nobody else uses while this is used.
+#[derive(Clone, Copy)]
+pub(crate) struct Inner<'r> {
+    row: &'r Row,
+    ctx: *mut c_void,
+}
+
+impl<'r> Inner<'r> {
+    /// The context at `ctx`.
+    ///
+    /// # Safety
+    ///
+    /// It is one of `row`'s and lives, used by nobody else, as long as what is made here.
+    pub(crate) unsafe fn of(row: &'r Row, ctx: *mut c_void) -> Self {
+        Self { row, ctx }
+    }
+
+    /// Init with a key, an IV of 16 bytes, both or neither.
+    pub(crate) fn init(self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8; 16]>) -> bool {
+        let init: CipherInit = if encrypts { self.row.encrypt_init } else { self.row.decrypt_init };
+        let (key, key_len) = key.map_or((ptr::null(), 0), |key| (key.as_ptr(), key.len()));
+        let (iv, iv_len) = iv.map_or((ptr::null(), 0), |iv| (iv.as_ptr(), iv.len()));
+        // SAFETY: the inner function with its own context, and lengths that are true.
+        unsafe { init(self.ctx, key, key_len, iv, iv_len, ptr::null()) == 1 }
+    }
+
+    /// Update with fewer bytes than two blocks; what comes out is thrown away.
+    pub(crate) fn feed(self, bytes: &[u8]) -> bool {
+        let mut out = [0; 48];
+        let mut written = 0;
+        debug_assert!(bytes.len() < 32);
+        // SAFETY: as above; there is room for the input and a block.
+        let done = unsafe {
+            (self.row.update)(
+                self.ctx,
+                out.as_mut_ptr(),
+                &raw mut written,
+                out.len(),
+                bytes.as_ptr(),
+                bytes.len(),
+            )
+        };
+        zeroize::Zeroize::zeroize(&mut out);
+        done == 1
+    }
+
+    /// Update over all of `memory`, from which as much comes out as goes in.
+    pub(crate) fn work(self, memory: &mut Memory<'_>) -> bool {
+        let (input, out, len) = match memory {
+            Memory::InPlace { room, input_bytes } => {
+                assert!(*input_bytes <= room.len());
+                let at = room.as_mut_ptr();
+                (at.cast_const(), at, *input_bytes)
+            }
+            Memory::Apart { src, dst } => {
+                assert!(src.len() <= dst.len());
+                (src.as_ptr(), dst.as_mut_ptr(), src.len())
+            }
+        };
+        let mut written = 0;
+        // SAFETY: as above; both ends were looked at.
+        let done = unsafe { (self.row.update)(self.ctx, out, &raw mut written, len, input, len) };
+        done == 1 && written == len
+    }
+
+    /// The IV, counter or tweak that the next block is worked on with.
+    pub(crate) fn updated_iv(self) -> Option<[u8; 16]> {
+        let mut iv = [0_u8; 16];
+        let mut params = [
+            Param {
+                key: c"updated-iv".as_ptr(),
+                data_type: PARAM_OCTET_STRING,
+                data: iv.as_mut_ptr().cast(),
+                data_size: iv.len(),
+                return_size: PARAM_UNMODIFIED,
+            },
+            Param::END,
+        ];
+        let get = self.row.get_ctx_params?;
+        // SAFETY: as above; the list is ended, with room for an IV.
+        let answered = unsafe { get(self.ctx, params.as_mut_ptr()) };
+        (answered == 1 && params[0].return_size == iv.len()).then_some(iv)
+    }
+
+    /// Whether the last block is padded.
+    pub(crate) fn set_padding(self, on: bool) -> bool {
+        let mut value = u32::from(on);
+        let params = [
+            Param {
+                key: c"padding".as_ptr(),
+                data_type: PARAM_UNSIGNED_INTEGER,
+                data: (&raw mut value).cast(),
+                data_size: size_of::<u32>(),
+                return_size: PARAM_UNMODIFIED,
+            },
+            Param::END,
+        ];
+        let answered = self.row.set_ctx_params.map(|set| {
+            // SAFETY: as above; the list is ended and only read.
+            unsafe { set(self.ctx, params.as_ptr()) }
+        });
+        answered == Some(1)
+    }
+}
+
+/// An inner context of our own, freed with this.
+pub(crate) struct Own<'r>(Inner<'r>);
+
+impl<'r> Own<'r> {
+    /// A new one; `None` where the inner provider refuses.
+    pub(crate) fn new(row: &'r Row) -> Option<Self> {
+        // SAFETY: the inner function with the inner provider's context.
+        let ctx = unsafe { (row.newctx)(row.provider) };
+        // SAFETY: just made, and ours until it is freed.
+        (!ctx.is_null()).then(|| Self(unsafe { Inner::of(row, ctx) }))
+    }
+
+    pub(crate) fn inner(&self) -> Inner<'r> {
+        self.0
+    }
+}
+
+impl Drop for Own<'_> {
+    fn drop(&mut self) {
+        // SAFETY: made by `new` and used by nobody any more. Inner contexts are wiped as they are freed.
+        unsafe { (self.0.row.freectx)(self.0.ctx) };
+    }
+}

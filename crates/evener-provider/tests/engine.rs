@@ -1,0 +1,175 @@
+//! Engines behind the route: what they do comes out, what they leave undone is done, what they lose fails loudly.
+//!
+//! The provider is linked into this program, so that an engine of the test's can be handed in.
+
+#![allow(unsafe_code, reason = "room: its support calls libcrypto")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::thread;
+
+use evener_core::job::Memory;
+use evener_core::{Algorithm, Direction};
+use evener_provider::{Engine, OSSL_provider_init, Raw, RawError, add_engine};
+
+mod support;
+
+use support::ffi::{CipherCtx, DEFAULT, Provider, clear_errors, errors};
+use support::{bytes, in_program};
+
+const FROM_4096: &[(&str, &str)] = &[("EVENER_THRESHOLD", "4096")];
+
+/// The providers. Linked in, ours has hushed this program's panics too: a failure here shows by its exit code alone,
+/// and `panic::take_hook` after this brings the words back.
+fn providers() -> (Provider, Provider) {
+    DEFAULT.add_builtin("evener", OSSL_provider_init);
+    (DEFAULT.load("default").unwrap(), DEFAULT.load("evener").unwrap())
+}
+
+/// Works on ECB data by two threads, and on other modes by another thread, to show that raw work may travel.
+struct Elsewhere(AtomicU32);
+
+impl Engine for Elsewhere {
+    fn takes(&self, _: Algorithm, _: Direction, len_bytes: usize) -> bool {
+        len_bytes >= 4096
+    }
+
+    fn run(&self, raw: &mut Raw<'_>) -> Result<(), RawError> {
+        self.0.fetch_add(1, Relaxed);
+        let (plain, iv) = (raw.plain, raw.iv);
+        let memory = &mut raw.memory;
+        thread::scope(|scope| scope.spawn(move || plain.run(&iv, memory)).join().unwrap())
+    }
+}
+
+/// Leaves all undone, having spoiled output that is not input.
+struct Lazy;
+
+impl Engine for Lazy {
+    fn takes(&self, _: Algorithm, _: Direction, _: usize) -> bool {
+        true
+    }
+
+    fn run(&self, raw: &mut Raw<'_>) -> Result<(), RawError> {
+        if let Memory::Apart { dst, .. } = &mut raw.memory {
+            dst.fill(0xEE);
+        }
+        Err(RawError::Undone)
+    }
+}
+
+/// Loses what it gets, or panics.
+struct Fatal {
+    panics: bool,
+}
+
+impl Engine for Fatal {
+    fn takes(&self, _: Algorithm, _: Direction, _: usize) -> bool {
+        true
+    }
+
+    fn run(&self, raw: &mut Raw<'_>) -> Result<(), RawError> {
+        if let Memory::InPlace { room, .. } = &mut raw.memory {
+            room.fill(0xEE);
+        }
+        assert!(!self.panics, "a bug");
+        Err(RawError::Lost)
+    }
+}
+
+/// All that comes out of a message in chunks, in place or apart.
+fn crypt(provider: &str, name: &str, encrypts: bool, in_place: bool) -> Vec<u8> {
+    let cipher = DEFAULT.cipher(name, &format!("provider={provider}")).unwrap();
+    let ctx = CipherCtx::new();
+    let (key, iv) = (bytes(1, cipher.key_bytes()), bytes(2, cipher.iv_bytes()));
+    assert!(ctx.init(Some(&cipher), Some(&key), Some(&iv), Some(encrypts)));
+    ctx.set_padding(encrypts);
+    let mut out = Vec::new();
+    for len in [4096, 80_000, 16, 65_536] {
+        let data = bytes(len as u64, len);
+        if in_place {
+            let mut room = data;
+            room.resize(len + 16, 0);
+            let (done, written) = ctx.update_within(&mut room, 0, 0, len);
+            assert!(done);
+            out.extend(&room[..written]);
+        } else {
+            out.extend(ctx.update(&data).unwrap());
+        }
+    }
+    out.extend(ctx.last().unwrap());
+    out
+}
+
+fn compare() {
+    for name in ["AES-128-CBC", "AES-256-CTR", "AES-192-ECB", "AES-256-XTS"] {
+        for (encrypts, in_place) in [(true, false), (true, true), (false, false), (false, true)] {
+            let ours = crypt("evener", name, encrypts, in_place);
+            assert!(ours == crypt("default", name, encrypts, in_place), "{name} {encrypts} {in_place}");
+        }
+    }
+}
+
+#[test]
+fn raw_work_may_be_done_by_another_thread() {
+    in_program("raw_work_may_be_done_by_another_thread", "", FROM_4096, || {
+        static ENGINE: Elsewhere = Elsewhere(AtomicU32::new(0));
+        let (_default, evener) = providers();
+        add_engine(&ENGINE);
+        compare();
+        let count = ENGINE.0.load(Relaxed);
+        assert!(count >= 4 * 4 * 3, "{count}");
+        assert_eq!(evener.count(c"evener-routed").unwrap(), count);
+        assert_eq!(evener.count(c"evener-redone").unwrap(), 0);
+    });
+}
+
+#[test]
+fn what_an_engine_leaves_undone_is_done_and_counted() {
+    in_program("what_an_engine_leaves_undone_is_done_and_counted", "", FROM_4096, || {
+        let (_default, evener) = providers();
+        add_engine(&Lazy);
+        compare();
+        let redone = evener.count(c"evener-redone").unwrap();
+        assert!(redone >= 4 * 4 * 3, "{redone}");
+        assert_eq!(evener.count(c"evener-routed").unwrap(), redone);
+        assert!(errors().is_empty());
+    });
+}
+
+fn lose(engine: &'static Fatal, reason: &str) {
+    let _providers = providers();
+    add_engine(engine);
+    let cipher = DEFAULT.cipher("AES-128-CBC", "provider=evener").unwrap();
+    let ctx = CipherCtx::new();
+    let start = || ctx.init(Some(&cipher), Some(&bytes(1, 16)), Some(&bytes(2, 16)), Some(true));
+    assert!(start());
+    assert!(ctx.update(&bytes(3, 100)).is_some());
+    assert!(start());
+    clear_errors();
+    // Small updates are not the engine's.
+    assert!(!ctx.update_within(&mut bytes(3, 5016), 0, 0, 5000).0);
+    let said = errors();
+    assert!(said.iter().any(|error| error.contains(reason)), "{said:?}");
+    // The message is gone: nothing more comes out of it, by no way.
+    assert!(ctx.update(b"more").is_none() && ctx.last().is_none());
+    assert!(ctx.octets(c"updated-iv", 16).is_none());
+    // The context is not.
+    assert!(start());
+    assert_eq!(ctx.update(&bytes(3, 100)).unwrap().len(), 96);
+    assert_eq!(ctx.last().unwrap().len(), 16);
+}
+
+#[test]
+fn a_message_whose_input_was_lost_fails_until_the_next_init() {
+    in_program("a_message_whose_input_was_lost_fails_until_the_next_init", "", FROM_4096, || {
+        lose(&Fatal { panics: false }, "work was lost");
+    });
+}
+
+#[test]
+fn a_panic_never_leaves_the_provider() {
+    in_program("a_panic_never_leaves_the_provider", "", FROM_4096, || {
+        lose(&Fatal { panics: true }, "internal error caught");
+    });
+}

@@ -1,0 +1,205 @@
+//! Messages that this provider cuts itself come out as the default provider's, whatever the program does with them.
+
+#![allow(unsafe_code, reason = "room: its support calls libcrypto")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
+
+use support::ffi::{Cipher, CipherCtx, DEFAULT, LibCtx, Provider, clear_errors};
+use support::{Random, bytes, folder, in_program};
+
+/// The threshold at one block: all that can be routed is.
+const ALL: &[(&str, &str)] = &[("EVENER_THRESHOLD", "16")];
+
+fn providers() -> (Provider, Provider) {
+    DEFAULT.search(&folder());
+    let default = DEFAULT.load("default").unwrap();
+    (default, DEFAULT.load("evener").unwrap())
+}
+
+fn routed(evener: &Provider) -> u32 {
+    evener.count(c"evener-routed").unwrap()
+}
+
+/// Two contexts that are treated alike: ours, and the default provider's as the judge.
+struct Pair {
+    ciphers: [Cipher; 2],
+    contexts: [CipherCtx; 2],
+}
+
+impl Pair {
+    fn new(context: &LibCtx, name: &str) -> Self {
+        let ciphers =
+            ["evener", "default"].map(|who| context.cipher(name, &format!("provider={who}")).unwrap());
+        Self { ciphers, contexts: [CipherCtx::new(), CipherCtx::new()] }
+    }
+
+    /// Does `step` to both; panics with `what` where they do not agree.
+    fn both<T: PartialEq + std::fmt::Debug>(&self, what: &str, step: impl Fn(&CipherCtx, &Cipher) -> T) -> T {
+        let [ours, judge] = [0, 1].map(|at| step(&self.contexts[at], &self.ciphers[at]));
+        clear_errors();
+        assert_eq!(ours, judge, "{what}");
+        ours
+    }
+
+    fn duplicate(&mut self) {
+        self.contexts = [self.contexts[0].duplicate(), self.contexts[1].duplicate()];
+    }
+}
+
+/// One step of a program, chosen by `random`; a line that says which.
+fn step(pair: &mut Pair, random: &mut Random) -> String {
+    let (key_bytes, iv_bytes) = (pair.ciphers[0].key_bytes(), pair.ciphers[0].iv_bytes());
+    let seed = random.next();
+    match random.below(24) {
+        0..=2 => {
+            let (key, iv) = (bytes(seed, key_bytes), bytes(seed + 1, iv_bytes));
+            let (with_key, with_iv) = (random.below(4) > 0, random.below(4) > 0);
+            let encrypts = random.below(2) == 0;
+            pair.both("init", |ctx, cipher| {
+                let key = with_key.then_some(&*key);
+                ctx.init(key.is_some().then_some(cipher), key, with_iv.then_some(&*iv), Some(encrypts))
+            });
+            format!("init key {with_key} iv {with_iv} encrypts {encrypts}")
+        }
+        3 => {
+            pair.both("again", |ctx, _| ctx.init(None, None, None, None));
+            "again".into()
+        }
+        4 => {
+            let on = random.below(2) == 0;
+            pair.both("padding", |ctx, _| ctx.set_padding(on));
+            format!("padding {on}")
+        }
+        5 => {
+            pair.both("last", |ctx, _| ctx.last());
+            "last".into()
+        }
+        6 => {
+            pair.duplicate();
+            "duplicate".into()
+        }
+        7 => {
+            pair.both("iv", |ctx, _| {
+                (ctx.octets(c"iv", iv_bytes), ctx.octets(c"updated-iv", iv_bytes), ctx.number(c"num"))
+            });
+            "iv".into()
+        }
+        8 => {
+            let len = random.below(4) * 16;
+            pair.both("one-shot", |ctx, _| {
+                let mut data = bytes(seed, len);
+                (ctx.one_shot(&mut data), data)
+            });
+            format!("one-shot {len}")
+        }
+        9..=12 => {
+            let (len, shift) = (random.length(), [0, 0, 16, 5][random.below(4)]);
+            let way = pair.both("within", |ctx, _| {
+                let mut room = bytes(seed, len + 64);
+                let answer = ctx.update_within(&mut room, shift, [shift, 0][random_bit(seed)], len);
+                (answer, room)
+            });
+            format!("within {len} shift {shift} wrote {}", way.0.1)
+        }
+        _ => {
+            let data = bytes(seed, random.length());
+            pair.both("update", |ctx, _| ctx.update(&data));
+            format!("update {}", data.len())
+        }
+    }
+}
+
+fn random_bit(seed: u64) -> usize {
+    usize::from(seed % 2 == 1)
+}
+
+const NAMES: &[&str] = &[
+    "AES-128-CBC",
+    "AES-192-CBC",
+    "AES-256-CBC",
+    "AES-128-ECB",
+    "AES-192-ECB",
+    "AES-256-ECB",
+    "AES-128-CTR",
+    "AES-192-CTR",
+    "AES-256-CTR",
+    "AES-128-XTS",
+    "AES-256-XTS",
+];
+
+#[test]
+fn whatever_a_program_does_comes_out_as_by_default() {
+    in_program("whatever_a_program_does_comes_out_as_by_default", "", ALL, || {
+        let (_default, evener) = providers();
+        for (at, name) in NAMES.iter().enumerate() {
+            let before = routed(&evener);
+            for run in 0..1000 {
+                let mut random = Random::new(1000 * at as u64 + run);
+                let mut pair = Pair::new(&DEFAULT, name);
+                let mut story = vec![format!("{name} run {run}")];
+                let (key, iv) =
+                    (bytes(run, pair.ciphers[0].key_bytes()), bytes(run + 1, pair.ciphers[0].iv_bytes()));
+                let encrypts = run % 2 == 0;
+                pair.both("start", |ctx, cipher| {
+                    ctx.init(Some(cipher), Some(&key), Some(&iv), Some(encrypts))
+                });
+                for _ in 0..30 {
+                    let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                        step(&mut pair, &mut random)
+                    }));
+                    story.push(told.unwrap_or_else(|_| panic!("after {story:#?}")));
+                }
+            }
+            let count = routed(&evener) - before;
+            assert!(count > 1000, "{name}: only {count} pieces were routed");
+        }
+    });
+}
+
+#[test]
+fn long_messages_in_chunks_come_out_as_by_default() {
+    in_program("long_messages_in_chunks_come_out_as_by_default", "", ALL, || {
+        let (_default, evener) = providers();
+        for name in NAMES.iter().filter(|name| !name.ends_with("XTS")) {
+            for (run, encrypts) in [(1, true), (2, false), (3, true), (4, false)] {
+                let mut random = Random::new(run);
+                let pair = Pair::new(&DEFAULT, name);
+                let (key, iv) =
+                    (bytes(run, pair.ciphers[0].key_bytes()), bytes(run + 1, pair.ciphers[0].iv_bytes()));
+                pair.both(name, |ctx, cipher| ctx.init(Some(cipher), Some(&key), Some(&iv), Some(encrypts)));
+                pair.both(name, |ctx, _| ctx.set_padding(run < 3));
+                let before = routed(&evener);
+                for _ in 0..50 {
+                    let data = bytes(random.next(), random.below(20_000));
+                    pair.both(name, |ctx, _| ctx.update(&data));
+                }
+                assert!(routed(&evener) - before >= 50);
+                pair.both(name, |ctx, _| (ctx.octets(c"iv", iv.len()), ctx.octets(c"updated-iv", iv.len())));
+                pair.both(name, |ctx, _| ctx.last());
+            }
+        }
+    });
+}
+
+#[test]
+fn record_mode_and_unknown_parameters_are_the_inner_ones() {
+    in_program("record_mode_and_unknown_parameters_are_the_inner_ones", "", ALL, || {
+        let (_default, evener) = providers();
+        let before = routed(&evener);
+        let pair = Pair::new(&DEFAULT, "AES-256-CBC");
+        pair.both("init", |ctx, cipher| {
+            ctx.init(Some(cipher), Some(&bytes(1, 32)), Some(&bytes(2, 16)), Some(true))
+        });
+        pair.both("record", |ctx, _| ctx.set_number(c"tls-version", 0x0303));
+        for len in [100, 1000, 16_000] {
+            pair.both("record", |ctx, _| {
+                let mut room = bytes(len, 16_100);
+                (ctx.update_within(&mut room, 0, 0, usize::try_from(len).unwrap()), room)
+            });
+        }
+        pair.both("init", |ctx, _| ctx.init(None, Some(&bytes(3, 32)), Some(&bytes(4, 16)), Some(true)));
+        pair.both("record", |ctx, _| ctx.update_within(&mut bytes(5, 1000), 0, 0, 900));
+        assert_eq!(routed(&evener), before);
+    });
+}
