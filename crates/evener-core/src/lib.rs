@@ -9,6 +9,7 @@ pub mod algorithm;
 pub mod budget;
 pub mod cache;
 pub mod class;
+pub mod combine;
 pub mod cost;
 pub mod driver;
 pub mod estimate;

@@ -1,4 +1,4 @@
-//! Bounded queue and doorbell between Evener's threads.
+//! Bounded queue and doorbell between Evener's threads, and the gathering of callers who lend their buffers.
 //!
 //! The way of one item: [`Ring::push_all`] (producer: claims positions at the tail, writes, publishes)
 //! -> [`Doorbell::ring_one`] (wakes a sleeper, if there is one) -> [`Ring::pop_many`] (consumer: claims positions at
@@ -6,6 +6,10 @@
 //!
 //! Beside it, for what processes show each other: [`Mapping`], words of a file or words that a fork wipes; [`Counter`], a
 //! count of 64 bits in two words; [`PerProcess`], a value that a forked child makes anew.
+//!
+//! The way of one loan: [`Gather::lend`] (caller: fills a slot of its own, puts it on the list, waits) ->
+//! [`Gather::take`] (whoever holds a [`Permit`]: takes the whole list) -> [`Batch::run`] (works, answers) -> the caller
+//! returns with a [`Return`]. The protocol stands in `docs/combining.md`.
 //!
 //! # Checking
 //!
@@ -29,13 +33,17 @@
 #![allow(unsafe_code, reason = "room: cells that threads share, mappings, and the futex call")]
 
 mod doorbell;
+mod eras;
 #[cfg(not(any(loom, miri)))]
 mod ffi;
+mod gather;
 mod home;
+mod lend;
 #[cfg(not(any(loom, miri)))]
 mod mapping;
 mod padded;
 mod per_process;
+mod permits;
 mod ring;
 mod run;
 mod slot;
@@ -43,11 +51,15 @@ mod sync;
 mod words;
 
 pub use doorbell::{Doorbell, Ticket};
+pub use eras::Eras;
+pub use gather::{Batch, Gather, Look};
 pub use home::{CAPACITY_MAX, Heap, Home};
+pub use lend::{Errand, Return};
 #[cfg(not(any(loom, miri)))]
 pub use mapping::Mapping;
 pub use padded::CachePadded;
 pub use per_process::PerProcess;
+pub use permits::{PERMITS_MAX, Permit, Permits};
 pub use ring::Ring;
 pub use slot::Slot;
 pub use sync::Word;

@@ -11,10 +11,21 @@ pub(crate) use std::sync::{Condvar, Mutex};
 
 #[cfg(loom)]
 pub use model::Word;
+#[cfg(loom)]
+pub(crate) use model::Word64;
+
+#[cfg(loom)]
+pub(crate) use loom::thread::yield_now;
+#[cfg(not(loom))]
+pub(crate) use std::thread::yield_now;
 
 /// A 32-bit word that threads share: a position, a turn, a count.
 #[cfg(not(loom))]
 pub type Word = atomic::AtomicU32;
+
+/// A 64-bit word that threads of one process share.
+#[cfg(not(loom))]
+pub(crate) type Word64 = atomic::AtomicU64;
 
 /// std's cell with the interface of loom's.
 #[cfg(not(loom))]
@@ -40,33 +51,64 @@ impl<T> UnsafeCell<T> {
 
 #[cfg(loom)]
 mod model {
-    use super::atomic::AtomicU32;
     use super::atomic::Ordering::{self, Relaxed};
+    use super::atomic::{AtomicU32, AtomicU64};
 
-    /// loom's word behind a gate that every access passes.
+    /// Writes one of loom's words behind a gate that every access passes.
     ///
     /// loom 0.7.2 looks for another order of two accesses only at a word's *last* access (tokio-rs/loom#166, #392). A
     /// thread that loads a word and then stores to it, as a claim does, hides the other thread's load before its own: of
     /// `x.load() | x.load(); x.store(1)` one interleaving is tried, and the left side never sees 1. An exchange conflicts
     /// with every other access, so that the last one is all that matters: gates bring the lost interleavings back. A gate
     /// is relaxed and orders nothing in the memory model.
-    #[derive(Debug, Default)]
-    pub struct Word {
-        gate: AtomicU32,
-        word: AtomicU32,
+    macro_rules! gated {
+        ($(#[$docs:meta])* $visible:vis $name:ident, $atomic:ident, $bits:ident) => {
+            $(#[$docs])*
+            #[derive(Debug, Default)]
+            $visible struct $name {
+                gate: AtomicU32,
+                word: $atomic,
+            }
+
+            impl $name {
+                /// Makes a word that holds `value`.
+                #[must_use]
+                $visible fn new(value: $bits) -> Self {
+                    Self { gate: AtomicU32::new(0), word: $atomic::new(value) }
+                }
+
+                pub(crate) fn load(&self, order: Ordering) -> $bits {
+                    self.pass().load(order)
+                }
+
+                pub(crate) fn compare_exchange(
+                    &self,
+                    old: $bits,
+                    new: $bits,
+                    won: Ordering,
+                    lost: Ordering,
+                ) -> Result<$bits, $bits> {
+                    self.pass().compare_exchange(old, new, won, lost)
+                }
+
+                fn pass(&self) -> &$atomic {
+                    self.gate.fetch_add(0, Relaxed);
+                    &self.word
+                }
+            }
+        };
+    }
+
+    gated! {
+        /// loom's 32-bit word behind a gate.
+        pub Word, AtomicU32, u32
+    }
+    gated! {
+        /// loom's 64-bit word behind a gate.
+        pub(crate) Word64, AtomicU64, u64
     }
 
     impl Word {
-        /// Makes a word that holds `value`.
-        #[must_use]
-        pub fn new(value: u32) -> Self {
-            Self { gate: AtomicU32::new(0), word: AtomicU32::new(value) }
-        }
-
-        pub(crate) fn load(&self, order: Ordering) -> u32 {
-            self.pass().load(order)
-        }
-
         pub(crate) fn store(&self, value: u32, order: Ordering) {
             self.pass().store(value, order);
         }
@@ -77,21 +119,6 @@ mod model {
 
         pub(crate) fn fetch_sub(&self, value: u32, order: Ordering) -> u32 {
             self.pass().fetch_sub(value, order)
-        }
-
-        pub(crate) fn compare_exchange(
-            &self,
-            old: u32,
-            new: u32,
-            won: Ordering,
-            lost: Ordering,
-        ) -> Result<u32, u32> {
-            self.pass().compare_exchange(old, new, won, lost)
-        }
-
-        fn pass(&self) -> &AtomicU32 {
-            self.gate.fetch_add(0, Relaxed);
-            &self.word
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Small models of ring and doorbell, each run through every interleaving with few preemptions.
+//! Small models of ring, doorbell and, in `loom/gather.rs`, the gathering of callers, each run through every interleaving
+//! with few preemptions.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p evener-ring --release --test loom`. loom knows which write happened before which
 //! access of a place, so a model fails when an item crosses without its order, not only when a wrong value comes out. A
@@ -13,6 +14,9 @@
 //! done
 //! ```
 #![cfg(loom)]
+
+#[path = "loom/gather.rs"]
+mod gather;
 
 use std::collections::BTreeSet;
 

@@ -30,6 +30,7 @@ pub mod calibrate;
 mod caller;
 mod cancel;
 mod clock;
+pub mod combine;
 mod cores;
 mod cpu;
 mod home;

@@ -27,10 +27,14 @@ const ROOMS: &[(&str, &[&str])] = &[
 ];
 
 const RING: &[&str] = &[
+    "src/eras.rs",
     "src/ffi.rs",
+    "src/gather.rs",
     "src/home.rs",
+    "src/lend.rs",
     "src/mapping.rs",
     "src/per_process.rs",
+    "src/permits.rs",
     "src/ring.rs",
     "src/slot.rs",
     "tests/mapping.rs",

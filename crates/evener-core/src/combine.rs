@@ -1,0 +1,174 @@
+//! When callers of one program combine: a trial against the program's own throughput, taken back as soon as it does not
+//! pay.
+//!
+//! The way of an epoch: whoever calls counts itself and its bytes -> [`Controller::end_epoch`] -> how many callers wait for
+//! each other in the next one, or none. No clock and no thread: the epochs are told, so that every rule here can be
+//! tested. `docs/combining.md` says why the rules are these.
+//!
+//! ```text
+//! Inline ──(counted down)──> Trial ──(2 epochs > 1.1 x)──> On ──(50 epochs)──> Control ──(> 1.1 x)──> On
+//!    ^──────(too slow: twice as long)──┴───(< 1.05 x)──────┴────────(else)────────┘
+//! ```
+//!
+//! Judged by the whole process's bytes per time, because nothing else sees it all: a yield is cheap, and yet gives the
+//! core away for milliseconds where another program wants it.
+
+use crate::units::Nanos;
+
+/// Length of an epoch. Measured with 20 ms: long enough that two cores run some ten slices of the scheduler in it, short
+/// enough that an epoch lost in a trial is under 2 % of the first back-off.
+pub const EPOCH: Nanos = Nanos::from_millis(20);
+
+/// Longest epoch that is judged: a longer one says that nobody called, not how fast calls are. A guess.
+pub const EPOCH_MAX: Nanos = Nanos::from_millis(80);
+
+/// Callers that wait for each other at most: the SIMD lanes of AES-CBC encryption with AVX-512.
+pub const TOGETHER_MAX: u32 = 16;
+
+/// Inline epochs before the first trial, and after a pause. A guess.
+const FIRST_EPOCHS: u32 = 4;
+/// Epochs of a trial.
+const TRIAL_EPOCHS: u32 = 2;
+/// Epochs between two control epochs: the price of knowing is 2 % of the gain.
+const CONTROL_EVERY: u32 = 50;
+/// Inline epochs after a trial that failed; doubled by each further failure. 64 epochs are 1.3 s.
+const BACK_OFF: u32 = 64;
+/// Longest back-off, 20 s.
+const BACK_OFF_MAX: u32 = 1024;
+
+/// Callers per core below which nobody waits for anybody: with fewer, waiting costs more than lanes bring (measured).
+const GATE_PER_CORE: u32 = 2;
+
+/// What a trial must reach, in percent of inline throughput: the noise of an epoch is about 10 %.
+const ON_PERCENT: u64 = 110;
+/// What combining must keep.
+const KEEP_PERCENT: u64 = 105;
+
+/// What was seen in one epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Epoch {
+    /// How long it was.
+    pub span: Nanos,
+    /// Different threads that called in it.
+    pub callers: u32,
+    /// Bytes that they brought.
+    pub bytes: u64,
+}
+
+/// Decides, epoch by epoch, whether callers combine.
+#[derive(Clone, Debug)]
+pub struct Controller {
+    gate: u32,
+    phase: Phase,
+    /// Inline throughput in bytes per millisecond, 0 where it is not known.
+    inline_rate: u64,
+    /// Throughput of the last epochs in which callers combined.
+    combined_rate: u64,
+    /// Inline epochs after the next failure.
+    back_off: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Everybody works for itself, for so many epochs more.
+    Inline { left: u32 },
+    /// Callers combine, on trial.
+    Trial { left: u32 },
+    /// Callers combine.
+    On { left: u32 },
+    /// Everybody works for itself, to see what that is worth now.
+    Control,
+}
+
+impl Controller {
+    /// A controller for a process that may use so many cores.
+    #[must_use]
+    pub fn new(cores: usize) -> Self {
+        let cores = u32::try_from(cores).unwrap_or(u32::MAX);
+        Self {
+            gate: cores.saturating_mul(GATE_PER_CORE),
+            phase: Phase::Inline { left: FIRST_EPOCHS },
+            inline_rate: 0,
+            combined_rate: 0,
+            back_off: BACK_OFF,
+        }
+    }
+
+    /// Takes what was seen in an epoch and says how many callers wait for each other in the next: 0, where everybody works
+    /// for itself, or 2 to [`TOGETHER_MAX`].
+    #[must_use]
+    pub fn end_epoch(&mut self, epoch: &Epoch) -> u32 {
+        self.phase = match epoch.span {
+            span if span > EPOCH_MAX => self.after_pause(),
+            _ if epoch.callers <= self.gate => self.closed(),
+            _ => self.judged(rate(epoch)),
+        };
+        match self.phase {
+            Phase::Trial { .. } | Phase::On { .. } => epoch.callers.clamp(2, TOGETHER_MAX),
+            Phase::Inline { .. } | Phase::Control => 0,
+        }
+    }
+
+    /// Nothing was learned, and what was known of combining may be old.
+    fn after_pause(&self) -> Phase {
+        match self.phase {
+            Phase::Inline { left } => Phase::Inline { left },
+            _ => Phase::Inline { left: FIRST_EPOCHS },
+        }
+    }
+
+    /// Too few callers. A back-off is not shortened, so that callers that come and go do not bring trials on.
+    fn closed(&mut self) -> Phase {
+        self.inline_rate = 0;
+        self.after_pause()
+    }
+
+    fn judged(&mut self, rate: u64) -> Phase {
+        match self.phase {
+            Phase::Inline { left } => {
+                self.inline_rate = mean(self.inline_rate, rate);
+                if left > 1 { Phase::Inline { left: left - 1 } } else { Phase::Trial { left: TRIAL_EPOCHS } }
+            }
+            Phase::Trial { .. } if !reaches(rate, self.inline_rate, ON_PERCENT) => self.failed(),
+            Phase::Trial { left } => {
+                self.combined_rate = rate;
+                if left > 1 { Phase::Trial { left: left - 1 } } else { Phase::On { left: CONTROL_EVERY } }
+            }
+            Phase::On { .. } if !reaches(rate, self.inline_rate, KEEP_PERCENT) => self.failed(),
+            Phase::On { left } => {
+                self.combined_rate = mean(self.combined_rate, rate);
+                if left > 1 { Phase::On { left: left - 1 } } else { Phase::Control }
+            }
+            Phase::Control => {
+                self.inline_rate = rate;
+                if !reaches(self.combined_rate, rate, ON_PERCENT) {
+                    return self.failed();
+                }
+                self.back_off = BACK_OFF.max(self.back_off / 2);
+                Phase::On { left: CONTROL_EVERY }
+            }
+        }
+    }
+
+    fn failed(&mut self) -> Phase {
+        let left = self.back_off;
+        self.back_off = BACK_OFF_MAX.min(left * 2);
+        Phase::Inline { left }
+    }
+}
+
+/// Bytes per millisecond.
+fn rate(epoch: &Epoch) -> u64 {
+    let scaled = u128::from(epoch.bytes) * u128::from(Nanos::from_millis(1).0);
+    u64::try_from(scaled / u128::from(epoch.span.0.max(1))).unwrap_or(u64::MAX)
+}
+
+/// Old and new, half each: what was inline is judged by the last few epochs.
+const fn mean(old: u64, new: u64) -> u64 {
+    if old == 0 { new } else { old / 2 + new / 2 }
+}
+
+/// Whether `rate` is at least `percent` of `of`. An inline rate of 0 was never measured, and nothing reaches it.
+const fn reaches(rate: u64, of: u64, percent: u64) -> bool {
+    of > 0 && rate as u128 * 100 >= of as u128 * percent as u128
+}

@@ -1,0 +1,142 @@
+//! The controller of combining against programs whose throughput is known: what it must find, and what it may lose.
+
+use evener_core::Nanos;
+use evener_core::combine::{Controller, EPOCH, EPOCH_MAX, Epoch, TOGETHER_MAX};
+use proptest::prelude::*;
+
+/// Two cores, so that five callers pass the gate.
+const CORES: usize = 2;
+
+/// Bytes of an epoch in which everybody works for itself.
+const INLINE_BYTES: u64 = 50_000_000;
+
+fn epoch(callers: u32, bytes: u64) -> Epoch {
+    Epoch { span: EPOCH, callers, bytes }
+}
+
+/// A program: what it brings in epoch `n`, by whether it combines.
+fn live(epochs: usize, program: impl Fn(usize, bool) -> Epoch) -> Vec<u32> {
+    let mut controller = Controller::new(CORES);
+    let mut together = 0;
+    (0..epochs)
+        .map(|n| {
+            let in_force = together;
+            together = controller.end_epoch(&program(n, in_force > 0));
+            in_force
+        })
+        .collect()
+}
+
+/// Share of epochs in which it combines, in percent.
+fn percent_on(settings: &[u32]) -> usize {
+    settings.iter().filter(|&&together| together > 0).count() * 100 / settings.len()
+}
+
+fn gains(percent: u64) -> impl Fn(usize, bool) -> Epoch {
+    move |_, combines| epoch(16, INLINE_BYTES * if combines { percent } else { 100 } / 100)
+}
+
+#[test]
+fn what_gains_is_found_at_once_and_kept() {
+    for percent in [115, 150, 600] {
+        let settings = live(1_000, gains(percent));
+        assert!(settings[..6].contains(&16), "the first trial comes after four epochs");
+        assert!(percent_on(&settings) >= 96, "{percent} %: on in {} %", percent_on(&settings));
+    }
+}
+
+#[test]
+fn what_gains_nothing_is_tried_ever_more_rarely() {
+    for percent in [100, 105, 5] {
+        let settings = live(10_000, gains(percent));
+        let tried = settings.iter().filter(|&&together| together > 0).count();
+        // 64 + 128 + .. + 1024, then every 1024: thirteen trials in 10 000 epochs.
+        assert!((10..=14).contains(&tried), "{percent} %: {tried} epochs");
+    }
+}
+
+#[test]
+fn neighbours_that_come_end_it_within_an_epoch_and_cost_little() {
+    // From epoch 300 on other programs want the cores: combining falls to a twentieth, working alone to 0.8.
+    let settings = live(800, |n, combines| match (n >= 300, combines) {
+        (false, true) => epoch(16, INLINE_BYTES * 2),
+        (false, false) => epoch(16, INLINE_BYTES),
+        (true, true) => epoch(16, INLINE_BYTES / 20),
+        (true, false) => epoch(16, INLINE_BYTES * 8 / 10),
+    });
+    assert!(percent_on(&settings[..300]) > 90);
+    let lost = settings[300..].iter().filter(|&&together| together > 0).count();
+    assert!(lost <= 4, "{lost} of 500 epochs at a twentieth");
+}
+
+#[test]
+fn a_gain_that_comes_later_is_found_within_the_longest_back_off() {
+    let settings = live(6_000, |n, combines| gains(if n < 3_000 { 90 } else { 200 })(n, combines));
+    assert!(percent_on(&settings[3_000 + 1_030..]) > 95);
+}
+
+#[test]
+fn an_inline_path_that_becomes_faster_is_noticed_by_a_control_epoch() {
+    // Combining keeps its speed; working alone becomes as fast.
+    let settings = live(400, |n, combines| epoch(16, INLINE_BYTES * if combines || n > 100 { 2 } else { 1 }));
+    assert!(percent_on(&settings[..100]) > 90);
+    // Seen in the control epoch near 107; one trial after 64 epochs, none in the 128 after that.
+    let after = settings[110..280].iter().filter(|&&together| together > 0).count();
+    assert_eq!(after, 1);
+}
+
+#[test]
+fn up_to_two_callers_per_core_never_wait() {
+    for callers in 0..=4 {
+        let settings = live(500, |_, combines| epoch(callers, INLINE_BYTES * if combines { 9 } else { 1 }));
+        assert_eq!(percent_on(&settings), 0, "{callers} callers");
+    }
+}
+
+#[test]
+fn as_many_wait_as_called_but_not_more_than_there_are_lanes() {
+    for (callers, together) in [(5, 5), (8, 8), (16, 16), (64, 16)] {
+        let settings = live(20, |_, combines| epoch(callers, INLINE_BYTES * if combines { 2 } else { 1 }));
+        assert_eq!(settings.last(), Some(&together));
+    }
+}
+
+#[test]
+fn a_pause_is_no_failure() {
+    let pause = |n: usize| if n % 100 == 99 { Nanos(EPOCH_MAX.0 + 1) } else { EPOCH };
+    let settings = live(1_000, |n, combines| Epoch { span: pause(n), ..gains(200)(n, combines) });
+    assert!(percent_on(&settings) > 90, "on in {} %", percent_on(&settings));
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_seen_the_setting_is_one_that_can_be(
+        epochs in prop::collection::vec((0u64..200_000_000, 0u32..100, any::<u64>()), 1..300),
+    ) {
+        let mut controller = Controller::new(CORES);
+        for (span, callers, bytes) in epochs {
+            let together = controller.end_epoch(&Epoch { span: Nanos(span), callers, bytes });
+            prop_assert!(together == 0 || (2..=TOGETHER_MAX).contains(&together));
+            prop_assert!(together == 0 || (callers > 4 && span <= EPOCH_MAX.0));
+        }
+    }
+
+    #[test]
+    fn a_program_that_never_gains_loses_at_most_one_epoch_in_fifty(
+        noise in prop::collection::vec(95u64..=105, 2_000), worth in 5u64..=100,
+    ) {
+        let settings = live(2_000, |n, combines| {
+            epoch(16, INLINE_BYTES * noise[n] * if combines { worth } else { 100 } / 10_000)
+        });
+        let tried = settings.iter().filter(|&&together| together > 0).count();
+        prop_assert!(tried <= 40, "{tried} of 2000 epochs");
+    }
+
+    #[test]
+    fn a_clear_gain_survives_noise(noise in prop::collection::vec(93u64..=107, 2_000), worth in 140u64..=600) {
+        let settings = live(2_000, |n, combines| {
+            epoch(16, INLINE_BYTES * noise[n] * if combines { worth } else { 100 } / 10_000)
+        });
+        prop_assert!(percent_on(&settings) >= 95);
+    }
+}
