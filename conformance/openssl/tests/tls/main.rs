@@ -1,0 +1,97 @@
+//! TLS by the command `openssl`, one end with Evener's provider and the other without: 20 MB byte for byte, and what
+//! happens to records that are damaged on the way.
+//!
+//! The way: `s_server` (`ends.rs`) sends a file -> perhaps a proxy that damages one record (`proxy.rs`) -> `s_client`.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod ends;
+mod proxy;
+
+use ends::{Place, Suite, receive};
+use evener_conformance_openssl::{Setup, bounded, say};
+use proxy::Damage;
+
+/// MAC-then-encrypt in three versions (SHA-1 and SHA-256 stitched, SHA-384 by hand), Encrypt-then-MAC, AEADs.
+const SUITES: &[Suite] = &[
+    Suite::new("ECDHE-ECDSA-AES128-SHA", "-tls1_2", true),
+    Suite::new("ECDHE-ECDSA-AES128-SHA", "-tls1_2", false),
+    Suite::new("ECDHE-ECDSA-AES128-SHA256", "-tls1_2", true),
+    Suite::new("ECDHE-ECDSA-AES128-SHA256", "-tls1_2", false),
+    Suite::new("ECDHE-ECDSA-AES256-SHA384", "-tls1_2", true),
+    Suite::new("ECDHE-ECDSA-AES256-SHA384", "-tls1_2", false),
+    Suite::new("ECDHE-ECDSA-AES128-GCM-SHA256", "-tls1_2", true),
+    Suite::new("ECDHE-ECDSA-AES256-GCM-SHA384", "-tls1_2", true),
+    Suite::new("ECDHE-ECDSA-AES128-CCM", "-tls1_2", true),
+    Suite::new("ECDHE-ECDSA-AES256-SHA", "-tls1_1", true),
+    Suite::new("ECDHE-ECDSA-AES256-SHA", "-tls1_1", false),
+    Suite::new("ECDHE-ECDSA-AES128-SHA", "-tls1", true),
+    Suite::new("ECDHE-ECDSA-AES128-SHA", "-tls1", false),
+    Suite::new("TLS_AES_128_GCM_SHA256", "-tls1_3", true),
+    Suite::new("TLS_AES_256_GCM_SHA384", "-tls1_3", true),
+    Suite::new("TLS_CHACHA20_POLY1305_SHA256", "-tls1_3", true),
+];
+
+const FILE_BYTES: usize = 20_000_000;
+
+/// Every suite: who has Evener, the server or the client, must not be seen at the other end.
+fn passes_files(evener: &Setup) {
+    let plain = Setup::plain();
+    let place = Place::new(FILE_BYTES);
+    for suite in SUITES {
+        for (server, client) in [(evener, &plain), (&plain, evener)] {
+            let received = receive(&place, suite, server, client, None);
+            let same = received.data == place.data;
+            assert!(
+                same,
+                "{suite}, server with {}: {} bytes\n{received}",
+                server.name(),
+                received.data.len()
+            );
+        }
+    }
+    say(&format!("{} suites, {FILE_BYTES} bytes each way", SUITES.len()));
+}
+
+#[test]
+fn files_arrive_byte_for_byte() {
+    let evener = Setup::evener("");
+    let listed = bounded(10, evener.command("openssl").args(["list", "-providers"]));
+    assert!(String::from_utf8_lossy(&listed.stdout).contains("evener"), "{listed:?}");
+    passes_files(&evener);
+}
+
+#[test]
+fn the_suites_are_what_their_names_say() {
+    let (plain, place) = (Setup::plain(), Place::new(10));
+    for suite in SUITES {
+        let told = ends::handshake(&place, suite, &plain);
+        let named = format!("Cipher is {}", suite.name);
+        assert!(told.contains(&named), "{suite}: {told}");
+        let is_cbc = !["GCM", "CCM", "TLS_"].iter().any(|part| suite.name.contains(part));
+        let has_extension = told.contains("TLS server extension \"encrypt-then-mac\"");
+        assert_eq!(has_extension, is_cbc && suite.encrypts_then_macs, "{suite}: {told}");
+    }
+}
+
+/// The alert and what arrived before it are the same with Evener as without.
+fn refuses_damage(evener: &Setup) {
+    let plain = Setup::plain();
+    // Four full records and one that is not.
+    let place = Place::new(4 * (1 << 14) + 1_000);
+    for suite in SUITES {
+        for damage in Damage::ALL {
+            let [judge, judged] =
+                [&plain, evener].map(|client| receive(&place, suite, &plain, client, Some(damage)));
+            let what = format!("{suite}, {damage:?}\nwithout: {judge}\nwith: {judged}");
+            assert!(place.data.starts_with(&judged.data) && judged.data.len() < place.data.len(), "{what}");
+            assert!(judge.alerts.iter().any(|alert| alert.contains("write:fatal:")), "{what}");
+            assert_eq!((&judged.alerts, &judged.data), (&judge.alerts, &judge.data), "{what}");
+        }
+    }
+}
+
+#[test]
+fn damaged_records_are_refused_with_the_same_alerts() {
+    refuses_damage(&Setup::evener(""));
+}
