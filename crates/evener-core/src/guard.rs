@@ -109,6 +109,13 @@ impl Guard {
         self.ledgers[class].counters.kept_inline_jobs += jobs;
     }
 
+    /// What a job of `class` takes inline, by recent control jobs; `None` where there was none.
+    #[must_use]
+    pub fn inline_mean(&self, class: usize) -> Option<Nanos> {
+        let control = &self.ledgers[class].control;
+        (control.jobs > 0).then(|| control.cost_of(1))
+    }
+
     /// What happened in `class` so far.
     #[must_use]
     pub fn counters(&self, class: usize) -> Counters {

@@ -32,6 +32,7 @@
 //! `docs/ring.md` lists the mutants and the model that turns red for each.
 #![allow(unsafe_code, reason = "room: cells that threads share, mappings, and the futex call")]
 
+mod claims;
 mod doorbell;
 mod eras;
 #[cfg(not(any(loom, miri)))]
@@ -42,14 +43,17 @@ mod lend;
 #[cfg(not(any(loom, miri)))]
 mod mapping;
 mod padded;
+mod parts;
 mod per_process;
 mod permits;
 mod ring;
 mod run;
+mod seat;
 mod slot;
 mod sync;
 mod words;
 
+pub use claims::Claims;
 pub use doorbell::{Doorbell, Ticket};
 pub use eras::Eras;
 pub use gather::{Batch, Gather, Look};
@@ -58,9 +62,11 @@ pub use lend::{Errand, Return};
 #[cfg(not(any(loom, miri)))]
 pub use mapping::Mapping;
 pub use padded::CachePadded;
+pub use parts::{Part, PartBytes, Parts};
 pub use per_process::PerProcess;
 pub use permits::{PERMITS_MAX, Permit, Permits};
 pub use ring::Ring;
+pub use seat::{Lent, SEATS_MAX, Seat, lend};
 pub use slot::Slot;
 pub use sync::Word;
 pub use words::{Counter, Words, value};

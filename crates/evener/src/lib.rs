@@ -42,6 +42,7 @@ mod report;
 mod runtime;
 mod setup;
 mod shadow;
+pub mod split;
 pub mod statistics;
 mod stream;
 mod weigh;

@@ -33,10 +33,13 @@ const RING: &[&str] = &[
     "src/home.rs",
     "src/lend.rs",
     "src/mapping.rs",
+    "src/parts.rs",
     "src/per_process.rs",
     "src/permits.rs",
     "src/ring.rs",
+    "src/seat.rs",
     "src/slot.rs",
+    "tests/loom_lend.rs",
     "tests/mapping.rs",
     "tests/per_process.rs",
 ];

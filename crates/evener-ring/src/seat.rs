@@ -1,0 +1,261 @@
+//! Lending a piece of work to other threads for the time of one call.
+//!
+//! The way of one call: [`lend`] puts the work on every free [`Seat`] (FREE -> TAKEN -> QUEUED) and rings -> whoever sits
+//! there runs it ([`Seat::serve`]: QUEUED -> RUNNING -> DONE) while the caller runs its own -> the caller takes back what
+//! nobody began (QUEUED -> FREE) and waits for what runs (DONE -> FREE). Only then does `lend` return, or unwind. The
+//! states and the ways not taken stand in `docs/ring.md`.
+
+use std::fmt;
+use std::mem;
+
+use crate::sync::UnsafeCell;
+use crate::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
+use crate::{CachePadded, Doorbell, Word};
+
+/// A place at which one thread takes work that another lends.
+pub struct Seat {
+    /// FREE to TAKEN to QUEUED, QUEUED to FREE and DONE to FREE: the lender. QUEUED to RUNNING to DONE: who serves.
+    state: CachePadded<Word>,
+    /// The lender writes it while TAKEN, who serves reads it while RUNNING.
+    work: UnsafeCell<Option<Work>>,
+    /// Heard by who serves.
+    queued: Doorbell,
+    /// Heard by the lender.
+    done: Doorbell,
+}
+
+/// The lender's closure, whose lifetime ends when `lend` does.
+type Work = *const (dyn Fn() + Sync);
+
+// SAFETY: `work` is touched by one thread at a time, as its comment says, and what it points to is `Sync`.
+unsafe impl Sync for Seat {}
+// SAFETY: a seat that moves is borrowed by nobody, so its state is FREE and `work` is not read again.
+unsafe impl Send for Seat {}
+
+/// How the seats answered to one [`lend`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lent {
+    /// Seats at which the work was begun.
+    pub served: u32,
+    /// Seats from which it was taken back, since nobody had begun.
+    pub taken_back: u32,
+}
+
+/// Most seats that one call lends to.
+pub const SEATS_MAX: usize = 64;
+
+/// Lends `work` to those who serve at `seats`, runs `own` beside them, and returns when nobody runs `work` any more.
+///
+/// Seats that are not free are passed over, and of more than [`SEATS_MAX`] the rest. Nobody may come, so `own` must get
+/// everything done that is left. A panic in `own` is passed on, after the same wait; one in `work` unwinds the thread
+/// that serves and counts as its end.
+pub fn lend<R>(seats: &[Seat], work: &(dyn Fn() + Sync), own: impl FnOnce() -> R) -> (R, Lent) {
+    let mut loan = Loan { seats, offered: 0 };
+    // SAFETY: only the lifetime changes. `loan` is dropped before `lend` returns or unwinds, and its drop ends only when
+    // no seat holds the pointer in a state in which it is read.
+    let work = unsafe { mem::transmute::<*const (dyn Fn() + Sync + '_), Work>(work) };
+    for (place, seat) in seats.iter().take(SEATS_MAX).enumerate() {
+        if seat.offer(work) {
+            loan.offered |= 1 << place;
+        }
+    }
+    let own = own();
+    (own, loan.end())
+}
+
+/// The seats that hold the work; their states are settled when it goes.
+struct Loan<'s> {
+    seats: &'s [Seat],
+    /// One bit per seat.
+    offered: u64,
+}
+
+impl Loan<'_> {
+    fn end(&mut self) -> Lent {
+        let mut lent = Lent::default();
+        let offered = mem::take(&mut self.offered);
+        let of = |(place, seat)| (offered >> place & 1 == 1).then_some(seat);
+        let offered = self.seats.iter().take(SEATS_MAX).enumerate().filter_map(of);
+        // First take back everywhere, so that nobody begins while another is waited for.
+        let mut begun = [None; SEATS_MAX];
+        for (place, seat) in begun.iter_mut().zip(offered) {
+            match seat.take_back() {
+                true => lent.taken_back += 1,
+                false => *place = Some(seat),
+            }
+        }
+        for seat in begun.into_iter().flatten() {
+            seat.wait_done();
+            lent.served += 1;
+        }
+        lent
+    }
+}
+
+impl Drop for Loan<'_> {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Seat {
+    /// Makes a free seat at which nobody serves yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            state: CachePadded::new(Word::new(FREE)),
+            work: UnsafeCell::new(None),
+            queued: Doorbell::new(),
+            done: Doorbell::new(),
+        }
+    }
+
+    /// Returns whether work may be lent here now; another may be faster.
+    #[must_use]
+    pub fn is_free(&self) -> bool {
+        self.state.load(Relaxed) == FREE
+    }
+
+    /// Sleeps until work is lent, and runs it once. Returns `false` where the seat was closed.
+    ///
+    /// # Panics
+    ///
+    /// Where the work does, when the lender has been told that it has ended.
+    pub fn serve(&self) -> bool {
+        loop {
+            // Acquire: pairs with the Release in `offer`; who sees QUEUED sees the work and what it borrows.
+            match self.state.compare_exchange(QUEUED, RUNNING, BEGIN, Relaxed) {
+                Ok(_) => break,
+                Err(CLOSED) => return false,
+                Err(_) => self.sleep(),
+            }
+        }
+        let _end = End(self);
+        // SAFETY: the state is RUNNING, so nobody writes the place.
+        let work =
+            self.work.with(|place| unsafe { *place }).expect("who queues the seat writes the work first");
+        // SAFETY: the lender of a RUNNING seat stays in `lend`, and with it what the pointer borrows.
+        let work = unsafe { &*work };
+        work();
+        true
+    }
+
+    /// Ends the serving at this seat, now or when the work that was lent is settled.
+    pub fn close(&self) {
+        while self.state.compare_exchange(FREE, CLOSED, Relaxed, Relaxed).is_err() {
+            let ticket = self.done.listen();
+            match self.state.load(Relaxed) {
+                FREE => {}
+                CLOSED => return,
+                _ => _ = self.done.wait(ticket, None),
+            }
+        }
+        self.queued.ring_all();
+    }
+
+    fn sleep(&self) {
+        let ticket = self.queued.listen();
+        if !matches!(self.state.load(Relaxed), QUEUED | CLOSED) {
+            self.queued.wait(ticket, None);
+        }
+    }
+
+    /// Puts `work` here, where the seat is free.
+    fn offer(&self, work: Work) -> bool {
+        // Acquire: pairs with the Release that freed the seat; its former lender is done with the place.
+        if self.state.compare_exchange(FREE, TAKEN, Acquire, Relaxed).is_err() {
+            return false;
+        }
+        // SAFETY: the state is TAKEN, so this thread alone touches the place.
+        self.work.with_mut(|place| unsafe { *place = Some(work) });
+        // Release: pairs with the Acquire in `serve`.
+        self.state.store(QUEUED, OFFER);
+        self.queued.ring_one();
+        true
+    }
+
+    /// Takes the work back, unless someone has begun.
+    fn take_back(&self) -> bool {
+        if cfg!(mutant = "back_stored") {
+            self.free();
+            return true;
+        }
+        // Release: pairs with the Acquire in `offer`. Acquire is not needed: nobody else has touched anything.
+        let back = self.state.compare_exchange(QUEUED, FREE, Release, Relaxed).is_ok();
+        if back {
+            self.done.ring_all();
+        }
+        back
+    }
+
+    /// Waits for the work that runs here, and frees the seat.
+    fn wait_done(&self) {
+        for _ in 0..LOOKS {
+            if self.is_done() {
+                return self.free();
+            }
+            std::hint::spin_loop();
+        }
+        loop {
+            let ticket = self.done.listen();
+            if self.is_done() {
+                return self.free();
+            }
+            self.done.wait(ticket, None);
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        // Acquire: pairs with the Release in `End`; the lender sees all that was done for it.
+        self.state.load(SEE) == DONE || cfg!(mutant = "no_wait")
+    }
+
+    fn free(&self) {
+        // Release: pairs with the Acquire in `offer`.
+        self.state.store(FREE, Release);
+        // For `close`, which waits for this.
+        self.done.ring_all();
+    }
+}
+
+/// Tells the lender that the work has ended, also where it panicked.
+struct End<'s>(&'s Seat);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        // Release: pairs with the Acquire in `is_done`. From here on what was lent may be gone; the seat is not.
+        self.0.state.store(DONE, FINISH);
+        self.0.done.ring_all();
+    }
+}
+
+impl Default for Seat {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Seat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Seat").field("state", &self.state.load(Relaxed)).finish_non_exhaustive()
+    }
+}
+
+/// Nobody uses the seat.
+const FREE: u32 = 0;
+/// A lender puts its work here.
+const TAKEN: u32 = 1;
+const QUEUED: u32 = 2;
+const RUNNING: u32 = 3;
+const DONE: u32 = 4;
+/// Nobody serves here any more.
+const CLOSED: u32 = 5;
+
+/// Looks before a lender sleeps, about 20 us where a pause takes 40 cycles: what it waits for is one part, and a sleep
+/// on an idle core of a virtual machine costs twice that. A guess. None in a model, where waiting is for others to run.
+const LOOKS: u32 = if cfg!(loom) { 0 } else { 2_000 };
+
+const OFFER: Ordering = if cfg!(mutant = "offer_relaxed") { Relaxed } else { Release };
+const BEGIN: Ordering = if cfg!(mutant = "begin_relaxed") { Relaxed } else { Acquire };
+const FINISH: Ordering = if cfg!(mutant = "finish_relaxed") { Relaxed } else { Release };
+const SEE: Ordering = if cfg!(mutant = "see_relaxed") { Relaxed } else { Acquire };

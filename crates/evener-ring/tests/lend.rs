@@ -1,0 +1,123 @@
+//! Lending between real threads, with buffers instead of loom's cells.
+#![cfg(not(loom))]
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::thread;
+
+use evener_ring::{Part, PartBytes, Parts, Seat, lend};
+use proptest::prelude::*;
+
+/// Runs `body` beside threads that serve at `seats`; what panics there is one call's end.
+fn crewed<R>(seats: &[Seat], body: impl FnOnce() -> R) -> R {
+    thread::scope(|scope| {
+        for seat in seats {
+            scope.spawn(move || while catch_unwind(AssertUnwindSafe(|| seat.serve())).unwrap_or(true) {});
+        }
+        let result = catch_unwind(AssertUnwindSafe(body));
+        seats.iter().for_each(Seat::close);
+        result.unwrap_or_else(|panic| resume_unwind(panic))
+    })
+}
+
+/// Adds the number of its part to each byte.
+fn mark(mut part: Part<'_>) {
+    let number = number_of(part.index);
+    match &mut part.bytes {
+        PartBytes::InPlace(data) => data.iter_mut().for_each(|byte| *byte = byte.wrapping_add(number)),
+        PartBytes::Apart(input, output) => {
+            output.iter_mut().zip(*input).for_each(|(out, byte)| *out = byte.wrapping_add(number));
+        }
+    }
+    part.done();
+}
+
+fn number_of(index: usize) -> u8 {
+    u8::try_from(index % 255).expect("below 255") + 1
+}
+
+/// What `data` is when each of its parts was marked once.
+fn marked(data: &[u8], part_bytes: usize) -> Vec<u8> {
+    data.iter().enumerate().map(|(at, byte)| byte.wrapping_add(number_of(at / part_bytes))).collect()
+}
+
+fn share(seats: &[Seat], parts: &Parts<'_>) {
+    let back = || std::iter::from_fn(|| parts.back()).for_each(mark);
+    lend(seats, &back, || std::iter::from_fn(|| parts.front()).for_each(mark));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 64 }))]
+
+    #[test]
+    fn each_byte_is_worked_on_once_wherever_the_output_goes(
+        data in prop::collection::vec(any::<u8>(), 0..400),
+        part_bytes in 1usize..50,
+        seat_count in 0usize..3,
+    ) {
+        let seats: Vec<Seat> = (0..seat_count).map(|_| Seat::new()).collect();
+        let (mut in_place, mut output) = (data.clone(), vec![0; data.len()]);
+        crewed(&seats, || {
+            let mut parts = Parts::in_place(&mut in_place, part_bytes);
+            share(&seats, &parts);
+            assert!(parts.is_done());
+            let parts = Parts::apart(&data, &mut output, part_bytes);
+            share(&seats, &parts);
+        });
+        let expected = marked(&data, part_bytes);
+        prop_assert_eq!(&in_place, &expected);
+        prop_assert_eq!(&output, &expected);
+    }
+}
+
+#[test]
+fn what_failed_or_panicked_is_the_owners_again() {
+    let seats = [Seat::new()];
+    let data: Vec<u8> = (0..250).collect();
+    let mut in_place = data.clone();
+    crewed(&seats, || {
+        let mut parts = Parts::in_place(&mut in_place, 10);
+        let back = || {
+            let _two_that_are_not_done = (parts.back(), parts.back());
+            resume_unwind(Box::new("the work fails"));
+        };
+        let ((), lent) = lend(&seats, &back, || {
+            // Leaves two for the other, which must come.
+            (0..23).filter_map(|_| parts.front()).for_each(mark);
+            while parts.back().is_some() {}
+        });
+        assert_eq!(lent.served + lent.taken_back, 1);
+        assert!(!parts.is_done());
+        let mut undone = Vec::new();
+        parts.undone(|part| {
+            undone.push(part.index);
+            mark(part);
+        });
+        assert_eq!(undone, [23, 24]);
+        assert!(parts.is_done());
+    });
+    assert_eq!(in_place, marked(&data, 10));
+}
+
+#[test]
+fn nothing_runs_when_the_call_has_returned() {
+    let (seats, calls) = ([Seat::new(), Seat::new()], if cfg!(miri) { 20 } else { 20_000 });
+    crewed(&seats, || {
+        for call in 0..calls {
+            // In this frame, as a caller's buffer may be: a late one would count in another call's.
+            let (entered, left) = (AtomicU32::new(0), AtomicU32::new(0));
+            let work = || {
+                entered.fetch_add(1, Relaxed);
+                (0..call % 64).for_each(|_| std::hint::spin_loop());
+                left.fetch_add(1, Relaxed);
+            };
+            let ((), lent) = lend(&seats, &work, || {
+                if call % 3 == 0 {
+                    thread::yield_now();
+                }
+            });
+            assert_eq!((entered.load(Relaxed), left.load(Relaxed)), (lent.served, lent.served));
+            assert_eq!(lent.served + lent.taken_back, 2);
+        }
+    });
+}

@@ -1,0 +1,171 @@
+//! Small models of lending, each run through every interleaving with few preemptions.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test -p evener-ring --release --test loom_lend`, with mutants as in `tests/loom.rs`.
+//! A mutant may also hang, for a model's panic unwinds through `lend`, which waits for threads that loom has stopped: each
+//! runs under `timeout 60`, test by test.
+//! Parts are loom's cells: it fails a model in which two threads hold one, or in which the lender looks at one while
+//! somebody still works on it.
+#![cfg(loom)]
+#![allow(unsafe_code, reason = "room: cells that threads lend each other")]
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use evener_ring::{Claims, Lent, Seat, lend};
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::thread;
+
+/// Runs `body` in every interleaving with up to `preemptions` preemptions.
+fn model(preemptions: usize, body: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(body);
+}
+
+/// What a caller lends: cells, and who may touch which.
+struct Buffer {
+    claims: Claims,
+    cells: [UnsafeCell<u32>; 2],
+}
+
+// SAFETY: cells are touched by those who claimed them, and by the lender when nobody else is there; loom watches.
+unsafe impl Sync for Buffer {}
+
+impl Buffer {
+    fn new() -> Self {
+        Self { claims: Claims::new(2), cells: [UnsafeCell::new(0), UnsafeCell::new(0)] }
+    }
+
+    /// Adds one to each cell that is claimed by `next`.
+    fn work(&self, next: impl Fn(&Claims) -> Option<usize>) {
+        while let Some(index) = next(&self.claims) {
+            // SAFETY: the claim makes this thread the only one.
+            self.cells[index].with_mut(|cell| unsafe { *cell += 1 });
+        }
+    }
+
+    /// What the lender sees afterwards. Written, as the lender's caller may, so that a late reader is found too.
+    fn sums(&self) -> [u32; 2] {
+        // SAFETY: `lend` has returned.
+        [0, 1].map(|index| self.cells[index].with_mut(|cell| unsafe { std::mem::replace(&mut *cell, 9) }))
+    }
+}
+
+/// Seats, with a thread that serves at each until it is closed.
+struct Crew {
+    seats: Arc<[Seat; 1]>,
+    thread: thread::JoinHandle<()>,
+}
+
+impl Crew {
+    fn new() -> Self {
+        let seats = Arc::new([Seat::new()]);
+        let served = seats.clone();
+        let thread = thread::spawn(move || while served[0].serve() {});
+        Self { seats, thread }
+    }
+
+    fn leave(self) {
+        self.seats[0].close();
+        self.thread.join().expect("the thread ends");
+    }
+}
+
+#[test]
+fn each_number_is_claimed_once() {
+    model(3, || {
+        let claims = Arc::new(Claims::new(3));
+        let others = claims.clone();
+        let all = |claim: &dyn Fn() -> Option<usize>| std::iter::from_fn(claim).take(4).collect::<Vec<_>>();
+        let other = thread::spawn(move || all(&|| others.back()));
+        let mut claimed = all(&|| claims.front());
+        claimed.extend(other.join().expect("the other ends").iter().rev());
+        assert_eq!(claimed, [0, 1, 2]);
+    });
+}
+
+#[test]
+fn each_part_is_worked_on_once_and_seen_by_the_lender() {
+    model(3, || {
+        let crew = Crew::new();
+        let buffer = Buffer::new();
+        let ((), lent) = lend(&*crew.seats, &|| buffer.work(Claims::back), || buffer.work(Claims::front));
+        assert_eq!(buffer.sums(), [1, 1]);
+        assert_eq!(lent.served + lent.taken_back, 1);
+        crew.leave();
+    });
+}
+
+#[test]
+fn a_seat_serves_one_call_after_the_other() {
+    model(2, || {
+        let crew = Crew::new();
+        for _ in 0..2 {
+            let buffer = Buffer::new();
+            lend(&*crew.seats, &|| buffer.work(Claims::back), || buffer.work(Claims::front));
+            assert_eq!(buffer.sums(), [1, 1]);
+        }
+        crew.leave();
+    });
+}
+
+#[test]
+fn two_lenders_share_a_seat_and_keep_their_buffers_apart() {
+    model(2, || {
+        let seats = Arc::new([Seat::new()]);
+        let (served, other) = (seats.clone(), seats.clone());
+        let server = thread::spawn(move || while served[0].serve() {});
+        let call = |seats: &[Seat; 1]| {
+            let buffer = Buffer::new();
+            let ((), lent) = lend(seats, &|| buffer.work(Claims::back), || buffer.work(Claims::front));
+            assert_eq!(buffer.sums(), [1, 1]);
+            assert!(lent.served + lent.taken_back <= 1);
+        };
+        let second = thread::spawn(move || call(&other));
+        call(&seats);
+        second.join().expect("the second lender returns");
+        seats[0].close();
+        server.join().expect("the seat was closed");
+    });
+}
+
+#[test]
+fn a_lender_that_panics_waits_first() {
+    model(2, || {
+        let crew = Crew::new();
+        let buffer = Buffer::new();
+        let lent = catch_unwind(AssertUnwindSafe(|| {
+            lend(&*crew.seats, &|| buffer.work(Claims::back), || std::panic::resume_unwind(Box::new(())));
+        }));
+        assert!(lent.is_err());
+        assert!(buffer.sums().iter().all(|&sum| sum <= 1));
+        crew.leave();
+    });
+}
+
+#[test]
+fn work_that_panics_counts_as_ended() {
+    model(2, || {
+        let seats = Arc::new([Seat::new()]);
+        let served = seats.clone();
+        let server =
+            thread::spawn(
+                move || {
+                    while catch_unwind(AssertUnwindSafe(|| served[0].serve())).unwrap_or(true) {}
+                },
+            );
+        let ((), lent) = lend(&*seats, &|| std::panic::resume_unwind(Box::new(())), || ());
+        assert!(lent == Lent { served: 1, taken_back: 0 } || lent == Lent { served: 0, taken_back: 1 });
+        seats[0].close();
+        server.join().expect("the seat was closed");
+    });
+}
+
+#[test]
+fn a_seat_where_nobody_serves_holds_nobody_up() {
+    model(2, || {
+        let buffer = Buffer::new();
+        let ((), lent) = lend(&[Seat::new()], &|| buffer.work(Claims::back), || buffer.work(Claims::front));
+        assert_eq!((buffer.sums(), lent), ([1, 1], Lent { served: 0, taken_back: 1 }));
+    });
+}

@@ -1,0 +1,258 @@
+//! One large buffer, worked on by its caller and by threads that stay for it.
+//!
+//! The way of one call: [`crew`] finds the threads of this process -> [`Crew::run`] asks what was learned
+//! ([`Splits`]) -> whole, or [`Helpers::share`]: parts are lent to free seats ([`lend`]), the caller takes them from the
+//! front, helpers from the back, until they meet -> what no helper began is taken back, what one works on is waited for
+//! -> parts that failed are the caller's again -> what it took is learned.
+//!
+//! Threads are started at the first split and stay as long as the process, asleep. A process that was forked finds no
+//! crew and makes its own; the parent's is left as it lay. To be asked once before threads fork: [`crew`].
+//!
+//! A helper touches the caller's memory only inside the call: the call waits for the part that is being worked on, 64 KiB
+//! at most, even if the helper has lost its core. The other way, to return and let a late helper write into scratch that
+//! nobody reads, would still let it *read* memory that the caller may have freed. In place, helpers write to scratch of
+//! their own and copy a result only when it is whole, so that a part that fails has its input left.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::thread;
+
+use evener_core::Nanos;
+use evener_core::driver::Clock as _;
+use evener_core::splits::{self, Load, Splits, Way};
+use evener_ring::{Claims, Mapping, Part, PartBytes, Parts, PerProcess, Seat, lend};
+use nix::sys::signal::{SigSet, SigmaskHow};
+use zeroize::Zeroize as _;
+
+use crate::SystemClock;
+
+/// Most threads that work on one buffer, the caller included. A guess, far beyond where memory is the limit.
+pub const THREADS_MAX: usize = 33;
+
+/// What works on parts: made by each thread for itself, used and dropped by it, all inside the call.
+pub trait Hand {
+    /// Turns the part `index` into `output`, which is as long as `input` and elsewhere. Returns whether it did.
+    fn apart(&mut self, index: usize, input: &[u8], output: &mut [u8]) -> bool;
+
+    /// The same in place; what is in `data` after a failure is lost.
+    fn in_place(&mut self, index: usize, data: &mut [u8]) -> bool;
+}
+
+/// When a call is split.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threshold {
+    /// As what was learned says.
+    Learned,
+    /// Always from so many bytes on; nothing is asked.
+    From(usize),
+}
+
+/// The helpers of one process, and what it learned about them.
+pub struct Crew {
+    seats: Box<[Seat]>,
+    /// Seats at which a thread sits.
+    hired: AtomicUsize,
+    /// Guards hiring; never waited for.
+    hiring: Mutex<()>,
+    splits: Mutex<Splits>,
+}
+
+/// Kinds of work that are told apart in what is learned.
+pub const KINDS: usize = 8;
+
+/// The crew of this process. Starts nothing; `None` where the kernel cannot tell a forked child from its parent, and for
+/// the moment in which another thread makes it.
+pub fn crew() -> Option<&'static Crew> {
+    static CREW: OnceLock<Option<PerProcess<Crew, Mapping>>> = OnceLock::new();
+    let place = CREW.get_or_init(|| Mapping::wiped_by_fork(1).ok().map(PerProcess::new));
+    place.as_ref()?.get_or_make(|| Some(Crew::new()))
+}
+
+impl Crew {
+    fn new() -> Self {
+        Self {
+            seats: (1..THREADS_MAX).map(|_| Seat::new()).collect(),
+            hired: AtomicUsize::new(0),
+            hiring: Mutex::new(()),
+            splits: Mutex::new(Splits::new(KINDS)),
+        }
+    }
+
+    /// Runs a call `whole` or by `split`, on up to `threads` threads with the caller, and learns what it took.
+    ///
+    /// `split` does all of it too: with helpers if they come, without if they do not.
+    pub fn run<R>(
+        &'static self,
+        load: Load,
+        threads: usize,
+        threshold: Threshold,
+        whole: impl FnOnce() -> R,
+        split: impl FnOnce(&Helpers) -> R,
+    ) -> (R, Way) {
+        let helpers = threads.clamp(1, THREADS_MAX) - 1;
+        let begun = SystemClock.now();
+        let way = match threshold {
+            _ if helpers == 0 => Way::Whole,
+            Threshold::From(bytes) if load.bytes >= bytes => Way::Split,
+            Threshold::From(_) => Way::Whole,
+            Threshold::Learned => self.learned().map_or(Way::Whole, |mut splits| splits.choose(load, begun)),
+        };
+        let seats = if way == Way::Split { self.hire(helpers) } else { &[] };
+        if way == Way::Whole || !seats.iter().any(Seat::is_free) {
+            let result = whole();
+            if let Some(mut splits) = self.learned() {
+                splits.took_whole(load, SystemClock.now() - begun);
+            }
+            return (result, Way::Whole);
+        }
+        let helpers = Helpers { seats, begun, first: AtomicU64::new(u64::MAX) };
+        let result = split(&helpers);
+        let now = SystemClock.now();
+        if let Some(mut splits) = self.learned() {
+            splits.took_split(load, now - begun, helpers.handover(), now);
+        }
+        (result, Way::Split)
+    }
+
+    /// What was learned, if no other thread is looking: nobody waits for it.
+    pub fn learned(&self) -> Option<MutexGuard<'_, Splits>> {
+        self.splits.try_lock().ok()
+    }
+
+    /// Returns up to `count` seats at which threads sit, and starts threads that are missing. Fewer where the system
+    /// gives none; the next call tries again.
+    fn hire(&'static self, count: usize) -> &'static [Seat] {
+        if self.hired.load(Relaxed) < count {
+            if let Ok(_hiring) = self.hiring.try_lock() {
+                let hired = self.hired.load(Relaxed);
+                let started = self.seats[hired..count].iter().take_while(|seat| start(seat)).count();
+                self.hired.store(hired + started, Relaxed);
+            }
+        }
+        &self.seats[..count.min(self.hired.load(Relaxed))]
+    }
+}
+
+/// Starts a thread that serves at `seat` for the life of the process, deaf to signals: they are for the program's own
+/// threads.
+fn start(seat: &'static Seat) -> bool {
+    let Ok(before) = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK) else { return false };
+    let serve = || loop {
+        // A panic ends one call's help, not the helper.
+        if !catch_unwind(AssertUnwindSafe(|| seat.serve())).unwrap_or(true) {
+            return;
+        }
+    };
+    // libcrypto's ciphers use a few kilobytes of stack.
+    let thread = thread::Builder::new().name("evener-split".into()).stack_size(256 << 10).spawn(serve);
+    // The new thread has inherited the mask.
+    before.thread_set_mask().is_ok() && thread.is_ok()
+}
+
+/// The threads that may help in one call.
+pub struct Helpers {
+    seats: &'static [Seat],
+    /// When the call began.
+    begun: Nanos,
+    /// When the first helper began, in nanoseconds after that.
+    first: AtomicU64,
+}
+
+impl Helpers {
+    /// Length of the parts into which `bytes` are best cut.
+    #[must_use]
+    pub fn part_bytes(&self, bytes: usize) -> usize {
+        splits::part_bytes(bytes, self.seats.len() + 1, Claims::COUNT_MAX)
+    }
+
+    /// Works on all of `parts`: each thread makes a hand and claims parts. Returns whether every part is done.
+    ///
+    /// Where it is not, the caller's own hand has failed, or could not be made.
+    pub fn share<'h>(
+        &self,
+        parts: &mut Parts<'_>,
+        hand: &(dyn Fn() -> Option<Box<dyn Hand + 'h>> + Sync),
+    ) -> bool {
+        let Some(mut own) = hand() else { return false };
+        let shared = &*parts;
+        let help = || {
+            self.arrived();
+            if let Some(mut hand) = hand() {
+                help(shared, &mut *hand);
+            }
+        };
+        let front = || std::iter::from_fn(|| shared.front()).all(|part| take(part, &mut *own));
+        let (own_done, _) = lend(self.seats, &help, front);
+        if own_done {
+            // What helpers failed at; their scratch has kept its input.
+            parts.undone(|part| _ = take(part, &mut *own));
+        }
+        parts.is_done()
+    }
+
+    fn arrived(&self) {
+        let after = SystemClock.now() - self.begun;
+        self.first.fetch_min(after.0, Relaxed);
+    }
+
+    /// How long it took until the first helper began, if one did.
+    fn handover(&self) -> Option<Nanos> {
+        Some(Nanos(self.first.load(Relaxed))).filter(|after| *after != Nanos(u64::MAX))
+    }
+}
+
+/// What the caller does with a part: the work, where it stands.
+fn take(mut part: Part<'_>, hand: &mut dyn Hand) -> bool {
+    let index = part.index;
+    let done = match &mut part.bytes {
+        PartBytes::InPlace(data) => hand.in_place(index, data),
+        PartBytes::Apart(input, output) => hand.apart(index, input, output),
+    };
+    if done {
+        part.done();
+    }
+    done
+}
+
+/// What a helper does: parts from the back, until one fails or none is left.
+fn help(parts: &Parts<'_>, hand: &mut dyn Hand) {
+    let mut scratch = Vec::new();
+    while let Some(mut part) = parts.back() {
+        let index = part.index;
+        let done = match &mut part.bytes {
+            PartBytes::InPlace(data) => {
+                through_scratch(data, &mut scratch, parts.part_bytes(), |input, output| {
+                    hand.apart(index, input, output)
+                })
+            }
+            PartBytes::Apart(input, output) => hand.apart(index, input, output),
+        };
+        if !done {
+            break;
+        }
+        part.done();
+    }
+    scratch.zeroize();
+}
+
+/// Works into `scratch` and copies the result over its input when it is whole. Without memory for it, the part fails.
+fn through_scratch(
+    data: &mut [u8],
+    scratch: &mut Vec<u8>,
+    room: usize,
+    work: impl FnOnce(&[u8], &mut [u8]) -> bool,
+) -> bool {
+    if scratch.is_empty() {
+        if scratch.try_reserve_exact(room).is_err() {
+            return false;
+        }
+        scratch.resize(room, 0);
+    }
+    let result = &mut scratch[..data.len()];
+    let done = work(data, result);
+    if done {
+        data.copy_from_slice(result);
+    }
+    done
+}

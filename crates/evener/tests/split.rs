@@ -1,0 +1,209 @@
+//! Splitting of one call between threads, judged by AES from another hand: counter mode, so that each part is its own.
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use aes::cipher::generic_array::GenericArray;
+use aes::cipher::{BlockEncrypt as _, KeyInit as _};
+use evener::core::splits::{Load, Way};
+use evener::split::{self, Crew, Hand, Helpers, Threshold};
+use evener_ring::Parts;
+use proptest::prelude::*;
+
+/// The crew is the process's: tests that want it free take turns.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+const FROM_ANY: Threshold = Threshold::From(0);
+
+fn crew() -> &'static Crew {
+    loop {
+        if let Some(crew) = split::crew() {
+            return crew;
+        }
+    }
+}
+
+fn load(bytes: usize) -> Load {
+    Load { kind: 0, bytes }
+}
+
+/// Adds the key stream from `block` on, as `data` in place.
+fn counter_mode(data: &mut [u8], block: usize) {
+    let cipher = aes::Aes128::new(&[7; 16].into());
+    for (count, chunk) in (block as u128..).zip(data.chunks_mut(16)) {
+        let mut stream = GenericArray::from(count.to_be_bytes());
+        cipher.encrypt_block(&mut stream);
+        chunk.iter_mut().zip(stream).for_each(|(byte, key)| *byte ^= key);
+    }
+}
+
+/// Counter mode by parts; may fail or panic at one of them once, in a helper.
+struct Counter<'t> {
+    part_bytes: usize,
+    trouble: Option<&'t Trouble>,
+}
+
+struct Trouble {
+    panics: bool,
+    failures: AtomicU32,
+}
+
+impl Hand for Counter<'_> {
+    fn apart(&mut self, index: usize, input: &[u8], output: &mut [u8]) -> bool {
+        output.copy_from_slice(input);
+        self.in_place(index, output)
+    }
+
+    fn in_place(&mut self, index: usize, data: &mut [u8]) -> bool {
+        let is_helper = thread::current().name() == Some("evener-split");
+        if let (Some(trouble), true) = (self.trouble, is_helper) {
+            data.fill(0xEE);
+            trouble.failures.fetch_add(1, Relaxed);
+            if trouble.panics {
+                std::panic::resume_unwind(Box::new("a helper fails"));
+            }
+            return false;
+        }
+        if !is_helper && self.trouble.is_some() {
+            // So that helpers get their turn.
+            thread::sleep(Duration::from_micros(300));
+        }
+        counter_mode(data, index * self.part_bytes / 16);
+        true
+    }
+}
+
+fn share(helpers: &Helpers, parts: &mut Parts<'_>, trouble: Option<&Trouble>) -> bool {
+    let part_bytes = parts.part_bytes();
+    helpers.share(parts, &|| Some(Box::new(Counter { part_bytes, trouble })))
+}
+
+/// `data` in counter mode, in place and apart, by split calls.
+fn split_both(data: &[u8], part_blocks: usize, threads: usize, trouble: Option<&Trouble>) -> [Vec<u8>; 2] {
+    let (mut in_place, mut output) = (data.to_vec(), vec![0; data.len()]);
+    let part_bytes = part_blocks * 16;
+    let call = |parts: &mut Parts<'_>| {
+        let whole = || unreachable!("a number is obeyed while a seat is free");
+        let (done, way) =
+            crew().run(load(data.len()), threads, FROM_ANY, whole, |helpers| share(helpers, parts, trouble));
+        assert_eq!((done, way), (true, Way::Split));
+    };
+    call(&mut Parts::in_place(&mut in_place, part_bytes));
+    call(&mut Parts::apart(data, &mut output, part_bytes));
+    [in_place, output]
+}
+
+fn noise(bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|at| (at * 131 / 8).to_le_bytes()[0]).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_call_in_parts_gives_what_the_whole_gives(
+        bytes in 0usize..200_000,
+        part_blocks in 8usize..600,
+        threads in 2usize..5,
+    ) {
+        let _turn = turn();
+        let data = noise(bytes);
+        let mut whole = data.clone();
+        counter_mode(&mut whole, 0);
+        for result in split_both(&data, part_blocks, threads, None) {
+            prop_assert!(result == whole);
+        }
+    }
+}
+
+#[test]
+fn a_helper_that_fails_or_panics_costs_no_byte() {
+    let _turn = turn();
+    let data = noise(100_000);
+    let mut whole = data.clone();
+    counter_mode(&mut whole, 0);
+    for panics in [false, true] {
+        let trouble = Trouble { panics, failures: AtomicU32::new(0) };
+        while trouble.failures.load(Relaxed) < 4 {
+            for result in split_both(&data, 64, 2, Some(&trouble)) {
+                assert!(result == whole);
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_that_split_at_the_same_moment_keep_their_buffers_apart() {
+    let _turn = turn();
+    thread::scope(|scope| {
+        for caller in 0..4_usize {
+            scope.spawn(move || {
+                let mut whole = noise(80_000 + caller);
+                let data = whole.clone();
+                counter_mode(&mut whole, 0);
+                for _ in 0..30 {
+                    let mut in_place = data.clone();
+                    let run = |in_place: &mut [u8]| {
+                        // Whole too, where others have the seats.
+                        let direct = std::cell::RefCell::new(&mut *in_place);
+                        crew().run(
+                            load(data.len()),
+                            3,
+                            FROM_ANY,
+                            || {
+                                counter_mode(&mut direct.borrow_mut(), 0);
+                                true
+                            },
+                            |helpers| {
+                                let mut data = direct.borrow_mut();
+                                share(helpers, &mut Parts::in_place(&mut data, 4096), None)
+                            },
+                        )
+                    };
+                    assert!(run(&mut in_place).0);
+                    assert!(in_place == whole);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn nothing_is_split_without_threads_or_below_the_number() {
+    let _turn = turn();
+    let way = |threads, threshold| crew().run(load(100), threads, threshold, || (), |_| ()).1;
+    assert_eq!(way(0, FROM_ANY), Way::Whole);
+    assert_eq!(way(1, FROM_ANY), Way::Whole);
+    assert_eq!(way(2, Threshold::From(101)), Way::Whole);
+    assert_eq!(way(2, Threshold::From(100)), Way::Split);
+}
+
+/// Fails whatever it is given.
+struct Lame;
+
+impl Hand for Lame {
+    fn apart(&mut self, _: usize, _: &[u8], _: &mut [u8]) -> bool {
+        false
+    }
+    fn in_place(&mut self, _: usize, _: &mut [u8]) -> bool {
+        false
+    }
+}
+
+#[test]
+fn a_hand_that_cannot_be_made_or_fails_its_caller_says_so() {
+    let _turn = turn();
+    let mut data = noise(50_000);
+    let run = |parts: &mut Parts<'_>, makes: bool| {
+        let hand = || makes.then(|| Box::new(Lame) as Box<dyn Hand>);
+        crew().run(load(50_000), 2, FROM_ANY, || true, |helpers| helpers.share(parts, &hand)).0
+    };
+    assert!(!run(&mut Parts::in_place(&mut data, 4096), true));
+    assert!(!run(&mut Parts::in_place(&mut data, 4096), false));
+}
