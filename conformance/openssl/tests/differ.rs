@@ -19,14 +19,24 @@ fn the_judge_agrees_with_itself() {
     say(&format!("{stories} stories, {calls} calls"));
 }
 
-#[test]
-fn nothing_that_c_sees_differs() {
-    let evener = Setup::evener("");
+/// Tells stories until the time is over; `keys` are lines of Evener's section.
+fn stories(keys: &str, seconds: u64) {
+    let evener = Setup::evener(keys);
     let pair = Pair { plain: library(&Setup::plain()), evener: library(&evener) };
     let served = Cipher::fetch(pair.evener, "AES-128-CBC").expect("it has one").provider();
     assert_eq!(served, "evener");
     let seed = u64::from(std::process::id());
-    let limit = Limit { calls: u64::MAX, time: Duration::from_secs(60) };
+    let limit = Limit { calls: u64::MAX, time: Duration::from_secs(seconds) };
     let (stories, calls) = run(pair, seed, 2, limit);
     say(&format!("seed {seed}: {stories} stories, {calls} calls"));
+}
+
+#[test]
+fn nothing_that_c_sees_differs_where_calls_are_forwarded() {
+    stories("", 20);
+}
+
+#[test]
+fn nothing_that_c_sees_differs_where_the_provider_owns_messages() {
+    stories("threshold = 16", 40);
 }
