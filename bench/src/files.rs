@@ -2,7 +2,7 @@
 //!
 //! The way of one figure: sources are made in a folder ([`ground`]) -> every contender works once without a
 //! clock, and its ciphertext is kept -> runs, in which all contenders take turns: memory is warmed, its commands
-//! ([`contender`]) are timed ([`stopwatch`]), what came out is looked at and removed -> spreads and ratios
+//! ([`contender`]) are timed ([`stopwatch`](crate::stopwatch)), what came out is looked at and removed -> spreads and ratios
 //! ([`report`]).
 //!
 //! Where the folder is on a disk, the other programs are followed by a sync, because `evener` syncs by itself.
@@ -13,16 +13,15 @@ use evener::Cancel;
 use evener_core::Direction;
 
 use crate::BenchError;
+use crate::stopwatch::{self, Used};
 use contender::{Contender, Setting};
 use ground::{Ground, Shape};
 use report::CellResult;
 pub use report::Results;
-use stopwatch::Used;
 
 mod contender;
 mod ground;
 pub mod report;
-mod stopwatch;
 
 /// What to measure.
 #[derive(Clone, Debug)]

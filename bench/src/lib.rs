@@ -11,8 +11,10 @@ pub mod contender;
 pub mod crypt;
 pub mod draw;
 pub mod files;
+pub mod openssl_conf;
 pub mod report;
 pub mod statistics;
+pub mod stopwatch;
 pub mod workload;
 
 /// What stops a measurement.

@@ -9,8 +9,8 @@ use evener_core::Direction;
 
 use super::ground::{self, Ground};
 use super::report::Program;
-use super::{Plan, Rival, stopwatch};
-use crate::BenchError;
+use super::{Plan, Rival};
+use crate::{BenchError, stopwatch};
 
 /// Who takes part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use evener_core::Direction;
 use serde::Serialize;
 
 use super::contender::Contender;
-use super::stopwatch::Used;
 use super::{Contest, Plan, Rival};
 use crate::statistics::Spread;
+use crate::stopwatch::Used;
 
 /// Everything that was measured.
 #[derive(Debug, Serialize)]

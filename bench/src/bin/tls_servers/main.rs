@@ -16,9 +16,10 @@ mod server;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use evener_bench::openssl_conf::Providers;
 use evener_bench::statistics::Spread;
 
-use crate::server::{Kind, OpenSsl, Server, Site};
+use crate::server::{Kind, Server, Site};
 
 /// Objects that are asked for: names and bytes.
 const OBJECTS: [(&str, usize); 2] = [("10k", 10_000), ("1m", 1_000_000)];
@@ -66,8 +67,8 @@ fn number<N: std::str::FromStr>(word: &str) -> Result<N, String> {
 fn measure(asked: &Asked) -> Result<(), String> {
     for &kind in &asked.kinds {
         let site = Site::new(&OBJECTS, &asked.module)?;
-        let plain = Server::start(kind, &site, OpenSsl::Default)?;
-        let ours = Server::start(kind, &site, OpenSsl::Evener)?;
+        let plain = Server::start(kind, &site, Providers::Default)?;
+        let ours = Server::start(kind, &site, Providers::Evener)?;
         for (name, bytes) in OBJECTS {
             let mut pairs = Vec::with_capacity(asked.runs);
             for run in 0..=asked.runs {

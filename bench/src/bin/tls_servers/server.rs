@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
+use evener_bench::openssl_conf::Providers;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
@@ -48,13 +49,6 @@ impl FromStr for Kind {
     }
 }
 
-/// Which providers a server has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OpenSsl {
-    Default,
-    Evener,
-}
-
 /// What servers serve, and how OpenSSL is configured for them; removed when dropped.
 pub(crate) struct Site {
     folder: TempDir,
@@ -70,8 +64,9 @@ impl Site {
         for &(name, bytes) in objects {
             site.write(name, &"x".repeat(bytes))?;
         }
-        site.write("default.cnf", WITHOUT)?;
-        site.write("evener.cnf", &WITH_EVENER.replace("MODULE", &module.display().to_string()))?;
+        for providers in Providers::BOTH {
+            site.write(&format!("{}.cnf", providers.name()), &providers.configuration(module))?;
+        }
         site.certificate()?;
         Ok(site)
     }
@@ -108,9 +103,9 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts a server and waits until it answers.
-    pub(crate) fn start(kind: Kind, site: &Site, openssl: OpenSsl) -> Result<Self, String> {
+    pub(crate) fn start(kind: Kind, site: &Site, providers: Providers) -> Result<Self, String> {
         let port = free_port()?;
-        let name = if openssl == OpenSsl::Evener { "evener" } else { "default" };
+        let name = providers.name();
         let folder = site.path(&format!("{name}-run"));
         fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
         let template = match kind {
@@ -137,7 +132,7 @@ impl Server {
         let child = command.spawn().map_err(|error| format!("{kind}: {error}"))?;
         let mut server = Self { child, port };
         server.wait_until_up(kind)?;
-        server.assert_provider(openssl)?;
+        server.assert_provider(providers)?;
         Ok(server)
     }
 
@@ -174,10 +169,10 @@ impl Server {
     }
 
     /// A server that silently runs without the module would be measured against itself.
-    fn assert_provider(&self, openssl: OpenSsl) -> Result<(), String> {
+    fn assert_provider(&self, providers: Providers) -> Result<(), String> {
         for pid in self.processes() {
             let maps = fs::read_to_string(format!("/proc/{pid}/maps")).map_err(|error| error.to_string())?;
-            if maps.contains("/evener.so") != (openssl == OpenSsl::Evener) {
+            if maps.contains("/evener.so") != (providers == Providers::Evener) {
                 return Err(format!("process {pid} of the server has the wrong providers"));
             }
         }
@@ -214,37 +209,6 @@ fn free_port() -> Result<u16, String> {
     Ok(listener.local_addr().map_err(|error| error.to_string())?.port())
 }
 
-const WITHOUT: &str = "\
-openssl_conf = openssl_init
-[openssl_init]
-providers = provider_sect
-[provider_sect]
-default = default_sect
-[default_sect]
-activate = 1
-";
-
-const WITH_EVENER: &str = "\
-openssl_conf = openssl_init
-[openssl_init]
-providers = provider_sect
-alg_section = evp_properties
-random = random_sect
-[provider_sect]
-default = default_sect
-evener = evener_sect
-[default_sect]
-activate = 1
-[evener_sect]
-identity = evener
-module = MODULE
-activate = 1
-[evp_properties]
-default_properties = ?provider=evener
-[random_sect]
-properties = provider=default
-";
-
 const NGINX: &str = "\
 worker_processes 2;
 daemon off;
@@ -275,8 +239,8 @@ ServerName localhost
 ServerRoot RUN
 PidFile RUN/pid
 DefaultRuntimeDir RUN
-ErrorLog /dev/stderr
-LogLevel crit mpm_MPM:crit core:crit
+ErrorLog RUN/errors
+LogLevel emerg
 LoadModule mpm_MPM_module /usr/lib/apache2/modules/mod_mpm_MPM.so
 LoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so
 LoadModule socache_shmcb_module /usr/lib/apache2/modules/mod_socache_shmcb.so

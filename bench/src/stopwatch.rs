@@ -10,10 +10,11 @@ use crate::BenchError;
 
 /// What commands used.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Used {
-    pub(super) wall: Duration,
+pub struct Used {
+    /// From the start of the first to the end of the last.
+    pub wall: Duration,
     /// User and system time of the processes and of all that they waited for.
-    pub(super) core: Duration,
+    pub core: Duration,
 }
 
 /// Runs `commands` one after the other.
@@ -21,7 +22,7 @@ pub(super) struct Used {
 /// # Errors
 ///
 /// [`BenchError::Command`] with the last line that a command said before it failed.
-pub(super) fn time(commands: Vec<Command>) -> Result<Used, BenchError> {
+pub fn time(commands: Vec<Command>) -> Result<Used, BenchError> {
     let (core_before, started) = (core_of_children(), Instant::now());
     for command in commands {
         run(command)?;
@@ -35,7 +36,7 @@ pub(super) fn time(commands: Vec<Command>) -> Result<Used, BenchError> {
 /// # Errors
 ///
 /// As [`time`].
-pub(super) fn run(mut command: Command) -> Result<Vec<u8>, BenchError> {
+pub fn run(mut command: Command) -> Result<Vec<u8>, BenchError> {
     let outcome = command.stdin(Stdio::null()).output();
     let reason = match outcome {
         Ok(output) if output.status.success() => return Ok(output.stdout),

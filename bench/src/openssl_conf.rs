@@ -1,0 +1,66 @@
+//! Configurations of OpenSSL for programs that are measured with and without Evener's provider.
+
+use std::path::Path;
+
+/// Which providers a program has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Providers {
+    /// OpenSSL's default provider alone.
+    Default,
+    /// Evener's before it.
+    Evener,
+}
+
+impl Providers {
+    /// Both, the plain one first.
+    pub const BOTH: [Self; 2] = [Self::Default, Self::Evener];
+
+    /// A short name, for files and tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Evener => "evener",
+        }
+    }
+
+    /// The text of an `openssl.cnf`; `module` is the provider's file.
+    #[must_use]
+    pub fn configuration(self, module: &Path) -> String {
+        match self {
+            Self::Default => DEFAULT.to_owned(),
+            Self::Evener => WITH_MODULE.replace("MODULE", &module.display().to_string()),
+        }
+    }
+}
+
+const DEFAULT: &str = "\
+openssl_conf = openssl_init
+[openssl_init]
+providers = provider_sect
+[provider_sect]
+default = default_sect
+[default_sect]
+activate = 1
+";
+
+const WITH_MODULE: &str = "\
+openssl_conf = openssl_init
+[openssl_init]
+providers = provider_sect
+alg_section = evp_properties
+random = random_sect
+[provider_sect]
+default = default_sect
+evener = evener_sect
+[default_sect]
+activate = 1
+[evener_sect]
+identity = evener
+module = MODULE
+activate = 1
+[evp_properties]
+default_properties = ?provider=evener
+[random_sect]
+properties = provider=default
+";
