@@ -14,4 +14,4 @@ mod fetched;
 mod setup;
 
 pub use fetched::{bounded, fetched, openssl_sources, say, skipped};
-pub use setup::Setup;
+pub use setup::{Setup, built};

@@ -26,8 +26,22 @@ impl Setup {
     /// Where cargo has not built the module.
     #[must_use]
     pub fn evener(keys: &str) -> Self {
-        Self::write("evener", |module| {
-            fs::copy(built("libevener_provider.so"), module).expect("the folder is ours");
+        Self::with_module("evener", "libevener_provider.so", keys)
+    }
+
+    /// As [`Setup::evener`], by the build that has an emulated module, to which requests of a block and more are routed.
+    ///
+    /// # Panics
+    ///
+    /// Where cargo has not built it.
+    #[must_use]
+    pub fn routed() -> Self {
+        Self::with_module(ROUTED, "libevener_provider_test.so", "threshold = 16")
+    }
+
+    fn with_module(name: &'static str, file: &str, keys: &str) -> Self {
+        Self::write(name, |module| {
+            fs::copy(built(file), module).expect("the folder is ours");
             let text = PLAIN.replace("[init]", "[init]\nalg_section = properties\nrandom = random");
             let text = text.replace("legacy = ", "evener = evener_sect\nlegacy = ");
             format!("{text}{EVENER}module = {}\n{keys}\n", module.display())
@@ -38,6 +52,7 @@ impl Setup {
         let folder = tempfile::tempdir().expect("there is a folder for temporary files");
         let made = Self { folder, name };
         fs::write(made.path(), text(&made.module())).expect("the folder is ours");
+        fs::create_dir(made.counts()).expect("the folder is ours");
         made
     }
 
@@ -56,17 +71,42 @@ impl Setup {
     /// Evener's module, where this configuration has one.
     #[must_use]
     pub fn module(&self) -> PathBuf {
-        self.folder.path().join("evener.so")
+        self.folder.path().join(if self.name == ROUTED { "evener_test.so" } else { "evener.so" })
     }
 
     /// `program`, to be run with this configuration.
     #[must_use]
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
-        command.env("OPENSSL_CONF", self.path()).env_remove("OPENSSL_MODULES");
+        self.applied_to(&mut command);
         command
     }
+
+    /// Has a program that is yet to be started use this configuration.
+    pub fn applied_to(&self, command: &mut Command) {
+        command.env("OPENSSL_CONF", self.path()).env_remove("OPENSSL_MODULES");
+        command.env("PROVIDER_TEST_COUNTS", self.counts());
+    }
+
+    /// Requests that programs with this configuration have routed so far ([`Setup::routed`]), children included.
+    ///
+    /// # Panics
+    ///
+    /// Where a count cannot be read.
+    #[must_use]
+    pub fn routed_count(&self) -> u64 {
+        let files = fs::read_dir(self.counts()).expect("the folder is ours");
+        let texts =
+            files.map(|file| fs::read_to_string(file.expect("it is there").path()).expect("it is text"));
+        texts.map(|text| text.trim().parse::<u64>().unwrap_or(0)).sum()
+    }
+
+    fn counts(&self) -> PathBuf {
+        self.folder.path().join("counts")
+    }
 }
+
+const ROUTED: &str = "evener, routed";
 
 // The section called `default` would be read in place of every other.
 const PLAIN: &str = "openssl_conf = init\n\
@@ -80,7 +120,12 @@ const EVENER: &str = "[properties]\ndefault_properties = ?provider=evener\n\
     [evener_sect]\nidentity = evener\nactivate = 1\n";
 
 /// A library that cargo builds because this crate depends on it, from the folders above our program.
-fn built(name: &str) -> PathBuf {
+///
+/// # Panics
+///
+/// Where it is not there.
+#[must_use]
+pub fn built(name: &str) -> PathBuf {
     let program = env::current_exe().expect("a program runs from a file");
     let mut places =
         program.ancestors().skip(1).flat_map(|folder| [folder.join(name), folder.join("deps").join(name)]);

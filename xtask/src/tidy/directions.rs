@@ -34,7 +34,9 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
     ("evener-bench", UseAll, &[]),
     ("evener-cli", UseAll, &[]),
     ("evener-conformance", UseAll, &["evener-cli", "evener-bench"]),
-    ("evener-conformance-openssl", Use(&["evener-vectors", "evener-provider"]), &[]),
+    // The one build of the provider that has an emulated driver; nothing that is installed uses it.
+    ("evener-provider-test", Use(&["evener-provider", "evener-core", "evener-driver-emulated"]), &[]),
+    ("evener-conformance-openssl", Use(&["evener-vectors", "evener-provider", "evener-provider-test"]), &[]),
     ("evener-vectors", Use(&[]), &[]),
     ("xtask", Use(&[]), &[]),
 ];

@@ -24,6 +24,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("evener-driver-libcrypto", &["src/ffi.rs"]),
     ("evener-driver-multibuffer", &["src/ffi/"]),
     ("evener-conformance-openssl", &["src/ffi/"]),
+    ("evener-provider-test", &["src/ffi.rs"]),
 ];
 
 const RING: &[&str] = &[

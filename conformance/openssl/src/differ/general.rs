@@ -4,28 +4,20 @@ use super::twins::{Layout, Twins};
 use super::{Dice, Pair};
 use crate::ffi::forked;
 
-const BLOCKS: &[&str] = &[
-    "AES-128-ECB",
-    "AES-192-ECB",
-    "AES-256-ECB",
-    "AES-128-CBC",
-    "AES-192-CBC",
-    "AES-256-CBC",
+/// What the provider may route, by block.
+const BLOCKS: &[&str] =
+    &["AES-128-ECB", "AES-192-ECB", "AES-256-ECB", "AES-128-CBC", "AES-192-CBC", "AES-256-CBC"];
+/// And by byte.
+const STREAMS: &[&str] = &["AES-128-CTR", "AES-192-CTR", "AES-256-CTR", "AES-128-XTS", "AES-256-XTS"];
+const FORWARDED: &[&str] = &[
     "AES-128-CBC-CTS",
     "AES-256-CBC-CTS",
     "AES-128-CBC-HMAC-SHA1",
     "AES-256-CBC-HMAC-SHA256",
-];
-const STREAMS: &[&str] = &[
-    "AES-128-CTR",
-    "AES-192-CTR",
-    "AES-256-CTR",
     "AES-128-CFB",
     "AES-256-CFB8",
     "AES-192-CFB1",
     "AES-256-OFB",
-    "AES-128-XTS",
-    "AES-256-XTS",
 ];
 const AEADS: &[&str] = &["AES-128-GCM", "AES-192-GCM", "AES-256-GCM", "AES-128-CCM", "AES-256-CCM"];
 const RARE: &[&str] = &["AES-128-WRAP", "AES-256-WRAP-PAD", "DES-EDE3-CBC", "CAMELLIA-128-CBC", "ChaCha20"];
@@ -39,9 +31,10 @@ struct Hero {
 
 fn hero(dice: &mut Dice) -> Hero {
     let (list, is_aead, block_bytes) = match dice.below(20) {
-        0..9 => (BLOCKS, false, 16),
-        9..14 => (STREAMS, false, 1),
-        14..19 => (AEADS, true, 1),
+        0..8 => (BLOCKS, false, 16),
+        8..13 => (STREAMS, false, 1),
+        13..15 => (FORWARDED, false, 16),
+        15..19 => (AEADS, true, 1),
         _ => (RARE, false, 8),
     };
     Hero { name: dice.one_of(list), is_aead, block_bytes }

@@ -11,8 +11,8 @@ use super::{
     EVP_CIPHER_CTX_set_params, EVP_CIPHER_fetch, EVP_CIPHER_free, EVP_CIPHER_get_iv_length,
     EVP_CIPHER_get_key_length, EVP_CIPHER_get0_provider, EVP_Cipher, EVP_CipherFinal_ex, EVP_CipherInit_ex2,
     EVP_CipherUpdate, EvpCipher, EvpCipherCtx, Library, OSSL_PARAM_construct_end,
-    OSSL_PARAM_construct_octet_ptr, OSSL_PARAM_construct_size_t, OSSL_PARAM_construct_uint, int,
-    provider_name,
+    OSSL_PARAM_construct_octet_ptr, OSSL_PARAM_construct_size_t, OSSL_PARAM_construct_uint,
+    OSSL_PROVIDER_get_params, int, provider_name,
 };
 
 /// Key, IV or tag; longer than any that libcrypto reads or writes (an IV of GCM: 128 bytes).
@@ -42,6 +42,20 @@ impl Cipher {
     pub fn provider(&self) -> String {
         // SAFETY: libcrypto only reads the fetched method.
         provider_name(unsafe { EVP_CIPHER_get0_provider(self.0.as_ptr()) })
+    }
+
+    /// Requests that its provider has routed in this library; 0 where the provider does not say.
+    #[must_use]
+    pub fn routed(&self) -> u32 {
+        let mut routed: c_uint = 0;
+        // SAFETY: the name is static and the value outlives the parameter, which is used in this function only.
+        let param = unsafe { OSSL_PARAM_construct_uint(c"evener-routed".as_ptr(), &raw mut routed) };
+        let mut params = [param, OSSL_PARAM_construct_end()];
+        // SAFETY: libcrypto only reads the fetched method.
+        let provider = unsafe { EVP_CIPHER_get0_provider(self.0.as_ptr()) };
+        // SAFETY: a fetched method keeps its provider alive; the parameters end in the end mark.
+        let code = unsafe { OSSL_PROVIDER_get_params(provider, params.as_mut_ptr()) };
+        if answered(code) == 1 { routed } else { 0 }
     }
 
     /// Length of its key in bytes.

@@ -73,6 +73,7 @@ unsafe extern "C" {
     safe fn ERR_clear_error();
     safe fn OSSL_LIB_CTX_new() -> *mut OsslLibCtx;
     fn OSSL_LIB_CTX_load_config(library: *mut OsslLibCtx, path: *const c_char) -> c_int;
+    fn OSSL_PROVIDER_get_params(provider: *const OsslProvider, params: *mut OsslParam) -> c_int;
     fn OSSL_PROVIDER_get0_name(provider: *const OsslProvider) -> *const c_char;
 
     fn OSSL_PARAM_construct_uint(key: *const c_char, value: *mut c_uint) -> OsslParam;
