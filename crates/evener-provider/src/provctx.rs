@@ -110,9 +110,14 @@ impl ProvCtx {
 
     /// What we are bound to; looks for it where it was not there yet.
     pub(crate) fn bound(&self) -> Option<&Bound> {
-        if let Some(bound) = self.bound.get() {
-            return Some(bound);
+        match self.bound.get() {
+            Some(bound) => Some(bound),
+            None => self.bind(),
         }
+    }
+
+    #[cold]
+    fn bind(&self) -> Option<&Bound> {
         let _alone = self.binding.lock().unwrap_or_else(PoisonError::into_inner);
         if self.bound.get().is_none() {
             let inner = self.neighbours.active_default(&self.core).or_else(|| Inner::private(&self.core))?;

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 
 use evener_core::Family;
-use evener_ossl_sys::CipherUpdate;
+use evener_ossl_sys::{CipherFinal, CipherInit, CipherUpdate};
 
 use super::Row;
 use super::message::{Message, State};
@@ -27,8 +27,14 @@ pub(crate) struct CipherCtx {
     /// Bytes of this message so far. Not told apart from bytes that the inner function refused: it refuses an update
     /// only where the room is too small, and EVP always gives enough.
     pub(crate) taken: usize,
+    /// The inner init and final.
+    pub(crate) encrypt_init: CipherInit,
+    pub(crate) last: CipherFinal,
     /// The algorithm's other inner functions. Its provider outlives the context.
     row: *const Row,
+    pub(crate) decrypt_init: CipherInit,
+    /// Whether anything has to be known about messages.
+    pub(crate) is_tracked: bool,
     pub(crate) message: Message,
 }
 
@@ -36,7 +42,19 @@ impl CipherCtx {
     /// One around `inner`, which it owns from here on.
     pub(crate) fn new(row: &Row, inner: *mut c_void, message: Message) -> Self {
         let cipher = row.cipher.unwrap_or(row.update);
-        Self { update: row.update, cipher, inner, thresh: usize::MAX, taken: 0, row, message }
+        Self {
+            update: row.update,
+            cipher,
+            inner,
+            thresh: usize::MAX,
+            taken: 0,
+            encrypt_init: row.encrypt_init,
+            last: row.last,
+            row,
+            decrypt_init: row.decrypt_init,
+            is_tracked: row.thresh != usize::MAX,
+            message,
+        }
     }
 
     pub(crate) fn row<'p>(&self) -> &'p Row {
@@ -60,11 +78,6 @@ impl CipherCtx {
 
     pub(crate) fn family(&self) -> Option<Family> {
         self.row().algorithm.map(evener_core::Algorithm::family)
-    }
-
-    /// Whether anything has to be known about messages.
-    pub(crate) fn is_tracked(&self) -> bool {
-        self.row().thresh != usize::MAX
     }
 
     /// An update by the inner function.
@@ -97,6 +110,22 @@ impl CipherCtx {
         Ok(answer)
     }
 
+    /// Whether an init in this direction with nothing but an IV starts a message that may take another way.
+    pub(crate) fn is_ready(&self, encrypts: bool) -> bool {
+        // At 0 the message before is still ours, and has to be handed back first.
+        self.thresh != 0 && self.message.encrypts == encrypts && self.message.is_ready
+    }
+
+    /// Such an init happened, or was refused.
+    pub(crate) fn next_message(&mut self, started: bool, iv: &[u8; 16]) {
+        if !started {
+            return self.lose_sight();
+        }
+        self.message.next(iv);
+        self.taken = 0;
+        self.thresh = self.row().thresh;
+    }
+
     /// The program's IV, where an init without one would make OpenSSL take the moved one for it.
     pub(crate) fn iv_again(&self, is_given: bool) -> Option<[u8; 16]> {
         (!is_given && self.message.iv_moved && self.family() == Some(Family::Cbc)).then_some(self.message.iv)
@@ -105,6 +134,7 @@ impl CipherCtx {
     /// Lets updates in where the message may take another way.
     pub(crate) fn settle(&mut self) {
         let routable = self.row().algorithm.is_some_and(|algorithm| self.message.is_routable(algorithm));
+        self.message.is_ready = routable;
         if self.message.state == State::Direct && routable {
             self.thresh = self.row().thresh;
         } else {

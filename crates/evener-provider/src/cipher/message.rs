@@ -37,6 +37,8 @@ pub(crate) struct Message {
     key_len: u8,
     key_encrypts: bool,
     iv_known: bool,
+    /// Key and direction allow for another way, given an IV and no parameters.
+    pub(crate) is_ready: bool,
     /// The inner context's original IV is no longer the program's: [`Message::iv`] is.
     pub(crate) iv_moved: bool,
     /// Bytes in `held`: input of an incomplete or held-back block (ECB, CBC), key stream used (CTR).
@@ -59,6 +61,7 @@ impl Default for Message {
             key_len: 0,
             key_encrypts: true,
             iv_known: false,
+            is_ready: false,
             iv_moved: false,
             held_len: 0,
             iv: [0; 16],
@@ -73,8 +76,11 @@ impl ZeroizeOnDrop for Message {}
 
 impl Drop for Message {
     fn drop(&mut self) {
-        self.key.zeroize();
-        self.held.zeroize();
+        self.forget_key();
+        // Elsewhere it is wiped as the message is handed back.
+        if matches!(self.state, State::Owned | State::Failed) {
+            self.held.zeroize();
+        }
     }
 }
 
@@ -109,10 +115,20 @@ impl Message {
         }
     }
 
+    /// The key's next message starts from `iv`.
+    pub(crate) fn next(&mut self, iv: &[u8; 16]) {
+        self.state = State::Direct;
+        self.iv = *iv;
+        self.iv_known = true;
+        self.iv_moved = false;
+        self.held_len = 0;
+    }
+
     /// The key in the inner context is one that was never seen.
     pub(crate) fn forget_key(&mut self) {
-        self.key.zeroize();
+        self.key[..usize::from(self.key_len)].zeroize();
         self.key_len = 0;
+        self.is_ready = false;
     }
 
     /// A parameter was set in the inner context. `number`: its value, where it is a number.
@@ -124,6 +140,7 @@ impl Message {
             (b"keylen", _) => self.forget_key(),
             (b"tls-version", _) => {
                 self.tls = true;
+                self.is_ready = false;
                 self.state = State::InnerOnly;
             }
             _ => self.state = State::InnerOnly,

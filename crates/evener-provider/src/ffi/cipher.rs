@@ -79,6 +79,67 @@ fn wrap(row: &Row, inner: *mut c_void, message: Message) -> *mut c_void {
     room.cast()
 }
 
+// What stands first is kept out of the doors behind it: a door whose own code needs no stack jumps into the inner
+// function and costs one jump.
+dispatch! {
+    #[inline(never)]
+    fn slow_init[ENCRYPTS](
+        ctx: &mut CipherCtx, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
+    ) -> c_int {
+        let is_next = key.is_null() && params.is_null() && !iv.is_null() && iv_len == size_of::<[u8; 16]>();
+        if !is_next || !ctx.is_ready(ENCRYPTS == 1) {
+            // SAFETY: the caller's arguments, as they came.
+            return unsafe { any_init::<ENCRYPTS>(ctx, key, key_len, iv, iv_len, params) };
+        }
+        // The same key's next message, of which there are many.
+        let init = if ENCRYPTS == 1 { ctx.encrypt_init } else { ctx.decrypt_init };
+        // SAFETY: the inner function with its own context; the rest is the caller's.
+        let answer = unsafe { init(ctx.inner, key, key_len, iv, iv_len, params) };
+        let iv: *const [u8; 16] = iv.cast();
+        // SAFETY: the caller lends 16 bytes.
+        ctx.next_message(answer == 1, unsafe { &*iv });
+        answer
+    }
+
+    #[inline(never)]
+    fn any_init[ENCRYPTS](
+        ctx: &mut CipherCtx, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
+    ) -> c_int {
+        let call = Init::of(ENCRYPTS == 1, (key, key_len), (iv, iv_len), params);
+        for_c(core_of(ctx.row()), || ctx.init(&call))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn slow_update(
+        ctx: &mut CipherCtx, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
+    ) -> c_int {
+        let call = Update::of(out, written, room, input, len);
+        let answer = for_c(core_of(ctx.row()), || route::update(ctx, &call));
+        if answer == 0 {
+            ctx.refused();
+        }
+        answer
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn slow_last(ctx: &mut CipherCtx, out: *mut c_uchar, written: *mut usize, room: usize) -> c_int {
+        if hand_back(ctx) != 1 {
+            return 0;
+        }
+        ctx.thresh = usize::MAX;
+        // SAFETY: the inner function with its own context; the rest is the caller's.
+        unsafe { (ctx.last)(ctx.inner, out, written, room) }
+    }
+}
+
+/// Puts the truth about the message back into the inner context.
+#[inline(never)]
+fn hand_back(ctx: &mut CipherCtx) -> c_int {
+    for_c(core_of(ctx.row()), || ctx.hand_back())
+}
+
 dispatch! {
     fn newctx[SLOT](provctx: *mut c_void) -> *mut c_void {
         let Some(row) = row_of(provctx, SLOT) else { return ptr::null_mut() };
@@ -115,22 +176,24 @@ dispatch! {
         ctx: *mut c_void, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
     ) -> c_int {
         let Some(ctx) = known(ctx) else { return 0 };
-        if ctx.is_tracked() {
-            return for_c(core_of(ctx.row()), || ctx.init(&Init::of(true, (key, key_len), (iv, iv_len), params)));
+        if ctx.is_tracked {
+            // SAFETY: the caller's arguments, as they came.
+            return unsafe { slow_init::<1>(ctx, key, key_len, iv, iv_len, params) };
         }
         // SAFETY: the inner function with its own context; the rest is the caller's.
-        unsafe { (ctx.row().encrypt_init)(ctx.inner, key, key_len, iv, iv_len, params) }
+        unsafe { (ctx.encrypt_init)(ctx.inner, key, key_len, iv, iv_len, params) }
     }
 
     fn decrypt_init(
         ctx: *mut c_void, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
     ) -> c_int {
         let Some(ctx) = known(ctx) else { return 0 };
-        if ctx.is_tracked() {
-            return for_c(core_of(ctx.row()), || ctx.init(&Init::of(false, (key, key_len), (iv, iv_len), params)));
+        if ctx.is_tracked {
+            // SAFETY: the caller's arguments, as they came.
+            return unsafe { slow_init::<0>(ctx, key, key_len, iv, iv_len, params) };
         }
         // SAFETY: as above.
-        unsafe { (ctx.row().decrypt_init)(ctx.inner, key, key_len, iv, iv_len, params) }
+        unsafe { (ctx.decrypt_init)(ctx.inner, key, key_len, iv, iv_len, params) }
     }
 
     fn encrypt_skey_init(
@@ -138,7 +201,7 @@ dispatch! {
     ) -> c_int {
         let Some(ctx) = known(ctx) else { return 0 };
         let Some(init) = ctx.row().encrypt_skey_init else { return 0 };
-        if ctx.thresh == 0 && for_c(core_of(ctx.row()), || ctx.hand_back()) != 1 {
+        if ctx.thresh == 0 && hand_back(ctx) != 1 {
             return 0;
         }
         ctx.lose_sight();
@@ -153,7 +216,7 @@ dispatch! {
     ) -> c_int {
         let Some(ctx) = known(ctx) else { return 0 };
         let Some(init) = ctx.row().decrypt_skey_init else { return 0 };
-        if ctx.thresh == 0 && for_c(core_of(ctx.row()), || ctx.hand_back()) != 1 {
+        if ctx.thresh == 0 && hand_back(ctx) != 1 {
             return 0;
         }
         ctx.lose_sight();
@@ -172,18 +235,15 @@ dispatch! {
             // SAFETY: the inner function with its own context; the rest is the caller's.
             return unsafe { (ctx.update)(ctx.inner, out, written, room, input, len) };
         }
-        let answer = for_c(core_of(ctx.row()), || route::update(ctx, &Update::of(out, written, room, input, len)));
-        if answer == 0 {
-            ctx.refused();
-        }
-        answer
+        // SAFETY: the caller's arguments, as they came.
+        unsafe { slow_update(ctx, out, written, room, input, len) }
     }
 
     fn cipher(
         ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
     ) -> c_int {
         let Some(ctx) = known(ctx) else { return 0 };
-        if ctx.thresh == 0 && for_c(core_of(ctx.row()), || ctx.hand_back()) != 1 {
+        if ctx.thresh == 0 && hand_back(ctx) != 1 {
             return 0;
         }
         ctx.taken = ctx.taken.wrapping_add(len);
@@ -193,19 +253,20 @@ dispatch! {
 
     fn last(ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize) -> c_int {
         let Some(ctx) = known(ctx) else { return 0 };
-        if ctx.thresh == 0 && for_c(core_of(ctx.row()), || ctx.hand_back()) != 1 {
-            return 0;
+        if ctx.thresh == 0 {
+            // SAFETY: the caller's arguments, as they came.
+            return unsafe { slow_last(ctx, out, written, room) };
         }
         // What OpenSSL does with more input after the end is its own affair.
         ctx.thresh = usize::MAX;
-        // SAFETY: as above.
-        unsafe { (ctx.row().last)(ctx.inner, out, written, room) }
+        // SAFETY: the inner function with its own context; the rest is the caller's.
+        unsafe { (ctx.last)(ctx.inner, out, written, room) }
     }
 
     fn get_ctx_params(ctx: *mut c_void, params: *mut Param) -> c_int {
         let Some(ctx) = known(ctx) else { return 0 };
         let Some(get) = ctx.row().get_ctx_params else { return 0 };
-        if ctx.thresh == 0 && for_c(core_of(ctx.row()), || ctx.hand_back()) != 1 {
+        if ctx.thresh == 0 && hand_back(ctx) != 1 {
             return 0;
         }
         // SAFETY: as above.
@@ -222,12 +283,12 @@ dispatch! {
     fn set_ctx_params(ctx: *mut c_void, params: *const Param) -> c_int {
         let Some(ctx) = known(ctx) else { return 0 };
         let Some(set) = ctx.row().set_ctx_params else { return 0 };
-        if ctx.thresh == 0 && for_c(core_of(ctx.row()), || ctx.hand_back()) != 1 {
+        if ctx.thresh == 0 && hand_back(ctx) != 1 {
             return 0;
         }
         // SAFETY: as above.
         let answer = unsafe { set(ctx.inner, params) };
-        if ctx.is_tracked() {
+        if ctx.is_tracked {
             return for_c(core_of(ctx.row()), || {
                 ctx.set(answer == 1, &Init::of(true, NOTHING, NOTHING, params));
                 Ok(answer)

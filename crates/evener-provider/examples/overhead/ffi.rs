@@ -1,0 +1,205 @@
+//! The calls that are timed, each in a loop of its own, so that nothing but EVP stands between two clock readings.
+
+use std::ffi::{CString, c_char, c_int, c_uchar, c_uint, c_void};
+use std::ptr;
+use std::time::Instant;
+
+macro_rules! libcrypto {
+    ($(fn $name:ident($($argument:ty),*) $(-> $result:ty)?;)*) => {
+        #[link(name = "crypto")]
+        unsafe extern "C" { $(fn $name($(_: $argument),*) $(-> $result)?;)* }
+    };
+}
+
+type Opaque = *mut c_void;
+
+libcrypto! {
+    fn OSSL_PROVIDER_set_default_search_path(Opaque, *const c_char) -> c_int;
+    fn OSSL_PROVIDER_load(Opaque, *const c_char) -> Opaque;
+    fn EVP_CIPHER_fetch(Opaque, *const c_char, *const c_char) -> Opaque;
+    fn EVP_CIPHER_get_key_length(Opaque) -> c_int;
+    fn EVP_CIPHER_CTX_new() -> Opaque;
+    fn EVP_CIPHER_CTX_free(Opaque);
+    fn EVP_EncryptInit_ex2(Opaque, Opaque, *const c_uchar, *const c_uchar, *const c_void) -> c_int;
+    fn EVP_EncryptUpdate(Opaque, *mut c_uchar, *mut c_int, *const c_uchar, c_int) -> c_int;
+    fn EVP_EncryptFinal_ex(Opaque, *mut c_uchar, *mut c_int) -> c_int;
+    fn EVP_MD_fetch(Opaque, *const c_char, *const c_char) -> Opaque;
+    fn EVP_MD_CTX_new() -> Opaque;
+    fn EVP_MD_CTX_free(Opaque);
+    fn EVP_DigestInit_ex2(Opaque, Opaque, *const c_void) -> c_int;
+    fn EVP_DigestUpdate(Opaque, *const c_void, usize) -> c_int;
+    fn EVP_DigestFinal_ex(Opaque, *mut c_uchar, *mut c_uint) -> c_int;
+}
+
+/// What is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    /// One update of a message that goes on.
+    Update,
+    /// A whole message in a context that is there: init with a new IV, update, final.
+    Message,
+    /// As that, with a new context, key included.
+    Context,
+}
+
+/// Loads the default provider and `evener.so` from `folder`.
+///
+/// # Errors
+///
+/// Which one does not load.
+pub(crate) fn load(folder: &str) -> Result<(), String> {
+    let folder = CString::new(folder).map_err(|error| error.to_string())?;
+    // SAFETY: the default library context and text.
+    unsafe { OSSL_PROVIDER_set_default_search_path(ptr::null_mut(), folder.as_ptr()) };
+    for name in [c"default", c"evener"] {
+        // SAFETY: as above.
+        let loaded = unsafe { OSSL_PROVIDER_load(ptr::null_mut(), name.as_ptr()) };
+        if loaded.is_null() {
+            return Err(format!("{} does not load", name.to_string_lossy()));
+        }
+    }
+    Ok(())
+}
+
+/// Keeps this thread on the core that it runs on.
+pub(crate) fn pin() {
+    // SAFETY: takes nothing.
+    let core = unsafe { libc::sched_getcpu() };
+    // SAFETY: zeros are an empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel's own number of a core.
+    unsafe { libc::CPU_SET(usize::try_from(core).unwrap_or(0), &mut set) };
+    // SAFETY: this thread, and a set of its size.
+    unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
+}
+
+/// An algorithm of one provider, with a context in use.
+pub(crate) struct Subject {
+    method: Opaque,
+    context: Opaque,
+    is_digest: bool,
+    key: [u8; 64],
+    iv: [u8; 16],
+    input: Vec<u8>,
+    out: Vec<u8>,
+}
+
+impl Subject {
+    /// `name` as `provider` has it, for pieces of up to `size` bytes.
+    ///
+    /// # Errors
+    ///
+    /// Where the provider has none.
+    pub(crate) fn new(name: &str, provider: &str, size: usize) -> Result<Self, String> {
+        let (fetched, properties) = (CString::new(name), CString::new(format!("provider={provider}")));
+        let (Ok(fetched), Ok(properties)) = (fetched, properties) else {
+            return Err("a name with nul".into());
+        };
+        let is_digest = name.starts_with("SHA");
+        let fetch = if is_digest { EVP_MD_fetch } else { EVP_CIPHER_fetch };
+        // SAFETY: the default library context and texts.
+        let method = unsafe { fetch(ptr::null_mut(), fetched.as_ptr(), properties.as_ptr()) };
+        if method.is_null() {
+            return Err(format!("{provider} has no {name}"));
+        }
+        let new = if is_digest { EVP_MD_CTX_new } else { EVP_CIPHER_CTX_new };
+        // SAFETY: takes nothing.
+        let context = unsafe { new() };
+        let mut made = Self {
+            method,
+            context,
+            is_digest,
+            key: std::array::from_fn(|at| u8::try_from(at).unwrap_or(0)),
+            iv: [7; 16],
+            input: vec![3; size],
+            out: vec![0; size + 64],
+        };
+        made.init(context, true);
+        Ok(made)
+    }
+
+    /// Whether keys fit, which the fixed key of this program does for AES.
+    pub(crate) fn is_usable(&self) -> bool {
+        // SAFETY: fetched.
+        self.is_digest || unsafe { EVP_CIPHER_get_key_length(self.method) } <= 64
+    }
+
+    /// Nanoseconds that one `operation` on `size` bytes takes, over `count` of them.
+    pub(crate) fn time(&mut self, operation: Operation, size: usize, count: u32) -> f64 {
+        let start = Instant::now();
+        for _ in 0..count {
+            match operation {
+                Operation::Update => self.update(self.context, size),
+                Operation::Message => self.message(self.context, size, false),
+                Operation::Context => self.in_new_context(size),
+            }
+        }
+        start.elapsed().as_secs_f64() * 1e9 / f64::from(count)
+    }
+
+    fn in_new_context(&mut self, size: usize) {
+        let (new, free) = if self.is_digest {
+            (
+                EVP_MD_CTX_new as unsafe extern "C" fn() -> Opaque,
+                EVP_MD_CTX_free as unsafe extern "C" fn(Opaque),
+            )
+        } else {
+            (EVP_CIPHER_CTX_new as _, EVP_CIPHER_CTX_free as _)
+        };
+        // SAFETY: takes nothing.
+        let context = unsafe { new() };
+        self.message(context, size, true);
+        // SAFETY: made above.
+        unsafe { free(context) };
+    }
+
+    fn message(&mut self, context: Opaque, size: usize, is_new: bool) {
+        self.init(context, is_new);
+        self.update(context, size);
+        let out = self.out.as_mut_ptr();
+        if self.is_digest {
+            let mut len = 0;
+            // SAFETY: room for any digest.
+            unsafe { EVP_DigestFinal_ex(context, out, &raw mut len) };
+        } else {
+            let mut len = 0;
+            // SAFETY: room for a block.
+            unsafe { EVP_EncryptFinal_ex(context, out, &raw mut len) };
+        }
+    }
+
+    fn init(&mut self, context: Opaque, is_new: bool) {
+        self.iv[0] = self.iv[0].wrapping_add(1);
+        if self.is_digest {
+            // SAFETY: a context and a fetched digest.
+            unsafe { EVP_DigestInit_ex2(context, self.method, ptr::null()) };
+        } else {
+            let (method, key) =
+                if is_new { (self.method, self.key.as_ptr()) } else { (ptr::null_mut(), ptr::null()) };
+            // SAFETY: key and IV are at least as long as the cipher's.
+            unsafe { EVP_EncryptInit_ex2(context, method, key, self.iv.as_ptr(), ptr::null()) };
+        }
+    }
+
+    fn update(&mut self, context: Opaque, size: usize) {
+        debug_assert!(size <= self.input.len());
+        let input = self.input.as_ptr();
+        if self.is_digest {
+            // SAFETY: the input has `size` bytes.
+            unsafe { EVP_DigestUpdate(context, input.cast(), size) };
+        } else {
+            let mut len = 0;
+            let size = c_int::try_from(size).unwrap_or(0);
+            // SAFETY: as above, and there is room for them and a block.
+            unsafe { EVP_EncryptUpdate(context, self.out.as_mut_ptr(), &raw mut len, input, size) };
+        }
+    }
+}
+
+impl Drop for Subject {
+    fn drop(&mut self) {
+        let free = if self.is_digest { EVP_MD_CTX_free } else { EVP_CIPHER_CTX_free };
+        // SAFETY: made by `new`; methods are left to the process's end.
+        unsafe { free(self.context) };
+    }
+}
