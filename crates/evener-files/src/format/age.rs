@@ -67,14 +67,32 @@ pub(super) fn seal(recipients: &Recipients) -> Result<Sealing, FormatError> {
     Ok(Sealing { header, body })
 }
 
-pub(super) fn open(identities: &Identities, start: &[u8]) -> Result<Opened, FormatError> {
+/// The cut of a file that begins with `start`.
+pub(super) fn cuts(start: &[u8]) -> Result<Opened<Cut>, FormatError> {
     let Some(header_bytes) = header_bytes(start)? else {
         return Ok(Opened::NeedMore { start_bytes: (start.len() * 2).clamp(4096, HEADER_BYTES_MAX) });
     };
-    let Some(header) = start.get(..header_bytes + NONCE_BYTES) else {
-        return Ok(Opened::NeedMore { start_bytes: header_bytes + NONCE_BYTES });
+    match header_bytes + NONCE_BYTES {
+        start_bytes if start_bytes > start.len() => Ok(Opened::NeedMore { start_bytes }),
+        header_bytes => Ok(Opened::Ready(vec![cut(header_bytes as u64)])),
+    }
+}
+
+/// The cut of a file that may have been sealed before; of one without header where `start` is none of ours.
+pub(super) fn cut_of_standing(start: &[u8]) -> Cut {
+    let header_bytes = header_bytes(start).ok().flatten().map_or(0, |bytes| bytes + NONCE_BYTES);
+    cut(header_bytes as u64)
+}
+
+pub(super) fn open(identities: &Identities, start: &[u8]) -> Result<Opened, FormatError> {
+    let header_bytes = match cuts(start)? {
+        Opened::Ready(cuts) => cuts[0].header_bytes(),
+        Opened::NeedMore { start_bytes } => return Ok(Opened::NeedMore { start_bytes }),
     };
-    let decryptor = Decryptor::new_buffered(Whole { rest: header, header_bytes }).map_err(open_error)?;
+    let header_bytes = usize::try_from(header_bytes).expect("it lies in memory");
+    let header = &start[..header_bytes];
+    let decryptor = Decryptor::new_buffered(Whole { rest: header, header_bytes: header_bytes - NONCE_BYTES })
+        .map_err(open_error)?;
     let witnesses: Vec<_> = identities
         .all()
         .iter()
@@ -248,10 +266,4 @@ fn open_error(error: DecryptError) -> FormatError {
 /// Room that a chunk needs in either form, in bytes.
 pub(super) fn slot_bytes() -> u64 {
     cut(0).slot_bytes()
-}
-
-/// Length of the header of an age file, payload nonce included, if `start` holds it whole.
-pub(super) fn standing_header_bytes(start: &[u8]) -> Option<u64> {
-    let header_bytes = header_bytes(start).ok()??;
-    Some((header_bytes + NONCE_BYTES) as u64)
 }

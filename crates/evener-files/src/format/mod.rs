@@ -55,6 +55,16 @@ impl Sealer {
             Self::OpensslEnc(enc) => enc.seal(),
         }
     }
+
+    /// How files are cut that were sealed with this. `standing` is the start of such a file, where headers of one
+    /// kind differ in length. Derives no key.
+    pub(crate) fn cut_of(&self, standing: &[u8]) -> Cut {
+        match self {
+            Self::Tink(tink) => tink.primary_cut(),
+            Self::Age(_) => age::cut_of_standing(standing),
+            Self::OpensslEnc(_) => openssl_enc::cut(),
+        }
+    }
 }
 
 /// What files are opened with.
@@ -90,12 +100,18 @@ impl Opener {
             Self::Age(identities) => age::open(identities, start),
             Self::OpensslEnc(enc) => enc.open(start),
         };
-        match opened? {
-            Opened::NeedMore { .. } if whole => {
-                Err(FormatError::Truncated { cipher_bytes: start.len() as u64, place: "header" })
-            }
-            opened => Ok(opened),
-        }
+        opened?.or_truncated(start, whole)
+    }
+
+    /// How a file that begins with `start` may be cut: as [`Opener::open`], but derives no key and tries none, so
+    /// that whoever only asks for lengths pays nothing. With an age file this says nothing about who may open it.
+    pub(crate) fn cuts(&self, start: &[u8], whole: bool) -> Result<Opened<Cut>, FormatError> {
+        let cuts = match self {
+            Self::Tink(tink) => tink.cuts(start),
+            Self::Age(_) => age::cuts(start),
+            Self::OpensslEnc(_) => openssl_enc::cuts(start),
+        };
+        cuts?.or_truncated(start, whole)
     }
 }
 
@@ -108,9 +124,9 @@ pub struct Sealing {
     pub body: Body,
 }
 
-/// What the first bytes of a file told.
+/// What the first bytes of a file told: something for each key that may be the right one.
 #[derive(Debug)]
-pub enum Opened {
+pub enum Opened<T = Body> {
     /// The header is longer: come back with at least so many bytes from the start of the file.
     NeedMore {
         /// Bytes, more than were given.
@@ -119,7 +135,19 @@ pub enum Opened {
     /// The header was read. Where there is more than one candidate (several Tink keys), the right one is the
     /// one under which segment 0 authenticates: try them in order, each on the same captured bytes. Their
     /// cuts may differ. Never empty.
-    Ready(Vec<Body>),
+    Ready(Vec<T>),
+}
+
+impl<T> Opened<T> {
+    /// There is no more to be had of a file that is `whole`.
+    fn or_truncated(self, start: &[u8], whole: bool) -> Result<Self, FormatError> {
+        match self {
+            Self::NeedMore { .. } if whole => {
+                Err(FormatError::Truncated { cipher_bytes: start.len() as u64, place: "header" })
+            }
+            opened => Ok(opened),
+        }
+    }
 }
 
 /// The segments of one file: how it is cut, and what each segment's job is armed with.
@@ -212,11 +240,6 @@ impl Body {
         iv[11] = last.into();
         Ok(Iv::Known(iv))
     }
-}
-
-/// Length of the header of a file that starts with `start`, where it can differ between files under one key.
-pub(crate) fn standing_header_bytes(start: &[u8]) -> Option<u64> {
-    age::standing_header_bytes(start)
 }
 
 fn session(

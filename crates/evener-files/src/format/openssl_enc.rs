@@ -74,16 +74,11 @@ impl OpensslEnc {
     }
 
     pub(super) fn open(&self, start: &[u8]) -> Result<Opened, FormatError> {
-        let seen = start.len().min(MAGIC.len());
-        if start[..seen] != MAGIC[..seen] {
-            return Err(FormatError::Header {
-                format: "openssl enc",
-                fact: "it does not start with Salted__",
-            });
-        }
-        match start.get(..HEADER_BYTES) {
-            Some(header) => Ok(Opened::Ready(vec![self.body(header, Direction::Decrypt)?])),
-            None => Ok(Opened::NeedMore { start_bytes: HEADER_BYTES }),
+        match cuts(start)? {
+            Opened::Ready(_) => {
+                Ok(Opened::Ready(vec![self.body(&start[..HEADER_BYTES], Direction::Decrypt)?]))
+            }
+            Opened::NeedMore { start_bytes } => Ok(Opened::NeedMore { start_bytes }),
         }
     }
 
@@ -105,6 +100,18 @@ pub fn first_line(file: &[u8]) -> Zeroizing<Vec<u8>> {
     Zeroizing::new(line.to_vec())
 }
 
-fn cut() -> Cut {
+/// The cut of a file that begins with `start`: it is always the same.
+pub(super) fn cuts(start: &[u8]) -> Result<Opened<Cut>, FormatError> {
+    let seen = start.len().min(MAGIC.len());
+    if start[..seen] != MAGIC[..seen] {
+        return Err(FormatError::Header { format: "openssl enc", fact: "it does not start with Salted__" });
+    }
+    match start.len() {
+        HEADER_BYTES.. => Ok(Opened::Ready(vec![cut()])),
+        _ => Ok(Opened::NeedMore { start_bytes: HEADER_BYTES }),
+    }
+}
+
+pub(super) fn cut() -> Cut {
     Cut::new(HEADER_BYTES as u64, SLICE_BYTES, SLICE_BYTES, Growth::Padding)
 }

@@ -47,6 +47,25 @@ impl Tink {
     }
 
     pub(super) fn open(&self, start: &[u8]) -> Result<Opened, FormatError> {
+        self.candidates(start, |key, header| self.body(key, header, Direction::Decrypt))
+    }
+
+    /// How a file that begins with `start` is cut under each key that it may be for.
+    pub(super) fn cuts(&self, start: &[u8]) -> Result<Opened<Cut>, FormatError> {
+        self.candidates(start, |key, _| Ok(cut(key)))
+    }
+
+    /// How new files are cut.
+    pub(super) fn primary_cut(&self) -> Cut {
+        cut(self.keyset.primary())
+    }
+
+    /// What `make` makes of each enabled key that has headers of this length, and the header.
+    fn candidates<T>(
+        &self,
+        start: &[u8],
+        make: impl Fn(&StreamingKey, &[u8]) -> Result<T, FormatError>,
+    ) -> Result<Opened<T>, FormatError> {
         let Some(&first) = start.first() else { return Ok(Opened::NeedMore { start_bytes: 1 }) };
         let header_bytes = usize::from(first);
         if !matches!(header_bytes, 24 | 40) {
@@ -58,13 +77,9 @@ impl Tink {
         let Some(header) = start.get(..header_bytes) else {
             return Ok(Opened::NeedMore { start_bytes: header_bytes });
         };
-        let candidates: Result<Vec<Body>, FormatError> = self
-            .keyset
-            .enabled_keys()
-            .filter(|key| self::header_bytes(key.derived_key_bytes()) == header_bytes)
-            .map(|key| self.body(key, header, Direction::Decrypt))
-            .collect();
-        match candidates? {
+        let is_fit = |key: &&StreamingKey| self::header_bytes(key.derived_key_bytes()) == header_bytes;
+        let candidates = self.keyset.enabled_keys().filter(is_fit).map(|key| make(key, header));
+        match candidates.collect::<Result<Vec<T>, FormatError>>()? {
             none if none.is_empty() => Err(FormatError::NoKeyFits),
             candidates => Ok(Opened::Ready(candidates)),
         }

@@ -15,6 +15,7 @@ use super::open::{Work, is_done};
 use super::place::{Complete, Origin, Settlement};
 use super::process::{Request, note, record};
 use super::progress::{FileError, Progress, Summary};
+use super::read::SourceFile;
 use super::tree::{Item, Walk};
 use super::{chain, slots};
 
@@ -223,9 +224,12 @@ impl<'c, 'r, 'm> Hand<'c, 'r, 'm> {
 
     /// Opens a file unless its finished result stands there already.
     fn open(&mut self, item: &Item) -> Result<Option<Work>, FileError> {
-        let work = Work::open(&self.crew.request.task, item, &mut self.caller, &mut self.slots)?;
-        let done = is_done(&work, item, self.crew.request.options.force)?;
-        Ok((!done).then_some(work))
+        let Request { task, options, .. } = self.crew.request;
+        let source = SourceFile::open(&item.source)?;
+        if is_done(task, item, &source, options.force)? {
+            return Ok(None);
+        }
+        Work::open(task, source, &mut self.caller, &mut self.slots).map(Some)
     }
 
     fn sort_in(&mut self, item: Item, work: Work, batch: &mut Batch<'m>, chained: &mut Vec<(Item, Work)>) {

@@ -11,7 +11,8 @@ use super::progress::FileError;
 use super::read::{SourceFile, read_up_to};
 use super::segments::{self, Block};
 use super::tree::Item;
-use crate::format::{Body, Iv, Layout, Opened, Opener, Segment};
+use crate::FormatError;
+use crate::format::{Body, Cut, Iv, Layout, Opened, Segment};
 
 /// Bytes of a file that are looked at first for its header. Longer headers (many recipients) cost a second
 /// look.
@@ -28,14 +29,13 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// Opens a source and reads or makes its header. `slot` is room to try keys in.
+    /// Reads or makes the header of a source. `slot` is room to try keys in.
     pub(super) fn open<'m>(
         task: &Task,
-        item: &Item,
+        source: SourceFile,
         caller: &mut Caller<'_, 'm>,
         slot: &mut Vec<Box<Job<'m>>>,
     ) -> Result<Self, FileError> {
-        let source = SourceFile::open(&item.source)?;
         match task {
             Task::Encrypt(sealer) => {
                 let sealing = sealer.seal()?;
@@ -44,7 +44,7 @@ impl Work {
                 Ok(Self { source, body, layout, direction: Direction::Encrypt, header })
             }
             Task::Decrypt(opener) => {
-                let candidates = read_header(opener, &source)?;
+                let candidates = read_header(&source, |start, whole| opener.open(start, whole))?;
                 let body = choose(candidates, &source, caller, slot)?;
                 let layout = body.cut().of_cipher(source.len())?;
                 Ok(Self { source, body, layout, direction: Direction::Decrypt, header: Vec::new() })
@@ -99,53 +99,66 @@ pub(super) fn is_chained(body: &Body) -> bool {
 
 /// Whether a finished result of `item` stands under its final name already: right length, same time. What
 /// else stands there is an error. With `force` nothing counts as finished: the key may be another one.
-pub(super) fn is_done(work: &Work, item: &Item, force: bool) -> Result<bool, FileError> {
+///
+/// Comes before [`Work::open`] and derives no key, for that may cost a second and 256 MiB (passphrases).
+pub(super) fn is_done(task: &Task, item: &Item, source: &SourceFile, force: bool) -> Result<bool, FileError> {
     let OutDir { is_new, .. } = &*item.dir;
     let Some(standing) = (if *is_new { None } else { item.dir.stat(&item.name)? }) else { return Ok(false) };
     let identity = |stat: &rustix::fs::Stat| (stat.st_dev, stat.st_ino);
-    if identity(&standing) == identity(&work.source.stat) {
+    if identity(&standing) == identity(&source.stat) {
         return Err(FileError::SameFile);
     }
     if force {
         return Ok(false);
     }
-    let same_time = super::place::mtime_of(&standing) == super::place::mtime_of(&work.source.stat);
-    if same_time && is_same_length(work, item, u64::try_from(standing.st_size).unwrap_or(0))? {
+    let same_time = super::place::mtime_of(&standing) == super::place::mtime_of(&source.stat);
+    if same_time && is_same_length(task, item, source, u64::try_from(standing.st_size).unwrap_or(0))? {
         return Ok(true);
     }
     Err(FileError::Exists)
 }
 
 /// Whether an output of `bytes` has the length that the input calls for.
-fn is_same_length(work: &Work, item: &Item, bytes: u64) -> Result<bool, FileError> {
-    let most = work.bytes_out();
-    match work.direction {
-        Direction::Decrypt if work.layout.plain_bytes_is_exact() => Ok(bytes == most),
-        Direction::Decrypt => Ok(bytes <= most && bytes + BLOCK_BYTES as u64 > most),
-        // Headers of one format may differ in length (age adds a stanza at random), so bodies are compared.
-        Direction::Encrypt => {
-            let body_bytes = most - work.body.cut().header_bytes();
-            let header_bytes = standing_header(item)?.unwrap_or_else(|| work.body.cut().header_bytes());
-            Ok(bytes == header_bytes + body_bytes)
+fn is_same_length(task: &Task, item: &Item, source: &SourceFile, bytes: u64) -> Result<bool, FileError> {
+    match task {
+        Task::Encrypt(sealer) => {
+            let cut = sealer.cut_of(&standing_start(item)?);
+            Ok(bytes == cut.of_plain(source.len())?.cipher_bytes())
+        }
+        Task::Decrypt(opener) => {
+            let cuts = read_header(source, |start, whole| opener.cuts(start, whole))?;
+            let fits =
+                |cut: &Cut| cut.of_cipher(source.len()).is_ok_and(|layout| is_of_length(&layout, bytes));
+            Ok(cuts.iter().any(fits))
         }
     }
 }
 
-/// Length of the header of what stands under the final name, where that is an age file.
-fn standing_header(item: &Item) -> Result<Option<u64>, FileError> {
+/// Whether `bytes` of plaintext may come out of a layout.
+const fn is_of_length(layout: &Layout, bytes: u64) -> bool {
+    let most = layout.plain_bytes();
+    bytes == most || (!layout.plain_bytes_is_exact() && bytes < most && bytes + BLOCK_BYTES as u64 > most)
+}
+
+/// The first bytes of what stands under the final name.
+fn standing_start(item: &Item) -> Result<Vec<u8>, FileError> {
     let standing = item.dir.open_file(&item.name)?;
     let mut start = vec![0; START_BYTES];
     let came = read_up_to(&standing, &mut [IoSliceMut::new(&mut start)], 0);
     start.truncate(came.map_err(FileError::io("look at the output"))?);
-    Ok(crate::format::standing_header_bytes(&start))
+    Ok(start)
 }
 
-fn read_header(opener: &Opener, source: &SourceFile) -> Result<Vec<Body>, FileError> {
+/// Lets `read` have as much of the start of a source as it asks for; the second argument says that it is all.
+fn read_header<T>(
+    source: &SourceFile,
+    read: impl Fn(&[u8], bool) -> Result<Opened<T>, FormatError>,
+) -> Result<Vec<T>, FileError> {
     let mut wanted = START_BYTES;
     loop {
         let start = source.read_start(wanted)?;
-        match opener.open(&start, start.len() as u64 == source.len())? {
-            Opened::Ready(bodies) => return Ok(bodies),
+        match read(&start, start.len() as u64 == source.len())? {
+            Opened::Ready(found) => return Ok(found),
             Opened::NeedMore { start_bytes } => wanted = start_bytes.max(2 * wanted),
         }
     }
@@ -175,7 +188,7 @@ fn choose<'m>(
             return Ok(body);
         }
     }
-    Err(crate::FormatError::NoKeyFits.into())
+    Err(FormatError::NoKeyFits.into())
 }
 
 /// Whether segment 0 authenticates under a candidate.
