@@ -5,8 +5,9 @@
 mod common;
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -119,6 +120,58 @@ fn a_run_that_waits_for_standard_input_stops_at_the_first_signal() {
     interrupt(&child);
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!(files(place.path()), [Path::new("k.json")]);
+}
+
+/// Starts a run that waits for its standard input, by `program` with `arguments` before it, and waits for its draft.
+/// `None` where it ended before.
+fn start_with_draft(place: &Place, program: &str, arguments: &[&str]) -> Option<Child> {
+    let run = place.program(program).args(arguments);
+    let mut run = run.args(["encrypt", "--key", "k.json", "-q", "-o", "sealed/piped", "-"]);
+    run.command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = run.command.spawn().ok()?;
+    while drafts(place) == 0 {
+        if child.try_wait().unwrap().is_some() {
+            return None;
+        }
+        sleep(Duration::from_millis(5));
+    }
+    Some(child)
+}
+
+fn drafts(place: &Place) -> usize {
+    let is_draft = |name: &&PathBuf| name.to_string_lossy().starts_with(".evener");
+    files(&place.join("sealed")).iter().filter(is_draft).count()
+}
+
+#[test]
+fn the_draft_of_a_killed_run_goes_with_the_next_run_into_the_directory() {
+    let place = Place::new();
+    place.keyset("k.json");
+    place.write("in/file", "text");
+    let mut child = start_with_draft(&place, common::EVENER, &[]).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(drafts(&place), 1);
+    place.evener().args(ENCRYPT).run().succeeded();
+    assert_eq!(files(&place.join("sealed")), [Path::new("file")]);
+}
+
+#[test]
+fn a_run_leaves_the_draft_alone_of_one_that_lives_in_another_container() {
+    let place = Place::new();
+    place.keyset("k.json");
+    place.write("in/file", "text");
+    // Process ids of its own: seen from here its own do not exist.
+    let container = ["-rpf", "--mount-proc", "--kill-child", common::EVENER];
+    let Some(mut child) = start_with_draft(&place, "unshare", &container) else {
+        return skipped("no container can be made here");
+    };
+    place.evener().args(ENCRYPT).run().succeeded();
+    assert_eq!(drafts(&place), 1);
+    child.stdin.take().unwrap().write_all(b"piped text").unwrap();
+    assert!(child.wait().unwrap().success());
+    place.evener().args(DECRYPT).run().succeeded();
+    assert_eq!(fs::read(place.join("back/piped")).unwrap(), b"piped text");
 }
 
 fn interrupt(child: &Child) {

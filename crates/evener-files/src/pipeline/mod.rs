@@ -22,6 +22,7 @@ mod progress;
 mod read;
 mod segments;
 mod slots;
+mod stale;
 mod tree;
 
 pub use process::{Options, Request, RequestError, Source, Target, Task, process};

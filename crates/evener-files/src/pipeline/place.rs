@@ -1,22 +1,21 @@
 //! Where output comes to be: drafts under temporary names in the directory of the final one, and a settlement
 //! that makes a batch of them durable with one sync, then renames them, then syncs the names.
 //!
-//! A crash at any moment leaves under a final name either what was there before or the whole new file. A
-//! draft that a killed run left behind is recognised by its name and removed by the next run that enters the
-//! directory.
+//! A crash at any moment leaves under a final name either what was there before or the whole new file. A run
+//! holds a lock on every directory in which it may have drafts, which the kernel drops with the process. So whoever
+//! enters a directory and finds no such lock may remove the drafts in it: who wrote them was killed.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{self, AtFlags, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps, UTIME_OMIT};
 use rustix::io::Errno;
 
 use super::progress::FileError;
+use super::stale::{draft_name, lock, remove_stale_drafts};
 
 /// Drafts that are settled together at most. See `docs/results/files.md` for the choice.
 const BATCH_FILES: usize = 4_096;
@@ -26,6 +25,7 @@ const BATCH_BYTES: u64 = 1 << 30;
 
 /// A directory that output goes to.
 pub(super) struct OutDir {
+    /// Locked for sharing, so that no other run takes our drafts for those of a killed one.
     fd: OwnedFd,
     /// For messages.
     pub(super) path: PathBuf,
@@ -49,6 +49,7 @@ impl OutDir {
         if !is_new {
             remove_stale_drafts(&fd);
         }
+        lock(&fd);
         let device = fs::fstat(&fd).map_err(FileError::io("look at the directory"))?.st_dev;
         Ok(Arc::new(Self { fd, path: path.to_owned(), is_new, device }))
     }
@@ -101,7 +102,7 @@ impl Draft {
         mode: Mode,
         replace: bool,
     ) -> Result<Self, FileError> {
-        let name = draft_name();
+        let name = draft_name()?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let file = fs::openat(&dir.fd, &name, flags, mode).map_err(FileError::io("create the output"))?;
         let temporary = Temporary { dir: Arc::clone(dir), name, renamed: false };
@@ -250,51 +251,4 @@ fn umask() -> Mode {
         // Unknown: set the mode always.
         Mode::from_raw_mode(bits.unwrap_or(0o777))
     })
-}
-
-const DRAFT_PREFIX: &str = ".evener-";
-const DRAFT_SUFFIX: &str = ".draft";
-
-/// `.evener-PID-START-NUMBER.draft`: names the process by number and start, so that a killed one is told from
-/// a living one even when its number is used again.
-fn draft_name() -> OsString {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let (pid, start) = own_name();
-    format!("{DRAFT_PREFIX}{pid}-{start}-{number}{DRAFT_SUFFIX}").into()
-}
-
-fn own_name() -> (u32, u64) {
-    use std::sync::OnceLock;
-    static START: OnceLock<u64> = OnceLock::new();
-    let pid = std::process::id();
-    (pid, *START.get_or_init(|| process_start(pid).unwrap_or(0)))
-}
-
-/// When a process started, in clock ticks since boot (`/proc/PID/stat`, field 22).
-fn process_start(pid: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
-}
-
-/// Removes drafts whose process no longer lives.
-fn remove_stale_drafts(dir: &OwnedFd) {
-    let Ok(entries) = fs::Dir::read_from(dir) else { return };
-    for entry in entries.flatten() {
-        let name = OsStr::from_bytes(entry.file_name().to_bytes());
-        if draft_owner(name).is_some_and(|(pid, start)| process_start(pid) != Some(start)) {
-            fs::unlinkat(dir, name, AtFlags::empty()).ok();
-        }
-    }
-}
-
-/// Whether a name is that of a draft, be it of a run that lives or of one that was killed.
-pub(super) fn is_draft(name: &OsStr) -> bool {
-    draft_owner(name).is_some()
-}
-
-fn draft_owner(name: &OsStr) -> Option<(u32, u64)> {
-    let middle = name.to_str()?.strip_prefix(DRAFT_PREFIX)?.strip_suffix(DRAFT_SUFFIX)?;
-    let mut parts = middle.splitn(3, '-');
-    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }

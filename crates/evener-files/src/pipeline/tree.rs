@@ -14,9 +14,10 @@ use std::sync::Arc;
 use rustix::fs::{Mode, Stat};
 use walkdir::{DirEntry, WalkDir};
 
-use super::place::{OutDir, is_draft, mode_of, mtime_of};
+use super::place::{OutDir, mode_of, mtime_of};
 use super::process::RequestError;
 use super::progress::{FileError, Skip};
+use super::stale::is_draft;
 
 /// One file to be worked on.
 pub(super) struct Item {
