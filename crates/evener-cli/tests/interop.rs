@@ -78,23 +78,28 @@ fn age_and_the_command_read_each_other() {
 }
 
 #[test]
-fn what_age_has_armored_is_read_one_at_a_time_from_a_file_and_from_a_pipe() {
+fn what_age_has_armored_is_read_in_a_tree_and_from_a_pipe_and_counts_as_done_afterwards() {
     if !there_is("age") {
         return skipped("age is not installed");
     }
     let place = Place::new();
     place.evener().args(["keygen", "--age", "id"]).run().succeeded();
     let age = filter(&place, "age", &["-a", "-r", &recipient(&place, "id")]);
+    other_writes(&place, &["-i", "id"], &age);
+    let tree = || place.evener().args(["decrypt", "-q", "-i", "id", "-o", "back", "theirs"]).run();
+    // Without --force: only what counts as done lets this end well.
+    tree().succeeded();
     for (name, text) in texts(&place) {
-        let armored = age(&text);
+        let armored = fs::read(place.join("theirs").join(&name)).unwrap();
         assert!(armored.starts_with(b"-----BEGIN AGE"));
-        place.write("armored", &armored);
-        let decrypt = || place.evener().args(["decrypt", "-q", "--force", "-i", "id", "-o"]);
-        decrypt().args(["back", "armored"]).run().succeeded();
-        assert!(fs::read(place.join("back")).unwrap() == text, "{name:?}");
-        let piped = decrypt().args(["-", "-"]).input(armored).run().succeeded();
-        assert!(piped.stdout() == text, "{name:?}");
+        let piped = place.evener().args(["decrypt", "-q", "-i", "id", "-o", "-", "-"]).input(armored).run();
+        assert!(piped.succeeded().stdout() == text, "{name:?}");
     }
+    let mut damaged = fs::read(place.join("theirs/of 65536 bytes")).unwrap();
+    damaged[40_000] = b'!';
+    place.write("theirs/damaged", damaged);
+    tree().ended_with(1).saying("theirs/damaged: cannot read");
+    assert_eq!(files(&place.join("back")).len(), SIZES.len(), "nothing else is left beside the outputs");
 }
 
 #[test]

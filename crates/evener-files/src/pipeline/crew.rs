@@ -13,11 +13,12 @@ use super::batch::Batch;
 use super::large::Large;
 use super::open::{Work, is_done};
 use super::place::{Complete, Origin, Settlement};
-use super::process::{Request, note, record};
+use super::process::{Request, Task, note, record};
 use super::progress::{FileError, Progress, Summary};
 use super::read::SourceFile;
 use super::tree::{Item, Walk};
-use super::{chain, slots};
+use super::{armor, chain, slots};
+use crate::format::Opener;
 
 /// Most files that a thread takes from the walk at a time.
 const FILES_MAX: u64 = 32;
@@ -225,7 +226,10 @@ impl<'c, 'r, 'm> Hand<'c, 'r, 'm> {
     /// Opens a file unless its finished result stands there already.
     fn open(&mut self, item: &Item) -> Result<Option<Work>, FileError> {
         let Request { task, options, .. } = self.crew.request;
-        let source = SourceFile::open(&item.source)?;
+        let mut source = SourceFile::open(&item.source)?;
+        if matches!(task, Task::Decrypt(Opener::Age(_))) {
+            source = armor::taken_off(source, &item.dir, || self.crew.is_stopped())?;
+        }
         if is_done(task, item, &source, options.force)? {
             return Ok(None);
         }

@@ -9,6 +9,7 @@
 //! A thread runs what it has read to completion, so that data stays in its core's cache; overlap of reading,
 //! working and writing comes from several threads. Memory is slots only: [`slots`].
 
+mod armor;
 mod batch;
 mod chain;
 mod crew;

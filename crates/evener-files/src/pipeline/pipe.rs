@@ -91,23 +91,10 @@ pub(super) fn run(
     Ok(summary)
 }
 
-/// Whether the only input is an armored age file, whose segments do not lie at known places.
-pub(super) fn is_armored(task: &Task, sources: &[PathBuf]) -> bool {
-    let (Task::Decrypt(Opener::Age(_)), [path]) = (task, sources) else { return false };
-    let start = File::open(path).and_then(|file| {
-        let mut start = Vec::new();
-        file.take(ARMOR_START_BYTES).read_to_end(&mut start).map(|_| start)
-    });
-    start.is_ok_and(|start| age::is_armored(&start))
-}
-
-/// Bytes that tell whether a file is armored.
-const ARMOR_START_BYTES: u64 = 1_060;
-
 /// The binary bytes of an input that may be armored.
 fn without_armor(mut input: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
     let mut start = Vec::new();
-    input.by_ref().take(ARMOR_START_BYTES).read_to_end(&mut start)?;
+    input.by_ref().take(age::ARMOR_START_BYTES as u64).read_to_end(&mut start)?;
     let is_armored = age::is_armored(&start);
     let input = Cursor::new(start).chain(input);
     if is_armored { Ok(Box::new(age::dearmored(BufReader::new(input))?)) } else { Ok(Box::new(input)) }

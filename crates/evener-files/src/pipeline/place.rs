@@ -86,6 +86,17 @@ impl Drop for Temporary {
     }
 }
 
+/// A file without a name in `dir`, for reading and writing.
+pub(super) fn nameless(dir: &Arc<OutDir>) -> Result<OwnedFd, FileError> {
+    let name = draft_name()?;
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let mode = Mode::RUSR | Mode::WUSR;
+    let file = fs::openat(&dir.fd, &name, flags, mode).map_err(FileError::io("create the output"))?;
+    // Named for a moment only: O_TMPFILE would do, but not every file system has it.
+    fs::unlinkat(&dir.fd, &name, AtFlags::empty()).map_err(FileError::io("create the output"))?;
+    Ok(file)
+}
+
 /// A file that is being written under a temporary name. Dropped, it is removed.
 pub(super) struct Draft {
     temporary: Temporary,

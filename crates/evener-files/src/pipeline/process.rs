@@ -146,9 +146,6 @@ pub fn process(
     };
     let mut summary = match (&request.target, paths().collect::<Option<Vec<_>>>()) {
         _ if request.sources.is_empty() => return Err(RequestError::NoInput),
-        (Target::Path(_), Some(sources)) if pipe::is_armored(&request.task, &sources) => {
-            pipe::run(request, machinery, progress, cancel)?
-        }
         (Target::Path(target), Some(sources)) => {
             let walk = Walk::new(&sources, target)?;
             run_crew(request, walk, &sources, machinery, progress, cancel)?

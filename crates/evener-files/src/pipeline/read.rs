@@ -12,7 +12,10 @@ use super::progress::FileError;
 /// A regular file that is being read, as it was when it was opened.
 pub(super) struct SourceFile {
     pub(super) fd: OwnedFd,
+    /// Of the file that the user named, but for the length, which is that of `fd`.
     pub(super) stat: Stat,
+    /// The file that the user named as it was when it was opened, where another is read in its stead.
+    pub(super) named: Option<(OwnedFd, Stat)>,
 }
 
 impl SourceFile {
@@ -23,7 +26,7 @@ impl SourceFile {
         let stat = fs::fstat(&fd).map_err(FileError::io("read"))?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile if stat.st_size == 0 => Self::empty(fd, stat),
-            FileType::RegularFile => Ok(Self { fd, stat }),
+            FileType::RegularFile => Ok(Self { fd, stat, named: None }),
             _ => Err(FileError::Changed),
         }
     }
@@ -31,7 +34,7 @@ impl SourceFile {
     /// A file that says that it is empty: the kernel's own files say so whatever they hold.
     fn empty(fd: OwnedFd, stat: Stat) -> Result<Self, FileError> {
         match read_up_to(&fd, &mut [IoSliceMut::new(&mut [0])], 0) {
-            Ok(0) => Ok(Self { fd, stat }),
+            Ok(0) => Ok(Self { fd, stat, named: None }),
             Ok(_) => Err(FileError::NoLength),
             Err(errno) => Err(FileError::io("read")(errno)),
         }
@@ -61,9 +64,10 @@ impl SourceFile {
 
     /// Fails where the file is no longer what it was when it was opened: what was read may then be a mixture.
     pub(super) fn check_unchanged(&self) -> Result<(), FileError> {
-        let now = fs::fstat(&self.fd).map_err(FileError::io("read"))?;
+        let (fd, stat) = self.named.as_ref().map_or((&self.fd, &self.stat), |(fd, stat)| (fd, stat));
+        let now = fs::fstat(fd).map_err(FileError::io("read"))?;
         let seen = |stat: &Stat| (stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
-        if seen(&now) == seen(&self.stat) { Ok(()) } else { Err(FileError::Changed) }
+        if seen(&now) == seen(stat) { Ok(()) } else { Err(FileError::Changed) }
     }
 
     /// Tells the kernel that the file is read from front to back.

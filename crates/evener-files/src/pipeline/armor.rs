@@ -1,0 +1,55 @@
+//! Armored age files among others: what lies at known places in a binary file does not in a text. So the text is
+//! turned into a binary file without a name beside the output, and that is read like any other.
+
+use std::fs::File;
+use std::io::{self, BufReader, Write as _};
+use std::sync::Arc;
+
+use super::patient::read_error;
+use super::place::{OutDir, nameless};
+use super::progress::FileError;
+use super::read::SourceFile;
+use crate::format::age;
+
+/// The binary file inside `source` where that is armored, else `source`. The copy goes with the last use of it; it
+/// holds ciphertext only.
+pub(super) fn taken_off(
+    source: SourceFile,
+    beside: &Arc<OutDir>,
+    is_stopped: impl Fn() -> bool,
+) -> Result<SourceFile, FileError> {
+    if !age::is_armored(&source.read_start(age::ARMOR_START_BYTES)?) {
+        return Ok(source);
+    }
+    let text = File::from(source.fd.try_clone().map_err(read_error)?);
+    let mut binary = File::from(nameless(beside)?);
+    let mut bytes = age::dearmored(BufReader::new(text)).map_err(read_error)?;
+    let bytes = copy(&mut bytes, &mut binary, is_stopped)?;
+    source.check_unchanged()?;
+    let mut stat = source.stat;
+    stat.st_size = i64::try_from(bytes).map_err(|_| FileError::NoLength)?;
+    Ok(SourceFile { fd: binary.into(), stat, named: Some((source.fd, source.stat)) })
+}
+
+/// As [`io::copy`], but tells whether reading or writing failed, and can be stopped.
+fn copy(from: &mut impl io::Read, to: &mut File, is_stopped: impl Fn() -> bool) -> Result<u64, FileError> {
+    let (mut part, mut total) = (vec![0; PART_BYTES], 0);
+    loop {
+        if is_stopped() {
+            return Err(FileError::Stopped);
+        }
+        match from.read(&mut part) {
+            Ok(0) => return Ok(total),
+            Ok(bytes) => {
+                let written = to.write_all(&part[..bytes]);
+                written.map_err(|error| FileError::Io { doing: "write the output", error })?;
+                total += bytes as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(read_error(error)),
+        }
+    }
+}
+
+/// Bytes that are copied at a time. A guess.
+const PART_BYTES: usize = 64 << 10;
