@@ -8,7 +8,8 @@ mod common;
 use std::fs;
 use std::path::PathBuf;
 
-use common::{Place, files, noise, skipped, there_is};
+use common::terminal::at_a_terminal;
+use common::{EVENER, Place, files, noise, skipped, there_is};
 
 /// Lengths in bytes around an age chunk, an openssl block and a whole run of segments.
 const SIZES: [usize; 10] = [0, 1, 15, 16, 17, (64 << 10) - 1, 64 << 10, (64 << 10) + 1, 1 << 20, 10 << 20];
@@ -100,6 +101,46 @@ fn what_age_has_armored_is_read_in_a_tree_and_from_a_pipe_and_counts_as_done_aft
     place.write("theirs/damaged", damaged);
     tree().ended_with(1).saying("theirs/damaged: cannot read");
     assert_eq!(files(&place.join("back")).len(), SIZES.len(), "nothing else is left beside the outputs");
+}
+
+#[test]
+fn age_and_the_command_read_what_the_other_sealed_with_a_passphrase_from_the_terminal() {
+    if !there_is("age") {
+        return skipped("age is not installed");
+    }
+    let place = Place::new();
+    let text = noise(200_000, 7);
+    place.write("plain", &text);
+    let typed = |program: &str, arguments: &[&str], answers: &[&str]| {
+        let (ran, shown) = at_a_terminal(&place, program, arguments, answers);
+        ran.succeeded();
+        assert!(!shown.contains(PASSPHRASE), "{program} shows the passphrase: {shown:?}");
+    };
+    typed(EVENER, &["encrypt", "-q", "-p", "-o", "ours", "plain"], &[PASSPHRASE; 2]);
+    typed("age", &["-d", "-o", "theirs of ours", "ours"], &[PASSPHRASE]);
+    typed("age", &["-p", "-o", "theirs", "plain"], &[PASSPHRASE; 2]);
+    typed(EVENER, &["decrypt", "-q", "-p", "-o", "ours of theirs", "theirs"], &[PASSPHRASE]);
+    for read in ["theirs of ours", "ours of theirs"] {
+        assert!(fs::read(place.join(read)).unwrap() == text, "{read}");
+    }
+}
+
+const PASSPHRASE: &str = "correct horse battery staple";
+
+#[test]
+fn a_passphrase_on_the_terminal_is_asked_for_twice_and_must_be_the_same() {
+    let place = Place::new();
+    place.write("plain", "text");
+    let arguments = ["encrypt", "--format", "openssl", "-q", "-p", "-o", "sealed", "plain"];
+    let (ran, shown) = at_a_terminal(&place, EVENER, &arguments, &[PASSPHRASE, "correct horse"]);
+    ran.ended_with(2).saying("the two passphrases differ");
+    assert!(shown.contains("Passphrase: ") && shown.contains("The same again: "), "{shown:?}");
+    assert!(!shown.contains("horse") && !place.join("sealed").exists(), "{shown:?}");
+    // openssl takes the same line from a file.
+    at_a_terminal(&place, EVENER, &arguments, &[PASSPHRASE; 2]).0.succeeded();
+    place.write("pass", PASSPHRASE);
+    let openssl = ["enc", "-d", "-aes-256-cbc", "-pbkdf2", "-pass", "file:pass", "-in", "sealed"];
+    assert_eq!(place.program("openssl").args(openssl).run().succeeded().stdout(), b"text");
 }
 
 #[test]

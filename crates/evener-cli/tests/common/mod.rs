@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, fs, process};
 
 pub mod schema;
+pub mod terminal;
 
 /// The command under test.
 pub const EVENER: &str = env!("CARGO_BIN_EXE_evener");
