@@ -75,12 +75,12 @@ impl Machine {
     /// Sees to it that the methods for `asked` are known; with `again` measures them whether known or not.
     pub(crate) fn know(&mut self, asked: &[Row], again: bool) -> Known {
         let asked = if again { asked.to_vec() } else { self.methods.unknown(asked) };
+        if self.multibuffer.is_ok() && asked.is_empty() {
+            return Known::Before;
+        }
         let (Ok(mut plain), Ok(mut multi)) = (Libcrypto::new(), multibuffer()) else {
             return Known::PlainOnly;
         };
-        if asked.is_empty() {
-            return Known::Before;
-        }
         self.methods.measure(&asked, &mut plain, &mut multi);
         self.methods.save().map_or_else(|error| Known::NotKept(error.to_string()), |()| Known::Kept)
     }

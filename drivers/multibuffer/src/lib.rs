@@ -33,6 +33,7 @@ pub use crate::absent::Absent;
 use crate::ffi::{AesKeys, GcmKeys, HmacKeys, Manager, Work};
 pub use crate::ffi::{BareLoop, BareSpan};
 use crate::keyring::Keyring;
+use crate::self_test::Wrong;
 use crate::survey::Survey;
 use crate::tails::Tails;
 
@@ -54,17 +55,17 @@ pub struct Multibuffer {
     /// Its last blocks that hold padding.
     tails: Tails,
     /// What gave a wrong answer in the self-test.
-    wrong: Vec<(Algorithm, Direction)>,
+    wrong: Wrong,
 }
 
 impl Multibuffer {
-    /// Loads the library that the system has and lets it answer what is known.
+    /// Loads the library that the system has and lets it answer what is known, the first time in a process.
     ///
     /// # Errors
     ///
     /// [`Absent`] with the reason; of the newest library, where none of several can be used.
     pub fn load() -> Result<Self, Absent> {
-        load_first(Self::load_named)
+        load_first(|name| Self::load_named(name, |driver| self_test::wrong_answers_of(name, driver)))
     }
 
     /// As [`Multibuffer::load`], with the library at `path`.
@@ -75,10 +76,10 @@ impl Multibuffer {
     pub fn load_from(path: &Path) -> Result<Self, Absent> {
         let name = CString::new(path.as_os_str().as_bytes())
             .map_err(|_| Absent::NotFound { said: "a path has no zero byte in it".to_owned() })?;
-        load_first_of(&[name.as_c_str()], Self::load_named)
+        load_first_of(&[name.as_c_str()], |name| Self::load_named(name, self_test::wrong_answers))
     }
 
-    fn load_named(name: &CStr) -> Result<Self, Absent> {
+    fn load_named(name: &CStr, ask: impl FnOnce(&mut Self) -> Wrong) -> Result<Self, Absent> {
         let manager = Manager::load(name)?;
         let mut driver = Self {
             profile: profile(&manager),
@@ -88,9 +89,9 @@ impl Multibuffer {
             hmac: Keyring::default(),
             survey: Survey::default(),
             tails: Tails::default(),
-            wrong: Vec::new(),
+            wrong: Wrong::default(),
         };
-        driver.wrong = self_test::wrong_answers(&mut driver);
+        driver.wrong = ask(&mut driver);
         match offered().any(|(algorithm, direction)| driver.supports(algorithm, direction)) {
             true => Ok(driver),
             false => Err(Absent::SelfTest { version: driver.manager.version().to_owned() }),
@@ -194,11 +195,14 @@ fn profile(manager: &Manager) -> Profile {
 }
 
 /// What `load` makes of the first library that can be used.
-fn load_first<T>(load: impl Fn(&CStr) -> Result<T, Absent>) -> Result<T, Absent> {
+fn load_first<T>(load: impl Fn(&'static CStr) -> Result<T, Absent>) -> Result<T, Absent> {
     load_first_of(&NAMES, load)
 }
 
-fn load_first_of<T>(names: &[&CStr], load: impl Fn(&CStr) -> Result<T, Absent>) -> Result<T, Absent> {
+fn load_first_of<'n, T>(
+    names: &[&'n CStr],
+    load: impl Fn(&'n CStr) -> Result<T, Absent>,
+) -> Result<T, Absent> {
     if !cfg!(all(target_arch = "x86_64", target_pointer_width = "64")) {
         return Err(Absent::OtherProcessor);
     }

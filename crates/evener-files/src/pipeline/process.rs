@@ -194,7 +194,8 @@ fn run_crew(
     Ok(summary)
 }
 
-/// The runtime for a crew of callers. Policies that deal jobs out get workers of their own beside them.
+/// The runtime for a crew of callers. Policies that deal jobs out to cores get workers of their own beside
+/// them.
 fn setup<'m>(
     request: &Request,
     machinery: &dyn Machinery,
@@ -215,7 +216,8 @@ fn setup<'m>(
         cancel: cancel.clone(),
         ..Setup::default()
     };
-    if !matches!(setup.plan().dispatch, Dispatch::Pull | Dispatch::Weigh) {
+    let plan = setup.plan();
+    if plan.cpu.jobs_max > 0 && !matches!(plan.dispatch, Dispatch::Pull | Dispatch::Weigh) {
         setup.workers = kits.iter().map(|_| machinery.kit()).collect();
     }
     setup
