@@ -12,6 +12,7 @@ pub mod crypt;
 pub mod draw;
 pub mod files;
 pub mod openssl_conf;
+mod race;
 pub mod report;
 pub mod statistics;
 pub mod stopwatch;
