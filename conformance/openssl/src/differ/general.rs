@@ -140,8 +140,10 @@ fn tag(twins: &mut Twins, dice: &mut Dice) {
 fn parameter(twins: &mut Twins, dice: &mut Dice) {
     match dice.below(4) {
         0 => {
-            let num = [0, 0, 1, 5, 15][dice.place(5)];
-            twins.both("set num", |context| context.set_num(num));
+            // Between two blocks another number than 0 would point into key stream of some block before.
+            let is_between = twins.both("num", |context| context.num()) == 0;
+            let num = if is_between { 0 } else { [0, 1, 5, 15][dice.place(4)] };
+            twins.both(&format!("num {num}"), |context| context.set_num(num));
         }
         1 => {
             let bytes = [16, 24, 32, 8][dice.place(4)];
