@@ -31,6 +31,8 @@ reasons! {
     BadValue = 4, c"bad value in the configuration";
     /// Part of a message is gone.
     Lost = 5, c"work was lost in the middle of a message";
+    /// The padding of a TLS record is none.
+    BadRecord = 6, c"bad padding in a TLS record";
 }
 
 /// A table that is only read.

@@ -182,24 +182,68 @@ fn long_messages_in_chunks_come_out_as_by_default() {
     });
 }
 
-#[test]
-fn record_mode_and_unknown_parameters_are_the_inner_ones() {
-    in_program("record_mode_and_unknown_parameters_are_the_inner_ones", "", ALL, || {
-        let (_default, evener) = providers();
-        let before = routed(&evener);
-        let pair = Pair::new(&DEFAULT, "AES-256-CBC");
-        pair.both("init", |ctx, cipher| {
-            ctx.init(Some(cipher), Some(&bytes(1, 32)), Some(&bytes(2, 16)), Some(true))
-        });
-        pair.both("record", |ctx, _| ctx.set_number(c"tls-version", 0x0303));
-        for len in [100, 1000, 16_000] {
-            pair.both("record", |ctx, _| {
-                let mut room = bytes(len, 16_100);
-                (ctx.update_within(&mut room, 0, 0, usize::try_from(len).unwrap()), room)
-            });
-        }
-        pair.both("init", |ctx, _| ctx.init(None, Some(&bytes(3, 32)), Some(&bytes(4, 16)), Some(true)));
-        pair.both("record", |ctx, _| ctx.update_within(&mut bytes(5, 1000), 0, 0, 900));
-        assert_eq!(routed(&evener), before);
+/// A pair in record mode.
+fn records(version: u32, mac_bytes: u32, encrypts: bool) -> Pair {
+    let pair = Pair::new(&DEFAULT, "AES-256-CBC");
+    pair.both("init", |ctx, cipher| {
+        ctx.init(Some(cipher), Some(&bytes(1, 32)), Some(&bytes(2, 16)), Some(encrypts))
     });
+    pair.both("records", |ctx, _| ctx.set_numbers([(c"tls-version", version), (c"tls-mac-size", mac_bytes)]));
+    pair
+}
+
+/// One record of both, in place; gives what came out.
+fn record(pair: &Pair, input: &[u8]) -> Option<Vec<u8>> {
+    pair.both("record", |ctx, _| {
+        let mut room = [input, &[0; 16]].concat();
+        let (done, written) = ctx.update_within(&mut room, 0, 0, input.len());
+        // What lies behind the result is the padding that was there.
+        done.then(|| room[..written].to_vec())
+    })
+}
+
+#[test]
+fn records_under_encrypt_then_mac_are_sealed_and_opened_here() {
+    in_program("records_under_encrypt_then_mac_are_sealed_and_opened_here", "", ALL, || {
+        let (_default, evener) = providers();
+        for (version, iv_bytes) in [(0x0301, 0), (0x0302, 16), (0x0303, 16), (0xFEFD, 16)] {
+            let (sealing, opening) = (records(version, 0, true), records(version, 0, false));
+            let before = routed(&evener);
+            for len in [16, 17, 100, 1000, 16_400_usize] {
+                let text = bytes(u64::try_from(len).unwrap(), len);
+                let sealed = record(&sealing, &text).unwrap();
+                // With an IV of its own, a record begins behind it and its bytes stay where they are.
+                let opened = record(&opening, &sealed).unwrap();
+                assert_eq!(opened.len(), len - iv_bytes);
+                if iv_bytes == 0 {
+                    assert_eq!(opened, text);
+                }
+            }
+            assert_eq!(routed(&evener) - before, 10, "{version:#x}");
+            let mut damaged = record(&sealing, &bytes(7, 160)).unwrap();
+            let last = damaged.len() - 17;
+            damaged[last] ^= 1;
+            assert_eq!(record(&opening, &damaged), None, "a wrong padding is refused");
+        }
+    });
+}
+
+#[test]
+fn records_with_a_mac_inside_are_opened_by_the_inner_context_alone() {
+    in_program("records_with_a_mac_inside_are_opened_by_the_inner_context_alone", "", ALL, || {
+        let (_default, evener) = providers();
+        for (version, mac_bytes) in [(0x0303, 20), (0x0302, 32), (0x0301, 48), (0x0300, 0)] {
+            let opening = records(version, mac_bytes, false);
+            let before = routed(&evener);
+            record(&opening, &bytes(3, 1600));
+            pair_again(&opening);
+            record(&opening, &bytes(4, 1600));
+            assert_eq!(routed(&evener), before, "{version:#x}");
+        }
+    });
+}
+
+/// A new key leaves the record mode as it is.
+fn pair_again(pair: &Pair) {
+    pair.both("again", |ctx, _| ctx.init(None, Some(&bytes(5, 32)), Some(&bytes(6, 16)), None));
 }

@@ -1,13 +1,14 @@
 //! What is known about the message in a context: captured as it is set, believed only after the inner function agreed.
 //!
-//! States: `InnerOnly` (nothing may go another way: no key yet, no IV, record mode, unknown parameters, after final)
-//! -> `Direct` (a large update may) <-> `Owned` (this provider buffers; the inner context waits behind)
+//! States: `InnerOnly` (nothing may go another way: no key yet, no IV, records that only OpenSSL does, unknown
+//! parameters, after final) -> `Direct` (a large update may) <-> `Owned` (this provider buffers; the inner context waits behind)
 //! -> `Failed` (raw work was lost; until the next init). docs/provider.md has the table of entries.
 
 use evener_core::{Algorithm, Direction, Family};
 use zeroize::{Zeroize as _, ZeroizeOnDrop};
 
 use super::Row;
+use super::record::Records;
 
 /// Who holds the truth about the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +33,7 @@ pub(crate) struct Message {
     pub(crate) encrypts: bool,
     pub(crate) padding: bool,
     /// libssl's record mode, which a context never leaves.
-    tls: bool,
+    pub(crate) records: Option<Records>,
     /// Whether a key was captured, and with it the direction that its schedule is for.
     key_len: u8,
     key_encrypts: bool,
@@ -57,7 +58,7 @@ impl Default for Message {
             state: State::InnerOnly,
             encrypts: true,
             padding: true,
-            tls: false,
+            records: None,
             key_len: 0,
             key_encrypts: true,
             iv_known: false,
@@ -138,11 +139,11 @@ impl Message {
             // EVP sets the length that is the cipher's already; another one takes the key away.
             (b"keylen", Some(value)) if value == usize::from(self.key_len) => {}
             (b"keylen", _) => self.forget_key(),
-            (b"tls-version", _) => {
-                self.tls = true;
+            (b"tls-version", version) => {
+                self.records.get_or_insert_default().version = version;
                 self.is_ready = false;
-                self.state = State::InnerOnly;
             }
+            (b"tls-mac-size", bytes) => self.records.get_or_insert_default().mac_bytes = bytes,
             _ => self.state = State::InnerOnly,
         }
     }
@@ -150,7 +151,8 @@ impl Message {
     /// Whether updates of this message may take another way. A schedule that was made for the other direction gives
     /// what OpenSSL gives for it, and only OpenSSL does.
     pub(crate) fn is_routable(&self, algorithm: Algorithm) -> bool {
-        !self.tls
+        self.records
+            .is_none_or(|records| algorithm.family() == Family::Cbc && records.are_ours(self.encrypts))
             && algorithm.key_bytes() == Some(usize::from(self.key_len))
             && (self.key_encrypts == self.encrypts)
             && (self.iv_known || algorithm.family() == Family::Ecb)

@@ -19,6 +19,7 @@ pub(crate) mod ctx;
 pub(crate) mod message;
 pub(crate) mod owned;
 pub(crate) mod raw;
+mod record;
 pub(crate) mod route;
 
 /// One inner cipher.

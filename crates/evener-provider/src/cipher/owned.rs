@@ -59,7 +59,7 @@ pub(crate) fn leave(ctx: &mut CipherCtx) -> Result<(), Reason> {
 }
 
 /// Gives the message up: nothing more comes out of it until the next init.
-fn fail(ctx: &mut CipherCtx) -> Reason {
+pub(super) fn fail(ctx: &mut CipherCtx) -> Reason {
     ctx.message.state = State::Failed;
     ctx.thresh = 0;
     Reason::Lost

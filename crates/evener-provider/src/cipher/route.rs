@@ -1,8 +1,8 @@
 //! Where an update that is worth it takes another way than the inner function.
 //!
-//! The way of one update of at least `thresh` bytes: refused forms go straight on -> XTS, where an update is a unit, is
-//! raw work at once -> other messages are entered (`owned.rs`) and cut into raw work -> [`work`] gives each piece to the
-//! first engine that takes it, and what an engine leaves undone to the plain way.
+//! The way of one update of at least `thresh` bytes: refused forms go straight on -> a TLS record (`record.rs`), or a
+//! unit of XTS, is raw work at once -> other messages are entered (`owned.rs`) and cut into raw work -> [`work`] gives
+//! each piece to the first engine that takes it, and what an engine leaves undone to the plain way.
 
 use std::ffi::c_int;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,8 +13,8 @@ use evener_core::job::Memory;
 
 use super::ctx::CipherCtx;
 use super::message::State;
-use super::owned;
 use super::raw::{Engine, Plain, Raw, RawError};
+use super::{owned, record};
 use crate::err::Reason;
 use crate::ffi::cipher::Update;
 
@@ -33,22 +33,28 @@ const XTS_UNIT_BYTES: std::ops::RangeInclusive<usize> = 16..=(1 << 24);
 pub(crate) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason> {
     let written = match ctx.message.state {
         State::Failed => return Err(Reason::Lost),
+        State::InnerOnly => None,
         _ if !call.is_whole() => {
             owned::leave(ctx)?;
             None
         }
+        _ if ctx.message.records.is_some() => one_record(ctx, call)?,
         _ if ctx.family() == Some(Family::Xts) => data_unit(ctx, call)?,
         State::Owned => owned::update(ctx, call)?,
         State::Direct => match owned::enter(ctx) {
             true => owned::update(ctx, call)?,
             false => None,
         },
-        State::InnerOnly => None,
     };
     Ok(match written {
         Some(written) => call.done(written),
         None => ctx.forward(call),
     })
+}
+
+fn one_record(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>, Reason> {
+    let records = ctx.message.records.unwrap_or_default();
+    record::update(ctx, records, call)
 }
 
 /// XTS starts every update from the same tweak, so that nothing is owned.

@@ -99,6 +99,23 @@ impl Update {
         !self.out.is_null() && !self.written.is_null() && !self.input.is_null() && self.len > 0
     }
 
+    /// Whether output replaces input from the first byte on.
+    pub(crate) fn is_in_place(&self) -> bool {
+        ptr::eq(self.input, self.out)
+    }
+
+    /// Whether so many bytes of output fit.
+    pub(crate) const fn has_room(&self, output: usize) -> bool {
+        output <= self.room
+    }
+
+    /// The first `len` bytes of the output, which hold input where that is in place.
+    pub(crate) fn room<'c>(&self, len: usize) -> &'c mut [u8] {
+        assert!(len <= self.room, "within what C lent");
+        // SAFETY: within the output, which is ours for the call.
+        unsafe { slice::from_raw_parts_mut(self.out, len) }
+    }
+
     /// Whether `output` bytes fit, and input from `from` on, which goes to output from `to` on, is either worked on in
     /// its place or nowhere near the output. For all else OpenSSL's order of reading and writing decides.
     pub(crate) fn can_work(&self, from: usize, to: usize, output: usize) -> bool {

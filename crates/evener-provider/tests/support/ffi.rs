@@ -289,9 +289,16 @@ impl CipherCtx {
     }
 
     pub fn set_number(&self, key: &CStr, value: c_uint) -> bool {
-        let mut value = value;
-        let data = (&raw mut value).cast();
-        let params = [param(key, PARAM_UNSIGNED_INTEGER, data, size_of::<c_uint>()), Param::END];
+        self.set_numbers([(key, value)])
+    }
+
+    /// All in one call.
+    pub fn set_numbers<const N: usize>(&self, mut values: [(&CStr, c_uint); N]) -> bool {
+        let mut params = Vec::with_capacity(N + 1);
+        for (key, value) in &mut values {
+            params.push(param(key, PARAM_UNSIGNED_INTEGER, (&raw mut *value).cast(), size_of::<c_uint>()));
+        }
+        params.push(Param::END);
         // SAFETY: a list that ends.
         unsafe { EVP_CIPHER_CTX_set_params(self.0, params.as_ptr()) == 1 }
     }

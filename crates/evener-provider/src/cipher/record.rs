@@ -1,0 +1,159 @@
+//! TLS records: a context that was told `tls-version` takes each update for one record, works on it in place, and adds
+//! or removes the padding itself (providers/implementations/ciphers/ciphercommon.c and ssl/record/tls_pad.c of
+//! OpenSSL 3.0; ssl/record/methods/tls_pad.c since 3.2).
+//!
+//! The way of one record of at least `thresh` bytes: padding on -> its blocks are raw work, from the chaining value
+//! that the inner context holds -> the inner context gets the next one -> padding off. All else about records is left
+//! to the inner context, and so is, for good, one kind of record:
+//!
+//! **Decryption of MAC-then-encrypt.** There the padding is checked before the MAC, and how long the check of both
+//! takes tells an attacker about the plaintext (Lucky Thirteen, AlFardan and Paterson 2013). OpenSSL's answer runs
+//! through padding, MAC and the copy between them, and can be used but not be wrapped. Under Encrypt-then-MAC
+//! (RFC 7366) the MAC over the ciphertext was right before the cipher is asked, so that whoever made the padding has
+//! the keys.
+
+use evener_core::BLOCK_BYTES;
+use evener_core::Family;
+
+use super::ctx::CipherCtx;
+use super::{owned, route};
+use crate::err::Reason;
+use crate::ffi::cipher::Update;
+
+/// What libssl told about the records of a context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Records {
+    /// As on the wire; `None` where it was no number.
+    pub(crate) version: Option<usize>,
+    /// Bytes of the MAC inside the ciphertext: 0 under Encrypt-then-MAC. Unknown until it was said.
+    pub(crate) mac_bytes: Option<usize>,
+}
+
+/// TLS 1.0, whose records have no IV of their own.
+const TLS_1_0: usize = 0x0301;
+
+/// TLS 1.1 and 1.2, DTLS 1.0 before its standard, 1.0 and 1.2: each record begins with its IV.
+const EXPLICIT_IV: [usize; 5] = [0x0302, 0x0303, 0x0100, 0xFEFF, 0xFEFD];
+
+impl Records {
+    /// Whether records of this kind may be worked on here. SSL 3.0 pads otherwise and is left alone.
+    pub(crate) fn are_ours(self, encrypts: bool) -> bool {
+        let known = self.version.is_some_and(|version| version == TLS_1_0 || EXPLICIT_IV.contains(&version));
+        known && (encrypts || self.mac_bytes == Some(0))
+    }
+
+    fn iv_bytes(self) -> usize {
+        if self.version == Some(TLS_1_0) { 0 } else { BLOCK_BYTES }
+    }
+}
+
+/// One record; `None` where it is the inner context's business.
+pub(crate) fn update(ctx: &mut CipherCtx, records: Records, call: &Update) -> Result<Option<usize>, Reason> {
+    let is_cbc = ctx.family() == Some(Family::Cbc) && ctx.message.padding;
+    if !is_cbc || !call.is_in_place() || !records.are_ours(ctx.message.encrypts) {
+        return Ok(None);
+    }
+    if ctx.message.encrypts { encrypt(ctx, call) } else { decrypt(ctx, records, call) }
+}
+
+fn encrypt(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>, Reason> {
+    let added = BLOCK_BYTES - call.len() % BLOCK_BYTES;
+    let whole = call.len() + added;
+    if !call.has_room(whole) {
+        return Ok(None);
+    }
+    let Some(iv) = ctx.inner().updated_iv() else { return Ok(None) };
+    // As many bytes as are added, each of which says how many there are without it.
+    let padding = [u8::try_from(added - 1).expect("at most a block"); BLOCK_BYTES];
+    call.put_output(call.len(), &padding[..added]);
+    let room = call.room(whole);
+    work(ctx, iv, room)?;
+    let last = *room.last_chunk().expect("a record has a block");
+    move_on(ctx, &last)?;
+    Ok(Some(whole))
+}
+
+fn decrypt(ctx: &mut CipherCtx, records: Records, call: &Update) -> Result<Option<usize>, Reason> {
+    let len = call.len();
+    // An IV and a block at least; these lengths are public.
+    if len % BLOCK_BYTES != 0 || len < 2 * BLOCK_BYTES {
+        return Ok(None);
+    }
+    let Some(iv) = ctx.inner().updated_iv() else { return Ok(None) };
+    let room = call.room(len);
+    let last = *room.last_chunk().expect("a record has a block");
+    work(ctx, iv, room)?;
+    move_on(ctx, &last)?;
+    unpadded(&room[records.iv_bytes()..]).map(Some).ok_or(Reason::BadRecord)
+}
+
+fn work(ctx: &mut CipherCtx, iv: [u8; BLOCK_BYTES], room: &mut [u8]) -> Result<(), Reason> {
+    let input_bytes = room.len();
+    let mut memory = evener_core::job::Memory::InPlace { room, input_bytes };
+    route::work(ctx, iv, &mut memory).map_err(|()| owned::fail(ctx))
+}
+
+/// Gives the inner context the chaining value of the next record.
+fn move_on(ctx: &mut CipherCtx, chain: &[u8; BLOCK_BYTES]) -> Result<(), Reason> {
+    if !ctx.inner().init(ctx.message.encrypts, None, Some(chain)) {
+        return Err(owned::fail(ctx));
+    }
+    ctx.message.iv_moved = true;
+    Ok(())
+}
+
+/// Bytes before the padding of a record; `None` where the padding is none. No branch and no address depends on the
+/// record's bytes but the answer itself: every byte that could be padding is looked at.
+fn unpadded(record: &[u8]) -> Option<usize> {
+    let count = record.last().copied()?;
+    let too_long = usize::from(count) + 1 > record.len();
+    let candidates = record.iter().rev().zip(0..=u8::MAX);
+    // `at <= count` without a branch: the borrow of `count - at` fills all bits or none.
+    let is_padding = |at: u8| !((u16::from(count).wrapping_sub(u16::from(at)) >> 8) as u8);
+    let wrong = candidates.fold(0, |wrong, (byte, at)| wrong | (is_padding(at) & (byte ^ count)));
+    (!(too_long | (wrong != 0))).then(|| record.len() - usize::from(count) - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 5246, 6.2.3.2, read slowly.
+    fn judge(record: &[u8]) -> Option<usize> {
+        let count = usize::from(*record.last()?) + 1;
+        let text = record.len().checked_sub(count)?;
+        record[text..].iter().all(|&byte| usize::from(byte) + 1 == count).then_some(text)
+    }
+
+    #[test]
+    fn padding_is_right_or_wrong_as_the_standard_says() {
+        for len in 1..=300_usize {
+            for count in [0_u8, 1, 2, 14, 15, 16, 254, 255] {
+                let mut record: Vec<u8> = (0..=u8::MAX).cycle().step_by(7).take(len).collect();
+                let start = len.saturating_sub(usize::from(count) + 1);
+                record[start..].fill(count);
+                assert_eq!(unpadded(&record), judge(&record), "{len} {count}");
+                for wrong in [start, (start + len) / 2, len - 1, start.saturating_sub(1)] {
+                    let mut record = record.clone();
+                    record[wrong] ^= 0x40;
+                    assert_eq!(unpadded(&record), judge(&record), "{len} {count} {wrong}");
+                }
+            }
+        }
+        assert_eq!(unpadded(&[]), None);
+    }
+
+    #[test]
+    fn mac_then_encrypt_is_never_decrypted_here() {
+        for version in [0x0301, 0x0302, 0x0303, 0xFEFF, 0xFEFD] {
+            let records = |mac_bytes| Records { version: Some(version), mac_bytes };
+            assert!(records(Some(0)).are_ours(false));
+            assert!(!records(Some(20)).are_ours(false));
+            assert!(!records(None).are_ours(false));
+            assert!(records(None).are_ours(true));
+        }
+        for version in [Some(0x0300), Some(0), Some(0x0304), None] {
+            assert!(!Records { version, mac_bytes: Some(0) }.are_ours(true), "{version:?}");
+        }
+    }
+}
