@@ -14,7 +14,7 @@ use evener_provider::{Engine, OSSL_provider_init, Raw, RawError, add_engine};
 
 mod support;
 
-use support::ffi::{CipherCtx, DEFAULT, Provider, clear_errors, errors};
+use support::ffi::{CipherCtx, DEFAULT, LibCtx, Provider, clear_errors, errors};
 use support::{bytes, in_program};
 
 const FROM_4096: &[(&str, &str)] = &[("EVENER_THRESHOLD", "4096")];
@@ -134,6 +134,26 @@ fn what_an_engine_leaves_undone_is_done_and_counted() {
         assert!(redone >= 4 * 4 * 3, "{redone}");
         assert_eq!(evener.count(c"evener-routed").unwrap(), redone);
         assert!(errors().is_empty());
+    });
+}
+
+#[test]
+fn beside_an_active_fips_provider_nothing_is_served() {
+    in_program("beside_an_active_fips_provider_nothing_is_served", "", &[], || {
+        let context = LibCtx::new();
+        // Any provider of that name will do; this one has nothing to serve either.
+        context.add_builtin("fips", OSSL_provider_init);
+        context.add_builtin("evener", OSSL_provider_init);
+        let fips = context.load("fips").unwrap();
+        let evener = context.load("evener").unwrap();
+        assert!(context.cipher("AES-128-CBC", "provider=evener").is_none());
+        assert!(context.digest("SHA256", "provider=evener").is_none());
+        evener.unload();
+        fips.unload();
+        let _default = context.load("default").unwrap();
+        let _evener = context.load("evener").unwrap();
+        assert!(context.cipher("AES-128-CBC", "provider=evener").is_some());
+        assert!(context.cipher("AES-128-CBC", "provider=evener,fips=yes").is_none());
     });
 }
 
