@@ -40,6 +40,11 @@ pub(crate) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason
         }
         _ if ctx.message.records.is_some() => one_record(ctx, call)?,
         _ if ctx.family() == Some(Family::Xts) => data_unit(ctx, call)?,
+        // An engine would not be asked, and a context of our own costs more than handing back.
+        State::Owned if call.len() < ctx.row().thresh => {
+            owned::leave(ctx)?;
+            None
+        }
         State::Owned => owned::update(ctx, call)?,
         State::Direct => match owned::enter(ctx) {
             true => owned::update(ctx, call)?,
