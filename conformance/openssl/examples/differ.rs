@@ -1,0 +1,35 @@
+//! The random calls of `tests/differ.rs`, for as long as one likes.
+//!
+//! usage: `differ SEED CALLS [STORY]`: tells stories of SEED until CALLS calls were made on two threads, by the build that
+//! routes to an emulated module; or tells the one story that is named. `PROVIDER_TEST_KEYS` holds lines of the section
+//! of the installed build, which is then used instead.
+use std::env;
+use std::time::Duration;
+
+use evener_conformance_openssl::differ::{Limit, Pair, run, tell};
+use evener_conformance_openssl::ffi::{Cipher, Library};
+use evener_conformance_openssl::{Setup, say};
+
+const HOURS_MAX: u64 = 4;
+
+fn main() {
+    let words: Vec<u64> = env::args().skip(1).filter_map(|word| word.parse().ok()).collect();
+    let (seed, calls, story) = match words[..] {
+        [seed, calls] => (seed, calls, None),
+        [seed, calls, story] => (seed, calls, Some(story)),
+        _ => return say("usage: differ SEED CALLS [STORY]"),
+    };
+    let setup = env::var("PROVIDER_TEST_KEYS").map_or_else(|_| Setup::routed(), |keys| Setup::evener(&keys));
+    let load = |setup: &Setup| Library::load(&setup.path()).expect("libcrypto takes the configuration");
+    let pair = Pair { plain: load(&Setup::plain()), evener: load(&setup) };
+    let cipher = Cipher::fetch(pair.evener, "AES-128-CBC").expect("it has one");
+    let (stories, calls) = match story {
+        Some(story) => (1, tell(pair, seed, story)),
+        None => run(pair, seed, 2, Limit { calls, time: Duration::from_secs(HOURS_MAX * 3_600) }),
+    };
+    let routed = cipher.routed();
+    say(&format!(
+        "{}, seed {seed}: {stories} stories, {calls} calls, {routed} requests routed",
+        cipher.provider()
+    ));
+}

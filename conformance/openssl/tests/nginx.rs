@@ -1,0 +1,135 @@
+//! Files through nginx, whose workers fork after the provider is loaded, and curl.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+use evener_conformance_openssl::{Setup, bounded, fetched, say, skipped};
+use tempfile::TempDir;
+
+const FILE_BYTES: usize = 20_000_000;
+
+/// What curl is told of a connection.
+const SUITES: &[&[&str]] = &[
+    &["--tls-max", "1.2", "--ciphers", "ECDHE-ECDSA-AES128-SHA"],
+    &["--tls-max", "1.2", "--ciphers", "ECDHE-ECDSA-AES128-SHA256"],
+    &["--tls-max", "1.2", "--ciphers", "ECDHE-ECDSA-AES256-SHA384"],
+    &["--tls-max", "1.2", "--ciphers", "ECDHE-ECDSA-AES256-GCM-SHA384"],
+    &["--tls13-ciphers", "TLS_AES_128_GCM_SHA256"],
+    &["--tls13-ciphers", "TLS_AES_256_GCM_SHA384", "--http2"],
+];
+
+/// A folder with certificate, configuration and the file; its `in` takes uploads.
+fn site(port: u16) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost";
+    let mut command = Command::new("openssl");
+    command
+        .env_remove("OPENSSL_CONF")
+        .args(words.split(' '))
+        .args(["-keyout", "key.pem", "-out", "cert.pem"]);
+    assert!(bounded(30, command.current_dir(folder.path())).status.success());
+    let data: Vec<u8> = (0_u64..).flat_map(u64::to_be_bytes).take(FILE_BYTES).collect();
+    fs::write(folder.path().join("data"), data).unwrap();
+    fs::create_dir(folder.path().join("in")).unwrap();
+    let at = folder.path().display();
+    // The folder is its owner's alone, and so must be the workers of a server that root starts.
+    let user = if rustix::process::getuid().is_root() { "user root;\n" } else { "" };
+    let text = format!(
+        "{user}worker_processes 2;\npid {at}/pid;\nerror_log {at}/error.log;\nevents {{}}\n\
+         http {{\naccess_log off;\nclient_body_temp_path {at}/body;\nproxy_temp_path {at}/p;\n\
+         fastcgi_temp_path {at}/f;\nuwsgi_temp_path {at}/u;\nscgi_temp_path {at}/s;\n\
+         server {{\nlisten 127.0.0.1:{port} ssl http2;\nroot {at};\nclient_max_body_size 0;\ndav_methods PUT;\n\
+         ssl_certificate {at}/cert.pem;\nssl_certificate_key {at}/key.pem;\nssl_protocols TLSv1.2 TLSv1.3;\n\
+         ssl_ciphers ALL;\n}}\n}}\n"
+    );
+    fs::write(folder.path().join("nginx.conf"), text).unwrap();
+    folder
+}
+
+/// A server, which ends with this value.
+struct Nginx {
+    process: Child,
+    site: TempDir,
+    port: u16,
+}
+
+impl Nginx {
+    fn start(program: &Path, setup: &Setup) -> Self {
+        // Free a moment ago; nobody else on this machine is told of it.
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+        let site = site(port);
+        let mut command = Command::new("timeout");
+        setup.applied_to(&mut command);
+        command.arg("300").arg(program).args(["-e", "stderr", "-g", "daemon off;", "-p"]).arg(site.path());
+        command.arg("-c").arg(site.path().join("nginx.conf"));
+        let process = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+        let patience = Instant::now() + Duration::from_secs(60);
+        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+            assert!(Instant::now() < patience, "nginx does not listen");
+            thread::sleep(Duration::from_millis(20));
+        }
+        Self { process, site, port }
+    }
+
+    /// The master's memory has the module mapped, and the workers are its children.
+    fn has_module(&self) -> bool {
+        let id = fs::read_to_string(self.site.path().join("pid")).unwrap();
+        fs::read_to_string(format!("/proc/{}/maps", id.trim())).unwrap().contains("/evener")
+    }
+
+    fn curl(&self, setup: &Setup, words: &[&str]) -> Command {
+        let mut command = Command::new("curl");
+        setup.applied_to(&mut command);
+        command.args(["--silent", "--show-error", "--fail", "--insecure", "--max-time", "60"]).args(words);
+        command
+    }
+
+    /// The file comes back as it was sent, by download and by upload.
+    fn passes(&self, client: &Setup, words: &[&str]) {
+        let (sent, got) = (self.site.path().join("data"), self.site.path().join("got"));
+        let mut down = self.curl(client, words);
+        down.arg("-o").arg(&got).arg(format!("https://127.0.0.1:{}/data", self.port));
+        let output = bounded(90, &down);
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        let mut up = self.curl(client, words);
+        up.arg("-T").arg(&sent).arg(format!("https://127.0.0.1:{}/in/data", self.port));
+        let output = bounded(90, &up);
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        let sent = fs::read(sent).unwrap();
+        for back in [got, self.site.path().join("in/data")] {
+            assert!(fs::read(&back).unwrap() == sent, "{words:?}: {}", back.display());
+            fs::remove_file(back).unwrap();
+        }
+    }
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        // TERM, which `timeout` passes on, and the master to its workers.
+        let id = rustix::process::Pid::from_child(&self.process);
+        rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap_or_default();
+        self.process.wait().unwrap();
+    }
+}
+
+#[test]
+fn nginx_serves_and_takes_files_byte_for_byte() {
+    let Some(program) = fetched("nginx/usr/sbin/nginx") else {
+        return skipped("nginx is not there (`./x install` fetches it)");
+    };
+    if Command::new("curl").arg("--version").output().is_err() {
+        return skipped("curl is not installed");
+    }
+    let (plain, evener) = (Setup::plain(), Setup::evener(""));
+    for (server, client) in [(&evener, &plain), (&plain, &evener)] {
+        let nginx = Nginx::start(&program, server);
+        assert_eq!(nginx.has_module(), server.name() != "default");
+        SUITES.iter().for_each(|words| nginx.passes(client, words));
+    }
+    say(&format!("{} suites, {FILE_BYTES} bytes each way", SUITES.len()));
+}
