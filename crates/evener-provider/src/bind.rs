@@ -51,8 +51,9 @@ impl Neighbours {
         if !self.default.load(Acquire).is_null() {
             return;
         }
+        // The answer is the number of references, 0 on failure.
         // SAFETY: the core shows a live provider; its activation stays the program's business.
-        if unsafe { (children.up_ref)(neighbour, 0) } != 1 {
+        if unsafe { (children.up_ref)(neighbour, 0) } <= 0 {
             return;
         }
         // Release: whoever sees the address may use the provider.
@@ -134,6 +135,13 @@ impl Inner {
                 unsafe { query(self.provider_ctx, operation, &raw mut no_store) }
             }
             Way::Private(private) => private.query(operation),
+        }
+    }
+    /// Whose it is, for people.
+    pub(crate) fn whose(&self) -> &'static CStr {
+        match self.way {
+            Way::Neighbour(_) => c"the program's default provider",
+            Way::Private(_) => c"a default provider of its own",
         }
     }
 }

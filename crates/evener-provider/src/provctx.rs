@@ -50,7 +50,7 @@ pub(crate) struct Bound {
     pub(crate) rands: Offer<rand::Row>,
     pub(crate) skeys: Offer<skey::Row>,
     /// Holds the functions that the rows point to.
-    _inner: Inner,
+    inner: Inner,
 }
 
 impl ProvCtx {
@@ -155,6 +155,9 @@ impl ProvCtx {
             b"name" => params::answer_text(param, c"Evener"),
             b"version" => params::answer_text(param, VERSION),
             b"buildinfo" => params::answer_text(param, &self.build_info),
+            b"evener-binding" => {
+                params::answer_text(param, self.bound.get().map_or(c"none yet", |bound| bound.inner.whose()))
+            }
             b"evener-routed" => params::answer_number(param, self.counts.routed.load(Relaxed)),
             b"evener-redone" => params::answer_number(param, self.counts.redone.load(Relaxed)),
             b"status" => params::answer_int(param, 1),
@@ -182,7 +185,7 @@ impl Bound {
             digests: digest::offer(&inner),
             rands: rand::offer(&inner),
             skeys: skey::offer(&inner),
-            _inner: inner,
+            inner,
         }
     }
 }

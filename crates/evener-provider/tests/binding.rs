@@ -19,9 +19,20 @@ fn served_by(context: &LibCtx, properties: &str) -> String {
     cipher.provider()
 }
 
+/// Whose default provider ours is bound to.
+fn binding(context: &LibCtx) -> String {
+    let evener = context.load("evener").unwrap();
+    let binding = evener.says(c"evener-binding").unwrap();
+    evener.unload();
+    binding
+}
+
+const PROGRAMS: &str = "the program's default provider";
+
 #[test]
 fn the_usual_configuration_serves_what_is_ours_and_leaves_the_rest() {
     in_program("the_usual_configuration_serves_what_is_ours_and_leaves_the_rest", &usual(""), &[], || {
+        assert_eq!(binding(&DEFAULT), PROGRAMS);
         assert_eq!(served_by(&DEFAULT, ""), "evener");
         assert_eq!(served_by(&DEFAULT, "fips=no"), "evener");
         assert_eq!(served_by(&DEFAULT, "provider=default"), "default");
@@ -36,6 +47,7 @@ fn evener_before_default_is_served_by_the_default_that_comes_later() {
     let wrong = configuration(&["evener", "default"], "");
     in_program("evener_before_default_is_served_by_the_default_that_comes_later", &wrong, &[], || {
         assert_eq!(served_by(&DEFAULT, ""), "evener");
+        assert_eq!(binding(&DEFAULT), PROGRAMS);
         assert_eq!(served_by(&DEFAULT, "provider=default"), "default");
     });
 }
@@ -45,6 +57,7 @@ fn evener_alone_serves_by_a_default_provider_of_its_own() {
     let alone = configuration(&["evener"], "");
     in_program("evener_alone_serves_by_a_default_provider_of_its_own", &alone, &[], || {
         assert_eq!(served_by(&DEFAULT, ""), "evener");
+        assert_eq!(binding(&DEFAULT), "a default provider of its own");
         assert_eq!(DEFAULT.digest("SHA256", "").unwrap().of(&[b"abc"])[..2], [0xba, 0x78]);
         assert!(DEFAULT.cipher("ARIA-128-CBC", "").is_none());
     });
@@ -57,6 +70,7 @@ fn default_may_go_before_evener_does() {
         context.search(&folder());
         let default = context.load("default").unwrap();
         let evener = context.load("evener").unwrap();
+        assert_eq!(evener.says(c"evener-binding").unwrap(), PROGRAMS);
         default.unload();
         assert_eq!(served_by(&context, "provider=evener"), "evener");
         evener.unload();

@@ -51,6 +51,7 @@ static GETTABLE: Table<Param> = Table(&[
     gettable(c"version", PARAM_UTF8_PTR),
     gettable(c"buildinfo", PARAM_UTF8_PTR),
     gettable(c"status", PARAM_INTEGER),
+    gettable(c"evener-binding", PARAM_UTF8_PTR),
     gettable(c"evener-routed", PARAM_UNSIGNED_INTEGER),
     gettable(c"evener-redone", PARAM_UNSIGNED_INTEGER),
     Param::END,

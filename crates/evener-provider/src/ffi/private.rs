@@ -86,22 +86,29 @@ impl Drop for Private {
 
 // The library's handle stays open: our caller runs in it, so that it cannot go anyway.
 fn library_of(landmark: Function) -> Option<*mut c_void> {
+    let home = home_of(landmark as *const c_void)?;
+    // SAFETY: dladdr's name of a loaded file.
+    let file = unsafe { CStr::from_ptr(home.dli_fname) };
+    let candidates = [open(file.as_ptr()), open(ptr::null())];
+    candidates.into_iter().flatten().find(|&library| is_of(library, &home))
+}
+
+/// Whether the library's functions are those of the file that loaded us. A program that hides the symbols of its own
+/// libcrypto may show those of another one, which knows nothing of the first one's contexts.
+fn is_of(library: *mut c_void, home: &libc::Dl_info) -> bool {
+    // SAFETY: the library is open, and the name ends in nul.
+    let load = unsafe { libc::dlsym(library, c"OSSL_PROVIDER_load".as_ptr()) };
+    !load.is_null() && home_of(load).is_some_and(|found| found.dli_fbase == home.dli_fbase)
+}
+
+/// The file that an address lies in.
+fn home_of(address: *const c_void) -> Option<libc::Dl_info> {
     let mut found = MaybeUninit::<libc::Dl_info>::zeroed();
-    let address: *const c_void = landmark as *const c_void;
     // SAFETY: looks the address up and writes what it finds into room of the right type.
     let code = unsafe { libc::dladdr(address, found.as_mut_ptr()) };
     // SAFETY: zeros are a valid value of it, and dladdr wrote nothing else but one.
     let found = unsafe { found.assume_init() };
-    if code == 0 || found.dli_fname.is_null() {
-        return None;
-    }
-    // SAFETY: dladdr's name of a loaded file.
-    let file = unsafe { CStr::from_ptr(found.dli_fname) };
-    let candidates = [open(file.as_ptr()), open(ptr::null())];
-    candidates
-        .into_iter()
-        .flatten()
-        .find(|&library| symbol!(library, c"OSSL_PROVIDER_load": ProviderLoad).is_some())
+    (code != 0 && !found.dli_fname.is_null()).then_some(found)
 }
 
 /// A library that is loaded already; null: the program itself and all that it shows to everyone.
