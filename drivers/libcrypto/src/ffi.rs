@@ -10,6 +10,8 @@ use std::ptr::{self, NonNull};
 
 use evener_core::{JobError, TAG_BYTES_MAX};
 
+pub(crate) mod service;
+
 /// libcrypto returned something other than success.
 #[derive(Debug)]
 pub(crate) struct Refused;

@@ -2,12 +2,14 @@
 //!
 //! The way of one job: [`Libcrypto`] finds the context that belongs to its session (`evener_core::cache`) or
 //! prepares one with the key set, sets the IV, and runs the span (`cipher.rs`). What is fetched from libcrypto
-//! is fetched once per process (`primitive.rs`); everything unsafe stands in `ffi.rs`.
-#![allow(unsafe_code, reason = "room: libcrypto is C; all of it in ffi.rs")]
+//! is fetched once per process (`primitive.rs`); everything unsafe stands in `ffi.rs` and below `ffi/`. [`service`] tells which provider
+//! serves an algorithm.
+#![allow(unsafe_code, reason = "room: libcrypto is C; all of it in ffi.rs and below ffi/")]
 
 mod cipher;
 mod ffi;
 mod primitive;
+pub mod service;
 
 use evener_core::job::Memory;
 use evener_core::{Algorithm, Direction, InlineDriver, Job, JobError, Profile, Session, SessionCache};

@@ -264,3 +264,17 @@ fn seal(algorithm: Algorithm, src: &[u8], aad: &[u8]) -> (Vec<u8>, Vec<u8>) {
     Libcrypto::new().unwrap().run(&mut burst);
     (burst[0].output().to_vec(), burst[0].tag().to_vec())
 }
+
+/// The command `openssl` judges: it asks the same library.
+#[test]
+fn who_serves_an_algorithm_is_told_as_the_library_has_it() {
+    use evener_driver_libcrypto::service::{Service, asks_for_fips, has_provider, version};
+    assert_eq!(Service::Cipher.served_by("AES-128-CBC", "provider=default").as_deref(), Some("default"));
+    assert_eq!(Service::Digest.served_by("SHA2-256", "provider=default").as_deref(), Some("default"));
+    assert_eq!(Service::Cipher.served_by("AES-128-CBC", "provider=nobody"), None);
+    assert_eq!(Service::Cipher.served_by("SHA2-256", ""), None);
+    assert_eq!(Service::Digest.served_by("no\0name", ""), None);
+    assert!(has_provider("default") && !has_provider("nobody") && !asks_for_fips());
+    let said = std::process::Command::new("openssl").arg("version").output().unwrap();
+    assert!(String::from_utf8_lossy(&said.stdout).contains(&version()));
+}

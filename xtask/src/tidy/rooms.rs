@@ -22,7 +22,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "examples/overhead/ffi.rs",
         ],
     ),
-    ("evener-driver-libcrypto", &["src/ffi.rs"]),
+    ("evener-driver-libcrypto", &["src/ffi.rs", "src/ffi/"]),
     ("evener-driver-multibuffer", &["src/ffi/"]),
     ("evener-conformance-openssl", &["src/ffi/"]),
     ("evener-provider-test", &["src/ffi.rs"]),

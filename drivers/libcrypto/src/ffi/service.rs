@@ -1,0 +1,69 @@
+//! Which provider serves an algorithm: what a fetch in this process finds.
+
+use std::ffi::{CStr, c_char, c_int};
+use std::ptr;
+
+use super::{
+    EVP_CIPHER_fetch, EVP_CIPHER_free, EVP_MD_fetch, EVP_MD_free, EvpCipher, EvpMd, OsslLibCtx, owned,
+};
+
+/// The provider that serves a cipher under these properties.
+pub(crate) fn cipher(name: &CStr, properties: &CStr) -> Option<String> {
+    // SAFETY: both texts end in nul and are read during the call only; null: the default library.
+    let cipher = unsafe { EVP_CIPHER_fetch(ptr::null_mut(), name.as_ptr(), properties.as_ptr()) };
+    let cipher = owned(cipher).ok()?.as_ptr();
+    // SAFETY: a fetched method names its provider as long as it lives.
+    let name = name_of(unsafe { EVP_CIPHER_get0_provider(cipher) });
+    // SAFETY: this is the one reference that the fetch gave, and the name was copied.
+    unsafe { EVP_CIPHER_free(cipher) };
+    name
+}
+
+/// The provider that serves a digest under these properties.
+pub(crate) fn digest(name: &CStr, properties: &CStr) -> Option<String> {
+    // SAFETY: as for a cipher.
+    let digest = unsafe { EVP_MD_fetch(ptr::null_mut(), name.as_ptr(), properties.as_ptr()) };
+    let digest = owned(digest).ok()?.as_ptr();
+    // SAFETY: as for a cipher.
+    let name = name_of(unsafe { EVP_MD_get0_provider(digest) });
+    // SAFETY: as for a cipher.
+    unsafe { EVP_MD_free(digest) };
+    name
+}
+
+/// Whether a provider of that name is active.
+pub(crate) fn is_active(name: &CStr) -> bool {
+    // SAFETY: the name ends in nul and is read during the call only; null: the default library.
+    unsafe { OSSL_PROVIDER_available(ptr::null_mut(), name.as_ptr()) == 1 }
+}
+
+/// Whether fetches ask for `fips=yes` by default.
+pub(crate) fn asks_for_fips() -> bool {
+    // SAFETY: null: the default library.
+    unsafe { EVP_default_properties_is_fips_enabled(ptr::null_mut()) == 1 }
+}
+
+fn name_of(provider: *const OsslProvider) -> Option<String> {
+    // SAFETY: a null provider is allowed; any other is alive, for the caller holds a method of it.
+    let name = unsafe { OSSL_PROVIDER_get0_name(provider) };
+    if name.is_null() {
+        return None;
+    }
+    // SAFETY: a provider's name ends in nul and lives as long as the provider.
+    Some(unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
+}
+
+/// `OSSL_PROVIDER`.
+#[repr(C)]
+struct OsslProvider {
+    _private: [u8; 0],
+}
+
+#[link(name = "crypto")]
+unsafe extern "C" {
+    fn EVP_CIPHER_get0_provider(cipher: *const EvpCipher) -> *const OsslProvider;
+    fn EVP_MD_get0_provider(digest: *const EvpMd) -> *const OsslProvider;
+    fn OSSL_PROVIDER_get0_name(provider: *const OsslProvider) -> *const c_char;
+    fn OSSL_PROVIDER_available(library: *mut OsslLibCtx, name: *const c_char) -> c_int;
+    fn EVP_default_properties_is_fips_enabled(library: *mut OsslLibCtx) -> c_int;
+}
