@@ -7,11 +7,14 @@ use crate::bench::Bench;
 use crate::completions::Completions;
 use crate::crypt_files::{Decrypt, Encrypt};
 use crate::devices::Devices;
+use crate::doctor::Doctor;
 use crate::explain::Explain;
 use crate::keygen::Keygen;
 use crate::man::Man;
+use crate::provider::Provider;
 use crate::say::{self, Exit};
 use crate::sim::Sim;
+use crate::status::Status;
 
 /// The same text at the end of every help that needs it; a macro, so that it can stand in `concat!`.
 macro_rules! exit_status {
@@ -48,6 +51,10 @@ pub(crate) enum Command {
     Bench(Bench),
     #[command(subcommand)]
     Sim(Sim),
+    Status(Status),
+    Doctor(Doctor),
+    #[command(subcommand)]
+    Provider(Box<Provider>),
     Completions(Completions),
     Man(Man),
 }

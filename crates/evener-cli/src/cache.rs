@@ -23,8 +23,8 @@ pub(crate) fn file_name(kind: &str, machine: &str) -> String {
     format!("{kind}-{hash:016x}.txt")
 }
 
-/// Writes a file for its owner only, whole or not at all.
-pub(crate) fn write(file: &Path, text: &str) -> io::Result<()> {
+/// Writes a file with mode `mode`, whole or not at all.
+pub(crate) fn write(file: &Path, text: &str, mode: u32) -> io::Result<()> {
     let directory = file.parent().unwrap_or_else(|| Path::new("."));
     fs::create_dir_all(directory)?;
     let mut name = std::ffi::OsString::from(".");
@@ -33,7 +33,7 @@ pub(crate) fn write(file: &Path, text: &str) -> io::Result<()> {
     let draft = directory.join(name);
     // What a killed process of the same number may have left.
     fs::remove_file(&draft).ok();
-    let opened = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft);
+    let opened = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&draft);
     let written = opened
         .and_then(|mut opened| opened.write_all(text.as_bytes()))
         .and_then(|()| fs::rename(&draft, file));
@@ -58,13 +58,13 @@ mod tests {
         let directory = env::temp_dir().join(format!("evener-cache-{}", process::id()));
         let file = directory.join("a/costs.txt");
         for text in ["first\n", "second\n"] {
-            write(&file, text).unwrap();
+            write(&file, text, 0o600).unwrap();
             assert_eq!(fs::read_to_string(&file).unwrap(), text);
         }
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(directory.join("a")).unwrap().count(), 1);
         fs::create_dir(directory.join("b")).unwrap();
-        assert!(write(&directory.join("b"), "over a directory").is_err());
+        assert!(write(&directory.join("b"), "over a directory", 0o600).is_err());
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 2);
         fs::remove_dir_all(directory).unwrap();
     }

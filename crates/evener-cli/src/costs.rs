@@ -44,7 +44,7 @@ pub(crate) fn save(machine: &Machine, learned: &Estimator) -> io::Result<()> {
     let mut kept = read(&file, machine).unwrap_or_default();
     kept.renew(&machine.equipment(), learned, now_s());
     match kept.sources().next() {
-        Some(_) => cache::write(&file, &kept.text()),
+        Some(_) => cache::write(&file, &kept.text(), 0o600),
         None => Ok(()),
     }
 }

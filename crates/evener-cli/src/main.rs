@@ -12,6 +12,7 @@ mod completions;
 mod costs;
 mod crypt_files;
 mod devices;
+mod doctor;
 mod explain;
 mod explained;
 mod kept_costs;
@@ -20,9 +21,11 @@ mod keys;
 mod machinery;
 mod man;
 mod methods;
+mod openssl_cnf;
 mod price;
 mod processor;
 mod progress;
+mod provider;
 mod quantity;
 mod report;
 mod say;
@@ -30,8 +33,10 @@ mod sim;
 mod sim_papers;
 mod sim_run;
 mod sim_scale;
+mod status;
 mod stop;
 mod summary;
+mod system_openssl;
 mod trial;
 
 use std::process::ExitCode;
@@ -53,6 +58,9 @@ fn main() -> ExitCode {
         Command::Explain(arguments) => explain::run(arguments),
         Command::Bench(bench) => bench::run(bench),
         Command::Sim(sim) => sim::run(sim),
+        Command::Status(arguments) => status::run(arguments),
+        Command::Doctor(arguments) => doctor::run(arguments),
+        Command::Provider(provider) => provider::run(provider),
         Command::Completions(arguments) => completions::run(arguments),
         Command::Man(arguments) => man::run(arguments),
     };

@@ -61,7 +61,7 @@ impl Methods {
     pub(crate) fn save(&self) -> io::Result<()> {
         let no_place = || io::Error::new(io::ErrorKind::NotFound, "no directory for caches is known");
         let file = self.file.as_ref().ok_or_else(no_place)?;
-        cache::write(file, &self.text())
+        cache::write(file, &self.text(), 0o600)
     }
 
     fn read(&mut self) -> Result<(), String> {

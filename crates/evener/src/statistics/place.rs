@@ -34,6 +34,12 @@ impl Places {
         Self { given: Some(directory), runtime: None }
     }
 
+    /// Whether statistics can be kept for user `uid`. Makes the directory where it is missing, as counting would.
+    #[must_use]
+    pub fn is_usable(&self, uid: u32) -> bool {
+        open_or_make(self, uid).is_ok()
+    }
+
     /// The directories of user `uid` in the order of preference. Without those of the environment
     /// ([`Places::default`]) for a process that must not believe it.
     #[must_use]

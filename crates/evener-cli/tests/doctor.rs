@@ -1,0 +1,233 @@
+//! `evener doctor`: each trap is planted once and named; where nothing is wrong, Evener's own module serves.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+use common::schema::misfits;
+use common::{Place, Ran, there_is};
+use serde_json::Value;
+
+/// A place with Evener's module, as it is built beside these tests.
+fn place() -> Place {
+    let place = Place::new();
+    let beside = std::env::current_exe().unwrap().with_file_name("libevener_provider.so");
+    fs::create_dir(place.join("modules")).unwrap();
+    fs::copy(beside, place.join("modules/evener.so")).unwrap();
+    place
+}
+
+/// A configuration in which all is well.
+fn good(place: &Place) -> String {
+    place.write("base.cnf", "HOME = .\n");
+    let module = ["--base", "base.cnf", "--module", "modules/evener.so"];
+    place.evener().args(["provider", "config"]).args(module).run().succeeded().stdout_text().to_owned()
+}
+
+fn doctor(place: &Place, config: &str, arguments: &[&str]) -> Ran {
+    let path = place.write("openssl.cnf", config);
+    let run = place.evener().env("OPENSSL_CONF", path).env("EVENER_STATISTICS_DIR", place.join("stats"));
+    run.arg("doctor").args(arguments).run()
+}
+
+/// The answer for the command openssl itself, which fits its schema. Of that command it is known that it can make library
+/// contexts of its own.
+fn answer(place: &Place, config: &str) -> Value {
+    let openssl = which("openssl");
+    let ran = doctor(place, config, &["--json", "--program", openssl.to_str().unwrap()]);
+    let value: Value = serde_json::from_slice(ran.stdout()).unwrap();
+    assert_eq!(misfits("doctor.schema.json", &value), [""; 0]);
+    let is_well = value["findings"].as_array().unwrap().iter().all(|finding| finding["certain"] == false);
+    assert_eq!(ran.code(), Some(i32::from(!is_well)), "{value:#}");
+    value
+}
+
+/// What is in the way for certain.
+fn traps(value: &Value) -> Vec<&str> {
+    let certain = value["findings"].as_array().unwrap().iter().filter(|finding| finding["certain"] == true);
+    certain.map(|finding| finding["trap"].as_str().unwrap()).collect()
+}
+
+fn which(program: &str) -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap();
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file()).unwrap()
+}
+
+/// OpenSSL's own command judges: it says which providers it loaded.
+#[test]
+fn where_all_is_well_evener_serves_and_openssl_says_so_too() {
+    let place = place();
+    let value = answer(&place, &good(&place));
+    assert_eq!(traps(&value), [""; 0], "{value:#}");
+    let algorithms = value["openssl"]["algorithms"].as_array().unwrap();
+    let ours = algorithms.iter().filter(|one| one["by"] == "evener").count();
+    assert!(ours >= 14, "{ours}");
+    assert!(algorithms.iter().all(|one| one["by"].is_string()));
+    let said = place
+        .program("openssl")
+        .args(["list", "-providers"])
+        .env("OPENSSL_CONF", place.join("openssl.cnf"))
+        .run();
+    let said = said.succeeded();
+    assert!(said.stdout_text().contains("\n  evener\n") && said.stdout_text().contains("\n  default\n"));
+}
+
+#[test]
+fn each_trap_of_a_configuration_is_named_with_its_cure() {
+    let place = place();
+    let good = good(&place);
+    let module = place.join("modules/evener.so").display().to_string();
+    fs::copy(place.join("modules/evener.so"), place.join("modules/other.so")).unwrap();
+    let without = |line: &str| good.replace(&format!("{line}\n"), "");
+    let order = good.replace(
+        "default = evener_default\nevener = evener_provider",
+        "evener = evener_provider\ndefault = evener_default",
+    );
+    let cases = [
+        ("default-missing", without("default = evener_default")),
+        ("default-missing", good.replace("[evener_default]\nactivate = 1", "[evener_default]")),
+        ("wrong-order", order),
+        ("no-alg-section", without("alg_section = evener_algorithms")),
+        ("no-alg-section", without("default_properties = ?provider=evener")),
+        ("mandatory", good.replace("?provider=evener", "provider=evener")),
+        ("no-random-section", without("random = evener_random")),
+        ("module-missing", good.replace(&module, "/gone/evener.so")),
+        ("module-name", good.replace(&module, &module.replace("evener.so", "other.so"))),
+        ("not-activated", good.replace("evener.so\nactivate = 1", "evener.so")),
+        ("not-configured", without("evener = evener_provider")),
+        ("not-configured", "HOME = .\n".to_owned()),
+        ("fips", good.replace("?provider=evener", "fips=yes,?provider=evener")),
+    ];
+    for (trap, config) in cases {
+        assert_ne!(config, good, "{trap} was not planted");
+        let value = answer(&place, &config);
+        assert!(traps(&value).contains(&trap), "{trap} in {value:#}");
+        let finding = &value["findings"].as_array().unwrap().iter().find(|one| one["trap"] == trap).unwrap();
+        assert!(!finding["cure"].as_str().unwrap().is_empty());
+        let text = doctor(&place, &config, &["--program", which("openssl").to_str().unwrap()]);
+        let lines = text.stdout_text().lines().filter(|line| line.starts_with(&format!("{trap}: "))).count();
+        assert_eq!(lines, 1, "{}", text.stdout_text());
+    }
+}
+
+#[test]
+fn a_module_that_openssl_refuses_and_a_configuration_that_is_not_there_are_told_apart() {
+    let place = place();
+    let good = good(&place);
+    place.write("modules/evener.so", "no module at all");
+    assert_eq!(traps(&answer(&place, &good)), ["not-loaded"]);
+    let ran = place
+        .evener()
+        .env("OPENSSL_CONF", place.join("gone.cnf"))
+        .args(["doctor", "--json"])
+        .run()
+        .ended_with(1);
+    let value: Value = serde_json::from_slice(ran.stdout()).unwrap();
+    assert_eq!(traps(&value)[0], "no-configuration");
+}
+
+#[test]
+fn statistics_that_cannot_be_kept_are_named() {
+    let place = place();
+    let path = place.write("openssl.cnf", good(&place));
+    place.write("stats", "no directory");
+    let run = place.evener().env("OPENSSL_CONF", path).env("EVENER_STATISTICS_DIR", place.join("stats"));
+    let openssl = which("openssl");
+    let ran = run.args(["doctor", "--program", openssl.to_str().unwrap()]).run().ended_with(1);
+    assert!(ran.stdout_text().contains("\nstatistics: "));
+}
+
+#[test]
+fn a_fresh_process_answers_for_itself() {
+    let place = place();
+    let ran = doctor(&place, &good(&place), &["--probe"]).succeeded();
+    let value: Value = serde_json::from_slice(ran.stdout()).unwrap();
+    assert_eq!((&value["evener_active"], &value["default_active"]), (&true.into(), &true.into()));
+    doctor(&place, "", &["--probe", "--json"]).ended_with(2).saying("--probe");
+}
+
+/// Compiles a program from a few lines of C.
+fn compiled(place: &Place, name: &str, source: &str, libraries: &[&str]) -> PathBuf {
+    let file = place.write(format!("{name}.c"), source);
+    place
+        .program("cc")
+        .args(["-w", "-Wl,--no-as-needed", "-o", name])
+        .arg(file)
+        .args(libraries)
+        .run()
+        .succeeded();
+    place.join(name)
+}
+
+#[test]
+fn each_trap_of_a_program_is_named() {
+    let place = place();
+    let good = good(&place);
+    let look = |path: &PathBuf| {
+        let ran = doctor(&place, &good, &["--json", "--program", path.to_str().unwrap()]);
+        let value: Value = serde_json::from_slice(ran.stdout()).unwrap();
+        assert_eq!(misfits("doctor.schema.json", &value), [""; 0]);
+        let found: Vec<_> =
+            value["findings"].as_array().unwrap().iter().map(|one| one["trap"].as_str().unwrap()).collect();
+        (value["program"]["crypto"].as_str().unwrap().to_owned(), found.join(" "), ran.code())
+    };
+    let calls = |call: &str| format!("void {call}(); int main(void) {{ {call}(); }}");
+    for (call, trap) in [
+        ("OSSL_LIB_CTX_new", "own-context"),
+        ("EVP_set_default_properties", "own-properties"),
+        ("AES_cbc_encrypt", "low-level"),
+    ] {
+        let (crypto, traps, code) = look(&compiled(&place, call, &calls(call), &["-lcrypto"]));
+        assert!(crypto.contains("libcrypto.so.3"), "{crypto}");
+        assert_eq!((&*traps, code), (trap, Some(0)), "only perhaps in the way");
+    }
+    let plain = compiled(&place, "plain", &calls("EVP_MD_CTX_new"), &["-lcrypto"]);
+    assert_eq!(look(&plain).1, "");
+    fs::set_permissions(&plain, fs::Permissions::from_mode(0o4755)).unwrap();
+    assert_eq!((look(&plain).1.as_str(), look(&plain).2), ("at-secure", Some(1)));
+    let text = |text: &str| {
+        format!("const char *volatile kept = \"{text}\"; int main(void) {{ return kept == 0; }}")
+    };
+    for (name, mark) in
+        [("BoringSSL", "in BoringSSL style"), ("AWS-LC", "AWS-LC 1"), ("rustls", "/rustls-0.23/src")]
+    {
+        let (crypto, traps, code) = look(&compiled(&place, name, &text(mark), &[]));
+        assert_eq!((&*crypto, &*traps, code), (&*format!("uses {name}"), "never-sees-us", Some(1)));
+    }
+    let go = "__attribute__((section(\".go.buildinfo\"))) char info[32] = \"x\"; int main(void) { return info[0]; }";
+    assert_eq!(look(&compiled(&place, "go", go, &[])).0, "uses Go");
+    let inside = look(&compiled(&place, "inside", &text("OPENSSLDIR: /etc"), &[]));
+    assert_eq!((&*inside.0, &*inside.1), ("has OpenSSL inside it", ""));
+    assert_eq!(look(&compiled(&place, "none", "int main(void) { return 0; }", &[])).1, "no-openssl");
+}
+
+#[test]
+fn what_is_no_program_is_refused_with_one_line() {
+    let place = place();
+    place.write("text", "#!/bin/sh\n");
+    for (path, words) in [("text", "ELF"), ("gone", "cannot find"), ("modules", "cannot read")] {
+        place.evener().args(["doctor", "--program", path]).run().ended_with(2).saying(words);
+    }
+}
+
+/// The interpreters are the machine's own; where they are missing there is nothing to ask.
+#[test]
+fn python_is_asked_by_a_process_of_its_own() {
+    let place = place();
+    if !there_is("python3") {
+        return common::skipped("python3 is not installed");
+    }
+    let loaded = |config: &str| {
+        let ran = doctor(&place, config, &["--json"]);
+        let value: Value = serde_json::from_slice(ran.stdout()).unwrap();
+        assert_eq!(misfits("doctor.schema.json", &value), [""; 0]);
+        let runtimes = value["runtimes"].as_array().unwrap().clone();
+        let python = runtimes.into_iter().find(|one| one["name"] == "Python ssl").unwrap();
+        python["evener_loaded"].as_bool().unwrap()
+    };
+    assert!(loaded(&good(&place)));
+    assert!(!loaded("HOME = .\n"));
+}
