@@ -1,4 +1,5 @@
-//! Evener's own checks, its demo and its figures: `cargo xtask tidy`, `ci`, `demo`, `figures`.
+//! Evener's own checks, its demo, its figures and its packages: `cargo xtask tidy`, `ci`, `demo`,
+//! `figures`, `install`, `deb`.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "talks to a terminal")]
 
@@ -8,6 +9,7 @@ use std::process::ExitCode;
 mod ci;
 mod demo;
 mod figures;
+mod package;
 mod programs;
 mod rust;
 mod tidy;
@@ -21,6 +23,8 @@ fn main() -> ExitCode {
         ["ci", "--full"] => ci::run(ci::Depth::Full),
         ["demo"] => demo::run_demo(),
         ["figures", ref names @ ..] => figures::run(names),
+        ["install"] => package::install(),
+        ["deb"] => package::deb(),
         _ => usage(),
     }
 }
@@ -31,5 +35,9 @@ fn usage() -> ExitCode {
     eprintln!("       cargo xtask ci --full    the same with all that takes long");
     eprintln!("       cargo xtask demo         evener at work on a sample tree, and pictures, in demo/");
     eprintln!("       cargo xtask figures      measures docs/results again, or only those named");
+    eprintln!(
+        "       cargo xtask install      puts command, provider, manual pages below $DESTDIR$PREFIX (/usr/local)"
+    );
+    eprintln!("       cargo xtask deb          a Debian package of the same, in target/deb/");
     ExitCode::from(2)
 }

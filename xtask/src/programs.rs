@@ -23,6 +23,33 @@ pub(crate) fn built_evener() -> Result<PathBuf, String> {
     executable(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| "cargo names no executable".to_owned())
 }
 
+/// The command and the OpenSSL provider, built with optimisation.
+pub(crate) struct Built {
+    pub(crate) command: PathBuf,
+    pub(crate) module: PathBuf,
+}
+
+/// Builds both.
+///
+/// # Errors
+///
+/// Where one does not build; cargo has then said why.
+pub(crate) fn built() -> Result<Built, String> {
+    let command = built_evener()?;
+    let mut build = cargo();
+    build.args(["build", "--release", "-p", "evener-provider", "--message-format=json-render-diagnostics"]);
+    let module = shared_library(&answer(build)?).ok_or("cargo names no shared library")?;
+    Ok(Built { command, module })
+}
+
+/// The shared library that cargo's messages name, one message a line.
+fn shared_library(messages: &str) -> Option<PathBuf> {
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let files = messages.filter_map(|message| message["filenames"].as_array().cloned()).flatten();
+    let mut files = files.filter_map(|file| file.as_str().map(PathBuf::from));
+    files.rfind(|file| file.ends_with("libevener_provider.so"))
+}
+
 /// The executable that cargo's messages name, one message a line.
 fn executable(messages: &str) -> Option<PathBuf> {
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -75,6 +102,14 @@ mod tests {
                         {\"reason\":\"build-finished\",\"success\":true}\n";
         assert_eq!(executable(messages), Some(PathBuf::from("/t/release/evener")));
         assert_eq!(executable("{}"), None);
+    }
+
+    #[test]
+    fn the_shared_library_is_found_among_cargos_messages() {
+        let messages = "{\"filenames\":[\"/t/release/libevener_provider.rlib\",\"/t/release/libevener_provider.so\"]}\n\
+                        {\"filenames\":[\"/t/release/deps/libserde_derive.so\"]}\n";
+        assert_eq!(shared_library(messages), Some(PathBuf::from("/t/release/libevener_provider.so")));
+        assert_eq!(shared_library("{}"), None);
     }
 
     #[test]

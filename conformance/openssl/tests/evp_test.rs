@@ -11,7 +11,7 @@ const ROUTED_MIN: u64 = 500;
 fn program() -> Option<EvpTest> {
     let program = EvpTest::build();
     match &program {
-        None => skipped("OpenSSL's sources are not there (`./x install` fetches them)"),
+        None => skipped("OpenSSL's sources are not there (`./x prepare` fetches them)"),
         Some(program) => {
             let library = bounded(10, Setup::plain().command("openssl").arg("version"));
             let library = String::from_utf8_lossy(&library.stdout).trim().to_owned();
