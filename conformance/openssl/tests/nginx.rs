@@ -120,7 +120,7 @@ impl Drop for Nginx {
 #[test]
 fn nginx_serves_and_takes_files_byte_for_byte() {
     let Some(program) = fetched("nginx/usr/sbin/nginx") else {
-        return skipped("nginx is not there (`./x install` fetches it)");
+        return skipped("nginx is not there (`./x prepare` fetches it)");
     };
     if Command::new("curl").arg("--version").output().is_err() {
         return skipped("curl is not installed");
