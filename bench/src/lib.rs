@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 
+pub mod combine;
 pub mod contender;
 pub mod crypt;
 pub mod draw;

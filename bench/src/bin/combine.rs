@@ -1,0 +1,93 @@
+//! Measures combining against plain calls and prints a table:
+//! `cargo run --release -p evener-bench --bin combine -- --sizes 16384,65536 --threads 8,16,64`.
+//! What is measured and how stands in `bench/src/combine.rs`.
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stdout, reason = "it prints a table")]
+
+use std::time::Duration;
+
+use clap::Parser;
+use evener_bench::combine::{Cell, Outcome, Plan, measure, spin};
+
+/// Measures combining against plain calls of libcrypto, in pairs that take turns; prints medians.
+#[derive(Parser)]
+struct Arguments {
+    /// Bytes of a message
+    #[arg(long, value_delimiter = ',', default_values_t = [4096, 16384, 65536])]
+    sizes: Vec<usize>,
+    /// Threads, each with a key and buffers of its own
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4, 8, 16, 64])]
+    threads: Vec<usize>,
+    /// Output apart from input, instead of in place
+    #[arg(long)]
+    apart: bool,
+    /// Pairs of a plain and a combined segment
+    #[arg(long, default_value_t = 5)]
+    pairs: usize,
+    /// Window of a segment, in milliseconds
+    #[arg(long, default_value_t = 300)]
+    window_ms: u64,
+    /// Time before each window that is not counted, in milliseconds
+    #[arg(long, default_value_t = 200)]
+    settle_ms: u64,
+    /// Cores, and bursts at once
+    #[arg(long)]
+    cores: Option<usize>,
+    /// Callers that always wait for each other, instead of what the controller says
+    #[arg(long)]
+    together: Option<u32>,
+    /// Spinning processes beside it
+    #[arg(long, default_value_t = 0)]
+    neighbours: usize,
+    /// Megabytes per second of all threads together, at random moments, instead of without pause
+    #[arg(long)]
+    rate_mb: Option<f64>,
+    /// Only spins: what a neighbour does
+    #[arg(long, hide = true)]
+    spin: bool,
+}
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    if arguments.spin {
+        spin();
+        return Ok(());
+    }
+    let plan = Plan {
+        pairs: arguments.pairs.max(1),
+        window: Duration::from_millis(arguments.window_ms),
+        settle: Duration::from_millis(arguments.settle_ms),
+        cores: arguments.cores.unwrap_or_else(|| evener::core_budget().workers()),
+        together: arguments.together,
+    };
+    println!(
+        "| bytes | threads | plain MB/s | combined | core time | p50 us | p99 us | p99 | p99.9 | epochs on |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|");
+    for &bytes in &arguments.sizes {
+        for &threads in &arguments.threads {
+            #[expect(clippy::cast_precision_loss, reason = "message sizes are small")]
+            let rate = arguments.rate_mb.map(|megabytes| megabytes * 1e6 / bytes as f64);
+            let neighbours = arguments.neighbours;
+            let cell = Cell { threads, bytes, in_place: !arguments.apart, rate, neighbours };
+            print_row(&cell, &measure(&cell, &plan)?);
+        }
+    }
+    Ok(())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "message sizes are small")]
+fn print_row(cell: &Cell, outcome: &Outcome) {
+    let megabytes = outcome.median(0, |segment| segment.rate) * cell.bytes as f64 / 1e6;
+    let rate = outcome.ratio(|segment| segment.rate);
+    let core = outcome.ratio(|segment| segment.core_us);
+    let [p50, p99] =
+        [500, 990].map(|quantile| outcome.median(1, |segment| segment.latency.quantile_us(quantile)));
+    let [tail, far] =
+        [990, 999].map(|quantile| outcome.ratio(|segment| segment.latency.quantile_us(quantile)).median);
+    let [on, all] = outcome.counts.epochs;
+    println!(
+        "| {} | {} | {megabytes:.0} | {:.2} ({:.2} to {:.2}) | {:.2} | {p50:.1} | {p99:.1} | {tail:.2} | {far:.2} | {on} of {all} |",
+        cell.bytes, cell.threads, rate.median, rate.low, rate.high, core.median
+    );
+}
