@@ -6,9 +6,12 @@
 //! tested. `docs/combining.md` says why the rules are these.
 //!
 //! ```text
-//! Inline ──(counted down)──> Trial ──(2 epochs > 1.1 x)──> On ──(50 epochs)──> Control ──(> 1.1 x)──> On
-//!    ^──────(too slow: twice as long)──┴───(< 1.05 x)──────┴────────(else)────────┘
+//! Inline ──(counted down)──> Trial ──(2 good epochs)──> On ──(50 epochs)──> Control ──(> 1.1 x)──> On
+//!    ^──────(too slow: twice as long)──┴──(2 bad in a row)──┴────────(else)────────┘
 //! ```
+//!
+//! A single bad epoch ends nothing that may pay: any program that runs for some milliseconds makes one. One that is far
+//! below working alone ends a trial at once, for then a second would cost as much again.
 //!
 //! Judged by the whole process's bytes per time, because nothing else sees it all: a yield is cheap, and yet gives the
 //! core away for milliseconds where another program wants it.
@@ -27,7 +30,7 @@ pub const TOGETHER_MAX: u32 = 16;
 
 /// Inline epochs before the first trial, and after a pause. A guess.
 const FIRST_EPOCHS: u32 = 4;
-/// Epochs of a trial.
+/// Good epochs of a trial.
 const TRIAL_EPOCHS: u32 = 2;
 /// Epochs between two control epochs: the price of knowing is 2 % of the gain.
 const CONTROL_EVERY: u32 = 50;
@@ -43,6 +46,15 @@ const GATE_PER_CORE: u32 = 2;
 const ON_PERCENT: u64 = 110;
 /// What combining must keep.
 const KEEP_PERCENT: u64 = 105;
+/// Below this a trial is over at once. A guess: no noise of an epoch is as large.
+const HOPELESS_PERCENT: u64 = 70;
+/// Bad epochs that end combining: in a row, or in one trial.
+const BAD_EPOCHS: u32 = 2;
+/// Epochs of gain, a fifth and more of which pays for two epochs without any throughput: combining that lasted as long and
+/// then stops is tried again soon. A guess.
+const PROVEN_EPOCHS: u32 = 25;
+/// Inline epochs until then.
+const SOON_EPOCHS: u32 = 8;
 
 /// What was seen in one epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,12 +84,12 @@ pub struct Controller {
 enum Phase {
     /// Everybody works for itself, for so many epochs more.
     Inline { left: u32 },
-    /// Callers combine, on trial.
-    Trial { left: u32 },
-    /// Callers combine.
-    On { left: u32 },
-    /// Everybody works for itself, to see what that is worth now.
-    Control,
+    /// Callers combine, on trial: so many good epochs to go, so many bad ones seen.
+    Trial { left: u32, bad: u32 },
+    /// Callers combine: so many epochs until control, so many bad ones in a row, so many epochs in all.
+    On { left: u32, bad: u32, lasted: u32 },
+    /// Everybody works for itself, to see what that is worth now; callers had combined for so many epochs.
+    Control { lasted: u32 },
 }
 
 impl Controller {
@@ -105,7 +117,7 @@ impl Controller {
         };
         match self.phase {
             Phase::Trial { .. } | Phase::On { .. } => epoch.callers.clamp(2, TOGETHER_MAX),
-            Phase::Inline { .. } | Phase::Control => 0,
+            Phase::Inline { .. } | Phase::Control { .. } => 0,
         }
     }
 
@@ -127,32 +139,55 @@ impl Controller {
         match self.phase {
             Phase::Inline { left } => {
                 self.inline_rate = mean(self.inline_rate, rate);
-                if left > 1 { Phase::Inline { left: left - 1 } } else { Phase::Trial { left: TRIAL_EPOCHS } }
+                match left {
+                    0 | 1 => Phase::Trial { left: TRIAL_EPOCHS, bad: 0 },
+                    _ => Phase::Inline { left: left - 1 },
+                }
             }
-            Phase::Trial { .. } if !reaches(rate, self.inline_rate, ON_PERCENT) => self.failed(),
-            Phase::Trial { left } => {
-                self.combined_rate = rate;
-                if left > 1 { Phase::Trial { left: left - 1 } } else { Phase::On { left: CONTROL_EVERY } }
-            }
-            Phase::On { .. } if !reaches(rate, self.inline_rate, KEEP_PERCENT) => self.failed(),
-            Phase::On { left } => {
-                self.combined_rate = mean(self.combined_rate, rate);
-                if left > 1 { Phase::On { left: left - 1 } } else { Phase::Control }
-            }
-            Phase::Control => {
+            Phase::Trial { left, bad } => self.tried(rate, left, bad),
+            Phase::On { left, bad, lasted } => self.kept(rate, left, bad, lasted + 1),
+            Phase::Control { lasted } => {
                 self.inline_rate = rate;
                 if !reaches(self.combined_rate, rate, ON_PERCENT) {
                     return self.failed();
                 }
                 self.back_off = BACK_OFF.max(self.back_off / 2);
-                Phase::On { left: CONTROL_EVERY }
+                Phase::On { left: CONTROL_EVERY, bad: 0, lasted }
             }
+        }
+    }
+
+    fn tried(&mut self, rate: u64, left: u32, bad: u32) -> Phase {
+        let good = reaches(rate, self.inline_rate, ON_PERCENT);
+        let hopeless = !reaches(rate, self.inline_rate, HOPELESS_PERCENT);
+        match (good, bad + 1) {
+            (false, bad) if hopeless || bad == BAD_EPOCHS => self.failed(),
+            (false, bad) => Phase::Trial { left, bad },
+            (true, _) => {
+                self.combined_rate = mean(self.combined_rate, rate);
+                match left {
+                    0 | 1 => Phase::On { left: CONTROL_EVERY, bad: 0, lasted: 0 },
+                    _ => Phase::Trial { left: left - 1, bad },
+                }
+            }
+        }
+    }
+
+    fn kept(&mut self, rate: u64, left: u32, bad: u32, lasted: u32) -> Phase {
+        self.combined_rate = mean(self.combined_rate, rate);
+        let bad = if reaches(rate, self.inline_rate, KEEP_PERCENT) { 0 } else { bad + 1 };
+        match left {
+            _ if bad == BAD_EPOCHS && lasted >= PROVEN_EPOCHS => Phase::Inline { left: SOON_EPOCHS },
+            _ if bad == BAD_EPOCHS => self.failed(),
+            0 | 1 => Phase::Control { lasted },
+            _ => Phase::On { left: left - 1, bad, lasted },
         }
     }
 
     fn failed(&mut self) -> Phase {
         let left = self.back_off;
         self.back_off = BACK_OFF_MAX.min(left * 2);
+        self.combined_rate = 0;
         Phase::Inline { left }
     }
 }

@@ -50,13 +50,14 @@ fn what_gains_nothing_is_tried_ever_more_rarely() {
     for percent in [100, 105, 5] {
         let settings = live(10_000, gains(percent));
         let tried = settings.iter().filter(|&&together| together > 0).count();
-        // 64 + 128 + .. + 1024, then every 1024: thirteen trials in 10 000 epochs.
-        assert!((10..=14).contains(&tried), "{percent} %: {tried} epochs");
+        // 64 + 128 + .. + 1024, then every 1024: thirteen trials in 10 000 epochs, of one epoch each or of two.
+        let each = if percent < 70 { 1 } else { 2 };
+        assert!((10 * each..=14 * each).contains(&tried), "{percent} %: {tried} epochs");
     }
 }
 
 #[test]
-fn neighbours_that_come_end_it_within_an_epoch_and_cost_little() {
+fn neighbours_that_come_end_it_within_two_epochs_and_cost_little() {
     // From epoch 300 on other programs want the cores: combining falls to a twentieth, working alone to 0.8.
     let settings = live(800, |n, combines| match (n >= 300, combines) {
         (false, true) => epoch(16, INLINE_BYTES * 2),
@@ -66,7 +67,32 @@ fn neighbours_that_come_end_it_within_an_epoch_and_cost_little() {
     });
     assert!(percent_on(&settings[..300]) > 90);
     let lost = settings[300..].iter().filter(|&&together| together > 0).count();
-    assert!(lost <= 4, "{lost} of 500 epochs at a twentieth");
+    assert!(lost <= 7, "{lost} of 500 epochs at a twentieth");
+}
+
+#[test]
+fn a_single_bad_epoch_ends_nothing() {
+    // One epoch in fifteen is spoilt by another program.
+    let settings = live(1_000, |n, combines| match (n % 15, combines) {
+        (0, true) => epoch(16, INLINE_BYTES / 2),
+        (_, combines) => gains(140)(n, combines),
+    });
+    assert!(percent_on(&settings) >= 90, "on in {} %", percent_on(&settings));
+}
+
+#[test]
+fn neighbours_that_come_and_go_cost_less_than_combining_brings_between() {
+    // A second without, a second with them, for five minutes.
+    let bytes = |n: usize, combines| match (n / 50 % 2, combines) {
+        (0, true) => INLINE_BYTES * 2,
+        (0, false) => INLINE_BYTES,
+        (_, true) => INLINE_BYTES / 20,
+        (_, false) => INLINE_BYTES * 8 / 10,
+    };
+    let settings = live(15_000, |n, combines| epoch(16, bytes(n, combines)));
+    let done: u64 = settings.iter().enumerate().map(|(n, &together)| bytes(n, together > 0)).sum();
+    let alone: u64 = (0..settings.len()).map(|n| bytes(n, false)).sum();
+    assert!(done > alone, "{} %", done * 100 / alone);
 }
 
 #[test]
@@ -82,7 +108,7 @@ fn an_inline_path_that_becomes_faster_is_noticed_by_a_control_epoch() {
     assert!(percent_on(&settings[..100]) > 90);
     // Seen in the control epoch near 107; one trial after 64 epochs, none in the 128 after that.
     let after = settings[110..280].iter().filter(|&&together| together > 0).count();
-    assert_eq!(after, 1);
+    assert_eq!(after, 2);
 }
 
 #[test]

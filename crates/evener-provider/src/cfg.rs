@@ -19,10 +19,21 @@ pub(crate) enum Threshold {
     Bytes(usize),
 }
 
+/// Whether threads of this program encrypt CBC messages together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum Combine {
+    /// Never.
+    #[default]
+    Off,
+    /// Where it pays.
+    Auto,
+}
+
 /// Everything that can be asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Settings {
     pub(crate) threshold: Threshold,
+    pub(crate) combine: Combine,
 }
 
 /// What was wrong with a key.
@@ -41,12 +52,24 @@ struct Key {
     take: fn(&mut Settings, &str) -> Option<()>,
 }
 
-const KEYS: &[Key] = &[Key {
-    name: c"threshold",
-    variable: "EVENER_THRESHOLD",
-    wants: "off or a number of bytes",
-    take: threshold,
-}];
+const KEYS: &[Key] = &[
+    Key {
+        name: c"threshold",
+        variable: "EVENER_THRESHOLD",
+        wants: "off or a number of bytes",
+        take: threshold,
+    },
+    Key { name: c"combine", variable: "EVENER_COMBINE", wants: "off or auto", take: combine },
+];
+
+fn combine(settings: &mut Settings, value: &str) -> Option<()> {
+    settings.combine = match value {
+        "off" => Combine::Off,
+        "auto" => Combine::Auto,
+        _ => return None,
+    };
+    Some(())
+}
 
 fn threshold(settings: &mut Settings, value: &str) -> Option<()> {
     settings.threshold = match value {
@@ -152,6 +175,15 @@ mod tests {
             assert_eq!(complaints[0].reason, Reason::BadValue);
             assert!(complaints[0].text.starts_with(VARIABLE), "{complaints:?}");
         }
+    }
+
+    #[test]
+    fn callers_combine_only_where_somebody_asks_for_it() {
+        assert_eq!(read(&[], &[], false).0.combine, Combine::Off);
+        assert_eq!(read(&[("combine", "auto")], &[], false).0.combine, Combine::Auto);
+        assert_eq!(read(&[("combine", "auto")], &[("EVENER_COMBINE", "off")], false).0.combine, Combine::Off);
+        let (settings, complaints) = read(&[("combine", "on")], &[], false);
+        assert_eq!((settings.combine, complaints.len()), (Combine::Off, 1));
     }
 
     #[test]

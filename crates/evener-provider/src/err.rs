@@ -33,6 +33,8 @@ reasons! {
     Lost = 5, c"work was lost in the middle of a message";
     /// The padding of a TLS record is none.
     BadRecord = 6, c"bad padding in a TLS record";
+    /// Something that the configuration asks for and this system does not have.
+    Unavailable = 7, c"not available on this system";
 }
 
 /// A table that is only read.

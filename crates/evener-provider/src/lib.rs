@@ -17,6 +17,7 @@ pub mod fork;
 mod provctx;
 mod table;
 
+pub use cipher::combined::combine_always;
 pub use cipher::raw::{Engine, Plain, Raw, RawError};
 pub use cipher::route::add_engine;
 pub use ffi::entry::OSSL_provider_init;

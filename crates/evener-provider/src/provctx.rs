@@ -7,11 +7,12 @@ use std::ffi::{CString, c_int};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use evener::combine::Combiner;
 use evener_ossl_sys::{Algorithm, Param, number};
 
 use crate::bind::{Inner, Neighbours};
-use crate::cfg::{self, Complaint, Settings};
-use crate::cipher;
+use crate::cfg::{self, Combine, Complaint, Settings};
+use crate::cipher::{self, combined};
 use crate::core::Core;
 use crate::err::Reason;
 use crate::ffi::entry::{NEIGHBOUR_CAME, NEIGHBOUR_GOES, PROPERTIES_CHANGED};
@@ -25,6 +26,8 @@ pub(crate) struct ProvCtx {
     pub(crate) settings: Settings,
     pub(crate) neighbours: Neighbours,
     pub(crate) counts: Counts,
+    /// What threads combine by, where they are to and can.
+    pub(crate) combiner: Option<Combiner>,
     /// Whether the core tells us of our neighbours.
     registered: AtomicBool,
     bound: OnceLock<Bound>,
@@ -41,6 +44,8 @@ pub(crate) struct Counts {
     pub(crate) routed: AtomicU32,
     /// Of that: left undone by an engine and done again the plain way.
     pub(crate) redone: AtomicU32,
+    /// Updates that were encrypted together with other threads'.
+    pub(crate) combined: AtomicU32,
 }
 
 /// What is offered, and on whose functions.
@@ -56,14 +61,15 @@ pub(crate) struct Bound {
 impl ProvCtx {
     /// Makes one for `core`. It is freed by [`ProvCtx::end`].
     pub(crate) fn start(core: Core) -> *const Self {
-        let (settings, complaints) = cfg::read(&core);
-        fork::watch();
+        let (settings, mut complaints) = cfg::read(&core);
+        let combiner = combiner(&settings, fork::watch(), &mut complaints);
         let build_info = build_info(&complaints);
         let prov = Box::leak(Box::new(Self {
             core,
             settings,
             neighbours: Neighbours::default(),
             counts: Counts::default(),
+            combiner,
             registered: AtomicBool::new(false),
             bound: OnceLock::new(),
             binding: Mutex::new(()),
@@ -160,10 +166,26 @@ impl ProvCtx {
             }
             b"evener-routed" => params::answer_number(param, self.counts.routed.load(Relaxed)),
             b"evener-redone" => params::answer_number(param, self.counts.redone.load(Relaxed)),
+            b"evener-combined" => params::answer_number(param, self.counts.combined.load(Relaxed)),
             b"status" => params::answer_int(param, 1),
             _ => false,
         };
     }
+}
+
+/// The combiner, where one is asked for. Without a watch over forks nothing may be shared with a thread.
+fn combiner(settings: &Settings, watched: bool, complaints: &mut Vec<Complaint>) -> Option<Combiner> {
+    if settings.combine == Combine::Off {
+        return None;
+    }
+    let made = match watched {
+        true => combined::combiner(),
+        false => Err("the system does not tell of forks".to_owned()),
+    };
+    let complain = |why| {
+        complaints.push(Complaint { reason: Reason::Unavailable, text: format!("combine = auto: {why}") });
+    };
+    made.map_err(complain).ok()
 }
 
 const VERSION: &std::ffi::CStr =

@@ -251,12 +251,6 @@ impl<'g, E: Errand> Part<'g, E> {
     /// Answers the oldest.
     fn answer(&mut self, answer: Return<E::Reply>) {
         let Some(place) = self.places().next() else { return };
-        if cfg!(mutant = "answer_first") {
-            // SAFETY: a mutant, to be found out.
-            unsafe { place.give_back(answer) };
-            (self.first, self.count) = (place.next(), self.count - 1);
-            return;
-        }
         // The link first: a place that was given back is its caller's.
         (self.first, self.count) = (place.next(), self.count - 1);
         // SAFETY: the loan was moved out and, since `work` keeps none, is gone; no place comes twice.

@@ -11,6 +11,7 @@
 mod pulse;
 
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
@@ -162,12 +163,20 @@ impl Combiner {
         if !is_combinable(&request) {
             return Verdict::Inline;
         }
-        let hall = self.hall(generation);
-        let caller = hall.pulse.enter(request.span.len());
-        match caller.together {
-            0 => Verdict::Inline,
-            _ => self.combine(hall, caller.hint, request),
+        self.wants(generation, request.span.len()).map_or(Verdict::Inline, |turn| turn.encrypt(request))
+    }
+
+    /// The first half of [`Self::encrypt`], for callers to whom making a request costs something: counts a call of so many
+    /// bytes, and says whether it is to be combined now.
+    #[must_use]
+    #[inline]
+    pub fn wants(&self, generation: u32, bytes: usize) -> Option<Turn<'_>> {
+        if !is_fitting(bytes) {
+            return None;
         }
+        let hall = self.hall(generation);
+        let caller = hall.pulse.enter(bytes);
+        (caller.together > 0).then_some(Turn { combiner: self, hall, hint: caller.hint })
     }
 
     /// What was combined so far in this generation.
@@ -181,9 +190,25 @@ impl Combiner {
     fn hall(&self, generation: u32) -> &Hall {
         self.halls.of(generation, || Hall::new(self.rule, (0..self.cores).map(|_| Kit::Unmade)))
     }
+}
 
-    fn combine(&self, hall: &Hall, hint: usize, request: Request<'_>) -> Verdict {
-        let mut wait = Wait { hall, make_driver: &*self.make_driver, began: SystemClock.now(), yields: 0 };
+/// The right to combine one request.
+pub struct Turn<'c> {
+    combiner: &'c Combiner,
+    hall: &'c Hall,
+    hint: usize,
+}
+
+impl Turn<'_> {
+    /// The second half of [`Combiner::encrypt`].
+    #[must_use]
+    pub fn encrypt(self, request: Request<'_>) -> Verdict {
+        if !is_combinable(&request) {
+            return Verdict::Inline;
+        }
+        let Self { combiner, hall, hint } = self;
+        let mut wait =
+            Wait { hall, make_driver: &*combiner.make_driver, began: SystemClock.now(), yields: 0 };
         match hall.gather.lend(hint, request, |look| wait.step(look)) {
             Return::Answered(Outcome::Done { .. }) => Verdict::Combined,
             // Refused before anything was written.
@@ -195,10 +220,18 @@ impl Combiner {
     }
 }
 
+// A panic on the way leaves answered whoever waits, and permits free: nothing is seen half done.
+impl UnwindSafe for Combiner {}
+impl RefUnwindSafe for Combiner {}
+
 impl fmt::Debug for Combiner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Combiner({} cores)", self.cores)
     }
+}
+
+fn is_fitting(bytes: usize) -> bool {
+    (BYTES_MIN..=BYTES_MAX).contains(&bytes) && bytes % BLOCK_BYTES == 0
 }
 
 /// Plain CBC encryption of whole blocks, long enough and not too long.
@@ -208,8 +241,7 @@ fn is_combinable(request: &Request<'_>) -> bool {
         Span::InPlace(_) => true,
         Span::Apart(src, dst) => src.len() <= dst.len(),
     };
-    (BYTES_MIN..=BYTES_MAX).contains(&bytes)
-        && bytes % BLOCK_BYTES == 0
+    is_fitting(bytes)
         && room
         && session.algorithm().family() == Family::Cbc
         && session.direction() == Direction::Encrypt

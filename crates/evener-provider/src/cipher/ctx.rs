@@ -2,6 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
+use evener::combine::Combiner;
 use evener_core::Family;
 use evener_ossl_sys::{CipherFinal, CipherInit, CipherUpdate};
 
@@ -69,6 +70,10 @@ impl CipherCtx {
 
     pub(crate) fn counts<'p>(&self) -> &'p Counts {
         &self.prov().counts
+    }
+
+    pub(crate) fn combiner<'p>(&self) -> Option<&'p Combiner> {
+        self.prov().combiner.as_ref()
     }
 
     pub(crate) fn inner(&self) -> Inner<'static> {

@@ -4,7 +4,9 @@
 //! parameters, after final) -> `Direct` (a large update may) <-> `Owned` (this provider buffers; the inner context waits behind)
 //! -> `Failed` (raw work was lost; until the next init). docs/provider.md has the table of entries.
 
-use evener_core::{Algorithm, Direction, Family};
+use std::sync::Arc;
+
+use evener_core::{Algorithm, Direction, Family, Padding, Session};
 use zeroize::{Zeroize as _, ZeroizeOnDrop};
 
 use super::Row;
@@ -50,6 +52,8 @@ pub(crate) struct Message {
     pub(crate) chain: [u8; 16],
     pub(crate) held: [u8; 16],
     key: [u8; KEY_BYTES_MAX],
+    /// Of the key, where one was needed. Copies of the context share it.
+    session: Option<Arc<Session>>,
 }
 
 impl Default for Message {
@@ -69,6 +73,7 @@ impl Default for Message {
             chain: [0; 16],
             held: [0; 16],
             key: [0; KEY_BYTES_MAX],
+            session: None,
         }
     }
 }
@@ -89,6 +94,15 @@ impl Message {
     /// The captured key.
     pub(crate) fn key(&self) -> &[u8] {
         &self.key[..usize::from(self.key_len)]
+    }
+
+    /// A session that encrypts with the captured key, without padding.
+    pub(crate) fn session(&mut self, algorithm: Algorithm) -> Option<Arc<Session>> {
+        if self.session.is_none() {
+            let made = Session::new(algorithm, Direction::Encrypt, Padding::None, self.key());
+            self.session = made.ok().map(Arc::new);
+        }
+        self.session.clone()
     }
 
     pub(crate) fn direction(&self) -> Direction {
@@ -127,6 +141,7 @@ impl Message {
 
     /// The key in the inner context is one that was never seen.
     pub(crate) fn forget_key(&mut self) {
+        self.session = None;
         self.key[..usize::from(self.key_len)].zeroize();
         self.key_len = 0;
         self.is_ready = false;

@@ -15,6 +15,7 @@ use crate::ffi;
 use crate::provctx::ProvCtx;
 use crate::table::{Offer, Wrapped};
 
+pub(crate) mod combined;
 pub(crate) mod ctx;
 pub(crate) mod message;
 pub(crate) mod owned;
@@ -32,6 +33,8 @@ pub(crate) struct Row {
     pub(crate) algorithm: Option<Algorithm>,
     /// `thresh` of a context whose message may take another way than the inner one.
     pub(crate) thresh: usize,
+    /// From which length on updates are raw work; `usize::MAX`: never.
+    pub(crate) raw_thresh: usize,
     pub(crate) newctx: NewCtx,
     pub(crate) freectx: FreeCtx,
     pub(crate) encrypt_init: CipherInit,
@@ -93,7 +96,7 @@ fn known(number: c_int) -> bool {
 }
 
 /// Where no other way exists, or none is wanted, every update is the inner function's.
-fn thresh(prov: &ProvCtx, algorithm: Option<Algorithm>) -> usize {
+fn raw_thresh(prov: &ProvCtx, algorithm: Option<Algorithm>) -> usize {
     match (algorithm, prov.settings.threshold) {
         (Some(_), Threshold::Bytes(bytes)) => bytes,
         _ => usize::MAX,
@@ -102,11 +105,13 @@ fn thresh(prov: &ProvCtx, algorithm: Option<Algorithm>) -> usize {
 
 fn row(prov: &ProvCtx, provider: *mut c_void, name: &str, functions: &[Dispatch]) -> Option<Row> {
     let algorithm = name.parse().ok().filter(|algorithm: &Algorithm| RAW.contains(&algorithm.family()));
+    let raw_thresh = raw_thresh(prov, algorithm);
     Some(Row {
         prov,
         provider,
         algorithm,
-        thresh: thresh(prov, algorithm),
+        thresh: raw_thresh.min(combined::thresh(prov, algorithm)),
+        raw_thresh,
         newctx: find!(functions, CIPHER_NEWCTX: NewCtx)?,
         freectx: find!(functions, CIPHER_FREECTX: FreeCtx)?,
         encrypt_init: find!(functions, CIPHER_ENCRYPT_INIT: CipherInit)?,

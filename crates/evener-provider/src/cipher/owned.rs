@@ -196,14 +196,14 @@ fn input_of<'m>(memory: &'m Memory<'_>) -> &'m [u8] {
     }
 }
 
-fn output_of<'m>(memory: &'m Memory<'_>, len: usize) -> &'m [u8] {
+pub(super) fn output_of<'m>(memory: &'m Memory<'_>, len: usize) -> &'m [u8] {
     match memory {
         Memory::InPlace { room, .. } => &room[..len],
         Memory::Apart { dst, .. } => &dst[..len],
     }
 }
 
-fn last_block(bytes: &[u8]) -> [u8; BLOCK_BYTES] {
+pub(super) fn last_block(bytes: &[u8]) -> [u8; BLOCK_BYTES] {
     *bytes.last_chunk().expect("raw work is whole blocks, and not none")
 }
 

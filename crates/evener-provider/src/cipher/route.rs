@@ -1,8 +1,9 @@
 //! Where an update that is worth it takes another way than the inner function.
 //!
 //! The way of one update of at least `thresh` bytes: refused forms go straight on -> a TLS record (`record.rs`), or a
-//! unit of XTS, is raw work at once -> other messages are entered (`owned.rs`) and cut into raw work -> [`work`] gives
-//! each piece to the first engine that takes it, and what an engine leaves undone to the plain way.
+//! unit of XTS, is raw work at once -> CBC encryption goes together with other threads' where they combine
+//! (`combined.rs`) -> other messages are entered (`owned.rs`) and cut into raw work -> [`work`] gives each piece to the
+//! first engine that takes it, and what an engine leaves undone to the plain way.
 
 use std::ffi::c_int;
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,6 +12,7 @@ use std::sync::{PoisonError, RwLock};
 use evener_core::Family;
 use evener_core::job::Memory;
 
+use super::combined;
 use super::ctx::CipherCtx;
 use super::message::State;
 use super::raw::{Engine, Plain, Raw, RawError};
@@ -38,6 +40,7 @@ pub(crate) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason
             owned::leave(ctx)?;
             None
         }
+        _ if ctx.message.records.is_some() && call.len() < ctx.row().raw_thresh => None,
         _ if ctx.message.records.is_some() => one_record(ctx, call)?,
         _ if ctx.family() == Some(Family::Xts) => data_unit(ctx, call)?,
         // An engine would not be asked, and a context of our own costs more than handing back.
@@ -46,9 +49,10 @@ pub(crate) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason
             None
         }
         State::Owned => owned::update(ctx, call)?,
-        State::Direct => match owned::enter(ctx) {
-            true => owned::update(ctx, call)?,
-            false => None,
+        State::Direct => match combined::update(ctx, call)? {
+            Some(written) => Some(written),
+            None if call.len() >= ctx.row().raw_thresh && owned::enter(ctx) => owned::update(ctx, call)?,
+            None => None,
         },
     };
     Ok(match written {
@@ -82,7 +86,7 @@ pub(super) fn work(ctx: &CipherCtx, iv: [u8; 16], memory: &mut Memory<'_>) -> Re
         Memory::InPlace { input_bytes, .. } => *input_bytes,
         Memory::Apart { src, .. } => src.len(),
     };
-    if len >= row.thresh {
+    if len >= row.raw_thresh {
         let counts = ctx.counts();
         counts.routed.fetch_add(1, Relaxed);
         let engines = ENGINES.read().unwrap_or_else(PoisonError::into_inner).clone();

@@ -1,0 +1,137 @@
+//! Combining through EVP: threads of this program that encrypt AES-128-CBC messages in place, by the default provider and by
+//! Evener's with `combine = auto`, in segments that take turns. Prints a table of medians of ratios.
+//!
+//! `cargo run --release -p evener-provider --example combine -- 16384,65536 1,4,8,16,64 5`: bytes, threads, pairs.
+
+#![allow(unsafe_code, reason = "room: its support calls libcrypto")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "it stops where it cannot go on, and prints a table"
+)]
+
+use std::env;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use evener_provider::OSSL_provider_init;
+
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+use support::bytes;
+use support::ffi::{Cipher, CipherCtx, DEFAULT};
+
+/// Time before each window that is not counted.
+const SETTLE: Duration = Duration::from_millis(200);
+/// Window of a segment.
+const WINDOW: Duration = Duration::from_millis(300);
+
+/// What the threads are told, and what they tell.
+#[derive(Default)]
+struct Crew {
+    /// Whose turn it is: 0 is the default provider's, 1 Evener's.
+    side: AtomicUsize,
+    ends: AtomicBool,
+    messages: AtomicU64,
+}
+
+/// Encrypts messages of its own until the end.
+fn work(crew: &Crew, ciphers: &[Cipher; 2], number: u64, len: usize) {
+    let (key, mut room) = (bytes(number, 16), bytes(number, len + 16));
+    let contexts = [CipherCtx::new(), CipherCtx::new()];
+    for (context, cipher) in contexts.iter().zip(ciphers) {
+        assert!(context.init(Some(cipher), Some(&key), Some(&[1; 16]), Some(true)));
+    }
+    for count in 0_u128.. {
+        if crew.ends.load(Relaxed) {
+            return;
+        }
+        let context = &contexts[crew.side.load(Relaxed)];
+        assert!(context.init(None, None, Some(&count.to_le_bytes()), None));
+        assert_eq!(context.update_within(&mut room, 0, 0, len), (true, len));
+        crew.messages.fetch_add(1, Relaxed);
+    }
+}
+
+/// Messages in one window.
+fn segment(crew: &Crew, side: usize) -> u64 {
+    crew.side.store(side, Relaxed);
+    thread::sleep(SETTLE);
+    let (before, start) = (crew.messages.load(Relaxed), Instant::now());
+    thread::sleep(WINDOW);
+    let count = crew.messages.load(Relaxed) - before;
+    // A sleep that was too long is no gain.
+    let ns = u64::try_from(start.elapsed().as_nanos()).unwrap();
+    count * u64::try_from(WINDOW.as_nanos()).unwrap() / ns
+}
+
+/// Messages of both sides in each pair of segments.
+fn pairs(ciphers: &[Cipher; 2], threads: u64, len: usize, count: usize) -> Vec<[u64; 2]> {
+    let crew = Crew::default();
+    thread::scope(|scope| {
+        for number in 0..threads {
+            let crew = &crew;
+            scope.spawn(move || work(crew, ciphers, number, len));
+        }
+        let pairs = (0..count).map(|pair| {
+            let mut messages = [0; 2];
+            // The first of each pair changes, so that no side always follows the other.
+            [pair % 2, 1 - pair % 2].into_iter().for_each(|side| messages[side] = segment(&crew, side));
+            messages
+        });
+        let pairs = pairs.collect();
+        crew.ends.store(true, Relaxed);
+        pairs
+    })
+}
+
+fn numbers(text: &str) -> Vec<u64> {
+    text.split(',').map(|number| number.parse().unwrap()).collect()
+}
+
+fn main() {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    if env::var_os("EVENER_COMBINE").is_none() {
+        // The provider reads it when it is loaded.
+        let program = env::current_exe().unwrap();
+        assert!(
+            Command::new(program).args(arguments).env("EVENER_COMBINE", "auto").status().unwrap().success()
+        );
+        return;
+    }
+    DEFAULT.add_builtin("evener", OSSL_provider_init);
+    let (_default, evener) = (DEFAULT.load("default").unwrap(), DEFAULT.load("evener").unwrap());
+    let ciphers =
+        ["default", "evener"].map(|who| DEFAULT.cipher("AES-128-CBC", &format!("provider={who}")).unwrap());
+    println!(
+        "| bytes | threads | default MB/s | Evener over default, median (least to greatest) | combined |"
+    );
+    println!("|---|---|---|---|---|");
+    for len in numbers(&arguments[0]) {
+        for threads in numbers(&arguments[1]) {
+            let before = evener.count(c"evener-combined").unwrap();
+            let pairs =
+                pairs(&ciphers, threads, usize::try_from(len).unwrap(), arguments[2].parse().unwrap());
+            let combined = evener.count(c"evener-combined").unwrap() - before;
+            print_row(len, threads, pairs, combined);
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "three digits are printed")]
+fn print_row(len: u64, threads: u64, pairs: Vec<[u64; 2]>, combined: u32) {
+    let mut ratios: Vec<f64> = pairs.iter().map(|[plain, ours]| *ours as f64 / *plain as f64).collect();
+    ratios.sort_by(f64::total_cmp);
+    let mut plain: Vec<u64> = pairs.iter().map(|[plain, _]| *plain).collect();
+    plain.sort_unstable();
+    let middle = ratios.len() / 2;
+    let megabytes = (plain[middle] * len) as f64 / WINDOW.as_secs_f64() / 1e6;
+    let (least, greatest) = (ratios[0], ratios[ratios.len() - 1]);
+    let ratio = ratios[middle];
+    println!(
+        "| {len} | {threads} | {megabytes:.0} | {ratio:.2} ({least:.2} to {greatest:.2}) | {combined} |"
+    );
+}

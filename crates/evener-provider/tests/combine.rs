@@ -1,0 +1,196 @@
+//! Threads whose messages are encrypted together get what the default provider gives, whatever each does with its
+//! contexts, and while the process forks.
+//!
+//! The provider is linked into this program, so that it combines without a trial.
+
+#![allow(unsafe_code, reason = "room: its support calls libcrypto")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test may panic, and says what it skips"
+)]
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+
+use evener_provider::{OSSL_provider_init, combine_always};
+
+mod support;
+
+use support::ffi::{Cipher, CipherCtx, DEFAULT, Provider, clear_errors, in_child};
+use support::{Random, bytes, in_program, usual};
+
+const AUTO: &[(&str, &str)] = &[("EVENER_COMBINE", "auto")];
+
+/// Steps of one thread.
+const STEPS: usize = 150;
+
+/// The providers; `together` threads wait for each other.
+fn providers(together: u32) -> (Provider, Provider) {
+    combine_always(together);
+    DEFAULT.add_builtin("evener", OSSL_provider_init);
+    let both = (DEFAULT.load("default").unwrap(), DEFAULT.load("evener").unwrap());
+    // Ours has hushed this program's panics.
+    drop(std::panic::take_hook());
+    both
+}
+
+fn combined(evener: &Provider) -> u32 {
+    evener.count(c"evener-combined").unwrap()
+}
+
+/// Whether the provider combines at all here; a line that says why not.
+fn is_able(evener: &Provider) -> bool {
+    let says = evener.says(c"buildinfo").unwrap();
+    let able = !says.contains("combine = auto:");
+    if !able {
+        println!("skipped: {says}");
+    }
+    able
+}
+
+/// Two contexts that are treated alike: ours, and the default provider's as the judge.
+struct Pair {
+    ciphers: [Cipher; 2],
+    contexts: [CipherCtx; 2],
+}
+
+impl Pair {
+    fn new(name: &str) -> Self {
+        let ciphers =
+            ["evener", "default"].map(|who| DEFAULT.cipher(name, &format!("provider={who}")).unwrap());
+        Self { ciphers, contexts: [CipherCtx::new(), CipherCtx::new()] }
+    }
+
+    fn both<T: PartialEq>(&self, what: &str, step: impl Fn(&CipherCtx, &Cipher) -> T) {
+        let [ours, judge] = [0, 1].map(|at| step(&self.contexts[at], &self.ciphers[at]));
+        clear_errors();
+        assert!(ours == judge, "{what}");
+    }
+}
+
+/// Lengths of which most are combined.
+fn length(random: &mut Random) -> usize {
+    match random.below(8) {
+        0 => random.below(100),
+        1 => 16_384 + random.below(40),
+        2 => 16 * random.below(8_000),
+        _ => 16_384 * (1 + random.below(4)),
+    }
+}
+
+fn step(pair: &mut Pair, random: &mut Random) {
+    let seed = random.next();
+    match random.below(16) {
+        0 => {
+            let (key, iv) = (bytes(seed, pair.ciphers[0].key_bytes()), bytes(seed + 1, 16));
+            let encrypts = random.below(5) > 0;
+            pair.both("init", |ctx, cipher| ctx.init(Some(cipher), Some(&key), Some(&iv), Some(encrypts)));
+        }
+        1 => pair.both("a new IV", |ctx, _| ctx.init(None, None, Some(&bytes(seed, 16)), None)),
+        2 => pair.both("the IV again", |ctx, _| ctx.init(None, None, None, None)),
+        3 => pair.both("padding", |ctx, _| ctx.set_padding(seed % 2 == 0)),
+        4 => pair.both("last", |ctx, _| ctx.last()),
+        5 => pair.contexts = [0, 1].map(|at| pair.contexts[at].duplicate()),
+        6 => pair.both("IV", |ctx, _| [c"iv", c"updated-iv"].map(|key| ctx.octets(key, 16))),
+        7..=11 => {
+            let (len, shift) = (length(random), [0, 0, 0, 16, 5, 20_000][random.below(6)]);
+            let forwards = random.below(2) == 0;
+            pair.both("within", |ctx, _| {
+                let mut room = bytes(seed, len + shift + 32);
+                let (from, to) = if forwards { (0, shift) } else { (shift, 0) };
+                (ctx.update_within(&mut room, from, to, len), room)
+            });
+        }
+        _ => {
+            let data = bytes(seed, length(random));
+            pair.both("update", |ctx, _| ctx.update(&data));
+        }
+    }
+}
+
+/// What one thread does.
+fn program(seed: u64, steps: usize) {
+    let names = ["AES-128-CBC", "AES-192-CBC", "AES-256-CBC"];
+    let mut random = Random::new(seed);
+    let mut pair = Pair::new(names[random.below(3)]);
+    let (key, iv) = (bytes(seed, pair.ciphers[0].key_bytes()), bytes(seed + 1, 16));
+    pair.both("start", |ctx, cipher| ctx.init(Some(cipher), Some(&key), Some(&iv), Some(true)));
+    (0..steps).for_each(|_| step(&mut pair, &mut random));
+}
+
+/// So many threads at once; panics where one does.
+fn threads(count: u64, steps: usize) {
+    thread::scope(|scope| {
+        (0..count).for_each(|seed| {
+            scope.spawn(move || program(seed * 1_000, steps));
+        });
+    });
+}
+
+#[test]
+fn whatever_threads_do_together_comes_out_as_by_default() {
+    in_program("whatever_threads_do_together_comes_out_as_by_default", "", AUTO, || {
+        let (_default, evener) = providers(4);
+        if !is_able(&evener) {
+            return;
+        }
+        threads(12, STEPS);
+        // Some 900 of the updates could be; how many meet is the scheduler's affair.
+        let combined = combined(&evener);
+        assert!(combined > 40, "{combined} combined");
+    });
+}
+
+#[test]
+fn parent_and_children_go_on_when_a_process_forks_while_its_threads_combine() {
+    in_program("parent_and_children_go_on_when_a_process_forks_while_its_threads_combine", "", AUTO, || {
+        let (_default, evener) = providers(4);
+        if !is_able(&evener) {
+            return;
+        }
+        let ends = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for seed in 0..8 {
+                let ends = &ends;
+                scope.spawn(move || {
+                    while !ends.load(Relaxed) {
+                        program(seed * 77, 10);
+                    }
+                });
+            }
+            for child in 0..20 {
+                let held = in_child(|| {
+                    // Alone, and then with threads of its own, which combine too.
+                    program(child, 10);
+                    let before = combined(&evener);
+                    threads(6, 40);
+                    combined(&evener) > before
+                });
+                assert!(held, "child {child}");
+            }
+            ends.store(true, Relaxed);
+        });
+        assert!(combined(&evener) > 40);
+    });
+}
+
+#[test]
+fn nobody_combines_who_did_not_ask_for_it() {
+    in_program("nobody_combines_who_did_not_ask_for_it", "", &[], || {
+        let (_default, evener) = providers(4);
+        threads(6, 40);
+        assert_eq!(combined(&evener), 0);
+    });
+}
+
+#[test]
+fn a_module_that_is_asked_to_combine_by_its_section_answers_as_by_default() {
+    let name = "a_module_that_is_asked_to_combine_by_its_section_answers_as_by_default";
+    in_program(name, &usual("combine = auto"), &[], || {
+        let pair = ["evener", "default"].map(|who| DEFAULT.cipher("AES-128-CBC", &format!("provider={who}")));
+        assert_eq!(pair[0].as_ref().unwrap().provider(), "evener");
+        threads(6, 40);
+    });
+}
