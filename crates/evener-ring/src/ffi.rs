@@ -15,8 +15,9 @@ impl Futex {
     /// time had not passed yet. A signal ends the sleep too.
     pub(crate) fn sleep(&self, word: &Word, seen: u32, timeout: Option<Duration>) -> bool {
         let timeout = timeout.map(|span| libc::timespec {
-            tv_sec: libc::time_t::try_from(span.as_secs()).unwrap_or(libc::time_t::MAX),
-            tv_nsec: libc::c_long::from(span.subsec_nanos()),
+            // The C library says how wide these are; what does not fit is a sleep of decades.
+            tv_sec: span.as_secs().try_into().unwrap_or_else(|_| i32::MAX.into()),
+            tv_nsec: i32::try_from(span.subsec_nanos()).expect("below 10^9").into(),
         });
         let timeout = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
         let wait = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
