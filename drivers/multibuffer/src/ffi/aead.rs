@@ -8,10 +8,16 @@ use crate::ffi::manager::{CHECKED, Manager};
 use crate::ffi::pass::Span;
 
 /// Longest message of GCM in bytes: 2^39 - 256 bits (SP 800-38D, 5.2.1.1).
-pub(crate) const GCM_BYTES_MAX: usize = ((1 << 39) - 256) / 8;
+pub(crate) const GCM_BYTES_MAX: usize = in_memory(((1 << 39) - 256) / 8);
 
 /// Longest message of ChaCha20-Poly1305 in bytes: 2^32 - 1 blocks of 64 (RFC 8439, 2.8).
-pub(crate) const CHACHA_BYTES_MAX: usize = ((1 << 32) - 1) * 64;
+pub(crate) const CHACHA_BYTES_MAX: usize = in_memory(((1 << 32) - 1) * 64);
+
+/// A limit, or all that an address can reach where that is less: this crate builds on 32 bits, where it finds no library.
+const fn in_memory(bytes: u64) -> usize {
+    #[expect(clippy::cast_possible_truncation, reason = "compared before")]
+    if bytes < usize::MAX as u64 { bytes as usize } else { usize::MAX }
+}
 
 impl Manager {
     /// Encrypts or decrypts a message with AES-GCM and returns the tag, which nobody has compared yet.
