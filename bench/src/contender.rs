@@ -126,6 +126,15 @@ impl Contender {
         }
     }
 
+    /// One round of Evener's, and nothing besides; `None` for others.
+    #[must_use]
+    pub fn round(&self, load: &Workload, machinery: &dyn Machinery, learned: &Estimator) -> Option<Visit> {
+        let Self::Evener { policy, workers, modules } = self else { return None };
+        let mut memory = load.memory();
+        let setup = Setup { learned: learned.clone(), ..setup(load, machinery, *policy, *workers, *modules) };
+        Some(evener_rounds(load, &mut jobs(load, &mut memory), setup, Nanos::ZERO))
+    }
+
     /// One turn without clock; returns the tags where the algorithm makes any.
     fn one_round(
         &self,
@@ -222,17 +231,36 @@ fn evener_visit<'m>(
 ) -> Visit {
     let clock = SystemClock;
     let mut jobs = jobs(load, memory);
+    let visit = evener_rounds(load, &mut jobs, setup(), budget);
+    arm_all(&mut jobs, load);
+    let paper_setup = setup();
+    let start = clock.now();
+    let ((), _) = evener::run(paper_setup, |runtime| {
+        let (inlet, outlet) = runtime.stream();
+        pass_through(inlet, outlet, &mut jobs, load);
+    });
+    let paper_clock = (clock.now() - start).0 * load.turns as u64;
+    Visit { paper_clock: Some(Nanos(paper_clock)), ..visit }
+}
+
+/// Rounds until `budget` is used up, at least one.
+fn evener_rounds<'m>(
+    load: &'m Workload,
+    jobs: &mut Vec<Box<Job<'m>>>,
+    setup: Setup<'m>,
+    budget: Nanos,
+) -> Visit {
     let mut rounds = Vec::new();
-    let ((), report) = evener::run(setup(), |runtime| {
+    let ((), report) = evener::run(setup, |runtime| {
         let (mut inlet, mut outlet) = runtime.stream();
         let mut used = Nanos::ZERO;
         while rounds.is_empty() || used < budget {
             let mut round = Nanos::ZERO;
             for _ in 0..load.turns {
-                arm_all(&mut jobs, load);
+                arm_all(jobs, load);
                 runtime.hold();
                 let count = jobs.len();
-                let submitted = inlet.submit_all(&mut jobs);
+                let submitted = inlet.submit_all(jobs);
                 debug_assert_eq!(submitted, Submitted::Yes, "the outlet is there");
                 runtime.spread();
                 let start = runtime.release();
@@ -245,16 +273,8 @@ fn evener_visit<'m>(
             rounds.push(round);
         }
     });
-    arm_all(&mut jobs, load);
-    let paper_setup = setup();
-    let start = clock.now();
-    let ((), _) = evener::run(paper_setup, |runtime| {
-        let (inlet, outlet) = runtime.stream();
-        pass_through(inlet, outlet, &mut jobs, load);
-    });
-    let paper_clock = (clock.now() - start).0 * load.turns as u64;
     let core = report.total().core_time().map(|core| Nanos(core.0 / rounds.len() as u64));
-    Visit { rounds, core, paper_clock: Some(Nanos(paper_clock)), report: Some(report) }
+    Visit { rounds, core, paper_clock: None, report: Some(report) }
 }
 
 fn openssl(load: &Workload, memory: &mut Memory, workers: usize, budget: Nanos) -> Result<Visit, BenchError> {

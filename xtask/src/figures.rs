@@ -1,6 +1,6 @@
 //! `cargo xtask figures`: measures again what README and documents say about speed.
 //!
-//! The way of one figure: a row of [`FIGURES`] -> `evener bench …` -> `docs/results/NAME.md` with command, date,
+//! The way of one figure: a row of [`FIGURES`] -> `evener bench …` or `evener sim live …` -> `docs/results/NAME.md` with command, date,
 //! machine and versions, `NAME.json`, and for sizes `NAME.svg`.
 
 use std::fs;
@@ -31,7 +31,7 @@ const fn told(name: &'static str, title: &'static str, words: &'static str) -> F
 }
 
 /// Twelve and more runs: the bounds of a median are then no longer its extremes.
-const FIGURES: [Figure; 19] = [
+const FIGURES: [Figure; 20] = [
     drawn(
         "aes-128-cbc-encrypt",
         "AES-128-CBC encryption, out of place",
@@ -118,6 +118,12 @@ const FIGURES: [Figure; 19] = [
         "Paper 002's experiment, EMULATED: module and processor of the AM3358",
         "bench crypt --algorithm AES-128-CBC --module emulated:am3358 --cpu-cost emulated:am3358 --workers 1 \
          --policies cpu_only,module_only,round_robin,polling,shared_queue,adaptive --runs 3",
+    ),
+    told(
+        "live-am3358",
+        "The simulator beside paper 002's experiment, EMULATED: module and processor of the AM3358",
+        "sim live --algorithm AES-128-CBC --module emulated:am3358 --cpu-cost emulated:am3358 --workers 1 \
+         --count 1200 --runs 3",
     ),
     drawn(
         "emulated-cell",

@@ -20,7 +20,7 @@ use crate::say::{self, Exit, Shown};
 #[derive(clap::Args)]
 pub(crate) struct Run {
     /// A scenario file, or the name of a preset: am3358-aes-128, am3358-aes-192, am3358-aes-256, am3358-paper-000,
-    /// am3358-stream.
+    /// am3358-stream, cell-cbc, cell-ecb, t2.
     #[arg(value_name = "SCENARIO.toml|PRESET")]
     scenario: String,
 
@@ -136,4 +136,27 @@ fn table(ran: &Ran) -> String {
 
 fn known(value: Option<f64>, digits: usize) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use evener::core::Algorithm::{Aes128Cbc, Aes128Ecb};
+    use evener_driver_emulated::Preset;
+
+    #[test]
+    fn a_preset_and_the_emulated_module_of_its_name_cost_the_same() {
+        for (name, module, algorithm) in [
+            ("cell-cbc", "emulated:cell", Aes128Cbc),
+            ("cell-ecb", "emulated:cell", Aes128Ecb),
+            ("t2", "emulated:t2", Aes128Cbc),
+        ] {
+            let (scenario, module) = (Scenario::preset(name).unwrap(), module.parse::<Preset>().unwrap());
+            for bytes in [16, 64, 256, 1024, 5000, 8192] {
+                let live = module.cost(algorithm, bytes).unwrap();
+                assert_eq!(scenario.cost(bytes as u64), live, "{name}, {bytes} bytes");
+            }
+            assert_eq!(scenario.setup.modules[0].spec.units as usize, module.units(), "{name}");
+        }
+    }
 }

@@ -16,9 +16,9 @@ use crate::say::{self, Exit, Shown};
 ///
 /// A stream hands in one job after another at chance times, 100 TLS records or 10 files per second on average, and does
 /// not wait for answers. Costs are those of paper 002's AM3358, each core and each module being one of it. Throughput
-/// stands beside the greatest that cores' time, modules' time and the coming of jobs allow. A run has 100 jobs for each
-/// worker, but 2000 to 12000 (200 where there is one stream), so that the grid takes a minute at most. Everything is
-/// simulated but the last two columns: questions of workers and the time that decisions took on this machine.
+/// stands beside the greatest that cores' time, modules' time and the coming of jobs allow. A run has 400 jobs for each
+/// worker, but 10000 to 40000 (200 where there is one stream). Everything is simulated but the last three columns:
+/// questions of workers and the time that decisions took on this machine.
 #[derive(clap::Args)]
 pub(crate) struct Grid {
     /// Writes the same as a CSV file.
@@ -38,15 +38,24 @@ pub(crate) struct Grid {
 struct Timed<C> {
     inner: C,
     questions: u32,
-    spent: Duration,
+    /// For answers that gave a job, and for learning from one: what the core that does it pays.
+    paid: Duration,
+    /// For answers that gave none, to workers that had nothing to do.
+    in_vain: Duration,
 }
 
 impl<C> Timed<C> {
-    fn time<T>(&mut self, of: impl FnOnce(&mut C) -> T) -> T {
+    const fn new(inner: C) -> Self {
+        Self { inner, questions: 0, paid: Duration::ZERO, in_vain: Duration::ZERO }
+    }
+
+    fn ask(&mut self, of: impl FnOnce(&mut C) -> Choice) -> Choice {
+        self.questions += 1;
         let start = Instant::now();
-        let answer = of(&mut self.inner);
-        self.spent += start.elapsed();
-        answer
+        let choice = of(&mut self.inner);
+        let took = start.elapsed();
+        *(if matches!(choice, Choice::Take { .. }) { &mut self.paid } else { &mut self.in_vain }) += took;
+        choice
     }
 }
 
@@ -56,17 +65,17 @@ impl<C: Chooser> Chooser for Timed<C> {
     }
 
     fn cpu_takes(&mut self, index: u32, view: &View<'_>) -> Choice {
-        self.questions += 1;
-        self.time(|inner| inner.cpu_takes(index, view))
+        self.ask(|inner| inner.cpu_takes(index, view))
     }
 
     fn module_takes(&mut self, index: u32, view: &View<'_>) -> Choice {
-        self.questions += 1;
-        self.time(|inner| inner.module_takes(index, view))
+        self.ask(|inner| inner.module_takes(index, view))
     }
 
     fn observe(&mut self, sample: &Sample) {
-        self.time(|inner| inner.observe(sample));
+        let start = Instant::now();
+        self.inner.observe(sample);
+        self.paid += start.elapsed();
     }
 
     fn lose(&mut self, index: u32) {
@@ -78,9 +87,11 @@ impl<C: Chooser> Chooser for Timed<C> {
 struct Row {
     cell: Cell,
     figures: Figures,
-    /// Questions of workers for each job, and wall time of all answers and of learning for each job, in nanoseconds.
+    /// Questions of workers for each job, and wall time of decisions for each job, in nanoseconds: what the core that
+    /// does the job pays, and what idle workers spend besides.
     questions: f64,
     decision_ns: f64,
+    idle_ns: f64,
 }
 
 pub(crate) fn run(arguments: &Grid) -> anyhow::Result<Exit> {
@@ -96,26 +107,26 @@ pub(crate) fn run(arguments: &Grid) -> anyhow::Result<Exit> {
 }
 
 fn row(cell: Cell) -> anyhow::Result<Row> {
-    let (figures, timed) = cell
-        .run(|inner| Timed { inner, questions: 0, spent: Duration::ZERO })
-        .with_context(|| format!("{cell:?}"))?;
+    let (figures, timed) = cell.run(Timed::new).with_context(|| format!("{cell:?}"))?;
     let jobs = f64::from(figures.jobs);
-    let decision_ns = timed.spent.as_secs_f64() * 1e9 / jobs;
-    Ok(Row { cell, figures, questions: f64::from(timed.questions) / jobs, decision_ns })
+    let ns = |time: Duration| time.as_secs_f64() * 1e9 / jobs;
+    let questions = f64::from(timed.questions) / jobs;
+    Ok(Row { cell, figures, questions, decision_ns: ns(timed.paid), idle_ns: ns(timed.in_vain) })
 }
 
 fn table(rows: &[Row]) -> String {
     let mut text = String::from(
-        "Simulated, but for the last two columns. Cores and modules of paper 002's AM3358; a stream hands in 100 TLS\n\
+        "Simulated, but for the last three columns. Cores and modules of paper 002's AM3358; a stream hands in 100 TLS\n\
          records or 10 files per second and waits for none. load: what comes over what the machine can do at its best.\n\
          of best: throughput over the greatest that cores, modules and arrivals allow. Measured on this machine:\n\
-         questions of workers and nanoseconds of look-ups, plans and learning, per job.\n\n\
-         mix         streams cores modules   jobs     load      jobs/s     MB/s of best module %     p99 ms  quest.      ns\n",
+         questions of workers per job, and nanoseconds of look-ups, plans and learning per job: those of the core that\n\
+         does it, and those of workers that have nothing to do.\n\n\
+         mix         streams cores modules   jobs     load      jobs/s     MB/s of best module %     p99 ms  quest.      ns  idle ns\n",
     );
-    for Row { cell, figures, questions, decision_ns } in rows {
+    for Row { cell, figures, questions, decision_ns, idle_ns } in rows {
         writeln!(
             text,
-            "{:<11} {:>7} {:>5} {:>7} {:>6} {:>8.3} {:>11.0} {:>8.1} {:>7.3} {:>8.0} {:>10.2} {:>7.1} {:>7.0}",
+            "{:<11} {:>7} {:>5} {:>7} {:>6} {:>8.3} {:>11.0} {:>8.1} {:>7.3} {:>8.0} {:>10.2} {:>7.1} {:>7.0} {:>8.0}",
             cell.mix.name(),
             cell.streams,
             cell.cores,
@@ -129,6 +140,7 @@ fn table(rows: &[Row]) -> String {
             figures.p99.as_secs_f64() * 1e3,
             questions,
             decision_ns,
+            idle_ns,
         )
         .expect("a text takes a line");
     }
@@ -159,16 +171,16 @@ fn summary(rows: &[Row]) -> String {
 fn csv(rows: &[Row]) -> String {
     let mut text = String::from(
         "mix,streams,cores,modules,jobs,load,jobs_per_s,bytes_per_s,of_best,module_share,p99_ms,\
-         measured_questions_per_job,measured_decision_ns_per_job\n",
+         measured_questions_per_job,measured_decision_ns_per_job,measured_idle_ns_per_job\n",
     );
-    for Row { cell, figures, questions, decision_ns } in rows {
+    for Row { cell, figures, questions, decision_ns, idle_ns } in rows {
         let Cell { mix, streams, cores, modules } = cell;
         let p99_ms = figures.p99.as_secs_f64() * 1e3;
         let Figures { jobs, load, jobs_per_s, bytes_per_s, of_bound, module_share, .. } = figures;
         writeln!(
             text,
             "{},{streams},{cores},{modules},{jobs},{load},{jobs_per_s},{bytes_per_s},{of_bound},{module_share},{p99_ms},\
-             {questions},{decision_ns}",
+             {questions},{decision_ns},{idle_ns}",
             mix.name()
         )
         .expect("a text takes a line");

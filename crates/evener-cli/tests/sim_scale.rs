@@ -38,3 +38,20 @@ fn a_cell_that_the_grid_lacks_stops_it() {
         .ended_with(2)
         .saying("no such cell; cores are [1, 2, 8");
 }
+
+/// The page is redrawn when what is simulated changes; its last three columns were measured.
+#[test]
+fn the_page_that_is_kept_shows_what_is_simulated() {
+    let page =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results/scale.txt")).unwrap();
+    let columns = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let kept: Vec<Vec<String>> = page.lines().map(columns).collect();
+    let ran = Place::new().evener().args(["sim", "scale", "--cores", "2"]).run().succeeded();
+    let mut compared = 0;
+    for line in ran.stdout_text().lines().map(columns).filter(|line| line.len() >= 13) {
+        let simulated = &line[..line.len() - 3];
+        assert!(kept.iter().any(|row| row.starts_with(simulated)), "{simulated:?}");
+        compared += usize::from(simulated.iter().all(|word| word != "simulated,"));
+    }
+    assert!(compared >= 24, "{compared}");
+}

@@ -1,10 +1,12 @@
-//! What the adaptive policy takes of its own time: a plan and its look-ups, with 64 modules, 2 cores and 8 classes.
+//! What the adaptive policy takes of its own time: a plan and its look-ups, with 66 workers (64 modules, 2 cores) and
+//! 8 classes.
 //! `cargo bench -p evener-core`; asked are 50 us for a plan and 10 ns for a look-up.
-#![allow(clippy::print_stdout, reason = "says what was measured")]
+#![allow(missing_docs, reason = "criterion's macro makes a public function")]
 
 use std::hint::black_box;
-use std::time::Instant;
+use std::time::Duration;
 
+use criterion::{Criterion, criterion_group, criterion_main};
 use evener_core::plan::adaptive::{Lane, Offer, Prospect, Queue, Station, plan};
 use evener_core::{Nanos, Objective};
 
@@ -33,32 +35,31 @@ fn prospect() -> Prospect {
     }
 }
 
-/// Prints the least of several means, in nanoseconds: the one that was disturbed least.
-fn time<T>(name: &str, rounds: u32, mut once: impl FnMut() -> T) {
-    let mean = |_| {
-        let start = Instant::now();
-        for _ in 0..rounds {
-            black_box(once());
-        }
-        start.elapsed().as_secs_f64() * 1e9 / f64::from(rounds)
-    };
-    let least = (0..300).map(mean).fold(f64::INFINITY, f64::min);
-    println!("{name:28} {least:10.1} ns");
-}
-
-fn main() {
+fn table(criterion: &mut Criterion) {
     let prospect = prospect();
     let table = plan(&prospect);
-    time("plan", 20, || plan(black_box(&prospect)));
+    criterion.bench_function("plan", |timer| timer.iter(|| plan(black_box(&prospect))));
     for (name, waiting) in [("many wait", [100_u32; 8]), ("one waits", [0, 0, 0, 0, 0, 0, 0, 1])] {
         let waiting = black_box(waiting);
-        time(&format!("core takes, {name}"), 20_000, || {
-            black_box(&table).core_takes(|lane| waiting[lane], black_box(Nanos::ZERO))
+        criterion.bench_function(&format!("core takes, {name}"), |timer| {
+            timer.iter(|| black_box(&table).core_takes(|lane| waiting[lane], black_box(Nanos::ZERO)));
         });
-        time(&format!("module takes, {name}"), 20_000, || {
-            black_box(&table).module_takes(black_box(13), |lane| waiting[lane], black_box(Nanos::ZERO))
+        criterion.bench_function(&format!("module takes, {name}"), |timer| {
+            timer.iter(|| {
+                black_box(&table).module_takes(black_box(13), |lane| waiting[lane], black_box(Nanos::ZERO))
+            });
         });
     }
     let queues = [Queue::default()];
-    time("route, one module", 20_000, || black_box(&table).route(black_box(7), black_box(&queues)));
+    criterion.bench_function("route, one module", |timer| {
+        timer.iter(|| black_box(&table).route(black_box(7), black_box(&queues)));
+    });
 }
+
+/// Together 10 s: long enough for bounds of a few per cent, short enough to be asked for.
+fn short() -> Criterion {
+    Criterion::default().warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(1))
+}
+
+criterion_group! { name = benches; config = short(); targets = table }
+criterion_main!(benches);

@@ -4,20 +4,23 @@
 //! something was learned for the first time -> the table answers -> what the job took goes to the estimator, the
 //! budget and the guard (`watch.rs`). Nothing here decides; all of that is `evener_core`'s.
 
+mod desks;
 mod watch;
 
 use std::num::NonZero;
 
 use evener_core::budget::{Budget, PercentOutOfRange};
-use evener_core::estimate::{Estimator, ModuleSample};
+use evener_core::estimate::{Estimator, Learned, ModuleSample, OnModule, width_class};
 use evener_core::guard::Counters;
+use evener_core::plan::Take;
 use evener_core::plan::adaptive::{
     Choice as Decision, Lane, NICE_BESIDE, NICE_TO_GIVE_WAY, Offer, Prospect, Station, TRIES_MAX, Table,
     cap_percent, plan,
 };
 use evener_core::{Algorithm, Class, Direction, Method, Nanos, Objective};
 
-use crate::lab::{Choice, Chooser, Path, Sample, Setup, View, Which, WorkerView, Workload};
+use crate::lab::{Choice, Chooser, Path, Sample, Setup, View, Which, Workload};
+use desks::Desks;
 use watch::Watch;
 
 /// Age after which a plan is made anew.
@@ -27,6 +30,9 @@ const PLAN_AGE_MAX: Nanos = Nanos::from_millis(2);
 const LEAVES_MAX: u32 = 2 * TRIES_MAX;
 const LEAVE_FOR: Nanos = Nanos::from_micros(50);
 
+/// Samples that a module's cost is worth which a run starts with: enough for nobody to try it again. Arbitrary.
+const KEPT_SAMPLES: u32 = 64;
+
 /// The adaptive policy, learning while it runs.
 pub struct Adaptive {
     estimator: Estimator,
@@ -35,7 +41,12 @@ pub struct Adaptive {
     /// By class of the setup.
     classes: Vec<Class>,
     stations: Vec<Station>,
+    /// What CPU workers hold, and what modules' workers do.
+    cpu: Desks,
+    modules: Desks,
     lost: Vec<bool>,
+    /// How much a CPU worker takes at a time.
+    claims: Claims,
     table: Option<(Nanos, Table)>,
     /// What the user allows; both paths ask.
     budget: Option<Budget>,
@@ -44,6 +55,28 @@ pub struct Adaptive {
     /// By class: how often cores may yet leave a job to a module that is to be tried.
     leaves: Vec<u32>,
     watch: Watch,
+}
+
+/// How many jobs a CPU worker takes at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claims {
+    /// As the plan limits it.
+    pub take: Take,
+    /// Core time of a claim, about; the least claim is one job.
+    pub time: Nanos,
+}
+
+impl Claims {
+    /// One job.
+    pub const ONE: Self = Self { take: Take::ONE, time: Nanos::ZERO };
+
+    /// Jobs to take of `waiting` that take `each`.
+    fn jobs(self, waiting: u32, each: Nanos) -> u32 {
+        let most = self.time.0.checked_div(each.0).map_or(1, |jobs| u32::try_from(jobs).unwrap_or(u32::MAX));
+        let Take { jobs_max, jobs_min, share } = self.take;
+        let take = Take { jobs_max: jobs_max.min(most.max(1)), jobs_min: jobs_min.min(most.max(1)), share };
+        u32::try_from(take.claim(waiting as usize)).unwrap_or(u32::MAX).min(waiting).max(1)
+    }
 }
 
 impl Adaptive {
@@ -62,7 +95,10 @@ impl Adaptive {
             cores: NonZero::new(setup.cores).expect("a machine has a core"),
             classes: setup.classes.iter().map(|of| class(of.bytes)).collect(),
             stations: setup.modules.iter().map(station).collect(),
+            cpu: Desks::new(setup.cpu.workers as usize),
+            modules: Desks::new(setup.modules.len()),
             lost: vec![false; setup.modules.len()],
+            claims: Claims::ONE,
             table: None,
             budget: None,
             fair: None,
@@ -99,6 +135,27 @@ impl Adaptive {
         };
     }
 
+    /// Starts informed: with the costs of the setup, as a run does that finds kept ones. Of a module only where it
+    /// `knows` it.
+    pub fn inform(&mut self, setup: &Setup, knows: impl Fn(usize) -> bool) {
+        for (at, &class) in self.classes.iter().enumerate() {
+            let bytes = setup.classes[at].bytes;
+            let kept = |cost: Nanos, samples| Learned::kept(as_f64(cost.0), as_f64(bytes), samples);
+            // One sample: what was worked before this run makes no try worth while.
+            self.estimator.keep_cpu(class, Method::Plain, width_class(1), kept(setup.classes[at].c, 1));
+            for (module, side) in setup.modules.iter().enumerate().filter(|(module, _)| knows(*module)) {
+                let [d, h] = [side.costs[at].d, side.costs[at].h].map(|cost| kept(cost, KEPT_SAMPLES));
+                let known = OnModule { d, h, tries: TRIES_MAX, last: Nanos::ZERO };
+                self.estimator.keep_module(module, class, known);
+            }
+        }
+    }
+
+    /// Lets CPU workers take more than one job at a time.
+    pub const fn claim(&mut self, claims: Claims) {
+        self.claims = claims;
+    }
+
     /// What was learned.
     #[must_use]
     pub const fn estimator(&mut self) -> &mut Estimator {
@@ -132,8 +189,7 @@ impl Adaptive {
     }
 
     fn prospect(&self, view: &View<'_>) -> Prospect {
-        let cpu_workers = workers(view, Path::Cpu).count();
-        let threads = u32::try_from(cpu_workers).unwrap_or(u32::MAX);
+        let threads = u32::try_from(self.cpu.count()).unwrap_or(u32::MAX);
         let spare = view.cores as f64 - f64::from(view.competing) - f64::from(threads);
         let modules = self.stations.len().max(1) as f64;
         let lane = |at: usize| self.lane(at, view);
@@ -164,35 +220,32 @@ impl Adaptive {
     /// How long a module has been busy with its oldest request, where that is longer than it should be: what it
     /// takes for a job now is at least that.
     fn late(&self, module: usize, view: &View<'_>) -> Nanos {
-        let is_it = |seen: &&WorkerView| seen.worker.index as usize == module;
-        let Some(seen) = workers(view, Path::Module).find(is_it) else { return Nanos::ZERO };
-        let Some(oldest) = seen.busy.first() else { return Nanos::ZERO };
-        let known = self.estimator.on_module(module, self.classes[oldest.class]);
-        let Some((d, h)) = known.at(size(view.classes[oldest.class].bytes)) else { return Nanos::ZERO };
-        let (age, expected) = (view.now - oldest.since, d + h);
-        let depth = u64::from(self.stations[module].depth);
-        if age.0 > expected.0.saturating_mul(depth + 1) { Nanos(age.0 / depth) } else { Nanos::ZERO }
+        let Some(oldest) = self.modules.oldest(module) else { return Nanos::ZERO };
+        let expected = self.takes(Path::Module, module, oldest.class, view);
+        let (age, depth) = (view.now - oldest.since, u64::from(self.stations[module].depth));
+        let is_late = expected > Nanos::ZERO && age.0 > expected.0.saturating_mul(depth + 1);
+        if is_late { Nanos(age.0 / depth) } else { Nanos::ZERO }
     }
 
-    /// Time until worker `seen` has done what it holds, by what its jobs take.
-    fn busy(&self, seen: &WorkerView, view: &View<'_>) -> Nanos {
-        let Some(oldest) = seen.busy.first() else { return Nanos::ZERO };
-        let class = self.classes[oldest.class];
-        let bytes = size(view.classes[oldest.class].bytes);
-        let takes = match seen.worker.path {
+    /// Time that a job takes at a worker; nothing where that is not known.
+    fn takes(&self, path: Path, index: usize, at: usize, view: &View<'_>) -> Nanos {
+        let (class, bytes) = (self.classes[at], size(view.classes[at].bytes));
+        let known = match path {
             Path::Cpu => self.estimator.c(class, bytes, 1),
-            Path::Module => {
-                let known = self.estimator.on_module(seen.worker.index as usize, class);
-                known.at(bytes).map(|(d, h)| d + h)
-            }
+            Path::Module => self.estimator.on_module(index, class).at(bytes).map(|(d, h)| d + h),
         };
-        takes.unwrap_or_default() - (view.now - oldest.since)
+        known.unwrap_or_default()
     }
 
-    /// Least of that over the workers of a path.
-    fn least_busy(&self, view: &View<'_>, path: Path) -> Nanos {
-        let workers = workers(view, path).filter(|seen| !seen.is_lost);
-        workers.map(|seen| self.busy(seen, view)).min().unwrap_or_default()
+    /// Notes that a worker takes jobs of class `at`, and says so.
+    fn take(&mut self, path: Path, index: u32, at: usize, view: &View<'_>) -> Choice {
+        let each = self.takes(path, index as usize, at, view);
+        let (desks, jobs) = match path {
+            Path::Cpu => (&mut self.cpu, self.claims.jobs(view.classes[at].waiting, each)),
+            Path::Module => (&mut self.modules, 1),
+        };
+        desks.takes(index as usize, at, jobs, view.now, Nanos(each.0.saturating_mul(u64::from(jobs))));
+        Choice::Take { which: Which::OfClass(at), jobs }
     }
 
     /// How long a worker of this path may not begin anything.
@@ -205,14 +258,23 @@ impl Adaptive {
     /// Whether a core leaves what waits to a module that is to be tried and has nothing to do: jobs that come one
     /// by one would all be taken by the core, which is sooner there.
     fn leaves_for_a_try(&mut self, view: &View<'_>) -> bool {
-        let idle = workers(view, Path::Module).find(|seen| !seen.is_lost && seen.busy.is_empty());
-        let Some(module) = idle.map(|seen| seen.worker.index as usize) else { return false };
+        let Some(module) = self.modules.idle() else { return false };
         let Some((_, table)) = &self.table else { return false };
         let wants = |&class: &usize| table.wants_try(class, module, view.classes[class].waiting);
         let Some(class) = (0..view.classes.len()).find(wants) else { return false };
         let may = self.leaves[class] > 0;
         self.leaves[class] = self.leaves[class].saturating_sub(1);
         may
+    }
+
+    fn answer(&mut self, decision: Decision, path: Path, index: u32, view: &View<'_>) -> Choice {
+        match decision {
+            Decision::Take { lane, .. } => self.take(path, index, lane, view),
+            Decision::AskAgainIn(time) => Choice::AskAgainIn(time),
+            // The next plan may say otherwise of what waits.
+            Decision::Leave if view.waiting() > 0 => Choice::RestAtMost(PLAN_AGE_MAX),
+            Decision::Leave => Choice::Rest,
+        }
     }
 
     fn learn(&mut self, sample: &Sample) {
@@ -237,6 +299,11 @@ impl Adaptive {
     }
 }
 
+#[expect(clippy::cast_precision_loss, reason = "costs and sizes are far below 2^53")]
+const fn as_f64(whole: u64) -> f64 {
+    whole as f64
+}
+
 fn size(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
@@ -247,10 +314,6 @@ fn fair_share(cores: usize, competing: u32) -> f64 {
     (cores / (cores + f64::from(competing))).min(1.0)
 }
 
-fn workers<'a>(view: &View<'a>, path: Path) -> impl Iterator<Item = &'a WorkerView> {
-    view.workers.iter().filter(move |seen| seen.worker.path == path)
-}
-
 impl Chooser for Adaptive {
     fn cpu_takes(&mut self, index: u32, view: &View<'_>) -> Choice {
         if let Some(time) = self.held(Path::Cpu, view.now) {
@@ -259,9 +322,9 @@ impl Chooser for Adaptive {
         }
         if let Some(class) = self.watch.owed(view.classes) {
             self.watch.works(index);
-            return Choice::Take { which: Which::OfClass(class), jobs: 1 };
+            return self.take(Path::Cpu, index, class, view);
         }
-        let modules_busy = self.least_busy(view, Path::Module);
+        let modules_busy = self.modules.least_busy(view.now);
         self.plan(view);
         if self.leaves_for_a_try(view) {
             self.watch.works(index);
@@ -280,14 +343,14 @@ impl Chooser for Adaptive {
             }
             _ => self.watch.works(index),
         }
-        answer(decision)
+        self.answer(decision, Path::Cpu, index, view)
     }
 
     fn module_takes(&mut self, index: u32, view: &View<'_>) -> Choice {
         if let Some(time) = self.held(Path::Module, view.now) {
             return Choice::AskAgainIn(time);
         }
-        let cores_busy = self.least_busy(view, Path::Cpu);
+        let cores_busy = self.cpu.least_busy(view.now);
         let module = index as usize;
         let decision = self.plan(view).module_takes(module, |lane| view.classes[lane].waiting, cores_busy);
         if let Decision::Take { lane, is_try } = decision {
@@ -297,10 +360,12 @@ impl Chooser for Adaptive {
                 self.table = None;
             }
         }
-        answer(decision)
+        self.answer(decision, Path::Module, index, view)
     }
 
     fn observe(&mut self, sample: &Sample) {
+        let desks = if sample.worker.path == Path::Cpu { &mut self.cpu } else { &mut self.modules };
+        desks.ends(sample.worker.index as usize);
         self.learn(sample);
         for budget in self.budget.iter_mut().chain(&mut self.fair) {
             budget.spent(sample.core + sample.interrupt);
@@ -313,14 +378,7 @@ impl Chooser for Adaptive {
 
     fn lose(&mut self, index: u32) {
         self.lost[index as usize] = true;
+        self.modules.leaves(index as usize);
         self.table = None;
-    }
-}
-
-const fn answer(decision: Decision) -> Choice {
-    match decision {
-        Decision::Take { lane, .. } => Choice::Take { which: Which::OfClass(lane), jobs: 1 },
-        Decision::AskAgainIn(time) => Choice::AskAgainIn(time),
-        Decision::Leave => Choice::Rest,
     }
 }

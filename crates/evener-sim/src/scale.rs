@@ -30,12 +30,12 @@ pub const CORES: [u32; 5] = [1, 2, 8, 64, 256];
 /// See [`MODULES`].
 pub const STREAMS: [u32; 3] = [1, 1_000, 100_000];
 
-/// Jobs of a run for each worker, and the least and the most of a run: so many that the beginning and the end, where
-/// some wait, are small beside what lies between, and so few that the whole grid takes a minute at most. Above 120
-/// workers the most holds: 320 workers have 38 each.
-const JOBS_PER_WORKER: u32 = 100;
-const JOBS_MIN: u32 = 2_000;
-const JOBS_MAX: u32 = 12_000;
+/// Jobs of a run for each worker, and the least and the most of a run: so many that the beginning, in which costs are
+/// learned, and the end, where some wait for the last long job, are small beside what lies between. With 100 for each
+/// they are a tenth of a run of files.
+const JOBS_PER_WORKER: u32 = 400;
+const JOBS_MIN: u32 = 10_000;
+const JOBS_MAX: u32 = 40_000;
 /// Jobs of a single stream, which leaves every machine waiting: enough for a 99th percentile.
 const JOBS_OF_ONE: u32 = 200;
 
@@ -147,7 +147,20 @@ impl Cell {
     ///
     /// [`Stuck`].
     pub fn run<C: Chooser>(&self, watch: impl FnOnce(Adaptive) -> C) -> Result<(Figures, C), Stuck> {
-        let workload = self.workload();
+        self.run_of(self.jobs(), watch)
+    }
+
+    /// The same with so many jobs, at least one.
+    ///
+    /// # Errors
+    ///
+    /// [`Stuck`].
+    pub fn run_of<C: Chooser>(
+        &self,
+        jobs: u32,
+        watch: impl FnOnce(Adaptive) -> C,
+    ) -> Result<(Figures, C), Stuck> {
+        let workload = self.workload(jobs);
         let mut setup = self.setup();
         Adaptive::arrange(&mut setup, &workload);
         let mut chooser = watch(Adaptive::new(&setup, Objective::Throughput));
@@ -169,12 +182,14 @@ impl Cell {
             path: ModulePath::DIRECT,
             depth: DEPTH,
             priority: 0,
+            hand_over: Nanos::ZERO,
+            check_every: 0,
         };
         Setup {
             cores: self.cores as usize,
             scheduler: SchedulerSpec::linux(250, 300),
             classes: sizes.map(|bytes| Class { bytes, c: costs.at(bytes).c }).collect(),
-            cpu: CpuSide { workers: self.cores, nice: 0, cap: None },
+            cpu: CpuSide { workers: self.cores, nice: 0, cap: None, hand_over: Nanos::ZERO },
             modules: vec![module; self.modules as usize],
             hogs: 0,
             first: Path::Module,
@@ -186,7 +201,7 @@ impl Cell {
     }
 
     /// The jobs of all streams together.
-    fn workload(&self) -> Workload {
+    fn workload(&self, jobs: u32) -> Workload {
         let sizes = self.mix.sizes();
         let weights: u64 = sizes.iter().map(|(_, weight)| weight).sum();
         let mut random = Random::new(SEED);
@@ -201,21 +216,22 @@ impl Cell {
             };
             sizes.iter().position(is_it).expect("below the sum of all weights")
         };
-        let classes: Vec<usize> = (0..self.jobs()).map(|_| class()).collect();
+        let classes: Vec<usize> = (0..jobs).map(|_| class()).collect();
         let mean = Nanos(self.mix.rhythm().0 / u64::from(self.streams.max(1)));
         Workload::new(classes, Arrivals::Poisson { mean }, SEED)
     }
 
     fn figures(&self, setup: &Setup, workload: &Workload, report: &Report) -> Figures {
+        let jobs = u32::try_from(workload.jobs().len()).expect("as it was asked for");
         let came = workload.jobs().last().map_or(0.0, |job| job.at.as_secs_f64());
         let least = bounds::of_jobs(setup, workload).expect("modules are alike") / 1e9;
         let bytes: u64 = workload.jobs().iter().map(|job| setup.classes[job.class].bytes).sum();
         let took = report.makespan.as_secs_f64();
         Figures {
-            jobs: self.jobs(),
+            jobs,
             lost: report.lost(),
-            module_share: f64::from(report.module_jobs()) / f64::from(self.jobs()),
-            jobs_per_s: f64::from(self.jobs()) / took,
+            module_share: f64::from(report.module_jobs()) / f64::from(jobs),
+            jobs_per_s: f64::from(jobs) / took,
             bytes_per_s: bytes as f64 / took,
             load: least / came,
             of_bound: least.max(came) / took,

@@ -123,6 +123,18 @@ fn who_slept_long_takes_the_core_and_who_slept_briefly_waits_for_the_tick() {
 }
 
 #[test]
+fn who_waits_for_a_limited_time_is_woken_by_the_event_or_by_the_limit_and_by_neither_twice() {
+    let mut engine = engine(2, None);
+    let event = engine.event();
+    let wait = |ms| Step::WaitAtMost(event, Nanos::from_millis(ms));
+    // Woken by the signal at 3 ms; the limit of that wait, 5 ms, must not end the next one, which ends at 3 + 7 ms.
+    spawn(&mut engine, "waiter", 0, &[wait(5), wait(7)]);
+    spawn(&mut engine, "signaller", 0, &[Step::Sleep(Nanos::from_millis(3)), Step::Signal(event)]);
+    engine.run().unwrap();
+    assert_eq!(engine.world.entries, [(3 * MS, "signaller"), (10 * MS, "waiter")]);
+}
+
+#[test]
 fn an_interrupt_delays_who_runs_and_shows_on_no_clock() {
     let mut engine = engine(1, None);
     let (module, done) = (engine.attach(ModuleSpec { units: 1, faults: Faults::default() }), engine.event());

@@ -84,7 +84,8 @@ fn every_option_reaches_the_machine() {
             "nice = 5\ncap = { share_permille = 700, holds_module_path = true, counts_interrupts = true }",
         )
         .replace("depth = 1", "depth = 2\nlost_at_ms = 40\nslow = { at_ms = 20, factor = 3 }")
-        .replace("units = 1", "units = 4")
+        .replace("units = 1", "units = 4\nhand_over_ns = 300\ncheck_every = 32")
+        .replace("workers = 1\n", "workers = 1\nhand_over_ns = 200\n")
         .replace(
             "priority = 0",
             "priority = 1\ncosts = [{ bytes = 0, d_ns = 5, h_ns = 7 }, { bytes = 9000, d_ns = 5, h_ns = 7 }]",
@@ -97,6 +98,8 @@ fn every_option_reaches_the_machine() {
     assert_eq!((module.spec.units, module.depth, module.priority), (4, 2, 1));
     assert_eq!(module.spec.faults.lost_at, Some(Nanos::from_millis(40)));
     assert_eq!(module.spec.faults.slow.map(|slow| (slow.at, slow.factor)), Some((Nanos::from_millis(20), 3)));
+    assert_eq!((module.hand_over, module.check_every), (Nanos(300), 32));
+    assert_eq!(setup.cpu.hand_over, Nanos(200));
     assert_eq!(module.path, evener_sim::lab::ModulePath::DIRECT);
     assert!(module.costs.iter().all(|cost| (cost.d, cost.h) == (Nanos(5), Nanos(7))));
     assert_eq!(setup.classes.len(), 5);
@@ -189,4 +192,52 @@ fn times_at_the_ends_of_their_ranges_do_not_overflow() {
         let reports = Scenario::parse("heavy", &heavy).unwrap().run(policy).unwrap();
         assert!(reports.iter().all(|report| report.lost() == 0), "{policy}");
     }
+}
+
+/// Everything that a file can say of how jobs come and what goes wrong, one replacement each.
+#[test]
+fn streams_and_faults_are_reached_from_a_file_and_lose_no_job() {
+    let at_once = "{ kind = \"at_once\" }";
+    let short = base().replace("jobs = 4000", "jobs = 500").replace("depth = 1", "depth = 2");
+    for (from, to) in [
+        (at_once, "{ kind = \"poisson\", mean_ns = 400000 }"),
+        (at_once, "{ kind = \"bursts\", mean_ns = 200000, on_ns = 20000000, off_ns = 20000000 }"),
+        ("depth = 2", "depth = 2\nslow = { at_ms = 40, factor = 10 }"),
+        ("depth = 2", "depth = 2\nlost_at_ms = 40"),
+    ] {
+        assert!(short.contains(from), "{from}");
+        let scenario = Scenario::parse("my.toml", &short.replacen(from, to, 1)).unwrap();
+        let plain = Scenario::parse("my.toml", &short).unwrap();
+        assert_eq!(scenario.is_stream(), from == at_once, "{to}");
+        for policy in [Policy::ModuleOnly, Policy::SharedQueue, Policy::Adaptive] {
+            let makespan = |scenario: &Scenario| scenario.run(policy).unwrap()[0].makespan;
+            assert!(scenario.run(policy).unwrap().iter().all(|report| report.lost() == 0), "{policy}, {to}");
+            assert!(makespan(&scenario) > makespan(&plain), "{policy}, {to}");
+        }
+    }
+}
+
+#[test]
+fn no_value_below_zero_passes_and_each_is_told_with_its_line_and_key() {
+    let text = base().replace(
+        "depth = 1",
+        "depth = 1\nhand_over_ns = 1\ncheck_every = 1\nlost_at_ms = 90000\nslow = { at_ms = 9, factor = 2 }",
+    );
+    let mut tried = 0;
+    for (at, line) in text.lines().enumerate() {
+        let Some((key, value)) = line.split_once(" = ") else { continue };
+        let is_number = value.split([' ', '#']).next().is_some_and(|word| word.parse::<u64>().is_ok());
+        if !is_number || key == "priority" || key == "nice" {
+            continue;
+        }
+        let wrong: Vec<String> = text
+            .lines()
+            .enumerate()
+            .map(|(other, line)| if other == at { format!("{key} = -1") } else { line.to_owned() })
+            .collect();
+        let told = Scenario::parse("my.toml", &wrong.join("\n")).unwrap_err().to_string();
+        assert!(told.starts_with(&format!("my.toml:{}: {key}: ", at + 1)), "{told}");
+        tried += 1;
+    }
+    assert!(tried > 30, "{tried}");
 }

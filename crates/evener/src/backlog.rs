@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use evener_core::plan::{Dispatch, Plan, Take};
+use evener_core::plan::{CLAIM_BYTES_MAX, Dispatch, LONG_JOB_BYTES, Plan, Take};
 use evener_core::{Job, Nanos};
 use evener_ring::{CachePadded, Doorbell, Ring};
 
@@ -380,9 +380,9 @@ fn pop_share<'m>(queue: &Ring<Box<Job<'m>>>, take: &Take, jobs: &mut Vec<Box<Job
     let most = take.claim(queue.len());
     let fill = most.min(take.jobs_min as usize);
     let mut claimed = queue.pop_many(jobs, fill);
-    let bytes_of = |jobs: &[Box<Job<'m>>]| jobs.iter().map(|job| job.input_bytes()).sum::<usize>();
+    let bytes_of = |jobs: &[Box<Job<'m>>]| jobs.iter().map(|job| job.input_bytes() as u64).sum::<u64>();
     let mut bytes = bytes_of(&jobs[jobs.len() - claimed..]);
-    let are_long = bytes > claimed * LONG_JOB_BYTES;
+    let are_long = bytes > claimed as u64 * LONG_JOB_BYTES;
     while claimed > 0 && claimed < most && bytes < CLAIM_BYTES_MAX {
         let came = queue.pop_many(jobs, if are_long { fill.min(most - claimed) } else { most - claimed });
         if came == 0 {
@@ -393,14 +393,6 @@ fn pop_share<'m>(queue: &Ring<Box<Job<'m>>>, take: &Take, jobs: &mut Vec<Box<Job
     }
     claimed
 }
-
-/// From this mean length in bytes on a claim is limited by bytes too. Shorter jobs are not worth more looks.
-const LONG_JOB_BYTES: usize = 4 << 10;
-
-/// Input of a claim in bytes, about: with its output what the second cache of current cores holds, and a tenth of a
-/// millisecond, so that workers end together though jobs differ in length. With log-normal sizes out of place two cores
-/// did 9.8 GB/s with 512 KiB, 8.3 with 1 MiB and 8.5 with 4 MiB (AES-128-CBC encryption, libipsec-mb 1.3, Zen 4).
-const CLAIM_BYTES_MAX: usize = 512 << 10;
 
 /// Puts long jobs in front, for who takes a long one last ends last. Each of them has its turn in its stream
 /// already, so the order in which they come out stays.

@@ -11,7 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use evener_core::estimate::{Estimator, ModuleSample};
 use evener_core::guard::Guard;
-use evener_core::plan::adaptive::{Choice, Lane, Offer, Prospect, Queue, Route, Station, Table, plan};
+use evener_core::plan::adaptive::{
+    CLAIM_TIME, Choice, Lane, Offer, Prospect, Queue, Route, Station, Table, plan,
+};
 use evener_core::{Class, Nanos, Objective};
 use evener_ring::CachePadded;
 
@@ -20,9 +22,6 @@ use crate::lanes::Lanes;
 
 /// Age after which a plan is made anew: every few milliseconds, for a plan takes some microseconds.
 const PLAN_AGE_MAX: Nanos = Nanos::from_millis(2);
-
-/// Core time of a claim, about, so that workers end together: a twentieth of what makes a try worth while.
-const CLAIM_TIME: Nanos = Nanos::from_micros(500);
 
 /// Burst width that plans count with: cores run what waits in full lanes.
 const WIDTH: usize = 16;

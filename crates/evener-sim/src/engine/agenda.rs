@@ -10,6 +10,8 @@ use super::thread::{EventId, ThreadId};
 pub(super) enum Entry {
     /// A sleeping thread wakes.
     Timer { thread: ThreadId },
+    /// A thread has waited for an event as long as it wanted, unless that was an earlier wait.
+    Limit { thread: ThreadId, event: EventId, wait: u64 },
     /// A module ends a request and interrupts `core` for `interrupt` nanoseconds.
     Completion { done: EventId, failed: bool, interrupt: u64, core: usize },
     /// The interrupt of a request has run.

@@ -226,6 +226,13 @@ impl<'w, S: World> Engine<'w, S> {
     fn come_due(&mut self, entry: Entry) {
         match entry {
             Entry::Timer { thread } => self.wake(thread),
+            Entry::Limit { thread, event, wait } => {
+                let waits = self.events[event.0].waiter == Some(thread);
+                if waits && self.tasks[thread.0].waits == wait {
+                    self.events[event.0].waiter = None;
+                    self.wake(thread);
+                }
+            }
             Entry::InterruptEnd { done } => self.signal(done),
             Entry::Completion { done, failed, interrupt, core } => {
                 self.events[done.0].failed = failed;

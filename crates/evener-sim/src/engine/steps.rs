@@ -70,8 +70,12 @@ impl<S: World> Engine<'_, S> {
                 Step::Compute(Nanos(0)) => {}
                 Step::Compute(time) => return self.tasks[thread.0].remaining = time.0,
                 Step::Wait(event) => {
-                    if !self.events[event.0].take() {
-                        self.events[event.0].waiter = Some(thread);
+                    if self.waits(thread, event, None) {
+                        return self.leave(core);
+                    }
+                }
+                Step::WaitAtMost(event, time) => {
+                    if self.waits(thread, event, Some(time)) {
                         return self.leave(core);
                     }
                 }
@@ -94,6 +98,20 @@ impl<S: World> Engine<'_, S> {
                 return;
             }
         }
+    }
+
+    /// Whether a thread has to wait for an event; if so, it is noted as its waiter, with a time limit or without.
+    fn waits(&mut self, thread: ThreadId, event: EventId, at_most: Option<Nanos>) -> bool {
+        if self.events[event.0].take() {
+            return false;
+        }
+        self.events[event.0].waiter = Some(thread);
+        self.tasks[thread.0].waits += 1;
+        if let Some(time) = at_most {
+            let wait = self.tasks[thread.0].waits;
+            self.agenda.add(self.now + time.0, Entry::Limit { thread, event, wait });
+        }
+        true
     }
 
     fn submit(&mut self, core: usize, module: ModuleId, [work, interrupt]: [Nanos; 2], done: EventId) {

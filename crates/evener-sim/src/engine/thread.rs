@@ -21,6 +21,8 @@ pub enum Step {
     Compute(Nanos),
     /// Sleeps until the event is set, and takes it.
     Wait(EventId),
+    /// The same, but sleeps no longer than this.
+    WaitAtMost(EventId, Nanos),
     /// Sleeps this long.
     Sleep(Nanos),
     /// Uses a core until the event is set, and takes it.
@@ -124,11 +126,13 @@ pub(super) struct Task {
     /// Core time since its start.
     pub(super) core_time: u64,
     pub(super) spins_on: Option<EventId>,
+    /// How often it waited for an event so far, so that a time limit is known to be its own.
+    pub(super) waits: u64,
 }
 
 impl Task {
     pub(super) const fn new(spec: ThreadSpec, core: usize) -> Self {
-        Self { spec, core, vruntime: 0, remaining: 0, ran: 0, core_time: 0, spins_on: None }
+        Self { spec, core, vruntime: 0, remaining: 0, ran: 0, core_time: 0, spins_on: None, waits: 0 }
     }
 
     /// Adds core time that it used.

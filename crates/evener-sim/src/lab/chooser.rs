@@ -94,6 +94,8 @@ pub enum Choice {
     },
     /// Nothing until the backlog grows. A module worker first ends what it has outstanding and asks again.
     Rest,
+    /// The same, but for this time at most (at least 1 us).
+    RestAtMost(Nanos),
     /// Nothing for now; ask again after this time (at least 1 us), or when a request of its own has ended.
     AskAgainIn(Nanos),
 }

@@ -47,6 +47,7 @@ impl CpuWorker {
         match hall.ask(self.worker, now, usize::MAX) {
             Answer::Jobs(jobs) => self.claim = jobs,
             Answer::Rest => return Some(Step::Wait(self.wake)),
+            Answer::RestAtMost(time) => return Some(Step::WaitAtMost(self.wake, time)),
             Answer::Later(time) => return Some(Step::Sleep(time)),
         }
         None
@@ -71,6 +72,6 @@ impl Thread<Hall<'_>> for CpuWorker {
         let factor = context.world.draw();
         let time = context.world.vary(factor, context.world.setup.classes[class].c);
         self.running = Some((job, time));
-        Step::Compute(time)
+        Step::Compute(time + context.world.setup.cpu.hand_over)
     }
 }

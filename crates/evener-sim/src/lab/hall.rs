@@ -23,6 +23,8 @@ pub(super) enum Answer {
     Jobs(VecDeque<JobId>),
     /// Nothing until it is woken.
     Rest,
+    /// Nothing until it is woken, or this time has passed.
+    RestAtMost(Nanos),
     /// Nothing for this long.
     Later(Nanos),
 }
@@ -118,6 +120,7 @@ impl<'a> Hall<'a> {
                 if taken.is_empty() { Answer::Rest } else { Answer::Jobs(taken) }
             }
             Choice::Rest => Answer::Rest,
+            Choice::RestAtMost(time) => Answer::RestAtMost(time.max(ASK_AGAIN_MIN)),
             Choice::AskAgainIn(time) => Answer::Later(time.max(ASK_AGAIN_MIN)),
         }
     }

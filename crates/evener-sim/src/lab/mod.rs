@@ -75,6 +75,9 @@ pub struct CpuSide {
     pub nice: i32,
     /// How much of the machine all crypto threads together may use.
     pub cap: Option<CpuCap>,
+    /// Core time that a worker needs for each job beside the job itself: to claim it and to bring it home. No chooser
+    /// is told of it.
+    pub hand_over: Nanos,
 }
 
 /// A limit on core time: a worker that has done a job sleeps as long as the share used exceeds `share`.
@@ -101,7 +104,15 @@ pub struct ModuleSide {
     pub depth: u32,
     /// Priority of the path's threads; 0 is usual.
     pub priority: i32,
+    /// As [`CpuSide::hand_over`], beyond `d`.
+    pub hand_over: Nanos,
+    /// One result in so many is checked by the path's worker at the cost of a CPU job, and the first
+    /// [`CHECKED_FIRST`]; 0: none.
+    pub check_every: u32,
 }
+
+/// Results of a module that are checked whatever [`ModuleSide::check_every`] says, if any are: as the live system's.
+pub const CHECKED_FIRST: u32 = 4;
 
 /// What a job costs on the module path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

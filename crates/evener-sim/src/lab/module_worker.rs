@@ -12,7 +12,7 @@ use super::chooser::{Path, Worker};
 use super::crew::Desk;
 use super::hall::{Answer, Hall, Took, pause};
 use super::kernel::Request;
-use super::{ModulePath, ModuleSide};
+use super::{CHECKED_FIRST, ModulePath, ModuleSide};
 
 /// A job on its way, with the core time of each part of the path.
 #[derive(Clone, Copy)]
@@ -23,6 +23,8 @@ struct Errand {
     work: Nanos,
     kernel_back: Nanos,
     back: Nanos,
+    /// What follows and is no cost of the path: hand-over and check.
+    after: Nanos,
     done: EventId,
 }
 
@@ -49,6 +51,8 @@ pub(super) struct ModuleWorker {
     claim: VecDeque<JobId>,
     outstanding: VecDeque<Errand>,
     stage: Stage,
+    /// Jobs prepared so far.
+    prepared: u32,
     is_lost: bool,
     signals: VecDeque<EventId>,
 }
@@ -74,6 +78,7 @@ impl ModuleWorker {
             claim: VecDeque::new(),
             outstanding: VecDeque::new(),
             stage: Stage::Ready,
+            prepared: 0,
             is_lost: false,
             signals: VecDeque::new(),
         }
@@ -118,6 +123,7 @@ impl ModuleWorker {
             match hall.ask(self.worker, now, usize::MAX) {
                 Answer::Jobs(jobs) => self.claim = jobs,
                 Answer::Rest => return Err(Step::Wait(self.wake)),
+                Answer::RestAtMost(time) => return Err(Step::WaitAtMost(self.wake, time)),
                 Answer::Later(time) => return Err(Step::Sleep(time)),
             }
         }
@@ -125,7 +131,7 @@ impl ModuleWorker {
     }
 
     /// Lays out what the job will take.
-    fn prepare(&self, context: &mut Context<'_, Hall<'_>>, job: JobId, done: EventId) -> Errand {
+    fn prepare(&mut self, context: &mut Context<'_, Hall<'_>>, job: JobId, done: EventId) -> Errand {
         let hall = &mut *context.world;
         let class = hall.begin(self.worker, job, context.now);
         let cost = hall.setup.modules[self.worker.index as usize].costs[class];
@@ -137,7 +143,11 @@ impl ModuleWorker {
         let own = core - kernel;
         let (front, kernel_front) = (part(own, self.path.front), part(kernel, self.path.front));
         let (back, kernel_back) = (own - front, kernel - kernel_front);
-        Errand { job, front, kernel_front, work, kernel_back, back, done }
+        self.prepared += 1;
+        let side = &hall.setup.modules[self.worker.index as usize];
+        let is_checked = is_checked(self.prepared, side.check_every);
+        let check = if is_checked { hall.setup.classes[class].c } else { Nanos::ZERO };
+        Errand { job, front, kernel_front, work, kernel_back, back, after: side.hand_over + check, done }
     }
 
     /// Hands a prepared request to the kernel's thread, or to the module where there is none.
@@ -155,7 +165,7 @@ impl ModuleWorker {
     /// A request has come back, well or not.
     fn take_back(&mut self, context: &mut Context<'_, Hall<'_>>, errand: Errand) -> Step {
         if !context.has_failed(errand.done) {
-            return self.go(Stage::Back(errand), Step::Compute(errand.back));
+            return self.go(Stage::Back(errand), Step::Compute(errand.back + errand.after));
         }
         self.is_lost = true;
         self.results.push(errand.done);
@@ -191,6 +201,11 @@ impl Thread<Hall<'_>> for ModuleWorker {
             Stage::Back(errand) => self.end(context, errand),
         }
     }
+}
+
+/// Whether the result of a module's job is checked, by its number from 1.
+const fn is_checked(number: u32, every: u32) -> bool {
+    every > 0 && (number <= CHECKED_FIRST || number % every == 0)
 }
 
 fn part(whole: Nanos, share: f64) -> Nanos {

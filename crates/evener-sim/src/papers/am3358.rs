@@ -120,12 +120,14 @@ pub fn machine(costs: &[(u64, Cost)], model: Model, seed: u64, phase_permille: u
         path,
         depth: 1,
         priority: 0,
+        hand_over: Nanos::ZERO,
+        check_every: 0,
     };
     Setup {
         cores: 1,
         scheduler: SchedulerSpec::linux(hz, phase_permille),
         classes: costs.iter().map(|&(bytes, cost)| Class { bytes, c: cost.c }).collect(),
-        cpu: CpuSide { workers: 1, nice: 0, cap: None },
+        cpu: CpuSide { workers: 1, nice: 0, cap: None, hand_over: Nanos::ZERO },
         modules: vec![module],
         hogs: 0,
         first: Path::Module,

@@ -89,6 +89,7 @@ fn cpu_side(source: &Source<'_>, cpu: &file::Cpu) -> Result<CpuSide, ScenarioErr
         workers: source.small("workers", &cpu.workers, 1..=1_024)?,
         nice: source.within("nice", &cpu.nice, -20..=19)?,
         cap: cpu.cap.as_ref().map(cap).transpose()?,
+        hand_over: hand_over(source, cpu.hand_over_ns.as_ref())?,
     })
 }
 
@@ -98,6 +99,8 @@ fn module_side(source: &Source<'_>, module: &file::Module) -> Result<ModuleSide,
         Ok(Slowdown { at, factor: source.within("factor", &slow.factor, 1..=1_000)? })
     };
     let lost_at = module.lost_at_ms.as_ref().map(|at| source.within("lost_at_ms", at, RUN_MS)).transpose()?;
+    let check_every =
+        module.check_every.as_ref().map(|every| source.small("check_every", every, 1..=1_000_000));
     let faults = Faults {
         slow: module.slow.as_ref().map(slow).transpose()?,
         lost_at: lost_at.map(Nanos::from_millis),
@@ -112,7 +115,13 @@ fn module_side(source: &Source<'_>, module: &file::Module) -> Result<ModuleSide,
         },
         depth: source.small("depth", &module.depth, 1..=4_096)?,
         priority: source.within("priority", &module.priority, -99..=99)?,
+        hand_over: hand_over(source, module.hand_over_ns.as_ref())?,
+        check_every: check_every.transpose()?.unwrap_or(0),
     })
+}
+
+fn hand_over(source: &Source<'_>, time: Option<&file::Number>) -> Result<Nanos, ScenarioError> {
+    time.map_or(Ok(Nanos::ZERO), |ns| source.within("hand_over_ns", ns, JOB_NS).map(Nanos))
 }
 
 fn costs(source: &Source<'_>, rows: &[file::CostRow]) -> Result<CostTable, ScenarioError> {

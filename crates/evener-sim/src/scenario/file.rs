@@ -55,6 +55,8 @@ pub(super) struct Cpu {
     pub(super) workers: Number,
     pub(super) nice: Spanned<i32>,
     pub(super) cap: Option<Cap>,
+    /// Beside each job, to claim it and bring it home; 0 where it is not given, as for modules.
+    pub(super) hand_over_ns: Option<Number>,
 }
 
 #[derive(Deserialize)]
@@ -74,6 +76,9 @@ pub(super) struct Module {
     pub(super) path: ModulePath,
     pub(super) slow: Option<Slow>,
     pub(super) lost_at_ms: Option<Number>,
+    pub(super) hand_over_ns: Option<Number>,
+    /// One result in so many is checked by the core, and the first four; none where it is not given.
+    pub(super) check_every: Option<Number>,
     /// Its own costs, where they are not those of the scenario.
     pub(super) costs: Option<Vec<ModuleCostRow>>,
 }

@@ -56,7 +56,9 @@ macro_rules! presets {
     };
 }
 
-presets! { "am3358-aes-128" "am3358-aes-192" "am3358-aes-256" "am3358-paper-000" "am3358-stream" }
+presets! {
+    "am3358-aes-128" "am3358-aes-192" "am3358-aes-256" "am3358-paper-000" "am3358-stream" "cell-cbc" "cell-ecb" "t2"
+}
 
 impl Scenario {
     /// Reads a scenario; `file` is its name in errors.

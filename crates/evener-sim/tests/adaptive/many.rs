@@ -23,12 +23,14 @@ fn setup(cores: u32, modules: &[Module], jobs: &Workload) -> Setup {
         path: ModulePath::DIRECT,
         depth,
         priority: 0,
+        hand_over: Nanos::ZERO,
+        check_every: 0,
     };
     let mut setup = Setup {
         cores: cores as usize,
         scheduler: SchedulerSpec::linux(250, 300),
         classes: vec![Class { bytes: 8192, c: Nanos::from_micros(C_US) }],
-        cpu: CpuSide { workers: cores, nice: 0, cap: None },
+        cpu: CpuSide { workers: cores, nice: 0, cap: None, hand_over: Nanos::ZERO },
         modules: modules.iter().map(side).collect(),
         hogs: 0,
         first: Path::Cpu,

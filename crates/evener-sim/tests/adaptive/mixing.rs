@@ -41,12 +41,14 @@ fn setup(cell: &Cell) -> Setup {
         path: ModulePath::DIRECT,
         depth: 8,
         priority: 0,
+        hand_over: Nanos::ZERO,
+        check_every: 0,
     };
     Setup {
         cores: 2,
         scheduler: SchedulerSpec::linux(250, 300),
         classes: vec![Class { bytes: cell.bytes, c: time(cell.cpu_mb_s) }],
-        cpu: CpuSide { workers: 1, nice: 0, cap: None },
+        cpu: CpuSide { workers: 1, nice: 0, cap: None, hand_over: Nanos::ZERO },
         modules: vec![engine],
         hogs: 0,
         first: Path::Module,

@@ -43,13 +43,15 @@ fn setup(case: &Case, jobs: &Workload) -> Setup {
         path: ModulePath::DIRECT,
         depth: 1,
         priority: 0,
+        hand_over: Nanos::ZERO,
+        check_every: 0,
     };
     let classes = case.c.iter().zip(SIZES).map(|(&c, bytes)| Class { bytes, c: micros(c) });
     let mut setup = Setup {
         cores: case.cores as usize,
         scheduler: SchedulerSpec::linux(250, 300),
         classes: classes.collect(),
-        cpu: CpuSide { workers: case.cores, nice: 0, cap: None },
+        cpu: CpuSide { workers: case.cores, nice: 0, cap: None, hand_over: Nanos::ZERO },
         modules: case.modules.iter().map(side).collect(),
         hogs: 0,
         first: Path::Module,

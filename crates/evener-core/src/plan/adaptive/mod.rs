@@ -79,7 +79,9 @@ pub struct Prospect {
     pub lanes: Vec<Lane>,
 }
 
-/// A module takes a class only where it adds this part of what the cores do: less is not worth a thread that wakes.
+/// Modules take a class only where all that save core time on it add this part of what the cores do together, and each
+/// of them this part of what one core does: less is not worth a thread that wakes. Each module against all cores would
+/// leave a fleet idle: 64 modules of which each adds 1 % to 256 cores.
 const WORTH_MIN: f64 = 0.03;
 
 /// A class on a module pays only above this part of its `c`, so that noise does not open the gate and close it.
@@ -95,6 +97,9 @@ const BUSY: f64 = 2.0;
 /// A class is tried on a module only where so much core time of it was spent or waits: four tries of the slowest preset take a
 /// tenth of it. A short run never tries.
 pub const TRY_WORK_MIN: Nanos = Nanos::from_millis(20);
+
+/// Core time of a claim of a core, about, so that workers end together: a fortieth of [`TRY_WORK_MIN`].
+pub const CLAIM_TIME: Nanos = Nanos::from_micros(500);
 
 /// Jobs of a class that are sent to a module of which nothing is known.
 pub const TRIES_MAX: u32 = 4;
@@ -220,12 +225,15 @@ fn row(prospect: &Prospect, lambda: f64, lane: &Lane) -> Row {
     // Jobs per nanosecond of all cores together.
     let core_rate = c.map_or(0.0, |c| prospect.share / c.max(1.0));
     let cores_rate = core_rate * f64::from(prospect.cpu_workers);
-    let both = lane.offers.iter().zip(&prospect.stations);
-    let turns: Vec<Option<f64>> = both.map(|(offer, at)| turn(offer, *at)).collect();
-    let both = lane.offers.iter().zip(&turns);
-    let cells: Vec<Cell> = both.map(|(offer, turn)| cell(offer, *turn, c, cores_rate, lambda)).collect();
-    let open = || (0..cells.len()).filter(|&module| cells[module].gain > 0.0);
+    let stations = lane.offers.iter().zip(&prospect.stations);
+    let turns: Vec<Option<f64>> = stations.map(|(offer, at)| turn(offer, *at)).collect();
     let rate = |module: usize| turns[module].map_or(0.0, |turn| 1.0 / turn);
+    let savers = (0..turns.len()).filter(|&module| c.is_some_and(|c| saves(&lane.offers[module], c, lambda)));
+    let is_worth_it = savers.map(rate).sum::<f64>() > WORTH_MIN * cores_rate;
+    let rate_min = if is_worth_it { WORTH_MIN * core_rate } else { f64::INFINITY };
+    let cells: Vec<Cell> =
+        lane.offers.iter().zip(&turns).map(|(offer, turn)| cell(offer, *turn, c, rate_min, lambda)).collect();
+    let open = || (0..cells.len()).filter(|&module| cells[module].gain > 0.0);
     let all_rate: f64 = open().map(rate).sum();
     let fastest = Fastest::of(open().map(|module| (module, cells[module].latency)));
     // Cores that leave the class to modules altogether do none of it.
@@ -277,16 +285,21 @@ fn turn(offer: &Offer, station: Station) -> Option<f64> {
     Some(turn.max(1.0))
 }
 
-fn cell(offer: &Offer, turn: Option<f64>, c: Option<f64>, cores_rate: f64, lambda: f64) -> Cell {
+/// Whether a job leaves more core time than it costs on a module; not where that is unknown.
+fn saves(offer: &Offer, c: f64, lambda: f64) -> bool {
+    let Offer::Known { d, .. } = *offer else { return false };
+    (c - lambda * float(d) > GAIN_MARGIN * c) != cfg!(mutant = "gate_reversed")
+}
+
+/// A module that does fewer than `rate_min` jobs per nanosecond does not take them.
+fn cell(offer: &Offer, turn: Option<f64>, c: Option<f64>, rate_min: f64, lambda: f64) -> Cell {
     let closed =
         Cell { gain: f64::NEG_INFINITY, d: 0.0, latency: 0.0, core_use: 0.0, tries_left: 0, is_known: false };
     match (*offer, turn, c) {
         (Offer::Known { d, h, tries_left }, Some(turn), Some(c)) => {
             let (d, latency) = (float(d), float(d) + float(h));
-            let saved = c - lambda * d;
-            let saves = (saved > GAIN_MARGIN * c) != cfg!(mutant = "gate_reversed");
-            let pays = saves && 1.0 / turn > WORTH_MIN * cores_rate;
-            let gain = if pays { saved / latency } else { f64::NEG_INFINITY };
+            let pays = saves(offer, c, lambda) && 1.0 / turn > rate_min;
+            let gain = if pays { (c - lambda * d) / latency } else { f64::NEG_INFINITY };
             let tries_left = if pays { 0 } else { tries_left };
             Cell { gain, d, latency, core_use: d / turn, tries_left, is_known: true }
         }

@@ -126,3 +126,18 @@ fn a_request_goes_where_waiting_serving_and_the_price_of_core_time_are_least() {
     let dear = plan(&prospect([0; 3]));
     assert_eq!(dear.route(LARGE, &at(450)), Route::Module(0), "848 us of core time saved");
 }
+
+#[test]
+fn a_fleet_is_used_though_each_of_its_modules_adds_little_to_many_cores() {
+    let fleet = |modules: usize, cost: [u64; 3]| Prospect {
+        cpu_workers: 256,
+        stations: vec![Station { units: 1, depth: 2 }; modules],
+        lanes: vec![Lane { offers: vec![known(cost); modules], ..lane(cost, 10_000) }],
+        ..prospect([0; 3])
+    };
+    // 16 KiB: a module does 2.9 times what a core does, 1.1 % of what 256 cores do; 64 of them do 73 %.
+    assert!(!plan(&fleet(1, COSTS[LARGE])).is_open(0), "one is not worth a thread that wakes");
+    assert!(plan(&fleet(64, COSTS[LARGE])).is_open(0));
+    // Modules of which each does 2 % of one core are worth none, however many they are.
+    assert!(!plan(&fleet(64, [1179, 331, 60_000])).is_open(0));
+}

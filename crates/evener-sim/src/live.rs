@@ -1,0 +1,314 @@
+//! A live run again in virtual time: what was measured of a machine in, what each policy should take there out.
+//!
+//! The way of one prediction: costs that the live system learned and what it measured beside them ([`Measured`]) -> a
+//! [`Setup`] of as many cores and workers ([`Machine::setup`]) -> a run under the same plan with claims as the live
+//! system's ([`Machine::predict`]) -> [`Prediction`], to be held against a live makespan and split ([`Compared`]).
+//!
+//! Nothing here is fitted: no number comes from a run that it is compared with but those of the costs' own.
+
+use evener_core::plan::adaptive::CLAIM_TIME;
+use evener_core::plan::{CLAIM_BYTES_MAX, Policy, Snapshot};
+use evener_core::{Nanos, Objective};
+
+use crate::adaptive::{Adaptive, Claims};
+use crate::engine::{Faults, ModuleSpec, SchedulerSpec, Stuck};
+use crate::lab::{
+    Arrivals, Chooser, Class, CpuSide, ModuleCost, ModulePath, ModuleSide, Path, Planned, Setup, Workload,
+    run,
+};
+use crate::papers::am3358::MONITOR;
+
+/// The machine of a live run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// Cores that the process may use.
+    pub cores: usize,
+    /// CPU workers.
+    pub workers: u32,
+    /// Jobs that a CPU worker runs side by side at its best; 1 without multi-buffer.
+    pub width: u32,
+    /// The modules.
+    pub modules: Vec<Module>,
+}
+
+/// A module of a live run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Module {
+    /// Requests that it works on at the same time.
+    pub units: u32,
+    /// Requests that may be outstanding.
+    pub depth: u32,
+    /// One result in so many is checked at the cost of a CPU job.
+    pub check_every: u32,
+}
+
+/// What was measured of jobs of one size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Measured {
+    /// Size in bytes.
+    pub bytes: u64,
+    /// `c`, as it was learned.
+    pub c: Nanos,
+    /// Time of a CPU worker for each job beside `c`.
+    pub hand_over: Nanos,
+    /// By module.
+    pub on_modules: Vec<MeasuredOnModule>,
+}
+
+/// The same on a module.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MeasuredOnModule {
+    /// `d`, as it was learned.
+    pub d: Nanos,
+    /// `h`, as it was learned.
+    pub h: Nanos,
+    /// Time of the path's thread for each job beside `d` and `h`, without checks.
+    pub hand_over: Nanos,
+    /// Whether the live policy knows these costs too; otherwise the simulated one has to find out as well.
+    pub is_known: bool,
+}
+
+/// What a policy should take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Prediction {
+    /// From the first claim to the end of the last job, in milliseconds.
+    pub makespan_ms: f64,
+    /// Jobs that modules do.
+    pub module_jobs: f64,
+}
+
+/// Where in a tick a run begins, in thousandths: predictions are means over these.
+const PHASES: [u32; 3] = [200, 550, 900];
+
+/// Ticks per second of current kernels' usual configuration. A guess for this one; it matters only where more threads
+/// than cores compute.
+const TICKS_PER_SECOND: u32 = 250;
+
+/// Jobs vary by 5 %, as wherever policies are compared.
+const JITTER: f64 = 0.05;
+
+impl Machine {
+    /// The machine with jobs of one size.
+    ///
+    /// # Panics
+    ///
+    /// Where not every module was measured.
+    #[must_use]
+    pub fn setup(&self, measured: &Measured) -> Setup {
+        assert_eq!(self.modules.len(), measured.on_modules.len(), "every module was measured");
+        let side = |(module, on): (&Module, &MeasuredOnModule)| ModuleSide {
+            spec: ModuleSpec { units: module.units, faults: Faults::default() },
+            costs: vec![ModuleCost { d: on.d, h: on.h }],
+            path: ModulePath::DIRECT,
+            depth: module.depth,
+            priority: 0,
+            hand_over: on.hand_over,
+            check_every: module.check_every,
+        };
+        Setup {
+            cores: self.cores,
+            scheduler: SchedulerSpec::linux(TICKS_PER_SECOND, 0),
+            classes: vec![Class { bytes: measured.bytes, c: measured.c }],
+            cpu: CpuSide { workers: self.workers, nice: 0, cap: None, hand_over: measured.hand_over },
+            modules: self.modules.iter().zip(&measured.on_modules).map(side).collect(),
+            hogs: 0,
+            first: Path::Module,
+            monitor: MONITOR,
+            jitter: JITTER,
+            seed: 0,
+            end_max: Nanos::from_millis(10_000_000),
+        }
+    }
+
+    /// What `jobs` jobs of the measured size, all there at the start, should take under a policy. The adaptive one
+    /// starts informed, and no thread gives way: as it is live.
+    ///
+    /// # Errors
+    ///
+    /// [`Stuck`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Machine::setup`].
+    pub fn predict(&self, measured: &Measured, policy: Policy, jobs: usize) -> Result<Prediction, Stuck> {
+        let workload = Workload::new(std::iter::repeat_n(0, jobs), Arrivals::AtOnce, 0);
+        let mut sum = Prediction { makespan_ms: 0.0, module_jobs: 0.0 };
+        for (seed, phase) in (1..).zip(PHASES) {
+            let scheduler = SchedulerSpec::linux(TICKS_PER_SECOND, phase);
+            let setup = Setup { seed, scheduler, ..self.staffed(measured, policy) };
+            let report = run(&setup, &workload, &mut *self.chooser(&setup, measured, policy))?;
+            sum.makespan_ms += report.makespan.as_secs_f64() * 1e3;
+            sum.module_jobs += f64::from(report.module_jobs());
+        }
+        let runs = PHASES.len() as f64;
+        Ok(Prediction { makespan_ms: sum.makespan_ms / runs, module_jobs: sum.module_jobs / runs })
+    }
+
+    /// The machine with those workers only that the plan has work for: the live system starts no others, and a dealt
+    /// job lies on no desk of theirs.
+    fn staffed(&self, measured: &Measured, policy: Policy) -> Setup {
+        let mut setup = self.setup(measured);
+        let plan = policy.plan(&self.snapshot());
+        if plan.is_cpu_only() {
+            setup.modules.clear();
+        }
+        if plan.cpu.jobs_max == 0 {
+            setup.cpu.workers = 0;
+        }
+        setup
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let module_workers = u32::try_from(self.modules.len()).unwrap_or(u32::MAX);
+        Snapshot { cpu_workers: self.workers, module_workers, cpu_width: self.width }
+    }
+
+    fn chooser(&self, setup: &Setup, measured: &Measured, policy: Policy) -> Box<dyn Chooser> {
+        if policy != Policy::Adaptive || self.modules.is_empty() {
+            return Box::new(Planned::of(policy, self.snapshot(), CLAIM_BYTES_MAX));
+        }
+        let mut adaptive = Adaptive::new(setup, Objective::Throughput);
+        adaptive.inform(setup, |module| measured.on_modules[module].is_known);
+        adaptive.claim(Claims { take: policy.plan(&self.snapshot()).cpu, time: CLAIM_TIME });
+        Box::new(adaptive)
+    }
+}
+
+/// What a policy took live, beside what it should have.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Compared {
+    /// Jobs of a run.
+    pub jobs: usize,
+    /// What was measured.
+    pub live: Prediction,
+    /// What was predicted.
+    pub predicted: Prediction,
+}
+
+impl Compared {
+    /// By how much the predicted makespan is off, in per cent of the live one.
+    #[must_use]
+    pub fn makespan_error_percent(&self) -> f64 {
+        100.0 * (self.predicted.makespan_ms / self.live.makespan_ms - 1.0)
+    }
+
+    /// By how much the predicted number of jobs on modules is off, in per cent of all jobs.
+    #[must_use]
+    pub fn split_error_points(&self) -> f64 {
+        100.0 * (self.predicted.module_jobs - self.live.module_jobs) / self.jobs as f64
+    }
+
+    /// The same in per cent of what modules did live; nothing where both did nothing.
+    #[must_use]
+    pub fn split_error_percent(&self) -> f64 {
+        let (ours, theirs) = (self.predicted.module_jobs, self.live.module_jobs);
+        if ours == theirs { 0.0 } else { 100.0 * (ours / theirs - 1.0) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bounds;
+    use evener_core::Cost;
+
+    const ONE: Machine = Machine { cores: 2, workers: 1, width: 1, modules: Vec::new() };
+
+    /// Paper 002, table 2, 16 KiB.
+    const C: Nanos = Nanos(1_178_960);
+    const D: Nanos = Nanos(330_860);
+    const H: Nanos = Nanos(403_570);
+    const JOBS: usize = 4_000;
+
+    fn machine(workers: u32, check_every: u32) -> Machine {
+        Machine { workers, modules: vec![Module { units: 1, depth: 1, check_every }], ..ONE }
+    }
+
+    fn measured(hand_over: Nanos) -> Measured {
+        let on_modules = vec![MeasuredOnModule { d: D, h: H, hand_over, is_known: true }];
+        Measured { bytes: 16_384, c: C, hand_over, on_modules }
+    }
+
+    fn ms(time: Nanos) -> f64 {
+        time.as_secs_f64() * 1e3
+    }
+
+    #[track_caller]
+    fn near(ours: f64, theirs: f64, part: f64) {
+        assert!((ours / theirs - 1.0).abs() < part, "{ours} for {theirs}");
+    }
+
+    #[test]
+    fn one_path_alone_takes_its_costs_its_hand_over_and_its_checks() {
+        let (hand_over, jobs) = (Nanos::from_micros(30), JOBS as f64);
+        let of = |policy| machine(1, 32).predict(&measured(hand_over), policy, JOBS).unwrap();
+        let (cpu, module) = (of(Policy::CpuOnly), of(Policy::ModuleOnly));
+        near(cpu.makespan_ms, jobs * ms(C + hand_over), 0.002);
+        near(module.makespan_ms, jobs * (ms(D + H + hand_over) + ms(C) / 32.0), 0.003);
+        assert_eq!((cpu.module_jobs, module.module_jobs), (0.0, jobs));
+    }
+
+    #[test]
+    fn with_a_core_for_each_path_a_shared_queue_takes_what_both_rates_add_up_to() {
+        let of = |policy| machine(1, 0).predict(&measured(Nanos::ZERO), policy, JOBS).unwrap();
+        let rate = 1.0 / ms(C) + 1.0 / ms(D + H);
+        for policy in [Policy::SharedQueue, Policy::Adaptive] {
+            let got = of(policy);
+            near(got.makespan_ms, JOBS as f64 / rate, 0.02);
+            near(got.module_jobs, JOBS as f64 / rate / ms(D + H), 0.02);
+        }
+        // Dealt out evenly, the slower of the two paths is waited for.
+        let dealt = of(Policy::RoundRobin);
+        near(dealt.makespan_ms, JOBS as f64 / 2.0 * ms(C), 0.01);
+        assert_eq!(dealt.module_jobs, JOBS as f64 / 2.0);
+    }
+
+    #[test]
+    fn on_one_core_nobody_beats_the_lower_bound_of_the_costs() {
+        let machine = Machine { cores: 1, ..machine(1, 0) };
+        let bound = bounds::lower_bound(&[(Cost { c: C, d: D, h: H }, 4_000)], bounds::Requests::Synchronous);
+        for policy in Policy::ALL {
+            let got = machine.predict(&measured(Nanos::ZERO), policy, JOBS).unwrap();
+            assert!(got.makespan_ms > 0.99 * bound / 1e6, "{policy}: {got:?}");
+        }
+    }
+
+    #[test]
+    fn long_jobs_are_claimed_by_bytes_so_that_workers_end_together() {
+        // Of 64 jobs a core with lanes claims half, which the module would do ten times as fast; of 64 KiB one fill.
+        let wide = Machine { width: 16, ..machine(1, 0) };
+        let fast = vec![MeasuredOnModule { d: D, h: Nanos::ZERO, hand_over: Nanos::ZERO, is_known: true }];
+        let long = Measured { bytes: 64 << 10, c: Nanos(10 * D.0), on_modules: fast, hand_over: Nanos::ZERO };
+        let short = Measured { bytes: 4 << 10, ..long.clone() };
+        let of = |measured| wide.predict(measured, Policy::SharedQueue, 64).unwrap();
+        near(of(&short).makespan_ms, 320.0 * ms(D), 0.05);
+        assert!(of(&long).makespan_ms < 200.0 * ms(D), "{:?}", of(&long));
+    }
+
+    #[test]
+    fn what_the_live_policy_does_not_know_the_simulated_one_finds_out_where_it_is_worth_it() {
+        let unknown = |mut measured: Measured| {
+            measured.on_modules[0].is_known = false;
+            measured
+        };
+        let of =
+            |jobs| machine(1, 0).predict(&unknown(measured(Nanos::ZERO)), Policy::Adaptive, jobs).unwrap();
+        // 10 jobs are 12 ms of core time: a short run never tries.
+        assert_eq!(of(10).module_jobs, 0.0);
+        assert!(of(400).module_jobs > 200.0, "{:?}", of(400));
+    }
+
+    #[test]
+    fn errors_are_told_in_parts_of_what_was_measured() {
+        let (live, predicted) = (
+            Prediction { makespan_ms: 200.0, module_jobs: 50.0 },
+            Prediction { makespan_ms: 190.0, module_jobs: 60.0 },
+        );
+        let compared = Compared { jobs: 400, live, predicted };
+        near(compared.makespan_error_percent(), -5.0, 1e-9);
+        near(compared.split_error_points(), 2.5, 1e-9);
+        near(compared.split_error_percent(), 20.0, 1e-9);
+        let none = Compared { live: Prediction { module_jobs: 0.0, ..live }, ..compared };
+        assert_eq!(none.split_error_percent(), f64::INFINITY);
+    }
+}
