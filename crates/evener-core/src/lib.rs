@@ -25,6 +25,7 @@ pub mod splits;
 pub mod statistics;
 pub mod tally;
 pub mod units;
+pub mod xts;
 
 pub use algorithm::{Algorithm, Direction, Family, Hash};
 pub use budget::{Budget, PercentOutOfRange};

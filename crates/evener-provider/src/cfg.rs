@@ -29,11 +29,38 @@ pub(crate) enum Combine {
     Auto,
 }
 
+/// From which size on one buffer is split between threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum Split {
+    /// From none.
+    Off,
+    /// As was learned in this process.
+    #[default]
+    Auto,
+    /// From this many bytes, whatever was learned.
+    Bytes(usize),
+}
+
 /// Everything that can be asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Settings {
     pub(crate) threshold: Threshold,
     pub(crate) combine: Combine,
+    /// Threads that may work on one buffer, the caller included; 0 and 1: the caller alone.
+    pub(crate) threads: usize,
+    pub(crate) split: Split,
+}
+
+impl Settings {
+    /// From how many bytes on a buffer may be split; `usize::MAX` where none is.
+    pub(crate) fn split_from(&self) -> usize {
+        match self.split {
+            _ if self.threads < 2 => usize::MAX,
+            Split::Off => usize::MAX,
+            Split::Auto => evener_core::splits::CALL_BYTES_MIN,
+            Split::Bytes(bytes) => bytes,
+        }
+    }
 }
 
 /// What was wrong with a key.
@@ -60,6 +87,13 @@ const KEYS: &[Key] = &[
         take: threshold,
     },
     Key { name: c"combine", variable: "EVENER_COMBINE", wants: "off or auto", take: combine },
+    Key {
+        name: c"threads",
+        variable: "EVENER_THREADS",
+        wants: "auto or a number, 0 for none",
+        take: threads,
+    },
+    Key { name: c"split", variable: "EVENER_SPLIT", wants: "off, auto or a number of bytes", take: split },
 ];
 
 fn combine(settings: &mut Settings, value: &str) -> Option<()> {
@@ -67,6 +101,23 @@ fn combine(settings: &mut Settings, value: &str) -> Option<()> {
         "off" => Combine::Off,
         "auto" => Combine::Auto,
         _ => return None,
+    };
+    Some(())
+}
+
+fn threads(settings: &mut Settings, value: &str) -> Option<()> {
+    settings.threads = match value {
+        "auto" => evener::core_budget().workers(),
+        number => number.parse().ok().filter(|&count| count <= evener::split::THREADS_MAX)?,
+    };
+    Some(())
+}
+
+fn split(settings: &mut Settings, value: &str) -> Option<()> {
+    settings.split = match value {
+        "off" => Split::Off,
+        "auto" => Split::Auto,
+        number => Split::Bytes(number.parse().ok().filter(|&bytes| bytes > 0)?),
     };
     Some(())
 }
@@ -184,6 +235,21 @@ mod tests {
         assert_eq!(read(&[("combine", "auto")], &[("EVENER_COMBINE", "off")], false).0.combine, Combine::Off);
         let (settings, complaints) = read(&[("combine", "on")], &[], false);
         assert_eq!((settings.combine, complaints.len()), (Combine::Off, 1));
+    }
+
+    #[test]
+    fn buffers_are_split_only_where_there_are_threads() {
+        let from = |keys: &[(&str, &str)]| read(keys, &[], false).0.split_from();
+        assert_eq!(from(&[]), usize::MAX);
+        assert_eq!(from(&[("split", "4096")]), usize::MAX);
+        assert_eq!(from(&[("threads", "1"), ("split", "4096")]), usize::MAX);
+        assert_eq!(from(&[("threads", "2"), ("split", "4096")]), 4096);
+        assert_eq!(from(&[("threads", "2")]), evener_core::splits::CALL_BYTES_MIN);
+        assert_eq!(from(&[("threads", "2"), ("split", "off")]), usize::MAX);
+        let (settings, complaints) = read(&[("threads", "many")], &[("EVENER_SPLIT", "0")], false);
+        assert_eq!((settings, complaints.len()), (Settings::default(), 2));
+        let (settings, _) = read(&[], &[("EVENER_THREADS", "auto")], false);
+        assert!(settings.threads >= 1);
     }
 
     #[test]

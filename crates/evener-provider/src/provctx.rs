@@ -46,6 +46,8 @@ pub(crate) struct Counts {
     pub(crate) redone: AtomicU32,
     /// Updates that were encrypted together with other threads'.
     pub(crate) combined: AtomicU32,
+    /// Pieces that were shared with helpers, were there any in time or not.
+    pub(crate) split: AtomicU32,
 }
 
 /// What is offered, and on whose functions.
@@ -63,6 +65,10 @@ impl ProvCtx {
     pub(crate) fn start(core: Core) -> *const Self {
         let (settings, mut complaints) = cfg::read(&core);
         let combiner = combiner(&settings, fork::watch(), &mut complaints);
+        if settings.split_from() != usize::MAX {
+            // Makes the crew's place, before threads fork; no thread is started.
+            _ = evener::split::crew();
+        }
         let build_info = build_info(&complaints);
         let prov = Box::leak(Box::new(Self {
             core,
@@ -165,6 +171,7 @@ impl ProvCtx {
                 params::answer_text(param, self.bound.get().map_or(c"none yet", |bound| bound.inner.whose()))
             }
             b"evener-routed" => params::answer_number(param, self.counts.routed.load(Relaxed)),
+            b"evener-split" => params::answer_number(param, self.counts.split.load(Relaxed)),
             b"evener-redone" => params::answer_number(param, self.counts.redone.load(Relaxed)),
             b"evener-combined" => params::answer_number(param, self.counts.combined.load(Relaxed)),
             b"status" => params::answer_int(param, 1),

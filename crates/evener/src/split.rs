@@ -1,9 +1,9 @@
 //! One large buffer, worked on by its caller and by threads that stay for it.
 //!
-//! The way of one call: [`crew`] finds the threads of this process -> [`Crew::run`] asks what was learned
+//! The way of one call: [`crew`] finds the threads of this process -> [`Crew::begin`] asks what was learned
 //! ([`Splits`]) -> whole, or [`Helpers::share`]: parts are lent to free seats ([`lend`]), the caller takes them from the
 //! front, helpers from the back, until they meet -> what no helper began is taken back, what one works on is waited for
-//! -> parts that failed are the caller's again -> what it took is learned.
+//! -> parts that failed are the caller's again -> [`Call::end`]: what it took is learned.
 //!
 //! Threads are started at the first split and stay as long as the process, asleep. A process that was forked finds no
 //! crew and makes its own; the parent's is left as it lay. To be asked once before threads fork: [`crew`].
@@ -79,17 +79,9 @@ impl Crew {
         }
     }
 
-    /// Runs a call `whole` or by `split`, on up to `threads` threads with the caller, and learns what it took.
-    ///
-    /// `split` does all of it too: with helpers if they come, without if they do not.
-    pub fn run<R>(
-        &'static self,
-        load: Load,
-        threads: usize,
-        threshold: Threshold,
-        whole: impl FnOnce() -> R,
-        split: impl FnOnce(&Helpers) -> R,
-    ) -> (R, Way) {
+    /// Begins a call on up to `threads` threads, the caller included. Whether it has [helpers](Call::helpers) says how
+    /// it runs.
+    pub fn begin(&'static self, load: Load, threads: usize, threshold: Threshold) -> Call {
         let helpers = threads.clamp(1, THREADS_MAX) - 1;
         let begun = SystemClock.now();
         let way = match threshold {
@@ -99,20 +91,9 @@ impl Crew {
             Threshold::Learned => self.learned().map_or(Way::Whole, |mut splits| splits.choose(load, begun)),
         };
         let seats = if way == Way::Split { self.hire(helpers) } else { &[] };
-        if way == Way::Whole || !seats.iter().any(Seat::is_free) {
-            let result = whole();
-            if let Some(mut splits) = self.learned() {
-                splits.took_whole(load, SystemClock.now() - begun);
-            }
-            return (result, Way::Whole);
-        }
-        let helpers = Helpers { seats, begun, first: AtomicU64::new(u64::MAX) };
-        let result = split(&helpers);
-        let now = SystemClock.now();
-        if let Some(mut splits) = self.learned() {
-            splits.took_split(load, now - begun, helpers.handover(), now);
-        }
-        (result, Way::Split)
+        let helpers = seats.iter().any(Seat::is_free);
+        let helpers = helpers.then(|| Helpers { seats, begun, first: AtomicU64::new(u64::MAX) });
+        Call { crew: self, load, begun, helpers }
     }
 
     /// What was learned, if no other thread is looking: nobody waits for it.
@@ -148,6 +129,32 @@ fn start(seat: &'static Seat) -> bool {
     let thread = thread::Builder::new().name("evener-split".into()).stack_size(256 << 10).spawn(serve);
     // The new thread has inherited the mask.
     before.thread_set_mask().is_ok() && thread.is_ok()
+}
+
+/// A call that was begun, and how it runs.
+pub struct Call {
+    crew: &'static Crew,
+    load: Load,
+    begun: Nanos,
+    helpers: Option<Helpers>,
+}
+
+impl Call {
+    /// Who may help; `None` where the call shall run whole.
+    #[must_use]
+    pub fn helpers(&self) -> Option<&Helpers> {
+        self.helpers.as_ref()
+    }
+
+    /// Learns what the call took. A call that was not done as it should is dropped instead.
+    pub fn end(self) {
+        let now = SystemClock.now();
+        let Some(mut splits) = self.crew.learned() else { return };
+        match &self.helpers {
+            None => splits.took_whole(self.load, now - self.begun),
+            Some(helpers) => splits.took_split(self.load, now - self.begun, helpers.handover(), now),
+        }
+    }
 }
 
 /// The threads that may help in one call.

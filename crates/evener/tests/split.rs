@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use aes::cipher::generic_array::GenericArray;
 use aes::cipher::{BlockEncrypt as _, KeyInit as _};
-use evener::core::splits::{Load, Way};
+use evener::core::splits::Load;
 use evener::split::{self, Crew, Hand, Helpers, Threshold};
 use evener_ring::Parts;
 use proptest::prelude::*;
@@ -88,14 +88,13 @@ fn share(helpers: &Helpers, parts: &mut Parts<'_>, trouble: Option<&Trouble>) ->
 fn split_both(data: &[u8], part_blocks: usize, threads: usize, trouble: Option<&Trouble>) -> [Vec<u8>; 2] {
     let (mut in_place, mut output) = (data.to_vec(), vec![0; data.len()]);
     let part_bytes = part_blocks * 16;
-    let call = |parts: &mut Parts<'_>| {
-        let whole = || unreachable!("a number is obeyed while a seat is free");
-        let (done, way) =
-            crew().run(load(data.len()), threads, FROM_ANY, whole, |helpers| share(helpers, parts, trouble));
-        assert_eq!((done, way), (true, Way::Split));
+    let work = |parts: &mut Parts<'_>| {
+        let call = crew().begin(load(data.len()), threads, FROM_ANY);
+        assert!(share(call.helpers().expect("a number is obeyed while a seat is free"), parts, trouble));
+        call.end();
     };
-    call(&mut Parts::in_place(&mut in_place, part_bytes));
-    call(&mut Parts::apart(data, &mut output, part_bytes));
+    work(&mut Parts::in_place(&mut in_place, part_bytes));
+    work(&mut Parts::apart(data, &mut output, part_bytes));
     [in_place, output]
 }
 
@@ -149,24 +148,15 @@ fn threads_that_split_at_the_same_moment_keep_their_buffers_apart() {
                 counter_mode(&mut whole, 0);
                 for _ in 0..30 {
                     let mut in_place = data.clone();
-                    let run = |in_place: &mut [u8]| {
-                        // Whole too, where others have the seats.
-                        let direct = std::cell::RefCell::new(&mut *in_place);
-                        crew().run(
-                            load(data.len()),
-                            3,
-                            FROM_ANY,
-                            || {
-                                counter_mode(&mut direct.borrow_mut(), 0);
-                                true
-                            },
-                            |helpers| {
-                                let mut data = direct.borrow_mut();
-                                share(helpers, &mut Parts::in_place(&mut data, 4096), None)
-                            },
-                        )
-                    };
-                    assert!(run(&mut in_place).0);
+                    let call = crew().begin(load(data.len()), 3, FROM_ANY);
+                    match call.helpers() {
+                        Some(helpers) => {
+                            assert!(share(helpers, &mut Parts::in_place(&mut in_place, 4096), None))
+                        }
+                        // Others have the seats.
+                        None => counter_mode(&mut in_place, 0),
+                    }
+                    call.end();
                     assert!(in_place == whole);
                 }
             });
@@ -177,11 +167,11 @@ fn threads_that_split_at_the_same_moment_keep_their_buffers_apart() {
 #[test]
 fn nothing_is_split_without_threads_or_below_the_number() {
     let _turn = turn();
-    let way = |threads, threshold| crew().run(load(100), threads, threshold, || (), |_| ()).1;
-    assert_eq!(way(0, FROM_ANY), Way::Whole);
-    assert_eq!(way(1, FROM_ANY), Way::Whole);
-    assert_eq!(way(2, Threshold::From(101)), Way::Whole);
-    assert_eq!(way(2, Threshold::From(100)), Way::Split);
+    let is_split = |threads, threshold| crew().begin(load(100), threads, threshold).helpers().is_some();
+    assert!(!is_split(0, FROM_ANY));
+    assert!(!is_split(1, FROM_ANY));
+    assert!(!is_split(2, Threshold::From(101)));
+    assert!(is_split(2, Threshold::From(100)));
 }
 
 /// Fails whatever it is given.
@@ -202,7 +192,7 @@ fn a_hand_that_cannot_be_made_or_fails_its_caller_says_so() {
     let mut data = noise(50_000);
     let run = |parts: &mut Parts<'_>, makes: bool| {
         let hand = || makes.then(|| Box::new(Lame) as Box<dyn Hand>);
-        crew().run(load(50_000), 2, FROM_ANY, || true, |helpers| helpers.share(parts, &hand)).0
+        crew().begin(load(50_000), 2, FROM_ANY).helpers().expect("a seat is free").share(parts, &hand)
     };
     assert!(!run(&mut Parts::in_place(&mut data, 4096), true));
     assert!(!run(&mut Parts::in_place(&mut data, 4096), false));

@@ -28,7 +28,7 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
     // The plain method is the inner provider: no driver for libcrypto, and none that computes wrong on purpose.
     (
         "evener-provider",
-        Use(&["evener", "evener-core", "evener-ossl-sys", "evener-driver-multibuffer"]),
+        Use(&["evener", "evener-core", "evener-ring", "evener-ossl-sys", "evener-driver-multibuffer"]),
         &["evener-vectors"],
     ),
     ("evener-bench", UseAll, &[]),

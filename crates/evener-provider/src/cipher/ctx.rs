@@ -37,6 +37,8 @@ pub(crate) struct CipherCtx {
     /// Whether anything has to be known about messages.
     pub(crate) is_tracked: bool,
     pub(crate) message: Message,
+    /// How the update under way is split, while there is one.
+    pub(crate) split: Option<evener::split::Call>,
 }
 
 impl CipherCtx {
@@ -53,8 +55,9 @@ impl CipherCtx {
             last: row.last,
             row,
             decrypt_init: row.decrypt_init,
-            is_tracked: row.thresh != usize::MAX,
+            is_tracked: row.is_tracked(),
             message,
+            split: None,
         }
     }
 
@@ -63,7 +66,7 @@ impl CipherCtx {
         unsafe { &*self.row }
     }
 
-    fn prov<'p>(&self) -> &'p ProvCtx {
+    pub(crate) fn prov<'p>(&self) -> &'p ProvCtx {
         // SAFETY: a row belongs to its provider.
         unsafe { &*self.row().prov }
     }
@@ -128,7 +131,7 @@ impl CipherCtx {
         }
         self.message.next(iv);
         self.taken = 0;
-        self.thresh = self.row().thresh;
+        self.thresh = self.row().context_thresh(self.message.encrypts);
     }
 
     /// The program's IV, where an init without one would make OpenSSL take the moved one for it.
@@ -141,7 +144,7 @@ impl CipherCtx {
         let routable = self.row().algorithm.is_some_and(|algorithm| self.message.is_routable(algorithm));
         self.message.is_ready = routable;
         if self.message.state == State::Direct && routable {
-            self.thresh = self.row().thresh;
+            self.thresh = self.row().context_thresh(self.message.encrypts);
         } else {
             self.message.state = State::InnerOnly;
             self.thresh = usize::MAX;

@@ -22,6 +22,7 @@ pub(crate) mod owned;
 pub(crate) mod raw;
 mod record;
 pub(crate) mod route;
+mod split;
 
 /// One inner cipher.
 pub(crate) struct Row {
@@ -31,10 +32,12 @@ pub(crate) struct Row {
     pub(crate) provider: *mut c_void,
     /// What raw work on it is; `None`: passed through for ever.
     pub(crate) algorithm: Option<Algorithm>,
-    /// `thresh` of a context whose message may take another way than the inner one.
+    /// Shortest raw work that engines are asked about.
     pub(crate) thresh: usize,
     /// From which length on updates are raw work; `usize::MAX`: never.
     pub(crate) raw_thresh: usize,
+    /// Shortest update that may be split between threads, where its direction allows it.
+    split_from: usize,
     pub(crate) newctx: NewCtx,
     pub(crate) freectx: FreeCtx,
     pub(crate) encrypt_init: CipherInit,
@@ -50,6 +53,25 @@ pub(crate) struct Row {
     pub(crate) settable_ctx: Option<CtxParamsList>,
     pub(crate) encrypt_skey_init: Option<CipherSkeyInit>,
     pub(crate) decrypt_skey_init: Option<CipherSkeyInit>,
+}
+
+impl Row {
+    /// Whether anything has to be known about messages.
+    pub(crate) fn is_tracked(&self) -> bool {
+        self.thresh.min(self.split_from) != usize::MAX
+    }
+
+    /// Shortest update that may be split.
+    pub(crate) fn split_from(&self, encrypts: bool) -> usize {
+        // Each block of CBC encryption waits for the one before.
+        let chained = encrypts && self.algorithm.map(Algorithm::family) == Some(Family::Cbc);
+        if chained { usize::MAX } else { self.split_from }
+    }
+
+    /// `thresh` of a context whose message may take another way than the inner one.
+    pub(crate) fn context_thresh(&self, encrypts: bool) -> usize {
+        self.thresh.min(self.split_from(encrypts))
+    }
 }
 
 /// The ciphers that we offer.
@@ -112,6 +134,7 @@ fn row(prov: &ProvCtx, provider: *mut c_void, name: &str, functions: &[Dispatch]
         algorithm,
         thresh: raw_thresh.min(combined::thresh(prov, algorithm)),
         raw_thresh,
+        split_from: algorithm.map_or(usize::MAX, |_| prov.settings.split_from()),
         newctx: find!(functions, CIPHER_NEWCTX: NewCtx)?,
         freectx: find!(functions, CIPHER_FREECTX: FreeCtx)?,
         encrypt_init: find!(functions, CIPHER_ENCRYPT_INIT: CipherInit)?,

@@ -54,7 +54,7 @@ pub(crate) fn leave(ctx: &mut CipherCtx) -> Result<(), Reason> {
     ctx.message.state = State::Direct;
     ctx.message.held_len = 0;
     zeroize::Zeroize::zeroize(&mut ctx.message.held);
-    ctx.thresh = ctx.row().thresh;
+    ctx.thresh = ctx.row().context_thresh(ctx.message.encrypts);
     Ok(())
 }
 
@@ -189,7 +189,7 @@ fn bulk(ctx: &mut CipherCtx, mut memory: Memory<'_>) -> Result<(), ()> {
     Ok(())
 }
 
-fn input_of<'m>(memory: &'m Memory<'_>) -> &'m [u8] {
+pub(super) fn input_of<'m>(memory: &'m Memory<'_>) -> &'m [u8] {
     match memory {
         Memory::InPlace { room, input_bytes } => &room[..*input_bytes],
         Memory::Apart { src, .. } => src,
@@ -208,7 +208,7 @@ pub(super) fn last_block(bytes: &[u8]) -> [u8; BLOCK_BYTES] {
 }
 
 /// Moves a big-endian counter by `blocks`; it wraps at 2^128.
-fn advance(counter: &mut [u8; 16], blocks: u128) {
+pub(super) fn advance(counter: &mut [u8; 16], blocks: u128) {
     *counter = u128::from_be_bytes(*counter).wrapping_add(blocks).to_be_bytes();
 }
 

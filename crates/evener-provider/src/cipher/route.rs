@@ -16,7 +16,7 @@ use super::combined;
 use super::ctx::CipherCtx;
 use super::message::State;
 use super::raw::{Engine, Plain, Raw, RawError};
-use super::{owned, record};
+use super::{owned, record, split};
 use crate::err::Reason;
 use crate::ffi::cipher::Update;
 
@@ -33,25 +33,35 @@ const XTS_UNIT_BYTES: std::ops::RangeInclusive<usize> = 16..=(1 << 24);
 
 /// Does one update of at least `thresh` bytes; returns what the inner function would.
 pub(crate) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason> {
+    ctx.split = split::ask(ctx, call.len());
+    let answer = by_state(ctx, call);
+    if let (Some(split), Ok(1)) = (ctx.split.take(), &answer) {
+        split.end();
+    }
+    answer
+}
+
+fn by_state(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason> {
+    let is_split = ctx.split.as_ref().is_some_and(|split| split.helpers().is_some());
+    // Where neither helpers come nor engines are asked, a context of our own costs more than handing back.
+    let is_inner = call.len() < ctx.row().thresh && !is_split && ctx.message.records.is_none();
     let written = match ctx.message.state {
         State::Failed => return Err(Reason::Lost),
         State::InnerOnly => None,
-        _ if !call.is_whole() => {
+        _ if is_inner || !call.is_whole() => {
             owned::leave(ctx)?;
             None
         }
         _ if ctx.message.records.is_some() && call.len() < ctx.row().raw_thresh => None,
         _ if ctx.message.records.is_some() => one_record(ctx, call)?,
         _ if ctx.family() == Some(Family::Xts) => data_unit(ctx, call)?,
-        // An engine would not be asked, and a context of our own costs more than handing back.
-        State::Owned if call.len() < ctx.row().thresh => {
-            owned::leave(ctx)?;
-            None
-        }
         State::Owned => owned::update(ctx, call)?,
         State::Direct => match combined::update(ctx, call)? {
             Some(written) => Some(written),
-            None if call.len() >= ctx.row().raw_thresh && owned::enter(ctx) => owned::update(ctx, call)?,
+            None if is_split || call.len() >= ctx.row().raw_thresh => match owned::enter(ctx) {
+                true => owned::update(ctx, call)?,
+                false => None,
+            },
             None => None,
         },
     };
@@ -86,6 +96,9 @@ pub(super) fn work(ctx: &CipherCtx, iv: [u8; 16], memory: &mut Memory<'_>) -> Re
         Memory::InPlace { input_bytes, .. } => *input_bytes,
         Memory::Apart { src, .. } => src.len(),
     };
+    if let Some(done) = split::work(ctx, &iv, memory) {
+        return done;
+    }
     if len >= row.raw_thresh {
         let counts = ctx.counts();
         counts.routed.fetch_add(1, Relaxed);

@@ -54,6 +54,7 @@ static GETTABLE: Table<Param> = Table(&[
     gettable(c"evener-binding", PARAM_UTF8_PTR),
     gettable(c"evener-routed", PARAM_UNSIGNED_INTEGER),
     gettable(c"evener-redone", PARAM_UNSIGNED_INTEGER),
+    gettable(c"evener-split", PARAM_UNSIGNED_INTEGER),
     Param::END,
 ]);
 

@@ -1,0 +1,179 @@
+//! Raw work of one large update, split between the caller and threads that help it.
+//!
+//! The way: [`ask`] (before the update is looked at: does splitting pay now?) -> the update falls into raw work as any
+//! other -> [`work`] cuts that into parts, finds out how each part starts before anything is overwritten, and lends them
+//! (`evener::split`). Each thread works in an inner context of its own, made and freed inside the call.
+//!
+//! How a part starts: CTR, the counter so many blocks on; CBC decryption, the last ciphertext block before it; ECB, no
+//! matter. An XTS context starts at the tweak E(iv) under the second half of the key, so that the iv that stands for the
+//! tweak T * x^j is its decryption under that half. Ciphertext stealing is the last part's, as it is the unit's.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use evener::split::{Call, Hand, Helpers, Threshold, crew};
+use evener_core::job::Memory;
+use evener_core::splits::Load;
+use evener_core::{Algorithm, BLOCK_BYTES, Direction, Family, xts};
+use evener_ring::Parts;
+
+use super::Row;
+use super::ctx::CipherCtx;
+use super::message::State;
+use super::owned::{advance, input_of};
+use crate::cfg::Split;
+use crate::ffi::inner::{Inner, Own};
+
+type Block = [u8; BLOCK_BYTES];
+
+/// Begins the split of an update of `len` bytes where one is configured; the answer may still be to leave it whole.
+pub(super) fn ask(ctx: &CipherCtx, len: usize) -> Option<Call> {
+    let is_message =
+        matches!(ctx.message.state, State::Direct | State::Owned) && ctx.message.records.is_none();
+    if !is_message || len < ctx.row().split_from(ctx.message.encrypts) {
+        return None;
+    }
+    let kind = kind(ctx.row().algorithm?)?;
+    let settings = &ctx.prov().settings;
+    let threshold = match settings.split {
+        Split::Bytes(bytes) => Threshold::From(bytes),
+        _ => Threshold::Learned,
+    };
+    Some(crew()?.begin(Load { kind, bytes: len }, settings.threads, threshold))
+}
+
+/// The kind of work under which costs are learned, below [`evener::split::KINDS`].
+fn kind(algorithm: Algorithm) -> Option<usize> {
+    Some(match algorithm.family() {
+        Family::Ecb => 0,
+        Family::Cbc => 1,
+        Family::Ctr => 2,
+        Family::Xts => 3,
+        Family::Gcm => 4,
+        _ => return None,
+    })
+}
+
+/// Does raw work with the helpers of the update under way; `None` where there are none, or it has nothing to share. An
+/// error where input was lost.
+pub(super) fn work(ctx: &CipherCtx, iv: &Block, memory: &mut Memory<'_>) -> Option<Result<(), ()>> {
+    let helpers = ctx.split.as_ref()?.helpers()?;
+    let in_place = matches!(memory, Memory::InPlace { .. });
+    let starts = starts(ctx, helpers, iv, input_of(memory))?;
+    let part_bytes = starts.part_bytes;
+    let mut parts = match memory {
+        Memory::InPlace { room, input_bytes } => Parts::in_place(&mut room[..*input_bytes], part_bytes),
+        Memory::Apart { src, dst } => Parts::apart(src, &mut dst[..src.len()], part_bytes),
+    };
+    let (row, message) = (ctx.row(), &ctx.message);
+    let hand = || -> Option<Box<dyn Hand + '_>> {
+        let context = started(row, message.encrypts, message.key())?;
+        Some(Box::new(Worker { context, encrypts: message.encrypts, starts: &starts }))
+    };
+    ctx.counts().split.fetch_add(1, Relaxed);
+    match helpers.share(&mut parts, &hand) {
+        true => Some(Ok(())),
+        // Apart, the input is what it was: the plain way says what is wrong.
+        false => in_place.then_some(Err(())),
+    }
+}
+
+/// An inner context with a key, without padding.
+pub(super) fn started<'r>(row: &'r Row, encrypts: bool, key: &[u8]) -> Option<Own<'r>> {
+    let own = Own::new(row)?;
+    let ready =
+        own.inner().init(encrypts, Some(key), None) && (!row.is_padded() || own.inner().set_padding(false));
+    ready.then_some(own)
+}
+
+/// ECB with a key of that length, of the same library context.
+pub(super) fn ecb<'r>(ctx: &CipherCtx, encrypts: bool, key: &[u8]) -> Option<Own<'r>> {
+    let wanted = Algorithm::ALL
+        .iter()
+        .find(|algorithm| algorithm.family() == Family::Ecb && algorithm.key_bytes() == Some(key.len()))?;
+    let row = ctx.prov().bound()?.ciphers.rows.iter().find(|row| row.algorithm == Some(*wanted))?;
+    started(row, encrypts, key)
+}
+
+/// Turns whole blocks into others by ECB.
+pub(super) fn through(ecb: Inner<'_>, blocks: &mut [u8]) -> Option<()> {
+    let input_bytes = blocks.len();
+    ecb.work(&mut Memory::InPlace { room: blocks, input_bytes }).then_some(())
+}
+
+/// Where parts are cut, and the IV of each; no IVs for ECB.
+struct Starts {
+    part_bytes: usize,
+    ivs: Vec<Block>,
+}
+
+fn starts(ctx: &CipherCtx, helpers: &Helpers, iv: &Block, input: &[u8]) -> Option<Starts> {
+    let family = ctx.family()?;
+    let mut part_bytes = helpers.part_bytes(input.len());
+    // Ciphertext is stolen from a whole block of the same part.
+    while part_bytes < input.len() && (1..BLOCK_BYTES).contains(&(input.len() % part_bytes)) {
+        part_bytes += 4096;
+    }
+    if input.len() <= part_bytes {
+        return None;
+    }
+    let count = input.len().div_ceil(part_bytes);
+    let blocks = part_bytes / BLOCK_BYTES;
+    let ivs = match (family, ctx.message.direction()) {
+        (Family::Ecb, _) => Vec::new(),
+        (Family::Ctr, _) => chain(*iv, count, |counter| advance(counter, blocks as u128)),
+        (Family::Cbc, Direction::Decrypt) => {
+            let before = input.chunks(part_bytes).map(|part| part.last_chunk().copied().unwrap_or_default());
+            [*iv].into_iter().chain(before).take(count).collect()
+        }
+        (Family::Xts, _) => tweaks(ctx, iv, count, blocks as u64)?,
+        _ => return None,
+    };
+    Some(Starts { part_bytes, ivs })
+}
+
+fn chain(first: Block, count: usize, step: impl Fn(&mut Block)) -> Vec<Block> {
+    let mut next = first;
+    let take = |_| {
+        let this = next;
+        step(&mut next);
+        this
+    };
+    (0..count).map(take).collect()
+}
+
+/// For each part, the iv at whose tweak it starts.
+fn tweaks(ctx: &CipherCtx, iv: &Block, count: usize, blocks: u64) -> Option<Vec<Block>> {
+    let key = ctx.message.key();
+    let half = &key[key.len() / 2..];
+    let mut first = *iv;
+    through(ecb(ctx, true, half)?.inner(), &mut first)?;
+    let mut tweaks = chain(first, count, |tweak| *tweak = xts::tweak_after(tweak, blocks));
+    through(ecb(ctx, false, half)?.inner(), tweaks.as_flattened_mut())?;
+    Some(tweaks)
+}
+
+/// One thread's context.
+struct Worker<'w> {
+    context: Own<'w>,
+    encrypts: bool,
+    starts: &'w Starts,
+}
+
+impl Worker<'_> {
+    fn work(&self, index: usize, memory: &mut Memory<'_>) -> bool {
+        let inner = self.context.inner();
+        let iv = self.starts.ivs.get(index);
+        iv.is_none_or(|iv| inner.init(self.encrypts, None, Some(iv))) && inner.work(memory)
+    }
+}
+
+impl Hand for Worker<'_> {
+    fn apart(&mut self, index: usize, input: &[u8], output: &mut [u8]) -> bool {
+        self.work(index, &mut Memory::Apart { src: input, dst: output })
+    }
+
+    fn in_place(&mut self, index: usize, data: &mut [u8]) -> bool {
+        let input_bytes = data.len();
+        self.work(index, &mut Memory::InPlace { room: data, input_bytes })
+    }
+}
