@@ -10,7 +10,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 use loom::thread;
 
-use super::{beside, model};
+use super::beside;
 
 /// Adds one to what is lent; the reply is what stood there.
 struct AddOne;
@@ -25,6 +25,17 @@ impl Errand for AddOne {
 }
 
 type Hall = Arc<Gather<AddOne>>;
+
+/// As [`super::model`]; but a panic that is no part of the model ends the program: a caller whose loan is lost, as with
+/// some mutants, waits for ever, in unwinding too.
+fn model(preemptions: usize, body: impl Fn() + Sync + Send + 'static) {
+    let told = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        told(info);
+        std::process::abort();
+    }));
+    super::model(preemptions, body);
+}
 
 fn add_one(loans: Vec<&mut Watched>) -> Vec<u32> {
     loans.into_iter().map(Watched::add_one).collect()
