@@ -143,6 +143,15 @@ fn whatever_threads_do_together_comes_out_as_by_default() {
     });
 }
 
+/// Ends the threads, also where the test fails.
+struct End<'e>(&'e AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
 #[test]
 fn parent_and_children_go_on_when_a_process_forks_while_its_threads_combine() {
     in_program("parent_and_children_go_on_when_a_process_forks_while_its_threads_combine", "", AUTO, || {
@@ -152,6 +161,7 @@ fn parent_and_children_go_on_when_a_process_forks_while_its_threads_combine() {
         }
         let ends = AtomicBool::new(false);
         thread::scope(|scope| {
+            let end = End(&ends);
             for seed in 0..8 {
                 let ends = &ends;
                 scope.spawn(move || {
@@ -170,7 +180,7 @@ fn parent_and_children_go_on_when_a_process_forks_while_its_threads_combine() {
                 });
                 assert!(held, "child {child}");
             }
-            ends.store(true, Relaxed);
+            drop(end);
         });
         assert!(combined(&evener) > 40);
     });
