@@ -3,6 +3,7 @@
 //! usage: `differ SEED CALLS [STORY]`: tells stories of SEED until CALLS calls were made on two threads, by the build that
 //! routes to an emulated module; or tells the one story that is named. `PROVIDER_TEST_KEYS` holds lines of the section
 //! of the installed build, which is then used instead.
+
 use std::env;
 use std::time::Duration;
 

@@ -69,7 +69,10 @@ impl Nginx {
         command.arg("-c").arg(site.path().join("nginx.conf"));
         let process = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
         let patience = Instant::now() + Duration::from_secs(60);
-        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+        // It listens before it writes who it is.
+        let is_up =
+            || site.path().join("pid").exists() && TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok();
+        while !is_up() {
             assert!(Instant::now() < patience, "nginx does not listen");
             thread::sleep(Duration::from_millis(20));
         }
@@ -130,6 +133,16 @@ fn nginx_serves_and_takes_files_byte_for_byte() {
         let nginx = Nginx::start(&program, server);
         assert_eq!(nginx.has_module(), server.name() != "default");
         SUITES.iter().for_each(|words| nginx.passes(client, words));
+    }
+    let routed = Setup::routed();
+    for (server, client) in [(&routed, &plain), (&plain, &routed)] {
+        let before = routed.routed_count();
+        let nginx = Nginx::start(&program, server);
+        SUITES.iter().for_each(|words| nginx.passes(client, words));
+        let count = routed.routed_count() - before;
+        say(&format!("server with {}: {count} requests routed", server.name()));
+        // Three suites with CBC, down and up.
+        assert!(count >= 3 * 2 * (FILE_BYTES >> 14) as u64, "{count}");
     }
     say(&format!("{} suites, {FILE_BYTES} bytes each way", SUITES.len()));
 }

@@ -2,11 +2,20 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
-use std::sync::{Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::{env, process};
 
 /// Names a folder; each process writes its count to a file there that is called like its id.
-const FOLDER: &str = "PROVIDER_TEST_COUNTS";
+const VARIABLE: &str = "PROVIDER_TEST_COUNTS";
+
+/// What it named when the module was loaded: nginx takes its workers' environment away.
+static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
+
+/// Reads where to count.
+pub(crate) fn read_folder() {
+    FOLDER.get_or_init(|| env::var_os(VARIABLE).map(PathBuf::from));
+}
 
 /// The count of one process. A child of a fork begins its own.
 struct Count {
@@ -33,7 +42,7 @@ pub(crate) fn one_more() -> u64 {
 impl Count {
     fn open() -> Option<Self> {
         let process = process::id();
-        let path = std::path::Path::new(&env::var_os(FOLDER)?).join(process.to_string());
+        let path = FOLDER.get()?.as_ref()?.join(process.to_string());
         Some(Self { process, file: File::create(path).ok()?, routed: 0 })
     }
 }

@@ -1,5 +1,6 @@
 //! What runs when the module is loaded, before OpenSSL asks it anything.
 
+use crate::count;
 use crate::engine::Module;
 
 // SAFETY: the section holds addresses of functions of this type, which the loader calls once.
@@ -8,5 +9,6 @@ use crate::engine::Module;
 static REGISTER: extern "C" fn() = register;
 
 extern "C" fn register() {
+    count::read_folder();
     evener_provider::add_engine(&Module);
 }
