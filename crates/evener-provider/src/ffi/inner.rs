@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::ptr;
 
 use evener_core::job::Memory;
-use evener_ossl_sys::{CipherInit, PARAM_OCTET_STRING, PARAM_UNMODIFIED, PARAM_UNSIGNED_INTEGER, Param};
+use evener_ossl_sys::{CipherInit, PARAM_OCTET_PTR, PARAM_UNMODIFIED, PARAM_UNSIGNED_INTEGER, Param};
 
 use crate::cipher::Row;
 
@@ -78,21 +78,26 @@ impl<'r> Inner<'r> {
 
     /// The IV, counter or tweak that the next block is worked on with.
     pub(crate) fn updated_iv(self) -> Option<[u8; 16]> {
-        let mut iv = [0_u8; 16];
+        let mut iv: *const [u8; 16] = ptr::null();
+        // By its address: OpenSSL 3.2 to 3.5 try that first, and leave an error on the queue where it is not wanted.
         let mut params = [
             Param {
                 key: c"updated-iv".as_ptr(),
-                data_type: PARAM_OCTET_STRING,
-                data: iv.as_mut_ptr().cast(),
-                data_size: iv.len(),
+                data_type: PARAM_OCTET_PTR,
+                data: (&raw mut iv).cast(),
+                data_size: 0,
                 return_size: PARAM_UNMODIFIED,
             },
             Param::END,
         ];
         let get = self.row.get_ctx_params?;
-        // SAFETY: as above; the list is ended, with room for an IV.
+        // SAFETY: as above; the list is ended, with room for an address.
         let answered = unsafe { get(self.ctx, params.as_mut_ptr()) };
-        (answered == 1 && params[0].return_size == iv.len()).then_some(iv)
+        if answered != 1 || params[0].return_size != size_of::<[u8; 16]>() {
+            return None;
+        }
+        // SAFETY: the inner context's own IV, of the length that it says, which nobody changes meanwhile.
+        unsafe { iv.as_ref() }.copied()
     }
 
     /// Whether the last block is padded.
