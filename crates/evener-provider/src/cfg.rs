@@ -41,6 +41,16 @@ pub(crate) enum Split {
     Bytes(usize),
 }
 
+/// Whether others can see what this process does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum Shown {
+    /// In its statistics file.
+    #[default]
+    On,
+    /// Nothing is counted for them, and no file is made.
+    Off,
+}
+
 /// Everything that can be asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Settings {
@@ -49,6 +59,7 @@ pub(crate) struct Settings {
     /// Threads that may work on one buffer, the caller included; 0 and 1: the caller alone.
     pub(crate) threads: usize,
     pub(crate) split: Split,
+    pub(crate) statistics: Shown,
 }
 
 impl Settings {
@@ -94,7 +105,17 @@ const KEYS: &[Key] = &[
         take: threads,
     },
     Key { name: c"split", variable: "EVENER_SPLIT", wants: "off, auto or a number of bytes", take: split },
+    Key { name: c"statistics", variable: "EVENER_STATISTICS", wants: "on or off", take: statistics },
 ];
+
+fn statistics(settings: &mut Settings, value: &str) -> Option<()> {
+    settings.statistics = match value {
+        "on" => Shown::On,
+        "off" => Shown::Off,
+        _ => return None,
+    };
+    Some(())
+}
 
 fn combine(settings: &mut Settings, value: &str) -> Option<()> {
     settings.combine = match value {

@@ -11,6 +11,7 @@ mod bind;
 mod cfg;
 mod cipher;
 mod core;
+mod counted;
 mod err;
 mod ffi;
 pub mod fork;

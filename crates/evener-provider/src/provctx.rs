@@ -14,11 +14,13 @@ use crate::bind::{Inner, Neighbours};
 use crate::cfg::{self, Combine, Complaint, Settings};
 use crate::cipher::{self, combined};
 use crate::core::Core;
+use crate::counted;
 use crate::err::Reason;
 use crate::ffi::entry::{NEIGHBOUR_CAME, NEIGHBOUR_GOES, PROPERTIES_CHANGED};
 use crate::ffi::{digest, params, rand, skey};
 use crate::fork;
 use crate::table::Offer;
+use evener::statistics::Statistics;
 
 /// What the core's context pointer points to.
 pub(crate) struct ProvCtx {
@@ -28,6 +30,8 @@ pub(crate) struct ProvCtx {
     pub(crate) counts: Counts,
     /// What threads combine by, where they are to and can.
     pub(crate) combiner: Option<Combiner>,
+    /// The process's; none where they are not wanted.
+    pub(crate) statistics: Option<&'static Statistics>,
     /// Whether the core tells us of our neighbours.
     registered: AtomicBool,
     bound: OnceLock<Bound>,
@@ -69,6 +73,7 @@ impl ProvCtx {
             // Makes the crew's place, before threads fork; no thread is started.
             _ = evener::split::crew();
         }
+        let statistics = counted::statistics(&settings);
         let build_info = build_info(&complaints);
         let prov = Box::leak(Box::new(Self {
             core,
@@ -76,6 +81,7 @@ impl ProvCtx {
             neighbours: Neighbours::default(),
             counts: Counts::default(),
             combiner,
+            statistics,
             registered: AtomicBool::new(false),
             bound: OnceLock::new(),
             binding: Mutex::new(()),

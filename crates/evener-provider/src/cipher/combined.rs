@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use evener::combine::{BYTES_MIN, Combiner, Request, Span, Verdict};
 use evener_core::job::Memory;
+use evener_core::statistics::Count;
 use evener_core::{Algorithm, BLOCK_BYTES, Family, InlineDriver};
 use evener_driver_multibuffer::Multibuffer;
 
@@ -83,6 +84,7 @@ pub(super) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>
     ctx.message.iv_moved = true;
     ctx.taken = ctx.taken.wrapping_add(len);
     ctx.counts().combined.fetch_add(1, Relaxed);
+    ctx.went(Count::Combined, len);
     Ok(Some(len))
 }
 

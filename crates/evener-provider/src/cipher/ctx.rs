@@ -1,14 +1,18 @@
 //! A cipher context: the inner one, and what is known about the message in it.
 
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 
 use evener::combine::Combiner;
+use evener::statistics::{Direct, Statistics};
 use evener_core::Family;
+use evener_core::statistics::Count;
 use evener_ossl_sys::{CipherFinal, CipherInit, CipherUpdate};
 
 use super::Row;
 use super::message::{Message, State};
 use super::owned;
+use crate::counted;
 use crate::err::Reason;
 use crate::ffi::cipher::{Init, Update};
 use crate::ffi::inner::Inner;
@@ -39,6 +43,10 @@ pub(crate) struct CipherCtx {
     pub(crate) message: Message,
     /// How the update under way is split, while there is one.
     pub(crate) split: Option<evener::split::Call>,
+    /// Bytes of this message that went another way than the inner one.
+    pub(crate) elsewhere: Cell<usize>,
+    /// Messages that are at their end and not in the process's statistics yet.
+    direct: Direct,
 }
 
 impl CipherCtx {
@@ -58,6 +66,42 @@ impl CipherCtx {
             is_tracked: row.is_tracked(),
             message,
             split: None,
+            elsewhere: Cell::new(0),
+            direct: Direct::default(),
+        }
+    }
+
+    pub(crate) fn statistics(&self) -> Option<&'static Statistics> {
+        self.prov().statistics
+    }
+
+    /// Bytes of this message went the way `way`.
+    pub(crate) fn went(&self, way: Count, bytes: usize) {
+        self.elsewhere.set(self.elsewhere.get().saturating_add(bytes));
+        counted::went(self.statistics(), self.row().kind, self.message.direction(), bytes, way);
+    }
+
+    /// Another message follows: of this one is counted what went the inner way.
+    fn end_message(&mut self) {
+        let bytes = self.taken.saturating_sub(self.elsewhere.take());
+        self.taken = 0;
+        if bytes > 0 && self.direct.saw(bytes) {
+            self.flush();
+        }
+    }
+
+    /// Ends the message and shows what was counted; before another key or direction, and at the end.
+    pub(crate) fn tell(&mut self) {
+        if self.is_tracked {
+            self.end_message();
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        let (kind, direction) = (self.row().kind, self.message.direction());
+        if let Some(statistics) = self.statistics().filter(|_| !self.direct.is_empty()) {
+            statistics.flush(kind, direction, &mut self.direct);
         }
     }
 
@@ -101,6 +145,7 @@ impl CipherCtx {
         }
         owned::leave(self)?;
         self.thresh = usize::MAX;
+        self.tell();
         self.taken = 0;
         let again = self.iv_again(call.iv.is_some());
         let call = call.or_iv(again.as_ref());
@@ -129,8 +174,8 @@ impl CipherCtx {
         if !started {
             return self.lose_sight();
         }
+        self.end_message();
         self.message.next(iv);
-        self.taken = 0;
         self.thresh = self.row().context_thresh(self.message.encrypts);
     }
 

@@ -2,6 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
+use evener_core::statistics::Kind;
 use evener_core::{Algorithm, Family};
 use evener_ossl_sys::{
     CipherFinal, CipherInit, CipherSkeyInit, CipherUpdate, CtxParamsList, Dispatch, DupCtx, FreeCtx,
@@ -32,6 +33,8 @@ pub(crate) struct Row {
     pub(crate) provider: *mut c_void,
     /// What raw work on it is; `None`: passed through for ever.
     pub(crate) algorithm: Option<Algorithm>,
+    /// What it is counted as.
+    pub(crate) kind: Kind,
     /// Shortest raw work that engines are asked about.
     pub(crate) thresh: usize,
     /// From which length on updates are raw work; `usize::MAX`: never.
@@ -132,6 +135,7 @@ fn row(prov: &ProvCtx, provider: *mut c_void, name: &str, functions: &[Dispatch]
         prov,
         provider,
         algorithm,
+        kind: Kind::named(name),
         thresh: raw_thresh.min(combined::thresh(prov, algorithm)),
         raw_thresh,
         split_from: algorithm.map_or(usize::MAX, |_| prov.settings.split_from()),

@@ -11,12 +11,14 @@ use std::sync::{PoisonError, RwLock};
 
 use evener_core::Family;
 use evener_core::job::Memory;
+use evener_core::statistics::Count;
 
 use super::combined;
 use super::ctx::CipherCtx;
 use super::message::State;
 use super::raw::{Engine, Plain, Raw, RawError};
 use super::{owned, record, split};
+use crate::counted;
 use crate::err::Reason;
 use crate::ffi::cipher::Update;
 
@@ -97,6 +99,9 @@ pub(super) fn work(ctx: &CipherCtx, iv: [u8; 16], memory: &mut Memory<'_>) -> Re
         Memory::Apart { src, .. } => src.len(),
     };
     if let Some(done) = split::work(ctx, &iv, memory) {
+        if done.is_ok() {
+            ctx.went(Count::Split, len);
+        }
         return done;
     }
     if len >= row.raw_thresh {
@@ -114,10 +119,16 @@ pub(super) fn work(ctx: &CipherCtx, iv: [u8; 16], memory: &mut Memory<'_>) -> Re
                 plain,
             };
             match engine.run(&mut raw) {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    ctx.went(Count::Routed, len);
+                    return Ok(());
+                }
                 Err(RawError::Lost) => return Err(()),
-                Err(RawError::Undone) => counts.redone.fetch_add(1, Relaxed),
-            };
+                Err(RawError::Undone) => {
+                    counts.redone.fetch_add(1, Relaxed);
+                    counted::redone(ctx.statistics(), row.kind, message.direction(), len);
+                }
+            }
         }
     }
     plain.run(&iv, memory).map_err(|_| ())

@@ -149,6 +149,7 @@ dispatch! {
 
     fn freectx(ctx: *mut c_void) {
         let Some(known) = known(ctx) else { return };
+        known.tell();
         // SAFETY: ours alone, and this is the last call with it.
         unsafe { (known.row().freectx)(known.inner) };
         let ctx: *mut CipherCtx = ctx.cast();
@@ -167,6 +168,8 @@ dispatch! {
             let copy = known(wrap(ctx.row(), unsafe { dup(ctx.inner) }, ctx.message.clone()));
             Ok(copy.map_or(ptr::null_mut(), |copy| {
                 (copy.thresh, copy.taken) = (ctx.thresh, ctx.taken);
+                // Bytes before the copy are counted once, with the original.
+                copy.elsewhere.set(ctx.taken);
                 (&raw mut *copy).cast()
             }))
         })

@@ -1,0 +1,37 @@
+//! What this process does, for others to read while it runs (`docs/statistics.md`).
+
+use std::sync::OnceLock;
+
+use evener::statistics::{Places, Statistics};
+use evener_core::Direction;
+use evener_core::statistics::{Count, Kind, Row};
+
+use crate::cfg::{Settings, Shown};
+use crate::ffi;
+
+/// One for all library contexts of the process. Nothing of a core is in it.
+static STATISTICS: OnceLock<Option<Statistics>> = OnceLock::new();
+
+/// The counts of this process, where they are wanted. Called when a provider is loaded, for later the environment may be
+/// under change.
+pub(crate) fn statistics(settings: &Settings) -> Option<&'static Statistics> {
+    if settings.statistics == Shown::Off {
+        return None;
+    }
+    let places = || if ffi::has_raised_rights() { Places::default() } else { Places::from_environment() };
+    STATISTICS.get_or_init(|| Statistics::new(places()).ok()).as_ref()
+}
+
+/// A request of `bytes` went the way `way`.
+pub(crate) fn went(to: Option<&Statistics>, kind: Kind, direction: Direction, bytes: usize, way: Count) {
+    if let Some(statistics) = to {
+        statistics.request(kind, direction, bytes, way);
+    }
+}
+
+/// A request of `bytes` was left undone by an engine and is done again.
+pub(crate) fn redone(to: Option<&Statistics>, kind: Kind, direction: Direction, bytes: usize) {
+    if let Some(statistics) = to {
+        statistics.add(Row::of(kind, direction, bytes), Count::Redone, 1);
+    }
+}
