@@ -28,7 +28,7 @@ fn main() {
         Some(story) => (1, tell(pair, seed, story)),
         None => run(pair, seed, 2, Limit { calls, time: Duration::from_secs(HOURS_MAX * 3_600) }),
     };
-    let routed = cipher.routed();
+    let routed = cipher.counted(c"evener-routed");
     say(&format!(
         "{}, seed {seed}: {stories} stories, {calls} calls, {routed} requests routed",
         cipher.provider()

@@ -44,18 +44,18 @@ impl Cipher {
         provider_name(unsafe { EVP_CIPHER_get0_provider(self.0.as_ptr()) })
     }
 
-    /// Requests that its provider has routed in this library; 0 where the provider does not say.
+    /// What its provider has counted in this library under `name`, as `evener-routed`; 0 where it does not say.
     #[must_use]
-    pub fn routed(&self) -> u32 {
-        let mut routed: c_uint = 0;
-        // SAFETY: the name is static and the value outlives the parameter, which is used in this function only.
-        let param = unsafe { OSSL_PARAM_construct_uint(c"evener-routed".as_ptr(), &raw mut routed) };
+    pub fn counted(&self, name: &CStr) -> u32 {
+        let mut counted: c_uint = 0;
+        // SAFETY: name and value outlive the parameter, which is used in this function only.
+        let param = unsafe { OSSL_PARAM_construct_uint(name.as_ptr(), &raw mut counted) };
         let mut params = [param, OSSL_PARAM_construct_end()];
         // SAFETY: libcrypto only reads the fetched method.
         let provider = unsafe { EVP_CIPHER_get0_provider(self.0.as_ptr()) };
         // SAFETY: a fetched method keeps its provider alive; the parameters end in the end mark.
         let code = unsafe { OSSL_PROVIDER_get_params(provider, params.as_mut_ptr()) };
-        if answered(code) == 1 { routed } else { 0 }
+        if answered(code) == 1 { counted } else { 0 }
     }
 
     /// Length of its key in bytes.
