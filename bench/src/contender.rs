@@ -5,7 +5,7 @@ use evener::core::driver::Clock as _;
 use evener::core::plan::Policy;
 use evener::{Machinery, Report, Setup, Submitted, SystemClock};
 use evener_core::job::{Memory as JobMemory, Parts};
-use evener_core::{Algorithm, Direction, Estimator, InlineDriver as _, Job, Nanos, TAG_BYTES_MAX};
+use evener_core::{Algorithm, Direction, Estimator, InlineDriver as _, Job, Nanos, Objective, TAG_BYTES_MAX};
 use evener_driver_libcrypto::{CipherContext, Libcrypto};
 use evener_driver_multibuffer::{BareLoop, BareSpan};
 
@@ -49,6 +49,8 @@ pub enum Contender {
     Evener {
         /// The policy.
         policy: Policy,
+        /// What the adaptive policy is to be best at.
+        objective: Objective,
         /// CPU workers.
         workers: usize,
         /// Whether the machinery's modules take part.
@@ -64,8 +66,13 @@ impl Contender {
             Self::OpenSsl { workers: 1 } => "openssl, 1 core".into(),
             Self::OpenSsl { workers } => format!("openssl, {workers} cores"),
             Self::BareMultiBuffer { workers } => format!("bare multi-buffer, {workers} cores"),
-            Self::Evener { policy, modules: false, .. } => format!("evener {policy}"),
-            Self::Evener { policy, modules: true, .. } => format!("{policy}, emulated"),
+            Self::Evener { policy, objective, modules, .. } => {
+                let aim = match objective {
+                    Objective::Throughput => String::new(),
+                    other => format!(" for {other}"),
+                };
+                if *modules { format!("{policy}{aim}, emulated") } else { format!("evener {policy}{aim}") }
+            }
         }
     }
 
@@ -106,7 +113,7 @@ impl Contender {
         let mut memory = load.memory();
         if verify {
             load.restore(&mut memory);
-            let tags = self.one_round(load, &mut memory, machinery)?;
+            let tags = self.one_round(load, &mut memory, machinery, learned)?;
             if let Some(job) = load.first_wrong(&memory, tags.as_deref()) {
                 let cell = format!("{} {:?}", load.session.algorithm(), load.layout);
                 return Err(BenchError::WrongResult { contender: self.name(), cell, job });
@@ -116,11 +123,8 @@ impl Contender {
         match self {
             Self::OpenSsl { workers } => openssl(load, &mut memory, *workers, budget),
             Self::BareMultiBuffer { workers } => bare(load, &mut memory, *workers, budget),
-            Self::Evener { policy, workers, modules } => {
-                let setup = || Setup {
-                    learned: learned.clone(),
-                    ..setup(load, machinery, *policy, *workers, *modules)
-                };
+            Self::Evener { policy, objective, workers, modules } => {
+                let setup = || setup(load, machinery, learned, (*policy, *objective), *workers, *modules);
                 Ok(evener_visit(load, &mut memory, setup, budget))
             }
         }
@@ -141,13 +145,14 @@ impl Contender {
         load: &Workload,
         memory: &mut Memory,
         machinery: &dyn Machinery,
+        learned: &Estimator,
     ) -> Result<Option<Vec<[u8; TAG_BYTES_MAX]>>, BenchError> {
         match self {
             Self::OpenSsl { .. } => openssl(load, memory, 1, Nanos::ZERO).map(|_| None),
             Self::BareMultiBuffer { .. } => bare(load, memory, 1, Nanos::ZERO).map(|_| None),
-            Self::Evener { policy, workers, modules } => {
+            Self::Evener { policy, objective, workers, modules } => {
                 let mut jobs = jobs(load, memory);
-                let setup = setup(load, machinery, *policy, *workers, *modules);
+                let setup = setup(load, machinery, learned, (*policy, *objective), *workers, *modules);
                 let ((), _) = evener::run(setup, |runtime| {
                     let (inlet, outlet) = runtime.stream();
                     pass_through(inlet, outlet, &mut jobs, load);
@@ -194,7 +199,8 @@ fn arm_all<'m>(jobs: &mut [Box<Job<'m>>], load: &'m Workload) {
 fn setup<'m>(
     load: &Workload,
     machinery: &dyn Machinery,
-    policy: Policy,
+    learned: &Estimator,
+    (policy, objective): (Policy, Objective),
     workers: usize,
     modules: bool,
 ) -> Setup<'m> {
@@ -202,6 +208,8 @@ fn setup<'m>(
         workers: (0..workers).map(|_| machinery.kit()).collect(),
         modules: if modules { machinery.modules() } else { Vec::new() },
         policy,
+        objective,
+        learned: learned.clone(),
         backlog_jobs: load.jobs.len(),
         homes: 1,
         home_jobs: load.jobs.len(),

@@ -42,7 +42,7 @@ pub enum Sizes {
     LogNormal,
 }
 
-/// Measures all cells; `tell` is told what is being done.
+/// Measures all cells; `tell` is told what is being done. Costs go in and out by `learned`.
 ///
 /// # Errors
 ///
@@ -50,6 +50,7 @@ pub enum Sizes {
 pub fn measure(
     experiment: &Experiment,
     machinery: &dyn Machinery,
+    learned: &mut Estimator,
     mut tell: impl FnMut(&str),
 ) -> Result<Results, BenchError> {
     let cells: Vec<(String, Vec<usize>)> = match &experiment.sizes {
@@ -61,7 +62,7 @@ pub fn measure(
     let mut results = Vec::with_capacity(cells.len());
     for (name, sizes) in cells {
         tell(&format!("{} {} {name}", experiment.algorithm, experiment.direction));
-        results.push(measure_cell(experiment, &name, &sizes, machinery)?);
+        results.push(measure_cell(experiment, &name, &sizes, machinery, learned)?);
     }
     Ok(Results::new(experiment, results))
 }
@@ -71,22 +72,22 @@ fn measure_cell(
     name: &str,
     sizes: &[usize],
     machinery: &dyn Machinery,
+    learned: &mut Estimator,
 ) -> Result<CellResult, BenchError> {
     let Experiment { algorithm, direction, layout, workers, .. } = *experiment;
     let load = Workload::new(algorithm, direction, layout, sizes, workers)?;
     let able: Vec<&Contender> =
         experiment.contenders.iter().filter(|contender| contender.can_do(&load)).collect();
     let mut visits: Vec<Vec<Visit>> = vec![Vec::new(); able.len()];
-    let mut learned = Estimator::default();
     let budget = Nanos(CELL_TIME.0 / experiment.runs.max(1) as u64);
     for run in 0..experiment.runs {
         // Another goes first in each run, so that no one always follows the same.
         for place in 0..able.len() {
             let place = (place + run) % able.len();
-            let visit = able[place].visit(&load, budget, run == 0, machinery, &learned)?;
-            // The adaptive policy starts its next visit informed, as short programs do by the costs that are kept.
-            if let Some(costs) = visit.report.as_ref().and_then(|report| report.learned.clone()) {
-                learned = costs;
+            let visit = able[place].visit(&load, budget, run == 0, machinery, learned)?;
+            // The next visit starts informed, as short programs do by the costs that are kept.
+            if let Some(report) = &visit.report {
+                learned.clone_from(&report.learned);
             }
             visits[place].push(visit);
         }

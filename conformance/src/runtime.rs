@@ -1,11 +1,11 @@
 //! Ways that jobs can go through the runtime: doors, policies, modules with and without faults.
 
-use std::sync::Arc;
 use std::thread;
 
 use evener::core::plan::Policy;
 use evener::{CpuKit, ModuleSetup, Report, Runtime, Setup, Submitted, run};
-use evener_core::{Algorithm, Direction, InlineDriver, Job, MethodTable, Nanos, Profile};
+use evener_core::estimate::{Learned, OnModule};
+use evener_core::{Algorithm, Class, Direction, Estimator, InlineDriver, Job, Method, Nanos, Profile};
 use evener_driver_emulated::{Control, Emulated, Fault, Preset, When};
 use evener_driver_libcrypto::Libcrypto;
 
@@ -64,7 +64,8 @@ impl ByRuntime {
     fn setup<'m>(&self, control: Option<&Control>, modules: Vec<ModuleSetup<'m>>) -> Setup<'m> {
         let workers = (0..self.workers).map(|_| self.kit(control)).collect();
         let callers = usize::from(self.door == Door::Caller && self.workers == 0);
-        Setup { policy: self.policy, workers, modules, callers, ..Setup::default() }
+        let learned = if modules.is_empty() { Estimator::default() } else { module_is_best() };
+        Setup { policy: self.policy, workers, modules, callers, learned, ..Setup::default() }
     }
 
     /// libcrypto's kit; with a module, one that waits until the module has met its fault.
@@ -75,8 +76,21 @@ impl ByRuntime {
         // A module goes when it is offered the job, not when it has taken it.
         let taken_first = if fault == Fault::Gone { when.from - 1 } else { when.from.max(1) };
         let driver = AfterModule { libcrypto: libcrypto(), control, taken_first };
-        CpuKit::new(Box::new(driver), None, Arc::new(MethodTable::plain_only()))
+        CpuKit::new(Box::new(driver), None)
     }
+}
+
+/// Costs of a module that does everything for nothing, and of cores that take for ever: so the adaptive policy waits for
+/// it as the papers' policies do.
+fn module_is_best() -> Estimator {
+    let mut costs = Estimator::new(1);
+    for class in (0..Class::COUNT).filter_map(Class::from_index) {
+        let kept = |ns| Learned::kept(ns, 1_024.0, 16);
+        costs.keep_cpu(class, Method::Plain, 0, kept(1e9));
+        costs.keep_module(0, class, OnModule { d: kept(1e3), h: kept(1e3), ..OnModule::default() });
+    }
+    costs.freeze();
+    costs
 }
 
 impl Way for ByRuntime {

@@ -3,8 +3,9 @@
 use std::slice;
 use std::sync::Arc;
 
-use evener::{CpuKit, SystemClock};
-use evener_core::{Algorithm, Direction, InlineDriver, Job, Method, MethodTable, Tally};
+use evener::{Costs, CpuKit, SystemClock};
+use evener_core::estimate::Learned;
+use evener_core::{Algorithm, Class, Direction, Estimator, InlineDriver, Job, Method, Tally};
 use evener_driver_libcrypto::Libcrypto;
 use evener_driver_multibuffer::Multibuffer;
 
@@ -47,21 +48,14 @@ impl Kit {
     /// libcrypto alone.
     #[must_use]
     pub fn plain() -> Self {
-        Self(CpuKit::new(Box::new(libcrypto()), None, Arc::new(MethodTable::plain_only())))
+        Self(CpuKit::new(Box::new(libcrypto()), None))
     }
 
     /// Multi-buffer wherever the library takes the job, whatever the width.
     #[must_use]
     pub fn multi_buffer(driver: Multibuffer) -> Self {
-        let mut table = MethodTable::plain_only();
-        for &algorithm in Algorithm::ALL {
-            for direction in [Direction::Encrypt, Direction::Decrypt] {
-                for class in 0..evener_core::method::SIZE_CLASS_BYTES.len() {
-                    table.set_width_min(algorithm, direction, class, 1);
-                }
-            }
-        }
-        Self(CpuKit::new(Box::new(libcrypto()), Some(Box::new(driver)), Arc::new(table)))
+        let costs = Arc::new(Costs::new(always_multi_buffer()));
+        Self(CpuKit::new(Box::new(libcrypto()), Some(Box::new(driver))).sharing(&costs))
     }
 
     /// What each method did since it was last asked.
@@ -82,6 +76,21 @@ impl Way for Kit {
         self.0.run(&mut jobs, &SystemClock);
         jobs
     }
+}
+
+/// Costs that say, and keep to it, that multi-buffer is better.
+fn always_multi_buffer() -> Estimator {
+    let mut costs = Estimator::new(0);
+    for &algorithm in Algorithm::ALL {
+        for direction in [Direction::Encrypt, Direction::Decrypt] {
+            let class = Class::of(algorithm, direction, 1_024, false);
+            for (method, ns) in [(Method::Plain, 1_000.0), (Method::MultiBuffer, 10.0)] {
+                costs.keep_cpu(class, method, 0, Learned::kept(ns, 1_024.0, 16));
+            }
+        }
+    }
+    costs.freeze();
+    costs
 }
 
 /// libcrypto, which is there on every machine that Evener runs on.

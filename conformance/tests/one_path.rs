@@ -59,7 +59,7 @@ fn a_caller_alone_a_caller_with_workers_and_a_stream_are_one_path() {
     let asks = burst();
     let right = right(&asks);
     for (door, workers) in [(Door::Caller, 0), (Door::Caller, 2), (Door::Stream, 1), (Door::Stream, 2)] {
-        for policy in [Policy::CpuOnly, Policy::SharedQueue] {
+        for policy in Policy::ALL {
             let mut way = ByRuntime::new(policy, door, workers);
             compare(&mut way, &asks, &right, &format!("{policy}, {door:?}, {workers} workers"));
             assert_eq!(way.report.modules().jobs, 0);
@@ -77,12 +77,11 @@ const FAULTS: [(Fault, When, bool); 5] = [
 ];
 
 #[test]
-fn a_module_is_on_the_same_path_whatever_its_fault_under_every_policy_of_the_papers() {
+fn a_module_is_on_the_same_path_whatever_its_fault_under_every_policy() {
     let asks = burst();
     let right = right(&asks);
-    // Cores wait here until the module has met its fault. The adaptive policy lets no core wait for a module whose
-    // costs nobody knows; `crates/evener/tests/weigh.rs` has its own tests.
-    for policy in Policy::PAPERS.into_iter().filter(|&policy| policy != Policy::CpuOnly) {
+    // Cores wait here until the module has met its fault; the adaptive policy is told that it is worth it.
+    for policy in Policy::ALL.into_iter().filter(|&policy| policy != Policy::CpuOnly) {
         for (door, workers) in [(Door::Caller, 0), (Door::Caller, 1), (Door::Stream, 2)] {
             for (fault, when, checked) in FAULTS {
                 let what = format!("{policy}, {door:?}, {workers} workers, {fault:?}");

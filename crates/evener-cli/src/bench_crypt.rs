@@ -4,11 +4,13 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use evener::core::plan::Policy;
-use evener::core::{Algorithm, Direction, Family};
+use evener::core::{Algorithm, Direction, Family, Objective};
 use evener_bench::contender::Contender;
 use evener_bench::crypt::{Experiment, Sizes, measure};
 use evener_bench::workload::Layout;
 
+use crate::costs;
+use crate::crypt_files::objective_parser;
 use crate::machinery::{Emulation, Machine};
 use crate::processor::this_processor;
 use crate::say::{self, Exit};
@@ -53,6 +55,10 @@ pub(crate) struct Crypt {
     /// Policies of Evener: cpu_only, module_only, round_robin, polling, shared_queue, adaptive.
     #[arg(long, value_delimiter = ',', default_value = "adaptive")]
     policies: Vec<Policy>,
+
+    /// What the adaptive policy is to be best at: all done early, each request back early, or little core time.
+    #[arg(long, value_name = "OBJECTIVE", value_parser = objective_parser(), default_value = Objective::Throughput.name())]
+    objective: Objective,
 
     /// Where input and output lie.
     #[arg(long, value_enum, default_value = "out-of-place")]
@@ -105,7 +111,13 @@ pub(crate) fn run(arguments: &Crypt) -> anyhow::Result<Exit> {
     };
     machine.know(&[(arguments.algorithm, direction)], false);
     let experiment = experiment(arguments, direction)?;
-    let results = measure(&experiment, &machine, |cell| say::line(format_args!("measuring {cell}")))?;
+    let mut learned = machine.learned.clone();
+    let tell = |cell: &str| say::line(format_args!("measuring {cell}"));
+    let results = measure(&experiment, &machine, &mut learned, tell)?;
+    if arguments.weighs() {
+        // A cache that cannot be written costs the next run its knowledge, and this one nothing.
+        costs::save(&machine, &learned).ok();
+    }
     if let Some(path) = &arguments.json {
         std::fs::write(path, results.to_json() + "\n")
             .with_context(|| format!("cannot write {}", path.display()))?;
@@ -117,6 +129,13 @@ pub(crate) fn run(arguments: &Crypt) -> anyhow::Result<Exit> {
         results.draw(path, &format!("{}, {}", this_processor().model, libraries.join(", ")))?;
     }
     say::answer(results.to_text().as_bytes())
+}
+
+impl Crypt {
+    /// Whether the adaptive policy has modules to weigh against the CPU.
+    fn weighs(&self) -> bool {
+        self.policies.contains(&Policy::Adaptive) && !self.emulation.modules.is_empty()
+    }
 }
 
 fn experiment(arguments: &Crypt, direction: Direction) -> anyhow::Result<Experiment> {
@@ -156,7 +175,13 @@ fn contenders(arguments: &Crypt, direction: Direction, workers: usize) -> Vec<Co
             contenders.push(Contender::BareMultiBuffer { workers });
         }
     }
-    let ours = |&policy: &Policy| Contender::Evener { policy, workers, modules: emulates };
+    let ours = |&policy: &Policy| Contender::Evener {
+        policy,
+        // The papers' policies have one aim.
+        objective: if policy == Policy::Adaptive { arguments.objective } else { Objective::Throughput },
+        workers,
+        modules: emulates,
+    };
     contenders.extend(arguments.policies.iter().map(ours));
     contenders
 }

@@ -1,6 +1,6 @@
 //! What jobs cost, kept between runs in a small text file of this processor.
 //!
-//! [`load`] -> a run -> [`save`]. Nothing here stops a run: a file that cannot be read counts as none and is replaced,
+//! [`load`] -> calibration of what is asked for and not known -> a run -> [`save`]. Nothing here stops a run: a file that cannot be read counts as none and is replaced,
 //! one that cannot be written is done without. Its format is `evener_core::estimate::text`'s.
 
 use std::fs;
@@ -18,17 +18,14 @@ use crate::say::{self, Shown};
 /// Longest file that is read: twice what all classes in all ways of the CPU and a module would take.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
-/// What earlier runs learned of this machine; nothing where there is none. A file that cannot be used is named, unless
-/// the user wants `quiet`.
-pub(crate) fn load(machine: &Machine, quiet: bool) -> Estimator {
+/// What earlier runs learned of this machine; nothing where there is none. A file that cannot be used is named.
+pub(crate) fn load(machine: &Machine) -> Estimator {
     let here = machine.equipment();
     let kept = file(machine).map_or_else(|| Ok(Kept::default()), |file| read(&file, machine));
     match kept {
         Ok(kept) => kept.estimator(&here),
         Err(complaint) => {
-            if !quiet {
-                say::warning(format_args!("{complaint}; what jobs cost is learned again"));
-            }
+            say::warning(format_args!("{complaint}; what jobs cost is learned again"));
             here.no_costs()
         }
     }

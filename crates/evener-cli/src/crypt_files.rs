@@ -111,8 +111,7 @@ struct Run {
     #[arg(long, value_name = "POLICY", value_parser = policy_parser(), default_value = Policy::Adaptive.name())]
     policy: Policy,
 
-    /// What the adaptive policy is to be best at: all done early, each request back early (the same today), or little core
-    /// time.
+    /// What the adaptive policy is to be best at: all done early, each single request back early, or little core time.
     #[arg(long, value_name = "OBJECTIVE", value_parser = objective_parser(), default_value = Objective::Throughput.name(), help_heading = "Work")]
     objective: Objective,
 
@@ -150,9 +149,7 @@ fn run(task: Task, direction: Direction, keys: &Keys, run: &Run) -> anyhow::Resu
     let mut machine = Machine::new(&run.emulation)?;
     machine.know(&keys.rows(direction)?, false);
     let mut options = run.options();
-    if run.weighs() {
-        options.learned = costs::load(&machine, run.quiet);
-    }
+    options.learned.clone_from(&machine.learned);
     let about = Circumstances {
         direction: if direction == Direction::Encrypt { "encrypt" } else { "decrypt" },
         format: keys.format()?.name(),
@@ -161,9 +158,9 @@ fn run(task: Task, direction: Direction, keys: &Keys, run: &Run) -> anyhow::Resu
     };
     let request = Request { task, sources: run.sources(), target: run.target(), options };
     let summary = carry_out(request, &machine, run)?;
-    if let (true, Some(learned)) = (run.weighs(), &summary.report.learned) {
+    if run.weighs() {
         // A cache that cannot be written costs the next run its knowledge, and this one nothing.
-        costs::save(&machine, learned).ok();
+        costs::save(&machine, &summary.report.learned).ok();
     }
     let report = Report::new(&summary, about);
     summary::failures(&report);

@@ -4,17 +4,16 @@
 
 use std::fmt::Write as _;
 
-use evener::core::method::{NEVER, SIZE_CLASS_BYTES};
+use evener::calibrate;
 use evener::core::{Algorithm, Direction, Profile};
 use evener_driver_emulated::Preset;
 use serde::Serialize;
 
 use crate::kept_costs::KeptCosts;
-use crate::machinery::{Emulation, Known, Machine};
-use crate::methods::Row;
+use crate::machinery::{Emulation, Known, Machine, Row};
 use crate::processor::{Processor, this_processor};
 use crate::say::{self, Exit, Shown};
-use crate::{kept_costs, quantity};
+use crate::{costs, kept_costs, quantity};
 
 /// Shows what this machine has to encrypt with.
 ///
@@ -84,14 +83,14 @@ struct Driver {
 
 #[derive(Serialize)]
 struct Methods {
-    /// Where the table is kept between runs.
+    /// Where what they cost is kept between runs.
     file: Option<String>,
     /// `kept` by an earlier run, `measured` now, or why it could not be kept.
     state: String,
     #[serde(skip)]
     is_plain_only: bool,
-    /// Upper ends of the size classes; a larger job belongs to the last one.
-    size_class_bytes: [usize; SIZE_CLASS_BYTES.len()],
+    /// The sizes that are measured; others do as the nearest.
+    size_class_bytes: [usize; calibrate::SIZES.len()],
     rows: Vec<MethodRow>,
 }
 
@@ -99,8 +98,8 @@ struct Methods {
 struct MethodRow {
     algorithm: &'static str,
     direction: String,
-    /// Per size class: from how many jobs on a burst goes to multi-buffer; null: never.
-    multi_buffer_from: [Option<u16>; SIZE_CLASS_BYTES.len()],
+    /// By size: from how many jobs on a burst goes to multi-buffer; null: never.
+    multi_buffer_from: Vec<Option<u16>>,
 }
 
 fn look(machine: &Machine, known: &Known) -> Seen {
@@ -115,10 +114,10 @@ fn look(machine: &Machine, known: &Known) -> Seen {
         },
         drivers: vec![Driver::there(&machine.libcrypto), multibuffer(machine)],
         methods: Methods {
-            file: machine.methods.file().map(|file| Shown(file).to_string()),
+            file: costs::file(machine).map(|file| Shown(&file).to_string()),
             state: state(known),
             is_plain_only: *known == Known::PlainOnly,
-            size_class_bytes: SIZE_CLASS_BYTES,
+            size_class_bytes: calibrate::SIZES,
             rows: every_row().into_iter().map(|row| method_row(machine, row)).collect(),
         },
         costs: KeptCosts::look(machine),
@@ -168,14 +167,11 @@ fn every_row() -> Vec<Row> {
 }
 
 fn method_row(machine: &Machine, (algorithm, direction): Row) -> MethodRow {
-    let from = |class| match machine.methods.table.width_min(algorithm, direction, class) {
-        NEVER => None,
-        width => Some(width),
-    };
+    let from = |class| machine.learned.multi_buffer_from(class);
     MethodRow {
         algorithm: algorithm.name(),
         direction: direction.to_string(),
-        multi_buffer_from: std::array::from_fn(from),
+        multi_buffer_from: calibrate::classes(algorithm, direction).map(from).collect(),
     }
 }
 
@@ -238,12 +234,13 @@ fn write_methods(text: &mut String, methods: &Methods) {
     if methods.is_plain_only {
         return;
     }
-    put!(text, "  multi-buffer from so many waiting jobs on, by size of a job in bytes; - is plain always");
+    put!(text, "  multi-buffer from so many jobs on, by the nearest size of a job; - is plain always");
     put!(text, "  {:17}  {:^36}  {:^36}", "", "encrypt", "decrypt");
-    let ends: String = methods.size_class_bytes.into_iter().map(class_end).collect();
-    put!(text, "  {:17}  {ends}  {ends}", "up to");
+    let sizes: String = methods.size_class_bytes.into_iter().map(size).collect();
+    put!(text, "  {:17}  {sizes}  {sizes}", "bytes");
     for rows in methods.rows.chunk_by(|one, next| one.algorithm == next.algorithm) {
-        let widths: Vec<String> = rows.iter().map(|row| row.multi_buffer_from.map(width).concat()).collect();
+        let of_row = |row: &MethodRow| row.multi_buffer_from.iter().map(|&from| width(from)).collect();
+        let widths: Vec<String> = rows.iter().map(of_row).collect();
         put!(text, "  {:17}  {}", rows[0].algorithm, widths.join("  "));
     }
     if let Some(file) = &methods.file {
@@ -251,10 +248,9 @@ fn write_methods(text: &mut String, methods: &Methods) {
     }
 }
 
-fn class_end(bytes: usize) -> String {
-    let last = bytes == SIZE_CLASS_BYTES[SIZE_CLASS_BYTES.len() - 1];
-    let end = if bytes < 1_024 { bytes.to_string() } else { format!("{}K", bytes / 1_024) };
-    format!("{:>6}", if last { "more".to_owned() } else { end })
+fn size(bytes: usize) -> String {
+    let shown = if bytes < 1_024 { bytes.to_string() } else { format!("{}K", bytes / 1_024) };
+    format!("{shown:>6}")
 }
 
 fn width(from: Option<u16>) -> String {

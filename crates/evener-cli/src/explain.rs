@@ -90,7 +90,7 @@ pub(crate) fn run(arguments: &Explain) -> anyhow::Result<Exit> {
     let kind = arguments.kind()?;
     let mut machine = Machine::new(&arguments.emulation)?;
     machine.know(&[(kind.algorithm, kind.direction)], false);
-    let mut learned = costs::load(&machine, false);
+    let mut learned = machine.learned.clone();
     let load = Load::now();
     let mut ways = core_ways(&machine, &kind, &mut learned);
     ways.extend(module_ways(&machine, &kind, &mut learned));
@@ -101,14 +101,14 @@ pub(crate) fn run(arguments: &Explain) -> anyhow::Result<Exit> {
     let prospect = prospect(arguments, &machine, &kind, &learned, load);
     let table = plan(&prospect);
     weigh(&mut ways, table.lambda());
-    choose(&mut ways, &table, &prospect, &kind);
+    choose(&mut ways, &table, &prospect, learned.method(kind.class(), kind.burst));
     let answer = Answer {
         kind,
         objective: arguments.objective,
         load,
         lambda: table.lambda(),
         ways,
-        run_method: machine.methods.table.choose(kind.algorithm, kind.direction, kind.bytes, kind.burst),
+        run_method: learned.method(kind.class(), kind.burst),
         emulated: machine.emulated(),
         not_kept: not_kept.map(|error| error.to_string()),
     };
@@ -216,25 +216,25 @@ fn weigh(ways: &mut [Way], lambda: f64) {
 }
 
 /// Marks where the planner lets the jobs go: a single one to one way, a burst to all that would take of it.
-fn choose(ways: &mut [Way], table: &Table, prospect: &Prospect, kind: &Kind) {
+fn choose(ways: &mut [Way], table: &Table, prospect: &Prospect, method: Method) {
     let waiting = |_: usize| prospect.lanes[0].waiting;
     let takes = |choice| matches!(choice, Choice::Take { .. });
     let queues = vec![Queue { wait: WAKE_UP }; prospect.stations.len()];
     let route = table.route(0, &queues);
-    let goes_to_core = match kind.burst {
+    let goes_to_core = match prospect.lanes[0].waiting {
         1 => route == Route::Inline,
         _ => takes(table.core_takes(waiting, Nanos::ZERO)),
     };
-    let goes_to = |module| match kind.burst {
+    let goes_to = |module| match prospect.lanes[0].waiting {
         1 => route == Route::Module(module),
         _ => takes(table.module_takes(module, waiting, Nanos::ZERO)),
     };
     for way in ways.iter_mut() {
         way.is_chosen = way.module.is_some_and(goes_to);
     }
-    // A core runs it by the method that costs least, which is the one whose cost the planner was given.
-    let cheapest = ways.iter_mut().filter(|way| way.c.is_some()).min_by_key(|way| way.c);
-    if let Some(way) = cheapest.filter(|_| goes_to_core) {
+    // A core runs it by the method in force, whose cost the planner was given.
+    let in_force = ways.iter_mut().find(|way| way.c.is_some() && way.name == method.name());
+    if let Some(way) = in_force.filter(|_| goes_to_core) {
         way.is_chosen = true;
     }
 }

@@ -38,7 +38,7 @@ pub(crate) struct Answer {
     pub(crate) load: Load,
     pub(crate) lambda: f64,
     pub(crate) ways: Vec<Way>,
-    /// What the table of methods, which was measured by itself, has a core take.
+    /// What a core takes.
     pub(crate) run_method: Method,
     pub(crate) emulated: Vec<String>,
     /// Why what was measured could not be kept.
@@ -76,12 +76,6 @@ impl Answer {
         self.ways.iter().for_each(|way| self.write_way(&mut text, width, way));
         put!(text, "total = wait + service + lambda * core time; > marks where it goes\n");
         put!(text, "{}", self.why());
-        if let Some(other) = self.other_method() {
-            put!(
-                text,
-                "a run on the CPU takes {other} for these: its table of methods says so (evener devices)"
-            );
-        }
         if !self.emulated.is_empty() {
             put!(text, "emulated: {}; this is no speed of Evener", self.emulated.join(" and "));
         }
@@ -141,14 +135,6 @@ impl Answer {
         format!("{chosen}: {reason}")
     }
 
-    /// The method that a run takes, where that is known here and is not the one that costs least.
-    fn other_method(&self) -> Option<&'static str> {
-        let method = self.run_method.name();
-        let is_marked = |way: &Way| way.module.is_none() && way.is_chosen && way.name != method;
-        let is_there = |way: &Way| way.c.is_some() && way.name == method;
-        (self.ways.iter().any(is_marked) && self.ways.iter().any(is_there)).then_some(method)
-    }
-
     fn why_among_methods(&self, chosen: &str) -> String {
         let known: Vec<&Way> = self.ways.iter().filter(|way| way.c.is_some()).collect();
         match &known[..] {
@@ -156,7 +142,10 @@ impl Answer {
             [_] => format!("{chosen}: the only way here"),
             ways => {
                 let each = ways.iter().map(|way| format!("{} {}", way.name, way.c.unwrap_or_default()));
-                format!("{chosen}: the core time of a job is {}", each.collect::<Vec<_>>().join(", "))
+                let each = each.collect::<Vec<_>>().join(", ");
+                let is_cheapest = ways.iter().min_by_key(|way| way.c).is_some_and(|way| way.is_chosen);
+                let but = if is_cheapest { "" } else { ", which is less apart than costs may err" };
+                format!("{chosen}: the core time of a job is {each}{but}")
             }
         }
     }

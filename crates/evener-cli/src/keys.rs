@@ -22,7 +22,7 @@ use evener_files::keyset::Keyset;
 use secrecy::SecretString;
 use zeroize::Zeroizing;
 
-use crate::methods::Row;
+use crate::machinery::Row;
 use crate::say::{self, Shown};
 
 /// Options of both directions.

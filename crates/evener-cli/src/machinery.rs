@@ -1,22 +1,19 @@
 //! The drivers of a run: what one core works with, and the modules.
 //!
-//! [`Machine::new`] looks once at what is there; [`Machine::know`] measures the methods that a run needs;
-//! after that every thread gets its own drivers.
-
-use std::sync::Arc;
+//! [`Machine::new`] looks once at what is there; [`Machine::know`] fetches what earlier runs learned and measures what a run
+//! needs beyond it; after that every thread gets its own drivers.
 
 use anyhow::Context as _;
 use evener::core::estimate::text::Equipment;
 use evener::core::plan::adaptive::Station;
-use evener::core::{InlineDriver, Profile};
-use evener::{CpuKit, Machinery, ModuleSetup};
+use evener::core::{Algorithm, Direction, Estimator, InlineDriver, Profile};
+use evener::{CpuKit, Machinery, ModuleSetup, SystemClock, calibrate};
 use evener_driver_emulated::{CostedCpu, Emulated, Preset};
 use evener_driver_libcrypto::Libcrypto;
 use evener_driver_multibuffer::{Absent, Multibuffer};
 
-use crate::methods::{Methods, Row};
 use crate::processor::this_processor;
-use crate::{cache, say};
+use crate::{costs, say};
 
 /// What this machine and the options make available.
 pub(crate) struct Machine {
@@ -24,7 +21,8 @@ pub(crate) struct Machine {
     pub(crate) processor: String,
     pub(crate) libcrypto: Profile,
     pub(crate) multibuffer: Result<Profile, Absent>,
-    pub(crate) methods: Methods,
+    /// What is known of costs.
+    pub(crate) learned: Estimator,
     emulation: Emulation,
 }
 
@@ -40,6 +38,9 @@ pub(crate) struct Emulation {
     #[arg(long, value_name = "MODULE")]
     pub(crate) cpu_cost: Option<Preset>,
 }
+
+/// What is measured at once.
+pub(crate) type Row = (Algorithm, Direction);
 
 /// What came of knowing the methods.
 #[derive(Debug, PartialEq, Eq)]
@@ -64,25 +65,25 @@ impl Machine {
         unknown_drivers().iter().for_each(say::warning);
         let libcrypto = Libcrypto::new().context("libcrypto")?.profile().clone();
         let multibuffer = multibuffer().map(|driver| driver.profile().clone());
-        let with = multibuffer.as_ref().map_or("absent", |profile| &profile.detail);
-        let processor = this_processor().model;
-        let machine = format!("processor {processor}\nlibcrypto {}\nmultibuffer {with}", libcrypto.detail);
-        let (methods, complaint) = Methods::load(machine, cache::directory().as_deref());
-        complaint.iter().for_each(say::warning);
-        Ok(Self { processor, libcrypto, multibuffer, methods, emulation: emulation.clone() })
+        let (processor, learned) = (this_processor().model, Estimator::default());
+        Ok(Self { processor, libcrypto, multibuffer, learned, emulation: emulation.clone() })
     }
 
-    /// Sees to it that the methods for `asked` are known; with `again` measures them whether known or not.
+    /// Sees to it that the costs of both methods are known for `asked`; with `again` measures them whether known or not.
     pub(crate) fn know(&mut self, asked: &[Row], again: bool) -> Known {
-        let asked = if again { asked.to_vec() } else { self.methods.unknown(asked) };
-        if self.multibuffer.is_ok() && asked.is_empty() {
+        self.learned = costs::load(self);
+        let is_wanted = |row: &&Row| again || !calibrate::is_known(&self.learned, **row);
+        let asked: Vec<Row> = asked.iter().filter(is_wanted).copied().collect();
+        if asked.is_empty() && self.multibuffer.is_ok() {
             return Known::Before;
         }
-        let (Ok(mut plain), Ok(mut multi)) = (Libcrypto::new(), multibuffer()) else {
-            return Known::PlainOnly;
-        };
-        self.methods.measure(&asked, &mut plain, &mut multi);
-        self.methods.save().map_or_else(|error| Known::NotKept(error.to_string()), |()| Known::Kept)
+        let [Some(mut plain), Some(mut multi)] = self.drivers() else { return Known::PlainOnly };
+        if !asked.iter().any(|row| multi.supports(row.0, row.1)) {
+            return Known::Before;
+        }
+        calibrate::measure(&mut *plain, &mut *multi, &asked, &SystemClock, &mut self.learned);
+        let kept = costs::save(self, &self.learned);
+        kept.map_or_else(|error| Known::NotKept(error.to_string()), |()| Known::Kept)
     }
 
     /// What a core runs jobs with, by method.
@@ -130,7 +131,7 @@ impl Machinery for Machine {
     fn kit(&self) -> CpuKit {
         let [plain, multi] = self.drivers();
         let plain = plain.expect("there is always a plain one");
-        CpuKit::new(plain, multi, Arc::new(self.methods.table.clone()))
+        CpuKit::new(plain, multi)
     }
 
     fn modules<'m>(&self) -> Vec<ModuleSetup<'m>> {

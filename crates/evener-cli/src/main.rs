@@ -21,7 +21,6 @@ mod keys;
 mod live_costs;
 mod machinery;
 mod man;
-mod methods;
 mod openssl_cnf;
 mod price;
 mod processor;

@@ -97,3 +97,20 @@ fn a_module_takes_part_and_nothing_hides_that_it_is_emulated() {
     }
     assert!(fs::read_to_string(place.join("picture.svg")).unwrap().contains("EMULATED"));
 }
+
+#[test]
+fn costs_that_are_learned_are_kept_and_the_objective_is_named() {
+    let place = Place::new();
+    let module = ["--module", "emulated:d=1000+0,h=1000+0", "--policies", "adaptive"];
+    let small = ["bench", "crypt", "--count", "64", "--runs", "1", "--sizes", "1K", "--json", "report.json"];
+    let run = place.evener().env("EVENER_CACHE_DIR", place.join("cache"));
+    run.args(small).args(module).args(["--objective", "cpu"]).run().succeeded();
+    let report: Value = serde_json::from_slice(&fs::read(place.join("report.json")).unwrap()).unwrap();
+    assert_eq!(list(&report, "cells")[0]["contenders"][0]["contender"], "adaptive for cpu, emulated");
+    let kept = fs::read_dir(place.join("cache"))
+        .unwrap()
+        .map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap());
+    let text: String = kept.collect();
+    assert!(text.contains("c AES-128-CBC encrypt 1024 out-of-place"), "{text}");
+    place.evener().args(small).args(["--objective", "joy"]).run().ended_with(2).saying("joy");
+}

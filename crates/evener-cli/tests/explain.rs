@@ -42,7 +42,9 @@ fn knowing(c: [u64; 2], d: u64, h: u64, width: u32) -> (Place, bool) {
     let kind = "AES-128-CBC encrypt 16384 out-of-place";
     let [mut c, mut d, mut h] = [c.to_vec(), vec![d], vec![h]].map(Vec::into_iter);
     let known = |line: &str| match line.split_once(' ') {
-        Some(("c", _)) => format!("c {kind} {width} 9 {}.0 16384.0\n", c.next().unwrap()),
+        Some(("c", rest)) if rest.starts_with(kind) => {
+            format!("c {kind} {width} 9 {}.0 16384.0\n", c.next().unwrap())
+        }
         Some(("d", _)) => format!("d {kind} 9 {}.0 16384.0\n", d.next().unwrap()),
         Some(("h", _)) => format!("h {kind} 9 {}.0 16384.0\n", h.next().unwrap()),
         _ => format!("{line}\n"),
@@ -131,7 +133,7 @@ fn a_large_burst_goes_to_the_cores_and_to_a_module_that_pays() {
 #[test]
 fn what_is_not_known_is_measured_once_and_kept_for_its_owner_only() {
     let place = Place::new();
-    let options = ["--module", MODULE, "--burst", "3", "--direction", "decrypt", "--layout", "in-place"];
+    let options = ["--module", MODULE, "--burst", "3", "--direction", "decrypt"];
     let first = facts(&place, &options);
     assert!(ways(&first).iter().all(|way| way["measured_now"] == true), "{first}");
     let second = facts(&place, &options);
@@ -167,7 +169,7 @@ fn a_file_of_costs_that_is_not_ours_is_named_and_replaced() {
         ("nonsense".to_owned(), "line 1"),
         (text.replace("evener costs 1", "evener costs 2"), "line 1: is not \"evener costs 1\""),
         (text.replace("processor ", "processor not "), "another processor"),
-        (text.replace(" 16384 ", " 16383 "), "line 5: names no class"),
+        (text.replace(" 16384 ", " 16383 "), "names no class"),
         (text[..text.len() - 3].to_owned(), "cut off"),
     ];
     for (text, words) in foreign {
@@ -223,7 +225,7 @@ fn devices_shows_what_was_learned_and_forgets_it() {
         let run = place.evener().env("EVENER_CACHE_DIR", place.join("cache")).arg("devices").args(option);
         run.run().succeeded().stdout_text().to_owned()
     };
-    assert!(devices(&[]).contains("\nCosts (nothing was learned yet)\n"));
+    assert!(devices(&["--forget"]).contains("nothing to forget"));
     explain(&place, &["--module", MODULE]).succeeded();
     let shown = devices(&[]);
     assert!(shown.contains("\nCosts (learned by earlier runs, the last one "), "{shown}");
@@ -231,17 +233,38 @@ fn devices_shows_what_was_learned_and_forgets_it() {
     let seen: Value = serde_json::from_str(&devices(&["--json"])).unwrap();
     assert_eq!(misfits("devices.schema.json", &seen), [""; 0]);
     assert!(seen["costs"]["saved_s"].as_u64() > Some(1_700_000_000), "{seen}");
-    assert_eq!(seen["costs"]["sources"][0]["classes"], 1);
+    assert!(seen["costs"]["sources"][0]["classes"].as_u64() > Some(0), "{seen}");
     let file = costs_file(&place);
     let removed = devices(&["--forget"]);
-    assert!(removed.starts_with(&format!("removed {}\n  plain, 1 class", file.display())), "{removed}");
+    assert!(removed.starts_with(&format!("removed {}\n  plain, ", file.display())), "{removed}");
     assert!(!file.exists());
     assert!(devices(&["--forget"]).contains("nothing to forget"));
     assert!(ways(&facts(&place, &[])).iter().all(|way| way["measured_now"] == true));
     fs::write(&file, "nonsense").unwrap();
-    assert!(devices(&[]).contains("\nCosts (cannot be used: "));
+    let run = place.evener().env("EVENER_CACHE_DIR", place.join("cache")).arg("devices");
+    run.run().succeeded().saying("what jobs cost is learned again");
+    fs::write(&file, "nonsense").unwrap();
     assert!(devices(&["--forget"]).contains("could not be read"));
     assert!(!file.exists());
+}
+
+/// A class that calibration has measured, and one beside it that nobody has.
+#[test]
+fn a_method_is_chosen_by_what_both_cost_and_not_by_a_hair() {
+    for (multi, expected) in [(80_000, "multi-buffer"), (97_000, "plain")] {
+        let (place, has_multi_buffer) = knowing([100_000, multi], 1_000_000, 0, 16);
+        if !has_multi_buffer {
+            return common::skipped("there is no multi-buffer library");
+        }
+        let facts = facts(&place, &["--burst", "16"]);
+        assert_eq!(
+            (chosen(&facts), &facts["method_of_a_run"]),
+            (vec![expected], &expected.into()),
+            "{facts}"
+        );
+        let is_close = facts["why"].as_str().unwrap().contains("less apart than costs may err");
+        assert_eq!(is_close, expected == "plain", "{facts}");
+    }
 }
 
 #[test]

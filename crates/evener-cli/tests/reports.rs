@@ -206,7 +206,7 @@ fn a_table_that_is_damaged_or_cannot_be_kept_stops_nothing() {
     encrypt(&cache);
     for table in common::files(&cache) {
         fs::write(cache.join(table), "nonsense").unwrap();
-        encrypt(&cache).saying("measuring again");
+        encrypt(&cache).saying("learned again");
         assert_eq!(encrypt(&cache).stderr(), "");
     }
     encrypt(Path::new("/proc/nowhere"));

@@ -74,6 +74,22 @@ impl Class {
         self.index() % 2 == 1
     }
 
+    /// The other classes of its algorithm and direction: the nearest size first, its own layout before the other.
+    pub fn neighbours(self) -> impl Iterator<Item = Self> {
+        let own = self.index() / 2 % SIZES;
+        let with = move |size: usize, flip: usize| {
+            let index = ((self.index() / (2 * SIZES) * SIZES + size) * 2 + self.index() % 2) ^ flip;
+            Self::from_index(index).unwrap_or(self)
+        };
+        let nearest = (0..SIZES).flat_map(move |far| {
+            let below = own.checked_sub(far);
+            let above = (own + far < SIZES && far > 0).then_some(own + far);
+            [below, above].into_iter().flatten()
+        });
+        let of_layout = move |flip: usize| nearest.clone().map(move |size| with(size, flip));
+        of_layout(0).skip(1).chain(of_layout(1))
+    }
+
     /// The sizes in bytes that belong to it.
     #[must_use]
     pub const fn bytes(self) -> RangeInclusive<usize> {
@@ -120,6 +136,22 @@ mod tests {
             }
         }
         assert_eq!(Class::from_index(Class::COUNT), None);
+    }
+
+    #[test]
+    fn neighbours_are_all_others_of_the_kind_the_nearest_first() {
+        let class = |bytes, is_apart| Class::of(Algorithm::Aes128Cbc, Direction::Decrypt, bytes, is_apart);
+        let near: Vec<Class> = class(64, true).neighbours().collect();
+        assert_eq!(near[..4], [class(32, true), class(128, true), class(16, true), class(256, true)]);
+        assert_eq!(near[SIZES - 1..SIZES + 2], [class(64, false), class(32, false), class(128, false)]);
+        let mut all = near.clone();
+        all.push(class(64, true));
+        all.sort();
+        all.dedup();
+        assert_eq!((near.len(), all.len()), (2 * SIZES - 1, 2 * SIZES));
+        let is_alike =
+            |near: &Class| near.algorithm() == Algorithm::Aes128Cbc && near.direction() == Direction::Decrypt;
+        assert!(all.iter().all(is_alike));
     }
 
     #[test]

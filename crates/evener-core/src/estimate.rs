@@ -7,10 +7,15 @@
 //!
 //! What was learned outlives the process as [text].
 
+mod learned;
+mod method;
 pub mod text;
+
+pub use learned::{LEAST_WIDTH, Learned, WIDTHS, width_class};
 
 use std::collections::BTreeMap;
 
+use self::method::OnCore;
 use crate::class::Class;
 use crate::method::Method;
 use crate::plan::adaptive::TRIES_MAX;
@@ -21,79 +26,6 @@ const RETRY_AFTER: Nanos = Nanos::from_millis(1_000);
 
 /// Such a try takes the module for at most one in so many parts of its time.
 const RETRY_PARTS: u64 = 100;
-
-/// Part of a new sample in the mean.
-const WEIGHT: f64 = 1.0 / 8.0;
-
-/// A sample that is this many times above or below the mean is a surprise.
-const SURPRISE: f64 = 2.0;
-
-/// Surprises in a row that make a new mean: one may be a thread that was kept from its core.
-const SURPRISES_MAX: u32 = 2;
-
-/// Bytes that a job's fixed cost is worth, about, when a cost is carried to another size of the class: 100 ns of a
-/// request at one nanosecond per byte. Within a class sizes differ by two at most, so its error stays small.
-const FIXED_BYTES: f64 = 100.0;
-
-/// The mean cost of a job.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Learned {
-    /// Mean cost of a job in nanoseconds.
-    pub ns: f64,
-    /// Mean size of those jobs in bytes.
-    pub bytes: f64,
-    /// Samples that it is made of.
-    pub samples: u32,
-    surprises: u32,
-}
-
-impl Learned {
-    /// A mean that was kept from an earlier run.
-    #[must_use]
-    pub const fn kept(ns: f64, bytes: f64, samples: u32) -> Self {
-        Self { ns, bytes, samples, surprises: 0 }
-    }
-
-    /// The mean for jobs of `bytes`, or `None` before the first sample.
-    #[must_use]
-    pub fn at(&self, bytes: usize) -> Option<Nanos> {
-        let scale = (float(bytes as u64) + FIXED_BYTES) / (self.bytes + FIXED_BYTES);
-        (self.samples > 0).then(|| nanos(self.ns * scale))
-    }
-
-    /// Takes in a sample of `jobs` with `bytes` and `cost` together.
-    fn saw(&mut self, jobs: u64, bytes: u64, cost: Nanos) {
-        if jobs == 0 {
-            return;
-        }
-        let (ns, bytes) = (float(cost.0) / float(jobs), float(bytes) / float(jobs));
-        let expected = self.ns * (bytes + FIXED_BYTES) / (self.bytes + FIXED_BYTES);
-        let is_surprise = ns > expected * SURPRISE || ns * SURPRISE < expected;
-        self.surprises = if is_surprise { self.surprises + 1 } else { 0 };
-        self.samples = self.samples.saturating_add(1);
-        if self.samples == 1 || self.surprises >= SURPRISES_MAX {
-            (self.ns, self.bytes, self.surprises) = (ns, bytes, 0);
-        } else if !is_surprise {
-            self.ns += WEIGHT * (ns - self.ns);
-            self.bytes += WEIGHT * (bytes - self.bytes);
-        }
-    }
-}
-
-/// Burst widths that are learned apart: 1, 2 to 3, 4 to 7, 8 to 15, 16 and more.
-pub const WIDTHS: usize = 5;
-
-/// Which of the [`WIDTHS`] a burst belongs to.
-#[must_use]
-pub const fn width_class(jobs: usize) -> usize {
-    match jobs {
-        0 | 1 => 0,
-        2..=3 => 1,
-        4..=7 => 2,
-        8..=15 => 3,
-        _ => 4,
-    }
-}
 
 /// What is known of a class on a module.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -119,7 +51,7 @@ impl OnModule {
 /// Everything learned.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Estimator {
-    cpu: BTreeMap<(Class, Method, usize), Learned>,
+    cpu: BTreeMap<Class, OnCore>,
     /// By module, then class.
     modules: Vec<BTreeMap<Class, OnModule>>,
     /// Means are not changed any more: for tests of what guards against wrong ones.
@@ -149,8 +81,8 @@ impl Estimator {
     /// A burst of `jobs` of one class ran on a core by `method` in `core`.
     pub fn saw_cpu(&mut self, class: Class, method: Method, jobs: u64, bytes: u64, core: Nanos) {
         if !self.is_frozen {
-            let width = width_class(usize::try_from(jobs).unwrap_or(usize::MAX));
-            self.cpu.entry((class, method, width)).or_default().saw(jobs, bytes, core);
+            let jobs = usize::try_from(jobs).unwrap_or(usize::MAX);
+            self.cpu.entry(class).or_default().saw(method, jobs, bytes, core);
         }
     }
 
@@ -193,43 +125,15 @@ impl Estimator {
         }
     }
 
-    /// Mean of a method at a burst width, where it was sampled.
-    #[must_use]
-    pub fn cpu(&self, class: Class, method: Method, width: usize) -> Option<&Learned> {
-        self.cpu.get(&(class, method, width_class(width)))
-    }
-
-    /// `c` of a job of `bytes` in a burst of `width`, by the better method: at that width, or at the next width
-    /// that was sampled, because a cost a little off is better than none.
-    #[must_use]
-    pub fn c(&self, class: Class, bytes: usize, width: usize) -> Option<Nanos> {
-        let wanted = width_class(width);
-        let at = |width| {
-            let of = |&method| self.cpu.get(&(class, method, width))?.at(bytes);
-            Method::ALL.iter().filter_map(of).min()
-        };
-        let mut widths: Vec<usize> = (0..WIDTHS).collect();
-        widths.sort_by_key(|&width| width.abs_diff(wanted));
-        widths.into_iter().find_map(at)
-    }
-
-    /// Core time of the CPU path that was sampled of a class, about.
-    #[must_use]
-    pub fn worked(&self, class: Class) -> Nanos {
-        let all = Method::ALL.iter().flat_map(|&method| (0..WIDTHS).map(move |width| (class, method, width)));
-        let of = |learned: &Learned| nanos(learned.ns * f64::from(learned.samples));
-        all.filter_map(|key| self.cpu.get(&key)).map(of).sum()
-    }
-
     /// What is known of a class on a module.
     #[must_use]
     pub fn on_module(&self, module: usize, class: Class) -> OnModule {
         self.modules.get(module).and_then(|known| known.get(&class)).copied().unwrap_or_default()
     }
 
-    /// Puts in what an earlier run learned.
+    /// Puts in what an earlier run or a calibration learned.
     pub fn keep_cpu(&mut self, class: Class, method: Method, width: usize, learned: Learned) {
-        self.cpu.insert((class, method, width.min(WIDTHS - 1)), learned);
+        self.cpu.entry(class).or_default().keep(method, width.min(WIDTHS - 1), learned);
     }
 
     /// Puts in what an earlier run learned of a module.
@@ -243,7 +147,12 @@ impl Estimator {
 
     /// All means of the CPU path: class, method, width class.
     pub fn all_cpu(&self) -> impl Iterator<Item = (Class, Method, usize, &Learned)> {
-        self.cpu.iter().map(|(&(class, method, width), learned)| (class, method, width, learned))
+        fn of_class<'a>(
+            (&class, known): (&'a Class, &'a OnCore),
+        ) -> impl Iterator<Item = (Class, Method, usize, &'a Learned)> {
+            known.all().map(move |(method, width, mean)| (class, method, width, mean))
+        }
+        self.cpu.iter().flat_map(of_class)
     }
 
     /// All that is known of a module.

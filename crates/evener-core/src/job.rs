@@ -288,9 +288,20 @@ impl<'m> Job<'m> {
     #[must_use]
     #[inline]
     pub fn class(&self) -> Class {
+        self.class_of(self.input_bytes)
+    }
+
+    /// The class that it would belong to with so many bytes.
+    ///
+    /// # Panics
+    ///
+    /// Where the job was never armed.
+    #[must_use]
+    #[inline]
+    pub fn class_of(&self, bytes: usize) -> Class {
         let session = self.session();
         let is_apart = matches!(self.span, Span::Apart { .. });
-        Class::of(session.algorithm(), session.direction(), self.input_bytes, is_apart)
+        Class::of(session.algorithm(), session.direction(), bytes, is_apart)
     }
 
     /// Bytes of input.

@@ -36,7 +36,7 @@ pub use driver::{InlineDriver, Profile, QueuedDriver, Refusal};
 pub use estimate::Estimator;
 pub use guard::Guard;
 pub use job::{Job, JobError, Outcome, SessionRef, TAG_BYTES_MAX};
-pub use method::{Method, MethodTable};
+pub use method::Method;
 pub use objective::Objective;
 pub use session::{Padding, Session, SessionError, SessionId};
 pub use tally::{Sample, Tally};

@@ -12,7 +12,7 @@ use std::thread;
 
 use evener::{CpuKit, Setup, Submitted, SystemClock, run};
 use evener_core::driver::Clock as _;
-use evener_core::{Algorithm, Direction, InlineDriver, Job, MethodTable, Nanos, Padding, Profile, Session};
+use evener_core::{Algorithm, Direction, InlineDriver, Job, Nanos, Padding, Profile, Session};
 
 /// Says done.
 struct Idle(Profile);
@@ -36,7 +36,7 @@ impl InlineDriver for Idle {
 
 fn kit() -> CpuKit {
     let profile = Profile { name: "idle".to_owned(), detail: String::new(), width: 1, emulated: true };
-    CpuKit::new(Box::new(Idle(profile)), None, Arc::new(MethodTable::plain_only()))
+    CpuKit::new(Box::new(Idle(profile)), None)
 }
 
 fn arm(session: &Arc<Session>, jobs: &mut [Box<Job<'_>>]) {

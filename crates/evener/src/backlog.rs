@@ -1,5 +1,6 @@
 //! Jobs that wait: one queue that workers pull from, one private queue per worker for the policies that deal jobs
-//! out, and one per class for the policy that weighs them (`lanes.rs`).
+//! out, and one per class for the policy that weighs them (`lanes.rs`). What no module takes of those goes through the
+//! first, as under `cpu_only`.
 //!
 //! The way of one job: [`submit`](Backlog::submit) -> shared queue (-> [`serve`](Backlog::serve), the monitor's
 //! hand) or a desk -> [`claim`](Backlog::claim).
@@ -7,7 +8,7 @@
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use evener_core::plan::{CLAIM_BYTES_MAX, Dispatch, LONG_JOB_BYTES, Plan, Take};
+use evener_core::plan::{CLAIM_BYTES_MAX, CLAIM_JOBS_MAX, Dispatch, LONG_JOB_BYTES, Plan, Take};
 use evener_core::{Job, Nanos};
 use evener_ring::{CachePadded, Doorbell, Ring};
 
@@ -72,7 +73,7 @@ impl<'m> Backlog<'m> {
             dispatch,
             longest_first: plan.is_cpu_only(),
             cpu_workers,
-            shared: Ring::with_capacity(if dispatch == Dispatch::Weigh { 1 } else { jobs }),
+            shared: Ring::with_capacity(jobs),
             lanes: (dispatch == Dispatch::Weigh).then(|| Lanes::new(jobs)),
             desks: (0..workers).map(desk).collect(),
             work: Doorbell::new(),
@@ -95,17 +96,9 @@ impl<'m> Backlog<'m> {
             Dispatch::Deal => self.deal(jobs),
             // The monitor is busy and needs no bell.
             Dispatch::Monitor => self.shared.push_all(jobs),
-            Dispatch::Pull => {
-                if self.longest_first {
-                    longest_first(jobs);
-                }
-                let came = self.shared.push_all(jobs);
-                match came {
-                    0 => {}
-                    1 => self.work.ring_one(),
-                    _ => self.work.ring_all(),
-                }
-                came
+            Dispatch::Pull => self.submit_to_all(jobs, self.longest_first),
+            Dispatch::Weigh if jobs.iter().all(|job| self.lanes().is_alone(job.class())) => {
+                self.submit_to_all(jobs, true)
             }
             Dispatch::Weigh => {
                 let came = self.lanes().push_all(jobs);
@@ -119,6 +112,46 @@ impl<'m> Backlog<'m> {
                 came
             }
         }
+    }
+
+    /// Into the queue that all cores pull from.
+    fn submit_to_all(&self, jobs: &mut Vec<Box<Job<'m>>>, is_by_length: bool) -> usize {
+        if is_by_length {
+            longest_first(jobs);
+        }
+        let came = self.shared.push_all(jobs);
+        match came {
+            0 => {}
+            1 => self.work.ring_one(),
+            _ => self.work.ring_all(),
+        }
+        came
+    }
+
+    /// Moves what waits for cores alone to the queues by class, where modules see it. What finds no room there is left
+    /// in `jobs`.
+    pub(crate) fn show_modules(&self, jobs: &mut Vec<Box<Job<'m>>>) {
+        let mut has_moved = false;
+        while jobs.is_empty() && self.shared.pop_many(jobs, CLAIM_JOBS_MAX as usize) > 0 {
+            self.lanes().push_all(jobs);
+            has_moved = true;
+        }
+        if has_moved {
+            self.lanes().modules.ring_all();
+            self.room.ring_all();
+        }
+    }
+
+    /// Gives a job to the module at `desk` and to no other worker, or gives it back where that has enough.
+    pub(crate) fn give(&self, desk: usize, job: Box<Job<'m>>) -> Result<(), Box<Job<'m>>> {
+        self.desks[desk].dealt.push(job)?;
+        self.lanes().modules.ring_all();
+        Ok(())
+    }
+
+    /// The next job that was given to the module at `desk` alone.
+    pub(crate) fn take_given(&self, desk: usize) -> Option<Box<Job<'m>>> {
+        self.desks[desk].dealt.pop()
     }
 
     /// The queues by class.
@@ -249,9 +282,13 @@ impl<'m> Backlog<'m> {
         }
     }
 
-    /// Whether the plan has nothing for the module at `desk`, whatever waits.
+    /// Whether the module at `desk` is to sleep, whatever waits: the plan has nothing for it, or workers are held. A
+    /// module's thread that stood at the barrier would keep a CPU worker from its core.
     fn is_left_asleep(&self, desk: usize) -> bool {
-        desk >= self.cpu_workers && self.lanes.as_ref().is_some_and(|lanes| !lanes.modules_matter())
+        let lanes = self.lanes.as_ref().filter(|_| desk >= self.cpu_workers);
+        lanes.is_some_and(|lanes| {
+            self.is_held() || !lanes.modules_matter() && self.desks[desk].dealt.is_empty()
+        })
     }
 
     /// Sleeps until the plan has something for modules. Nobody at the barrier waits for who sleeps here.
@@ -295,6 +332,9 @@ impl<'m> Backlog<'m> {
     /// Opens the barrier.
     pub(crate) fn release(&self) {
         self.barrier.release();
+        if let Some(lanes) = self.lanes.as_ref().filter(|lanes| lanes.modules_matter()) {
+            lanes.modules.ring_all();
+        }
     }
 
     /// Whether workers are to stop before their next claim. The end of the run lets them go too.
@@ -317,7 +357,9 @@ impl<'m> Backlog<'m> {
 
     /// Whether nothing waits that the worker at `desk` could take.
     fn has_nothing_for(&self, desk: usize) -> bool {
-        self.lanes.as_ref().map_or_else(|| self.queue_of(desk).is_empty(), Lanes::is_empty)
+        let Some(lanes) = &self.lanes else { return self.queue_of(desk).is_empty() };
+        let own = if desk < self.cpu_workers { &self.shared } else { &self.desks[desk].dealt };
+        own.is_empty() && lanes.is_empty()
     }
 
     /// The queue that the worker at `desk` takes from.
@@ -340,8 +382,8 @@ impl<'m> Backlog<'m> {
     /// Whether the next job would find no room.
     fn is_full(&self) -> bool {
         let queue = match self.dispatch {
-            Dispatch::Weigh => return self.lanes().is_full(),
-            Dispatch::Pull | Dispatch::Monitor => &self.shared,
+            Dispatch::Weigh if self.lanes().is_full() => return true,
+            Dispatch::Pull | Dispatch::Monitor | Dispatch::Weigh => &self.shared,
             Dispatch::Deal => &self.next_desk(self.deal_next.load(Ordering::Relaxed)).dealt,
         };
         queue.len() == queue.capacity()
@@ -403,10 +445,15 @@ fn longest_first(jobs: &mut [Box<Job<'_>>]) {
     }
 }
 
-/// A desk holds one job under the monitor and up to the whole backlog when jobs are dealt out.
+/// Single requests that wait for one module at most; more find it busy and go elsewhere. A guess.
+const SINGLES_MAX: usize = 16;
+
+/// A desk holds one job under the monitor, single requests of callers where jobs are weighed, and up to the whole backlog
+/// when jobs are dealt out.
 fn desk_jobs(dispatch: Dispatch, jobs: usize) -> usize {
     match dispatch {
-        Dispatch::Pull | Dispatch::Monitor | Dispatch::Weigh => 1,
+        Dispatch::Pull | Dispatch::Monitor => 1,
+        Dispatch::Weigh => SINGLES_MAX,
         Dispatch::Deal => jobs,
     }
 }
@@ -460,6 +507,47 @@ mod tests {
         let mut claimed = Vec::new();
         backlog.claim(Some(0), &Take::ONE, &mut claimed);
         assert_eq!(claimed[0].input_bytes(), 10);
+    }
+
+    #[test]
+    fn what_no_module_takes_goes_the_way_of_cpu_only_until_modules_matter() {
+        let session = crate::lanes::tests::session();
+        let job = |bytes: usize| {
+            let mut job = job_of(bytes);
+            job.arm(session, &[0; 16], bytes);
+            job
+        };
+        let backlog = Backlog::new(&plan(Dispatch::Weigh), 8, 1, 1);
+        let small = job(100).class();
+        let waits = |lane: usize| backlog.lanes().waiting(lane);
+        backlog.submit(&mut vec![job(100)]);
+        assert_eq!((backlog.shared.len(), waits(0)), (0, 1), "nothing is known of a new class");
+        backlog.lanes().leave_alone(small, true);
+        backlog.submit(&mut vec![job(100), job(90)]);
+        assert_eq!((backlog.shared.len(), waits(0)), (2, 1));
+        backlog.submit(&mut vec![job(100), job(5_000)]);
+        assert_eq!(
+            (backlog.shared.len(), waits(0), waits(1)),
+            (2, 2, 1),
+            "a burst with one that a module may take"
+        );
+        let mut rest = Vec::new();
+        backlog.show_modules(&mut rest);
+        assert_eq!((backlog.shared.len(), waits(0), rest.len()), (0, 4, 0));
+        backlog.lanes().leave_alone(small, false);
+        backlog.submit(&mut vec![job(100)]);
+        assert_eq!((backlog.shared.len(), waits(0)), (0, 5));
+    }
+
+    #[test]
+    fn a_job_that_was_given_to_a_module_is_seen_by_nobody_else() {
+        let backlog = Backlog::new(&plan(Dispatch::Weigh), 8, 1, 2);
+        assert!(backlog.give(2, job()).is_ok());
+        assert!(backlog.has_nothing_for(0) && backlog.has_nothing_for(1) && !backlog.has_nothing_for(2));
+        backlog.close();
+        assert!(backlog.is_over(1) && !backlog.is_over(2));
+        assert!(backlog.take_given(1).is_none() && backlog.take_given(2).is_some());
+        assert!((0..SINGLES_MAX).all(|_| backlog.give(1, job()).is_ok()) && backlog.give(1, job()).is_err());
     }
 
     #[test]

@@ -1,46 +1,62 @@
-//! Measures the method table: from how many jobs on multi-buffer beats plain, on the machine at hand.
+//! Measures what both methods cost on the machine at hand, so that the first burst of a run is decided already.
 //!
-//! Each size class is tried with bursts of 1 to 16 jobs in place, plain and multi-buffer in turn; the least of
-//! a few passes counts, because whatever disturbs a pass makes it longer. An algorithm takes 2 to 8 ms.
+//! Each size is tried with bursts of 1 to 16 jobs in place, plain and multi-buffer in turn; the least of a few passes
+//! counts, because whatever disturbs a pass makes it longer. An algorithm takes 3 to 10 ms. Sizes between do as their
+//! neighbours (`evener_core::estimate`), until jobs of a run have shown more.
 
 use std::sync::Arc;
 
 use evener_core::driver::Clock;
-use evener_core::method::{NEVER, SIZE_CLASS_BYTES};
-use evener_core::{Algorithm, Direction, InlineDriver, Job, MethodTable, Nanos, Padding, Session};
+use evener_core::estimate::{LEAST_WIDTH, Learned};
+use evener_core::{
+    Algorithm, Class, Direction, Estimator, InlineDriver, Job, Method, Nanos, Padding, Session,
+};
 
-/// Burst widths that are tried, ascending.
-const WIDTHS: [u16; 6] = [1, 2, 4, 8, 12, 16];
-
-/// The size that stands for each class of [`SIZE_CLASS_BYTES`].
-const SIZES: [usize; SIZE_CLASS_BYTES.len()] = [16, 64, 256, 1_024, 4_096, 16_384];
+/// The sizes that are measured, in bytes.
+pub const SIZES: [usize; 6] = [16, 64, 256, 1_024, 4_096, 16_384];
 
 /// Passes of each kind; the shortest counts. Three left one cell in ten to chance on a busy machine.
-const PASSES: usize = 5;
+const PASSES: u32 = 5;
 
-/// Multi-buffer must win by this much, in per cent, because a wrong choice for plain costs less.
-const MARGIN_PERCENT: u64 = 5;
+/// The classes of the sizes that are measured.
+pub fn classes(algorithm: Algorithm, direction: Direction) -> impl Iterator<Item = Class> {
+    SIZES.into_iter().map(move |bytes| Class::of(algorithm, direction, bytes, false))
+}
 
-/// Fills `table` for the algorithms asked for; those that `multi` does not support stay plain.
+/// Whether costs of multi-buffer are known of these jobs.
+#[must_use]
+pub fn is_known(learned: &Estimator, (algorithm, direction): (Algorithm, Direction)) -> bool {
+    let widths = || LEAST_WIDTH.into_iter().map(usize::from);
+    classes(algorithm, direction)
+        .any(|class| widths().any(|width| learned.cpu(class, Method::MultiBuffer, width).is_some()))
+}
+
+/// Puts the costs of the jobs asked for into `learned`, in place of what it knows of these sizes. Those that `multi`
+/// does not support stay plain.
 pub fn measure(
     plain: &mut dyn InlineDriver,
     multi: &mut dyn InlineDriver,
     asked: &[(Algorithm, Direction)],
     clock: &dyn Clock,
-    table: &mut MethodTable,
+    learned: &mut Estimator,
 ) {
-    let mut memory = vec![0u8; SIZES[SIZES.len() - 1] * usize::from(WIDTHS[WIDTHS.len() - 1])];
+    let mut memory = vec![0u8; SIZES[SIZES.len() - 1] * usize::from(LEAST_WIDTH[LEAST_WIDTH.len() - 1])];
     for &(algorithm, direction) in asked {
-        for (class, &bytes) in SIZES.iter().enumerate() {
-            let able = multi.supports(algorithm, direction)
-                && plain.supports(algorithm, direction)
-                && bytes <= multi.job_bytes_max(algorithm, direction);
-            let width = if able {
-                width_min(plain, multi, clock, &mut memory, bytes, &session(algorithm, direction))
-            } else {
-                NEVER
-            };
-            table.set_width_min(algorithm, direction, class, width);
+        if !multi.supports(algorithm, direction) || !plain.supports(algorithm, direction) {
+            continue;
+        }
+        let (session, bytes_max) = (session(algorithm, direction), multi.job_bytes_max(algorithm, direction));
+        for bytes in SIZES.into_iter().filter(|&bytes| bytes <= bytes_max) {
+            for (place, width) in LEAST_WIDTH.into_iter().enumerate() {
+                let rooms = memory.chunks_exact_mut(bytes).take(width.into());
+                let mut jobs: Vec<_> = rooms.map(Job::in_place).collect();
+                let best = best(plain, multi, clock, &mut jobs, &session, bytes);
+                let class = Class::of(algorithm, direction, bytes, false);
+                for (method, best) in Method::ALL.into_iter().zip(best) {
+                    let each = best / f64::from(width);
+                    learned.keep_cpu(class, method, place, Learned::kept(each, float(bytes), PASSES));
+                }
+            }
         }
     }
 }
@@ -52,48 +68,46 @@ fn session(algorithm: Algorithm, direction: Direction) -> Arc<Session> {
     Arc::new(session.expect("the key has the algorithm's length"))
 }
 
-/// The least width from which on multi-buffer wins at every width tried.
-fn width_min(
+/// Least time of one burst in nanoseconds, by method.
+fn best(
     plain: &mut dyn InlineDriver,
     multi: &mut dyn InlineDriver,
     clock: &dyn Clock,
-    memory: &mut [u8],
-    bytes: usize,
+    jobs: &mut [Box<Job<'_>>],
     session: &Arc<Session>,
-) -> u16 {
-    let mut least = NEVER;
-    for width in WIDTHS.into_iter().rev() {
-        let mut jobs: Vec<_> =
-            memory.chunks_exact_mut(bytes).take(usize::from(width)).map(Job::in_place).collect();
-        let mut time = |driver: &mut dyn InlineDriver| pass(driver, clock, &mut jobs, session, bytes);
-        let (mut plain_best, mut multi_best) = (Nanos(u64::MAX), Nanos(u64::MAX));
-        for _ in 0..PASSES {
-            plain_best = plain_best.min(time(plain));
-            multi_best = multi_best.min(time(multi));
-        }
-        if multi_best.0 * (100 + MARGIN_PERCENT) > plain_best.0 * 100 {
-            return least;
-        }
-        least = width;
+    bytes: usize,
+) -> [f64; Method::ALL.len()] {
+    let mut best = [f64::INFINITY; Method::ALL.len()];
+    for _ in 0..PASSES {
+        best[Method::Plain as usize] =
+            best[Method::Plain as usize].min(pass(plain, clock, jobs, session, bytes));
+        let multi = pass(multi, clock, jobs, session, bytes);
+        best[Method::MultiBuffer as usize] = best[Method::MultiBuffer as usize].min(multi);
     }
-    least
+    best
 }
 
-/// Time of enough runs of one burst to move 4 KiB or more.
+/// Time of one burst in nanoseconds, from enough of them to move 4 KiB or more.
 fn pass(
     driver: &mut dyn InlineDriver,
     clock: &dyn Clock,
     jobs: &mut [Box<Job<'_>>],
     session: &Arc<Session>,
     bytes: usize,
-) -> Nanos {
+) -> f64 {
+    let bursts = 4_096_usize.div_ceil(bytes * jobs.len());
     let mut spent = Nanos::ZERO;
-    for _ in 0..4_096_usize.div_ceil(bytes * jobs.len()) {
+    for _ in 0..bursts {
         // A tag that does not fit costs as much to find out as one that does.
         jobs.iter_mut().for_each(|job| job.arm(Arc::clone(session), &[0; 12], bytes));
         let start = clock.now();
         driver.run(jobs);
         spent += clock.now() - start;
     }
-    spent
+    spent.as_secs_f64() * 1e9 / float(bursts)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "sizes and counts are small")]
+const fn float(count: usize) -> f64 {
+    count as f64
 }

@@ -2,13 +2,13 @@
 
 use evener_core::job::Ticket;
 use evener_core::plan::Dispatch;
-use evener_core::plan::adaptive::Route;
 use evener_core::{Job, Nanos};
 
 use crate::CpuKit;
 use crate::home::count;
 use crate::report::WorkerReport;
 use crate::runtime::{Meter, Shared};
+use crate::weigh::Single;
 
 /// A way in for one thread. Where no module could take a job it runs on this thread, without queue, lock or
 /// other thread; else it is queued, and this thread helps with whatever waits until its own jobs are done.
@@ -53,15 +53,26 @@ impl<'r, 'm> Caller<'r, 'm> {
             job.ticket = Ticket { home: count(self.home), turn: count(turn) };
         }
         self.shared.keep_budget(&mut self.meter);
-        if self.is_for_modules(jobs) {
-            self.crypt_queued(jobs);
-        } else {
-            self.shared.work_on(&mut self.kit, jobs);
-            self.shared.learn_from(&mut self.kit);
+        match jobs[..] {
+            [ref job] if self.is_weighed_alone(job) => self.crypt_single(jobs),
+            _ if self.is_for_modules(jobs) => self.crypt_queued(jobs),
+            _ => self.crypt_here(jobs),
         }
         if !jobs.is_sorted_by_key(|job| job.ticket.turn) {
             jobs.sort_unstable_by_key(|job| job.ticket.turn);
         }
+    }
+
+    /// Runs jobs where the caller stands.
+    fn crypt_here(&mut self, jobs: &mut [Box<Job<'m>>]) {
+        self.shared.work_on(&mut self.kit, jobs);
+        self.shared.learn_from(&mut self.kit);
+    }
+
+    /// Whether the adaptive policy is to say where this single request goes.
+    fn is_weighed_alone(&self, job: &Job<'_>) -> bool {
+        let is_alone = |job: &Job<'_>| self.shared.backlog.lanes().is_alone(job.class());
+        self.shared.weigher.is_some() && self.shared.module_does(job) && !is_alone(job)
     }
 
     /// Whether a burst is worth its way through the queue: some module may take a part of it.
@@ -70,11 +81,55 @@ impl<'r, 'm> Caller<'r, 'm> {
             return false;
         }
         let Some(weigher) = &self.shared.weigher else { return true };
-        let (lanes, now) = (self.shared.backlog.lanes(), self.shared.clock.now());
-        match jobs {
-            [job] => weigher.route(lanes, job.class(), now) != Route::Inline,
-            jobs => weigher.modules_matter(lanes, jobs.iter().map(|job| job.class()), now),
+        let lanes = self.shared.backlog.lanes();
+        let mut classes = jobs.iter().map(|job| job.class());
+        if jobs.len() < 2 || classes.clone().all(|class| lanes.is_alone(class)) {
+            return false;
         }
+        weigher.modules_matter(lanes, &mut classes, self.shared.clock.now())
+    }
+
+    /// Runs one request where the adaptive policy says.
+    fn crypt_single(&mut self, jobs: &mut Vec<Box<Job<'m>>>) {
+        let Some(weigher) = &self.shared.weigher else { return self.crypt_here(jobs) };
+        let (start, class, bytes) = (self.shared.clock.now(), jobs[0].class(), jobs[0].input_bytes());
+        let single = weigher.route(self.shared.backlog.lanes(), class, start);
+        let core = match single {
+            Single::Inline => return self.crypt_here(jobs),
+            Single::Control(_) => {
+                let core = self.shared.clock.thread_time();
+                self.crypt_here(jobs);
+                self.shared.clock.thread_time() - core
+            }
+            Single::Module(errand) => {
+                self.crypt_by_module(errand.module, jobs);
+                weigher.core_of(errand, class, bytes)
+            }
+        };
+        let now = self.shared.clock.now();
+        weigher.saw_single(single, now - start, core, now);
+    }
+
+    /// Gives one request to a module and waits for it.
+    fn crypt_by_module(&mut self, module: usize, jobs: &mut Vec<Box<Job<'m>>>) {
+        let Some(job) = jobs.pop() else { return };
+        let (shared, home) = (self.shared, &self.shared.homes[self.home]);
+        let desk = shared.cpu_workers + module;
+        home.expect(1);
+        if let Err(job) = shared.backlog.give(desk, job) {
+            home.forget(1);
+            jobs.push(job);
+            return self.crypt_here(jobs);
+        }
+        if shared.weigher.as_ref().is_some_and(|weigher| weigher.is_lost(module)) {
+            let mut given: Vec<_> = std::iter::from_fn(|| shared.backlog.take_given(desk)).collect();
+            shared.run_on_core(&mut self.kit, &mut given);
+        }
+        while home.collect(jobs) == 0 {
+            shared.assert_whole();
+            home.wait_for_jobs(1, None, || shared.backlog.is_broken());
+        }
+        home.let_go(1);
     }
 
     /// The time, by the run's clock.

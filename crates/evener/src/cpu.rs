@@ -1,58 +1,64 @@
-//! What one core runs jobs with: the plain driver, the multi-buffer driver where there is one, and the table
-//! that says which of them a burst goes to. One kit per thread.
+//! What one core runs jobs with: the plain driver and the multi-buffer driver where there is one. One kit per thread; which
+//! of the two a burst goes to says the run's table (`costs.rs`).
 
 use std::sync::Arc;
 
 use evener_core::driver::Clock;
 use evener_core::{
-    Algorithm, Class, Direction, InlineDriver, Job, JobError, Method, MethodTable, Nanos, Outcome, Sample,
-    Tally,
+    Algorithm, Class, Direction, InlineDriver, Job, JobError, Method, Nanos, Outcome, Sample, Tally,
 };
+
+use crate::Costs;
+use crate::costs::{Chosen, CostSample};
 
 /// One burst in so many has its time taken. That is two looks at a thread clock of 640 ns: 40 ns per burst.
 const SAMPLE_EVERY: u64 = 32;
+
+/// Bursts between two looks at the clock where nobody asks the adaptive policy: 30 ns each.
+const LOOK_EVERY: u64 = 4;
 
 /// The CPU's drivers for one thread, and what they did.
 pub struct CpuKit {
     plain: Box<dyn InlineDriver>,
     multi: Option<Box<dyn InlineDriver>>,
-    table: Arc<MethodTable>,
+    costs: Arc<Costs>,
     tallies: [Tally; Method::ALL.len()],
     bursts: u64,
-    /// What the adaptive policy is to learn from; nothing is kept for other policies.
-    lessons: Option<Lessons>,
-}
-
-/// Samples for the estimator.
-#[derive(Default)]
-struct Lessons {
-    samples: Vec<CostSample>,
-    /// Classes that were sampled: the first burst of each is.
-    seen: Vec<Class>,
-}
-
-/// What one burst of one class took.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CostSample {
-    pub(crate) class: Class,
-    pub(crate) method: Method,
-    pub(crate) jobs: u64,
-    pub(crate) bytes: u64,
-    pub(crate) core: Nanos,
-    pub(crate) wall: Nanos,
-    /// Bursts that it is the sample of.
-    pub(crate) stands_for: u64,
+    /// Bursts at the last look whether modules matter.
+    looked_at: u64,
+    /// What a look at the thread's clock costs; it is no cost of a burst. Measured with the first sample.
+    look: Option<Nanos>,
+    /// Samples for the adaptive policy; nothing is kept for other policies.
+    lessons: Option<Vec<CostSample>>,
 }
 
 impl CpuKit {
-    /// A kit; without `multi` everything is plain.
+    /// A kit; without `multi` everything is plain. In a [run](crate::run) it goes by the run's costs
+    /// ([`Setup::learned`](crate::Setup::learned)), by itself by its own, of which nothing is known.
     #[must_use]
-    pub fn new(
-        plain: Box<dyn InlineDriver>,
-        multi: Option<Box<dyn InlineDriver>>,
-        table: Arc<MethodTable>,
-    ) -> Self {
-        Self { plain, multi, table, tallies: Default::default(), bursts: 0, lessons: None }
+    pub fn new(plain: Box<dyn InlineDriver>, multi: Option<Box<dyn InlineDriver>>) -> Self {
+        Self {
+            plain,
+            multi,
+            costs: Arc::default(),
+            tallies: Default::default(),
+            bursts: 0,
+            looked_at: 0,
+            look: None,
+            lessons: None,
+        }
+    }
+
+    /// From now on goes by these costs, and adds to them.
+    #[must_use]
+    pub fn sharing(mut self, costs: &Arc<Costs>) -> Self {
+        self.share(costs);
+        self
+    }
+
+    /// The same for a kit that is somewhere already.
+    pub(crate) fn share(&mut self, costs: &Arc<Costs>) {
+        self.costs = Arc::clone(costs);
     }
 
     /// Jobs that it runs side by side at its best.
@@ -91,14 +97,23 @@ impl CpuKit {
         }
     }
 
-    /// From now on keeps samples for the estimator.
+    /// From now on keeps samples for the adaptive policy.
     pub(crate) fn learn(&mut self) {
-        self.lessons = Some(Lessons::default());
+        self.lessons = Some(Vec::new());
     }
 
     /// Samples since the last call.
     pub(crate) fn take_samples(&mut self) -> Vec<CostSample> {
-        self.lessons.as_mut().map_or_else(Vec::new, |lessons| std::mem::take(&mut lessons.samples))
+        self.lessons.as_mut().map_or_else(Vec::new, std::mem::take)
+    }
+
+    /// Whether some bursts have passed since this was last so.
+    pub(crate) fn is_time_to_look(&mut self) -> bool {
+        let is_time = self.bursts - self.looked_at >= LOOK_EVERY;
+        if is_time {
+            self.looked_at = self.bursts;
+        }
+        is_time
     }
 
     /// What was done so far, by method; starts again from nothing.
@@ -131,56 +146,87 @@ impl CpuKit {
 
     /// Runs jobs of one algorithm and direction.
     fn run_alike(&mut self, group: &mut [Box<Job<'_>>], clock: &dyn Clock) {
+        let (class, chosen) = self.choose(group);
+        let rest =
+            if chosen.wants_try { self.try_other(group, class, chosen.method.other(), clock) } else { group };
+        if !rest.is_empty() {
+            let is_first = chosen.is_fresh && self.costs.take_first(class, rest.len());
+            let is_sampled = self.bursts % SAMPLE_EVERY == 0 || is_first;
+            let stands_for = if is_first { 1 } else { SAMPLE_EVERY };
+            self.bursts += 1;
+            self.run_part(rest, chosen.method, is_sampled.then_some(stands_for), clock);
+        }
+    }
+
+    /// Runs the first jobs by the method that is not in force, to see what they cost; returns the others.
+    fn try_other<'g, 'm>(
+        &mut self,
+        group: &'g mut [Box<Job<'m>>],
+        class: Class,
+        other: Method,
+        clock: &dyn Clock,
+    ) -> &'g mut [Box<Job<'m>>] {
+        let jobs = self.costs.take_try(class, group.len()).unwrap_or(0);
+        let (tried, rest) = group.split_at_mut(jobs);
+        if !tried.is_empty() {
+            self.run_part(tried, other, Some(1), clock);
+        }
+        rest
+    }
+
+    /// Runs jobs by a method; takes their time where they stand for so many bursts.
+    fn run_part(
+        &mut self,
+        part: &mut [Box<Job<'_>>],
+        method: Method,
+        stands_for: Option<u64>,
+        clock: &dyn Clock,
+    ) {
+        match stands_for {
+            Some(bursts) => self.run_sampled(part, method, bursts, clock),
+            None => self.run_by(method, part),
+        }
+        let tally = &mut self.tallies[method as usize];
+        tally.bursts += 1;
+        part.iter_mut().for_each(|job| settle(tally, job));
+    }
+
+    fn run_sampled(&mut self, part: &mut [Box<Job<'_>>], method: Method, stands_for: u64, clock: &dyn Clock) {
+        let look = *self.look.get_or_insert_with(|| cost_of_look(clock));
+        let (core, wall) = (clock.thread_time(), clock.now());
+        self.run_by(method, part);
+        let (core, wall) = (clock.thread_time() - core - look, clock.now() - wall);
+        let (jobs, class) = (part.len(), part[0].class());
+        let bytes = part.iter().map(|job| job.input_bytes() as u64).sum();
+        self.tallies[method as usize].sample(Sample { jobs: jobs as u64, bytes, core, wall });
+        // Of several classes nothing could be said of any one.
+        if part.iter().all(|job| job.class() == class) {
+            let sample = CostSample { class, method, jobs, bytes, core, wall, stands_for };
+            self.costs.saw(&sample);
+            if let Some(lessons) = &mut self.lessons {
+                lessons.push(sample);
+            }
+        }
+    }
+
+    /// The method for jobs of one algorithm and direction, by their mean size.
+    fn choose(&self, group: &[Box<Job<'_>>]) -> (Class, Chosen) {
+        let (algorithm, direction) = kind(&group[0]);
         let (bytes, bytes_max) = group
             .iter()
             .map(|job| job.input_bytes())
             .fold((0, 0), |(sum, most), bytes| (sum + bytes, most.max(bytes)));
-        let method = self.choose(group, bytes, bytes_max);
-        let is_first = self.is_first_of_its_class(&group[0]);
-        let is_sampled = self.bursts % SAMPLE_EVERY == 0 || is_first;
-        self.bursts += 1;
-        let start = is_sampled.then(|| (clock.thread_time(), clock.now()));
-        self.run_by(method, group);
-        let tally = &mut self.tallies[method as usize];
-        if let Some((core, wall)) = start {
-            let [jobs, bytes] = [group.len(), bytes].map(|n| n as u64);
-            let (core, wall) = (clock.thread_time() - core, clock.now() - wall);
-            tally.sample(Sample { jobs, bytes, core, wall });
-            if let Some(lessons) = &mut self.lessons {
-                let class = group[0].class();
-                let stands_for = if is_first { 1 } else { SAMPLE_EVERY };
-                // Of several classes nothing could be said of any one.
-                if group.iter().all(|job| job.class() == class) {
-                    lessons.samples.push(CostSample { class, method, jobs, bytes, core, wall, stands_for });
-                }
-            }
-        }
-        tally.bursts += 1;
-        group.iter_mut().for_each(|job| settle(tally, job));
-    }
-
-    /// Whether something learns from this kit, and has nothing of this job's class from it yet.
-    fn is_first_of_its_class(&mut self, job: &Job<'_>) -> bool {
-        let Some(lessons) = &mut self.lessons else { return false };
-        let class = job.class();
-        let is_first = !lessons.seen.contains(&class);
-        if is_first {
-            lessons.seen.push(class);
-        }
-        is_first
-    }
-
-    fn choose(&self, group: &[Box<Job<'_>>], bytes: usize, bytes_max: usize) -> Method {
-        let (algorithm, direction) = kind(&group[0]);
-        match &self.multi {
+        let class = group[0].class_of(bytes / group.len());
+        let chosen = match &self.multi {
             Some(multi)
                 if multi.supports(algorithm, direction)
                     && bytes_max <= multi.job_bytes_max(algorithm, direction) =>
             {
-                self.table.choose(algorithm, direction, bytes / group.len(), group.len())
+                self.costs.choose(class, group.len())
             }
-            _ => Method::Plain,
-        }
+            _ => Chosen { is_fresh: self.costs.choose(class, group.len()).is_fresh, ..Chosen::PLAIN },
+        };
+        (class, chosen)
     }
 
     fn run_by(&mut self, method: Method, group: &mut [Box<Job<'_>>]) {
@@ -189,6 +235,13 @@ impl CpuKit {
             _ => self.plain.run(group),
         }
     }
+}
+
+/// The least of a few looks at the thread's clock.
+fn cost_of_look(clock: &dyn Clock) -> Nanos {
+    let looks = (0..4).map(|_| clock.thread_time());
+    let times: Vec<Nanos> = looks.collect();
+    times.windows(2).map(|pair| pair[1] - pair[0]).min().unwrap_or_default()
 }
 
 /// Most jobs of a part of a uniform burst: eight fills of 16 lanes, 24 KiB of jobs.

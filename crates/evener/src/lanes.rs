@@ -12,12 +12,15 @@ use evener_ring::{Doorbell, Ring};
 pub(crate) const LANES: usize = 16;
 
 /// No lane yet.
-const NONE: u8 = u8::MAX;
+const NONE: u8 = 0x7F;
+
+/// Beside the lane: no module takes the class, so that its jobs need none.
+const ALONE: u8 = 0x80;
 
 /// The queues.
 pub(crate) struct Lanes<'m> {
     rings: Vec<Ring<Box<Job<'m>>>>,
-    /// By class: its lane, or [`NONE`].
+    /// By class: its lane, or [`NONE`], and [`ALONE`].
     lane_of: Vec<AtomicU8>,
     /// By lane: the class that opened it.
     classes: Mutex<Vec<Class>>,
@@ -53,6 +56,21 @@ impl<'m> Lanes<'m> {
 
     pub(crate) fn modules_matter(&self) -> bool {
         self.modules_matter.load(Ordering::Acquire)
+    }
+
+    /// Says whether jobs of a class that has a lane are to go the way of `cpu_only`.
+    pub(crate) fn leave_alone(&self, class: Class, is_alone: bool) {
+        // Relaxed: a job that goes the other way is found there as well.
+        let word = &self.lane_of[class.index()];
+        match is_alone {
+            true => word.fetch_or(ALONE, Ordering::Relaxed),
+            false => word.fetch_and(!ALONE, Ordering::Relaxed),
+        };
+    }
+
+    /// Whether no module takes jobs of this class.
+    pub(crate) fn is_alone(&self, class: Class) -> bool {
+        self.lane_of[class.index()].load(Ordering::Relaxed) & ALONE != 0
     }
 
     /// Moves as many jobs as there is room for, from the front; returns how many.
@@ -111,7 +129,7 @@ impl<'m> Lanes<'m> {
     /// The lane of a class; opened where it is the first of its class.
     pub(crate) fn lane_of(&self, class: Class) -> usize {
         // Relaxed: the word is all that there is to know; the class behind it is read under the lock.
-        match self.lane_of[class.index()].load(Ordering::Relaxed) {
+        match self.lane_of[class.index()].load(Ordering::Relaxed) & !ALONE {
             NONE => self.open(class),
             lane => usize::from(lane),
         }
@@ -121,7 +139,7 @@ impl<'m> Lanes<'m> {
     fn open(&self, class: Class) -> usize {
         let mut classes = self.classes.lock().unwrap_or_else(PoisonError::into_inner);
         let word = &self.lane_of[class.index()];
-        let opened = word.load(Ordering::Relaxed);
+        let opened = word.load(Ordering::Relaxed) & !ALONE;
         if opened != NONE {
             return usize::from(opened);
         }
@@ -136,7 +154,7 @@ impl<'m> Lanes<'m> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use evener_core::{Algorithm, Direction, Padding, Session};
 
@@ -146,7 +164,7 @@ mod tests {
         job
     }
 
-    fn session() -> &'static Session {
+    pub(crate) fn session() -> &'static Session {
         let session = Session::new(Algorithm::Aes128Ctr, Direction::Encrypt, Padding::None, &[0; 16]);
         Box::leak(Box::new(session.unwrap()))
     }

@@ -54,11 +54,13 @@ pub(crate) struct ModuleWorker<'r, 'm> {
 
 impl<'r, 'm> ModuleWorker<'r, 'm> {
     pub(crate) fn new(shared: &'r Shared<'m>, desk: usize, setup: ModuleSetup<'m>) -> Self {
+        let mut redo = setup.redo;
+        shared.adopt(&mut redo);
         Self {
             shared,
             desk,
             driver: setup.driver,
-            redo: setup.redo,
+            redo,
             patience: setup.patience,
             shadow: Shadow::new(setup.check_every),
             tally: Tally::default(),
@@ -113,9 +115,10 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
         self.driver.in_flight() == 0 && self.claimed.is_empty()
     }
 
-    /// The time at the barrier is no cost of the module's.
+    /// The time at the barrier is no cost of the module's. Under the adaptive policy this thread sleeps instead
+    /// (`Backlog::is_left_asleep`).
     fn stop_at_barrier(&mut self) {
-        if self.shared.backlog.is_held() {
+        if self.shared.backlog.is_held() && self.shared.weigher.is_none() {
             let start = self.shared.clock.thread_time();
             self.shared.backlog.stop_at_barrier(self.desk);
             self.stood += self.shared.clock.thread_time() - start;
@@ -156,7 +159,12 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             return shared.backlog.claim(Some(self.desk), take, &mut self.claimed) > 0;
         };
         let (lanes, now) = (shared.backlog.lanes(), shared.clock.now());
-        match weigher.module_takes(self.desk - shared.cpu_workers, lanes, now) {
+        if let Some(job) = shared.backlog.take_given(self.desk) {
+            weigher.begins(self.desk, &weigher.single(self.module(), lanes, job.class(), now), 1, now);
+            self.claimed.push(job);
+            return true;
+        }
+        match weigher.module_takes(self.module(), lanes, now) {
             Ok(claim) => {
                 self.patience_to_claim = Some(Nanos::ZERO);
                 let claimed = shared.backlog.claim_of(claim.lane, take, claim.jobs_max, &mut self.claimed);
@@ -172,6 +180,11 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
         }
     }
 
+    /// The number of the module among its like.
+    fn module(&self) -> usize {
+        self.desk - self.shared.cpu_workers
+    }
+
     /// Hands one job to the module, or to the CPU where it is not for the module. `false` where the module
     /// takes no more now.
     fn hand_over(&mut self, job: Box<Job<'m>>) -> bool {
@@ -184,8 +197,14 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             return true;
         }
         self.shadow.before(&job);
+        let class = job.class();
         match self.driver.submit(job) {
-            Ok(()) => true,
+            Ok(()) => {
+                if let (Some(weigher), 1) = (&self.shared.weigher, self.driver.in_flight()) {
+                    weigher.holds(self.module(), Some((class, self.shared.clock.now())));
+                }
+                true
+            }
             Err((job, refusal)) => {
                 self.refused(job, refusal);
                 false
@@ -257,9 +276,11 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
         if is_sound {
             let bytes = self.done.iter().map(|job| job.input_bytes() as u64).sum();
             let h = Nanos(between * held as u64 * jobs) - if held == 1 { d } else { Nanos::ZERO };
-            let module = self.desk - self.shared.cpu_workers;
-            weigher.saw_module(module, first.class(), &ModuleSample { jobs, bytes, d, h, now });
+            let seen = ModuleSample { jobs, bytes, d, h, now };
+            weigher.saw_module(self.module(), self.shared.backlog.lanes(), first.class(), &seen);
         }
+        let is_busy = self.driver.in_flight() > 0;
+        weigher.holds(self.module(), is_busy.then_some((first.class(), now)));
     }
 
     /// Core time of this thread since the last call.
@@ -322,8 +343,11 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     fn take_out_of_service(&mut self, reason: Quarantine) {
         self.quarantine.get_or_insert(reason);
         if let Some(weigher) = &self.shared.weigher {
-            weigher.lost(self.desk - self.shared.cpu_workers);
+            weigher.lost(self.module());
             weigher.is_free(self.desk);
+            weigher.holds(self.module(), None);
+            // What callers gave it: after `lost`, so that none is put here any more that nobody would find.
+            self.claimed.extend(std::iter::from_fn(|| self.shared.backlog.take_given(self.desk)));
         }
         let mut given_back = Vec::new();
         self.driver.abandon(&mut given_back);

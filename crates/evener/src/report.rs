@@ -54,9 +54,9 @@ pub struct WorkerReport {
 pub struct Report {
     /// One entry per worker and caller.
     pub workers: Vec<WorkerReport>,
-    /// What the adaptive policy learned, where it was in force.
-    pub learned: Option<Estimator>,
-    /// What its guard did.
+    /// What is known of costs after the run.
+    pub learned: Estimator,
+    /// What the adaptive policy's guard did.
     pub guarded: Counters,
 }
 

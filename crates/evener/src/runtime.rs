@@ -19,7 +19,7 @@ use crate::module::ModuleWorker;
 use crate::report::WorkerReport;
 use crate::stream::{self, Inlet, Outlet};
 use crate::weigh::{Circumstances, Weigher};
-use crate::{Caller, Cancel, CpuKit, ModuleSetup, Report, Setup, monitor};
+use crate::{Caller, Cancel, Costs, CpuKit, ModuleSetup, Report, Setup, monitor};
 
 /// What all threads of a run share.
 pub(crate) struct Shared<'m> {
@@ -34,6 +34,8 @@ pub(crate) struct Shared<'m> {
     pub(crate) callers_work: usize,
     /// The adaptive policy, where it is in force.
     pub(crate) weigher: Option<Weigher>,
+    /// What is known of costs, under any policy.
+    costs: Arc<Costs>,
     /// The limit on core time, where there is one.
     budget: Option<Mutex<Budget>>,
     /// Algorithms that some module does: `[algorithm][direction]`.
@@ -87,7 +89,7 @@ fn start<'scope, 'm>(
     modules: Vec<ModuleSetup<'m>>,
 ) {
     for (desk, mut kit) in kits.into_iter().enumerate() {
-        shared.let_learn(&mut kit);
+        shared.adopt(&mut kit);
         spawn(scope, format!("evener-cpu-{desk}"), shared, Some(desk), move || cpu_worker(shared, desk, kit));
     }
     for (index, module) in modules.into_iter().enumerate() {
@@ -108,7 +110,7 @@ impl<'r, 'm> Runtime<'r, 'm> {
     /// Where more callers and streams live at once than [`Setup::homes`] allows.
     #[must_use]
     pub fn caller(&self, mut kit: CpuKit) -> Caller<'r, 'm> {
-        self.shared.let_learn(&mut kit);
+        self.shared.adopt(&mut kit);
         let number = self.shared.callers.fetch_add(1, Ordering::Relaxed);
         Caller::new(self.shared, self.free_home(), number, kit)
     }
@@ -172,6 +174,7 @@ impl<'r, 'm> Runtime<'r, 'm> {
 
 impl<'m> Shared<'m> {
     fn new(setup: Setup<'m>, plan: Plan, cpu_workers: usize, modules: &[ModuleSetup<'_>]) -> Self {
+        let costs = Arc::new(Costs::new(setup.learned));
         let weigher = (plan.dispatch == Dispatch::Weigh).then(|| {
             let fixed = Circumstances {
                 objective: setup.objective,
@@ -181,10 +184,11 @@ impl<'m> Shared<'m> {
                 stations: modules.iter().map(station).collect(),
                 does: modules.iter().map(classes_done).collect(),
             };
-            Weigher::new(fixed, setup.learned, cpu_workers + modules.len())
+            Weigher::new(fixed, &costs, cpu_workers + modules.len())
         });
         Self {
             weigher,
+            costs,
             budget: setup.budget.map(Mutex::new),
             plan,
             backlog: Backlog::new(&plan, setup.backlog_jobs, cpu_workers, modules.len()),
@@ -223,10 +227,13 @@ impl<'m> Shared<'m> {
         self.bring_home(burst);
     }
 
-    /// Gives the adaptive policy what a kit measured.
+    /// Gives the adaptive policy what a kit measured, and lets it look whether modules matter where nobody asks.
     pub(crate) fn learn_from(&self, kit: &mut CpuKit) {
-        if let Some(weigher) = &self.weigher {
-            weigher.saw_core(&kit.take_samples());
+        let Some(weigher) = &self.weigher else { return };
+        let lanes = self.backlog.lanes();
+        weigher.saw_core(lanes, &kit.take_samples());
+        if kit.is_time_to_look() && !lanes.modules_matter() {
+            weigher.looks_back(lanes, self.clock.now());
         }
     }
 
@@ -240,7 +247,16 @@ impl<'m> Shared<'m> {
         let Some(weigher) = &self.weigher else {
             return if self.backlog.claim(desk, take, burst) > 0 { Ok(()) } else { Err(None) };
         };
-        let (lanes, now) = (self.backlog.lanes(), self.clock.now());
+        let lanes = self.backlog.lanes();
+        if lanes.modules_matter() {
+            self.backlog.show_modules(burst);
+        } else {
+            self.backlog.claim(desk, take, burst);
+        }
+        if !burst.is_empty() {
+            return Ok(());
+        }
+        let now = self.clock.now();
         let claim = weigher.core_takes(lanes, now)?;
         let claimed = self.backlog.claim_of(claim.lane, take, claim.jobs_max, burst);
         if let (1.., Some(desk)) = (claimed, desk) {
@@ -273,8 +289,9 @@ impl<'m> Shared<'m> {
         budget.may_spend(self.clock.now()).map(drop)
     }
 
-    /// Lets a kit keep what the adaptive policy learns from.
-    fn let_learn(&self, kit: &mut CpuKit) {
+    /// Lets a kit go by the costs of this run, and keep what the adaptive policy learns from.
+    pub(crate) fn adopt(&self, kit: &mut CpuKit) {
+        kit.share(&self.costs);
         if self.weigher.is_some() {
             kit.learn();
         }
@@ -282,8 +299,8 @@ impl<'m> Shared<'m> {
 
     fn into_report(self) -> Report {
         let workers = self.reports.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let (learned, guarded) = self.weigher.map(Weigher::into_learned).unzip();
-        Report { workers, learned, guarded: guarded.map_or_else(Counters::default, |guard| guard.total()) }
+        let guarded = self.weigher.map_or_else(Counters::default, Weigher::into_counters);
+        Report { workers, learned: self.costs.learned(), guarded }
     }
 
     /// Takes jobs as `take` says and runs them on the calling thread's core, until nothing is left and nothing
@@ -311,7 +328,7 @@ impl<'m> Shared<'m> {
         self.backlog.wait_for_work(desk, patience);
         if let Some(lane) = left_to_modules {
             let now = self.clock.now();
-            weigher.idled(lanes, lane, now - start, now);
+            weigher.idled(lane, now - start, now);
         }
     }
 

@@ -65,7 +65,8 @@ pub struct Setup<'m> {
     pub cores: usize,
     /// Part of these cores that the run's threads may use together, where it is limited.
     pub budget: Option<Budget>,
-    /// Costs that earlier runs learned, for the adaptive policy; modules in the order of `modules`.
+    /// Costs that earlier runs or a [calibration](crate::calibrate) learned; modules in the order of `modules`. Without
+    /// any, cores run everything plain until it was worth while to try.
     pub learned: Estimator,
 }
 

@@ -1,27 +1,44 @@
 //! The live side of the adaptive policy: what workers measured goes in, a table that they ask comes out.
 //!
 //! A worker asks ([`Weigher::core_takes`], [`Weigher::module_takes`]) -> where the table is old the worker that asks
-//! makes a new one from estimates, guard and what waits (`evener_core::plan::adaptive`) -> the table answers. What
+//! makes a new one from costs, guard and what waits ([`view`], `evener_core::plan::adaptive`) -> the table answers. What
 //! bursts took comes back through [`Weigher::saw_core`] and [`Weigher::saw_module`]. All decisions are `evener-core`'s,
 //! the same as on the simulator.
+//!
+//! Classes that no module takes are left alone ([`Lanes::leave_alone`]): their jobs go the way of `cpu_only`, and
+//! nobody asks anything but once in a while ([`Weigher::looks_back`]). Single requests of callers: `single.rs`.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+mod single;
+mod view;
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use evener_core::estimate::{Estimator, ModuleSample};
-use evener_core::guard::Guard;
-use evener_core::plan::adaptive::{
-    CLAIM_TIME, Choice, Lane, Offer, Prospect, Queue, Route, Station, Table, plan,
-};
+use evener_core::estimate::ModuleSample;
+use evener_core::guard::{Counters, Guard};
+use evener_core::plan::adaptive::{CLAIM_TIME, Choice, Table, plan};
 use evener_core::{Class, Nanos, Objective};
 use evener_ring::CachePadded;
 
-use crate::cpu::CostSample;
-use crate::lanes::Lanes;
+pub(crate) use self::single::Single;
+pub(crate) use self::view::Circumstances;
+use self::view::Moment;
+use crate::Costs;
+use crate::costs::CostSample;
+use crate::lanes::{LANES, Lanes};
 
 /// Age after which a plan is made anew: every few milliseconds, for a plan takes some microseconds.
 const PLAN_AGE_MAX: Nanos = Nanos::from_millis(2);
+
+/// The same where no module takes anything: ten looks in the time of a [`TRY_WINDOW`] and more would find nothing new.
+const LOOK_BACK_AFTER: Nanos = Nanos::from_millis(20);
+
+/// How long modules' workers are kept awake for nothing but a try. Long beside any job of a preset, for where all cores
+/// are busy the module's thread may wait for one.
+const TRY_WINDOW: Nanos = Nanos::from_millis(50);
+
+/// Time until the next such window where nobody made use of one.
+const TRY_PAUSE: Nanos = Nanos::from_millis(250);
 
 /// Burst width that plans count with: cores run what waits in full lanes.
 const WIDTH: usize = 16;
@@ -37,39 +54,43 @@ fn jobs_in_time(each: Nanos) -> u32 {
     }
 }
 
-/// What never changes during a run.
-pub(crate) struct Circumstances {
-    pub(crate) objective: Objective,
-    /// Cores that this process may use.
-    pub(crate) cores: usize,
-    /// Threads that run jobs on cores.
-    pub(crate) cpu_workers: usize,
-    /// Desk of the first module; those below are of CPU workers.
-    pub(crate) first_module_desk: usize,
-    pub(crate) stations: Vec<Station>,
-    /// By module, then by [`Class::index`]: whether its driver does it.
-    pub(crate) does: Vec<Vec<bool>>,
-}
-
 /// The adaptive policy at work.
 pub(crate) struct Weigher {
     fixed: Circumstances,
+    costs: Arc<Costs>,
+    /// Locked before the costs where both are.
     state: Mutex<State>,
     table: RwLock<Arc<Table>>,
     /// When the table was made; 0: it is to be made anew.
     planned_ns: CachePadded<AtomicU64>,
     /// By desk: when its worker will have done what it holds.
     busy_until_ns: Vec<CachePadded<AtomicU64>>,
+    /// By module: what it has worked on longest.
+    held: Vec<CachePadded<Held>>,
 }
 
-struct State {
-    estimator: Estimator,
+/// What a module works on. Written by its worker.
+#[derive(Default)]
+struct Held {
+    /// Since when; 0: it holds nothing.
+    since_ns: AtomicU64,
+    /// [`Class::index`].
+    class: AtomicU32,
+}
+
+pub(super) struct State {
+    /// One ledger for each lane and module.
     guard: Guard,
+    /// The same for single requests of callers, whose costs are times and not core time alone.
+    singles: Guard,
+    modules: usize,
     lost: Vec<bool>,
     /// Part of a core that a CPU worker gets.
     share: f64,
-    /// Core time that cores spent on a class so far.
-    worked: BTreeMap<Class, Nanos>,
+    /// When modules' workers began to be kept awake for a try.
+    trying_since: Option<Nanos>,
+    /// When they may be again.
+    try_after: Nanos,
 }
 
 /// What a worker may take.
@@ -80,25 +101,54 @@ pub(crate) struct Claim {
     each: Nanos,
 }
 
-impl Weigher {
-    pub(crate) fn new(fixed: Circumstances, learned: Estimator, desks: usize) -> Self {
-        let modules = fixed.stations.len();
-        let mut estimator = learned;
-        estimator.make_room_for(modules);
-        let state = State {
-            estimator,
-            guard: Guard::new(Class::COUNT),
+impl State {
+    fn new(modules: usize) -> Self {
+        Self {
+            guard: Guard::new(LANES * modules),
+            singles: Guard::new(LANES * modules),
+            modules,
             lost: vec![false; modules],
             share: 1.0,
-            worked: BTreeMap::new(),
-        };
-        let table = plan(&prospect(&fixed, &state, &[], |_| 0, Nanos::ZERO));
+            trying_since: None,
+            try_after: Nanos::ZERO,
+        }
+    }
+
+    fn ledger(&self, lane: usize, module: usize) -> usize {
+        lane * self.modules + module
+    }
+
+    /// Whether modules may be kept awake for a try, where one is `wanted`.
+    fn may_try(&mut self, wanted: bool, now: Nanos) -> bool {
+        if !wanted || now < self.try_after {
+            self.trying_since = None;
+            return false;
+        }
+        let since = *self.trying_since.get_or_insert(now);
+        if now - since > TRY_WINDOW {
+            (self.trying_since, self.try_after) = (None, now + TRY_PAUSE);
+        }
+        self.trying_since.is_some()
+    }
+}
+
+impl Weigher {
+    pub(crate) fn new(fixed: Circumstances, costs: &Arc<Costs>, desks: usize) -> Self {
+        let modules = fixed.stations.len();
+        let state = State::new(modules);
+        let mut known = costs.known();
+        known.estimator.make_room_for(modules);
+        let moment = Moment { classes: &[], waiting: &|_| 0, held: &|_| None, now: Nanos::ZERO };
+        let table = plan(&fixed.prospect(&state, &known.estimator, &moment));
+        drop(known);
         Self {
             fixed,
+            costs: Arc::clone(costs),
             state: Mutex::new(state),
             table: RwLock::new(Arc::new(table)),
             planned_ns: CachePadded::new(AtomicU64::new(0)),
             busy_until_ns: (0..desks).map(|_| CachePadded::new(AtomicU64::new(0))).collect(),
+            held: (0..modules).map(|_| CachePadded::new(Held::default())).collect(),
         }
     }
 
@@ -144,15 +194,6 @@ impl Weigher {
         lanes.modules_matter()
     }
 
-    /// Where one request goes.
-    pub(crate) fn route(&self, lanes: &Lanes<'_>, class: Class, now: Nanos) -> Route {
-        let lane = lanes.lane_of(class);
-        let table = self.table(lanes, now);
-        let wait = |desk: usize| Queue { wait: self.busy(desk, now) };
-        let queues: Vec<Queue> = (self.fixed.first_module_desk..self.busy_until_ns.len()).map(wait).collect();
-        if lane < table.lanes() { table.route(lane, &queues) } else { Route::Inline }
-    }
-
     /// Notes for how long the worker at `desk` will be busy with what it took.
     pub(crate) fn begins(&self, desk: usize, claim: &Claim, jobs: usize, now: Nanos) {
         // Relaxed: a hint for others' decisions.
@@ -165,42 +206,73 @@ impl Weigher {
         self.busy_until_ns[desk].store(0, Ordering::Relaxed);
     }
 
-    /// Bursts that ran on a core.
-    pub(crate) fn saw_core(&self, samples: &[CostSample]) {
-        let Some(last) = samples.last() else { return };
+    /// What module `module` has worked on longest, and since when; `None` where it holds nothing.
+    pub(crate) fn holds(&self, module: usize, oldest: Option<(Class, Nanos)>) {
+        let held = &self.held[module];
+        if let Some((class, _)) = oldest {
+            // Relaxed: a hint; a class that belongs to another time makes one plan a little worse.
+            held.class.store(u32::try_from(class.index()).unwrap_or(0), Ordering::Relaxed);
+        }
+        held.since_ns.store(oldest.map_or(0, |(_, since)| since.0), Ordering::Relaxed);
+    }
+
+    /// Bursts that ran on a core. Their costs are known already ([`Costs::saw`]).
+    pub(crate) fn saw_core(&self, lanes: &Lanes<'_>, samples: &[CostSample]) {
+        if samples.is_empty() {
+            return;
+        }
         let state = &mut *self.state();
-        let is_first = state.estimator.c(last.class, *last.class.bytes().end(), WIDTH).is_none();
         for seen in samples {
-            state.estimator.saw_cpu(seen.class, seen.method, seen.jobs, seen.bytes, seen.core);
-            *state.worked.entry(seen.class).or_default() += Nanos(seen.core.0 * seen.stands_for);
-            state.guard.control(seen.class.index(), seen.jobs, seen.core);
+            let lane = lanes.lane_of(seen.class);
+            for module in 0..state.modules {
+                state.guard.control(state.ledger(lane, module), seen.jobs as u64, seen.core);
+            }
             let share = (seen.core.as_secs_f64() / seen.wall.as_secs_f64().max(1e-9)).clamp(0.0, 1.0);
             state.share += SHARE_WEIGHT * (share - state.share);
         }
-        if is_first {
+        // The table waits for the first cost of a class.
+        if samples.iter().any(|seen| seen.stands_for == 1) {
             self.planned_ns.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Looks whether modules may matter again, where nobody asks because none did.
+    pub(crate) fn looks_back(&self, lanes: &Lanes<'_>, now: Nanos) {
+        let planned = self.planned_ns.load(Ordering::Relaxed);
+        if planned == 0 || now - Nanos(planned) >= LOOK_BACK_AFTER {
+            self.plan_anew(lanes, now);
         }
     }
 
     /// Jobs that a module did.
-    pub(crate) fn saw_module(&self, module: usize, class: Class, seen: &ModuleSample) {
+    pub(crate) fn saw_module(&self, module: usize, lanes: &Lanes<'_>, class: Class, seen: &ModuleSample) {
         let lambda = self.current().lambda();
         let state = &mut *self.state();
-        let is_first = state.estimator.on_module(module, class).d.samples == 0;
-        state.estimator.saw_module(module, class, seen);
-        state.guard.routed(class.index(), seen.jobs, scaled(seen.d, lambda), seen.now);
+        let mut known = self.costs.known();
+        let is_first = known.estimator.on_module(module, class).d.samples == 0;
+        known.estimator.saw_module(module, class, seen);
+        drop(known);
+        let ledger = state.ledger(lanes.lane_of(class), module);
+        state.guard.routed(ledger, seen.jobs, scaled(seen.d, lambda), seen.now);
         if is_first {
             self.planned_ns.store(0, Ordering::Relaxed);
         }
     }
 
-    /// A core had nothing to do for so long because it left a class to modules.
-    pub(crate) fn idled(&self, lanes: &Lanes<'_>, lane: usize, time: Nanos, now: Nanos) {
+    /// A core had nothing to do for so long because it left a class to modules. Each that takes it has its part in it.
+    pub(crate) fn idled(&self, lane: usize, time: Nanos, now: Nanos) {
+        let table = self.current();
         // Under `cpu` a core that rests is the aim. Otherwise it loses what is beyond the job that it would have done.
-        let beyond = time - self.current().expected(lane, None);
-        let is_loss = self.fixed.objective != Objective::Cpu && beyond > Nanos::ZERO;
-        if let (true, Some(class)) = (is_loss, lanes.classes().get(lane)) {
-            self.state().guard.idled(class.index(), beyond, now);
+        let beyond = time - table.expected(lane, None);
+        if self.fixed.objective == Objective::Cpu || beyond == Nanos::ZERO || lane >= table.lanes() {
+            return;
+        }
+        let state = &mut *self.state();
+        let takers: Vec<usize> =
+            (0..state.modules).filter(|&module| table.is_open_to(lane, module)).collect();
+        for &module in &takers {
+            let ledger = state.ledger(lane, module);
+            state.guard.idled(ledger, Nanos(beyond.0 / takers.len() as u64), now);
         }
     }
 
@@ -210,15 +282,18 @@ impl Weigher {
         self.planned_ns.store(0, Ordering::Relaxed);
     }
 
-    /// What was learned, at the end of a run.
-    pub(crate) fn into_learned(self) -> (Estimator, Guard) {
+    /// What the guard did, at the end of a run.
+    pub(crate) fn into_counters(self) -> Counters {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        (state.estimator, state.guard)
+        let mut all = state.guard.total();
+        all += state.singles.total();
+        all
     }
 
     fn count_try(&self, module: usize, lanes: &Lanes<'_>, lane: usize) {
         if let Some(&class) = lanes.classes().get(lane) {
-            self.state().estimator.tries(module, class, 1);
+            self.state().trying_since = None;
+            self.costs.known().estimator.tries(module, class, 1);
             self.planned_ns.store(0, Ordering::Relaxed);
         }
     }
@@ -238,19 +313,29 @@ impl Weigher {
 
     /// Makes a new table, unless somebody else is about to.
     fn plan_anew(&self, lanes: &Lanes<'_>, now: Nanos) {
-        let Ok(state) = self.state.try_lock() else { return };
+        let Ok(mut state) = self.state.try_lock() else { return };
         self.planned_ns.store(now.0.max(1), Ordering::Relaxed);
         let classes = lanes.classes();
-        let worked = |lane: usize| state.worked.get(&classes[lane]).copied().unwrap_or_default();
-        let table = plan(&prospect(&self.fixed, &state, &classes, |lane| lanes.waiting(lane), now))
-            .having_worked(worked);
-        let tried = |lane: usize| {
+        let table = {
+            let known = self.costs.known();
+            let (waiting, held) = (|lane| lanes.waiting(lane), |module| self.held(module));
+            let moment = Moment { classes: &classes, waiting: &waiting, held: &held, now };
+            let worked = |lane: usize| known.worked.get(&classes[lane]).copied().unwrap_or_default();
+            plan(&self.fixed.prospect(&state, &known.estimator, &moment)).having_worked(worked)
+        };
+        let wants_try = |lane: usize| {
             let waiting = lanes.waiting(lane).max(1);
             (0..self.fixed.stations.len()).any(|module| table.wants_try(lane, module, waiting))
         };
-        let matter = (0..table.lanes()).any(|lane| table.is_open(lane) || tried(lane));
+        let may_try = state.may_try((0..table.lanes()).any(wants_try), now);
+        let matters = |lane: usize| table.is_open(lane) || may_try && wants_try(lane);
+        for (lane, &class) in classes.iter().enumerate() {
+            let is_alone = table.expected(lane, None) > Nanos::ZERO && !matters(lane);
+            lanes.leave_alone(class, is_alone);
+        }
+        let any_matters = (0..table.lanes()).any(matters);
         *self.table.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(table);
-        lanes.let_modules(matter);
+        lanes.let_modules(any_matters);
     }
 
     fn current(&self) -> Arc<Table> {
@@ -259,6 +344,13 @@ impl Weigher {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn held(&self, module: usize) -> Option<(Class, Nanos)> {
+        let held = &self.held[module];
+        let since = Nanos(held.since_ns.load(Ordering::Relaxed));
+        let class = Class::from_index(held.class.load(Ordering::Relaxed) as usize)?;
+        (since > Nanos::ZERO).then_some((class, since))
     }
 
     fn busy(&self, desk: usize, now: Nanos) -> Nanos {
@@ -271,58 +363,38 @@ impl Weigher {
     }
 }
 
-impl Circumstances {
-    /// 0 where there is a core for each module's worker, 1 where cores are as scarce as CPU workers want them.
-    fn lambda(&self, share: f64) -> f64 {
-        let spare = self.cores.saturating_sub(self.cpu_workers);
-        let modules = self.stations.len().max(1);
-        let wanted = 1.0 - float(spare.min(modules)) / float(modules);
-        // Others want the cores too: a worker that gets half of one competes with one other program.
-        let contested = ((1.0 - share) * 2.0).clamp(0.0, 1.0);
-        wanted.max(if contested > 0.2 { contested } else { 0.0 })
-    }
-}
-
-fn prospect(
-    fixed: &Circumstances,
-    state: &State,
-    classes: &[Class],
-    waiting: impl Fn(usize) -> u32,
-    now: Nanos,
-) -> Prospect {
-    let lane = |(lane, &class): (usize, &Class)| {
-        let bytes = (*class.bytes().end()).min(2 << 20);
-        let is_locked = state.guard.is_locked(class.index(), now);
-        let offer = |module: usize| {
-            let known = state.estimator.on_module(module, class);
-            let tries_left = state.estimator.tries_left(module, class, now);
-            match (known.d.at(bytes), known.h.at(bytes)) {
-                _ if is_locked || state.lost[module] || !fixed.does[module][class.index()] => Offer::Never,
-                (Some(d), Some(h)) => Offer::Known { d, h, tries_left },
-                _ => Offer::Unknown { tries_left },
-            }
-        };
-        Lane {
-            c: state.estimator.c(class, bytes, WIDTH),
-            waiting: waiting(lane),
-            offers: (0..fixed.stations.len()).map(offer).collect(),
-        }
-    };
-    Prospect {
-        objective: fixed.objective,
-        cpu_workers: u32::try_from(fixed.cpu_workers).unwrap_or(u32::MAX),
-        share: state.share.max(0.05),
-        lambda: fixed.lambda(state.share),
-        stations: fixed.stations.clone(),
-        lanes: classes.iter().enumerate().map(lane).collect(),
-    }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "cores are few")]
-const fn float(count: usize) -> f64 {
-    count as f64
-}
-
 fn scaled(time: Nanos, by: f64) -> Nanos {
     Nanos::from(std::time::Duration::from(time).mul_f64(by.clamp(0.0, 1.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(millis: u64) -> Nanos {
+        Nanos::from_millis(millis)
+    }
+
+    #[test]
+    fn modules_are_kept_awake_for_a_try_only_for_a_while_and_again_after_a_pause() {
+        let mut state = State::new(1);
+        assert!(!state.may_try(false, ms(5)));
+        let at = |state: &mut State, times: [u64; 4]| times.map(|time| state.may_try(true, ms(time)));
+        assert_eq!(at(&mut state, [10, 50, 60, 61]), [true, true, true, false]);
+        assert_eq!(at(&mut state, [70, 310, 312, 350]), [false, false, true, true]);
+        // One that is not wanted any more begins anew.
+        assert!(!state.may_try(false, ms(355)));
+        assert_eq!(at(&mut state, [360, 365, 410, 411]), [true, true, true, false]);
+    }
+
+    #[test]
+    fn each_lane_and_module_has_a_ledger_of_its_own() {
+        let state = State::new(3);
+        let mut all: Vec<usize> = (0..LANES)
+            .flat_map(|lane| (0..3).map(move |module| (lane, module)))
+            .map(|(lane, module)| state.ledger(lane, module))
+            .collect();
+        all.sort_unstable();
+        assert_eq!(all, (0..3 * LANES).collect::<Vec<_>>());
+    }
 }

@@ -1,13 +1,14 @@
-//! The method table: respected by whoever runs a burst, and measured so that it tells the truth.
+//! Plain or multi-buffer: decided by what both cost, under any policy, and calibrated so that it is the truth.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 mod support;
 
 use std::sync::Arc;
 
-use evener::{CpuKit, calibrate};
-use evener_core::method::{NEVER, SIZE_CLASS_BYTES};
-use evener_core::{Algorithm, Direction, Job, Method, MethodTable, Padding, Session, Tally};
+use evener::{Costs, CpuKit, Setup, calibrate, run};
+use evener_core::estimate::Learned;
+use evener_core::plan::Policy;
+use evener_core::{Algorithm, Class, Direction, Estimator, Job, Method, Padding, Session, Tally};
 
 use support::drivers::{Fake, Runs, TestClock};
 
@@ -19,20 +20,28 @@ fn session(algorithm: Algorithm) -> Arc<Session> {
     Arc::new(Session::new(algorithm, Direction::Encrypt, Padding::None, &key).unwrap())
 }
 
-/// From 4 jobs of at most 512 bytes on, AES-128-CBC goes to multi-buffer; nothing else does.
-fn table() -> Arc<MethodTable> {
-    let mut table = MethodTable::plain_only();
-    for class in 0..3 {
-        table.set_width_min(Algorithm::Aes128Cbc, Direction::Encrypt, class, 4);
+/// AES-128-CBC of 64 bytes costs half by multi-buffer from 4 jobs on, of 1 KiB never; of nothing else is anything known.
+fn costs() -> Estimator {
+    let mut costs = Estimator::new(0);
+    let mut keep = |bytes: usize, method, place, ns| {
+        let class = Class::of(CBC, Direction::Encrypt, bytes, false);
+        costs.keep_cpu(class, method, place, Learned::kept(ns, bytes as f64, 16));
+    };
+    for place in 0..5 {
+        keep(64, Method::Plain, place, 100.0);
+        keep(64, Method::MultiBuffer, place, if place < 2 { 200.0 } else { 50.0 });
+        keep(1_024, Method::Plain, place, 1_000.0);
+        keep(1_024, Method::MultiBuffer, place, 1_000.0);
     }
-    Arc::new(table)
+    costs
 }
 
 /// A kit of two fakes with what each was given.
 fn kit(multi: Fake) -> (CpuKit, Runs, Runs) {
     let plain = Fake::new(PLAIN, 1);
     let runs = (plain.runs(), multi.runs());
-    (CpuKit::new(Box::new(plain), Some(Box::new(multi)), table()), runs.0, runs.1)
+    let kit = CpuKit::new(Box::new(plain), Some(Box::new(multi)));
+    (kit.sharing(&Arc::new(Costs::new(costs()))), runs.0, runs.1)
 }
 
 /// Runs jobs of these algorithms and sizes as one burst; returns who had each, in the caller's order.
@@ -54,7 +63,7 @@ const CBC: Algorithm = Algorithm::Aes128Cbc;
 const CTR: Algorithm = Algorithm::Aes256Ctr;
 
 #[test]
-fn a_burst_goes_where_the_table_says_by_width_and_size() {
+fn a_burst_goes_where_it_costs_least_by_width_and_size() {
     let (mut kit, plain, multi) = kit(Fake::new(MULTI, 16));
     assert_eq!(who_ran(&mut kit, &[(CBC, 64); 3]), [PLAIN; 3]);
     assert_eq!(who_ran(&mut kit, &[(CBC, 64); 4]), [MULTI; 4]);
@@ -93,44 +102,125 @@ fn each_method_has_its_own_tally() {
     assert_eq!(kit.take_tallies(), [Tally::default(); 2]);
 }
 
-/// The table that is measured with these costs of plain and multi-buffer, in nanoseconds by jobs and bytes.
-fn measured(plain: fn(u64, u64) -> u64, multi: fn(u64, u64) -> u64) -> Vec<u16> {
+/// From how many jobs on multi-buffer is chosen at each size, after a calibration with these costs of plain and
+/// multi-buffer, in nanoseconds by jobs and bytes.
+fn measured(plain: fn(u64, u64) -> u64, multi: fn(u64, u64) -> u64) -> Vec<Option<u16>> {
     let clock = TestClock::default();
     let mut plain = Fake::new(PLAIN, 1).with_cost(&clock, plain);
     let mut multi = Fake::new(MULTI, 16).with_cost(&clock, multi).with_job_bytes_max(10_000);
-    let mut table = MethodTable::guess();
-    calibrate::measure(&mut plain, &mut multi, &[(CBC, Direction::Encrypt)], &clock, &mut table);
-    (0..SIZE_CLASS_BYTES.len()).map(|class| table.width_min(CBC, Direction::Encrypt, class)).collect()
+    let mut learned = costs();
+    let row = (CBC, Direction::Encrypt);
+    calibrate::measure(&mut plain, &mut multi, &[row], &clock, &mut learned);
+    assert!(calibrate::is_known(&learned, row) && !calibrate::is_known(&learned, (CBC, Direction::Decrypt)));
+    calibrate::classes(row.0, row.1).map(|class| learned.multi_buffer_from(class)).collect()
 }
 
 #[test]
-fn calibration_never_chooses_multi_buffer_where_it_is_slower() {
-    assert_eq!(measured(|_, bytes| bytes, |_, bytes| 2 * bytes), [NEVER; 6]);
-    // Too little to be sure: 4 % faster.
-    assert_eq!(measured(|_, bytes| 100 * bytes, |_, bytes| 96 * bytes), [NEVER; 6]);
+fn calibration_never_chooses_multi_buffer_where_it_is_slower_or_better_by_a_hair() {
+    assert_eq!(measured(|_, bytes| bytes, |_, bytes| 2 * bytes), [None; 6]);
+    assert_eq!(measured(|_, bytes| 100 * bytes, |_, bytes| 90 * bytes), [None; 6]);
 }
 
 #[test]
 fn calibration_finds_the_width_from_which_on_multi_buffer_wins() {
     // Sixteen lanes at once take as long as five jobs one after the other: 8 is the first width tried that wins.
-    // The last class stands for jobs of 16 KiB, which this multi-buffer does not take.
+    // Jobs of 16 KiB are not measured, which this multi-buffer does not take, so they do as their neighbour.
     let plain = |_, bytes| bytes;
     let multi = |jobs: u64, bytes: u64| 5 * bytes / jobs * jobs.div_ceil(16);
-    assert_eq!(measured(plain, multi), [8, 8, 8, 8, 8, NEVER]);
+    assert_eq!(measured(plain, multi), [Some(8); 6]);
 }
 
 #[test]
 fn calibration_sees_a_fixed_cost_in_small_jobs_only() {
     let multi = |_, bytes: u64| 1_000 + bytes / 4;
     // 16 x 16 bytes: 256 against 1064; 16 x 64: 1024 against 1256; 256 bytes: from 8 jobs on 2048 against 1512.
-    assert_eq!(measured(|_, bytes| bytes, multi), [NEVER, NEVER, 8, 2, 1, NEVER]);
+    assert_eq!(measured(|_, bytes| bytes, multi)[..5], [None, None, Some(8), Some(2), Some(1)]);
 }
 
 #[test]
 fn calibration_leaves_alone_what_was_not_asked_for() {
     let clock = TestClock::default();
     let (mut plain, mut multi) = (Fake::new(PLAIN, 1), Fake::new(MULTI, 16));
-    let mut table = MethodTable::guess();
-    calibrate::measure(&mut plain, &mut multi, &[], &clock, &mut table);
-    assert_eq!(table, MethodTable::guess());
+    let mut learned = costs();
+    calibrate::measure(&mut plain, &mut multi, &[], &clock, &mut learned);
+    assert_eq!(learned, costs());
+}
+
+/// Runs bursts of `width` jobs of 64 bytes on a kit that goes by `learned`, until it has run so many; who had each.
+fn bursts(
+    plain_ns: fn(u64, u64) -> u64,
+    multi_ns: fn(u64, u64) -> u64,
+    learned: Estimator,
+    count: usize,
+) -> Vec<Vec<u8>> {
+    let clock = TestClock::default();
+    let plain = Fake::new(PLAIN, 1).with_cost(&clock, plain_ns);
+    let multi = Fake::new(MULTI, 16).with_cost(&clock, multi_ns);
+    let kit = CpuKit::new(Box::new(plain), Some(Box::new(multi)));
+    let mut kit = kit.sharing(&Arc::new(Costs::new(learned)));
+    let session = session(CBC);
+    let mut burst = || {
+        let mut rooms = [[0u8; 64]; 32];
+        let mut armed: Vec<_> = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
+        armed.iter_mut().for_each(|job| job.arm(Arc::clone(&session), &[0; 16], 64));
+        kit.run(&mut armed, &clock);
+        armed.iter().map(|job| job.output_span()[0]).collect()
+    };
+    (0..count).map(|_| burst()).collect()
+}
+
+/// Bursts in which some job was run by multi-buffer, and jobs that it ran in all.
+fn tried(bursts: &[Vec<u8>]) -> (usize, usize) {
+    let multi = |burst: &Vec<u8>| burst.iter().filter(|&&name| name == MULTI).count();
+    (bursts.iter().filter(|burst| multi(burst) > 0).count(), bursts.iter().map(multi).sum())
+}
+
+/// One burst of 32 jobs by plain takes so long, so that a hundred of them are more than a short process.
+const BURST_NS: u64 = 1_000_000;
+
+#[test]
+fn a_short_process_tries_no_method_and_a_long_one_finds_the_better() {
+    let plain: fn(u64, u64) -> u64 = |jobs, _| BURST_NS * jobs / 32;
+    let multi: fn(u64, u64) -> u64 = |jobs, _| BURST_NS * jobs / 320;
+    let short = bursts(plain, multi, Estimator::new(0), 10);
+    assert_eq!(tried(&short), (0, 0));
+    let long = bursts(plain, multi, Estimator::new(0), 500);
+    assert_eq!(long[0], [PLAIN; 32]);
+    assert_eq!(long[499], [MULTI; 32]);
+}
+
+#[test]
+fn a_method_that_is_no_good_costs_four_jobs() {
+    let plain: fn(u64, u64) -> u64 = |jobs, _| BURST_NS * jobs / 32;
+    let multi: fn(u64, u64) -> u64 = |jobs, _| BURST_NS * jobs;
+    let long = bursts(plain, multi, Estimator::new(0), 1_000);
+    assert_eq!(tried(&long), (1, 4));
+}
+
+#[test]
+fn a_method_that_costs_no_longer_what_was_kept_is_given_up() {
+    let plain: fn(u64, u64) -> u64 = |jobs, _| 100 * jobs;
+    // Kept: half of plain.
+    let multi: fn(u64, u64) -> u64 = |jobs, _| 400 * jobs;
+    let all = bursts(plain, multi, costs(), 200);
+    assert_eq!((&all[0], &all[199]), (&vec![MULTI; 32], &vec![PLAIN; 32]));
+}
+
+#[test]
+fn the_method_is_the_same_question_under_every_policy() {
+    // Without a module every policy is `cpu_only`; the kits of a run go by the run's costs, whatever its policy.
+    for policy in Policy::ALL {
+        for (width, method) in [(1, Method::Plain), (16, Method::MultiBuffer)] {
+            let kit = || CpuKit::new(Box::new(Fake::new(PLAIN, 1)), Some(Box::new(Fake::new(MULTI, 16))));
+            let setup = Setup { policy, learned: costs(), callers: 1, ..Setup::default() };
+            let session = session(CBC);
+            let mut rooms = vec![[0u8; 64]; width];
+            let ((), report) = run(setup, |runtime| {
+                let mut armed: Vec<_> = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
+                armed.iter_mut().for_each(|job| job.arm(Arc::clone(&session), &[0; 16], 64));
+                runtime.caller(kit()).crypt(&mut armed);
+            });
+            assert_eq!(report.method(method).jobs, width as u64, "{policy}, {width}");
+        }
+    }
 }

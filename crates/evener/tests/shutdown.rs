@@ -11,7 +11,7 @@ use std::thread;
 
 use evener::{Cancel, CpuKit, Setup, Submitted, run};
 use evener_core::plan::Policy;
-use evener_core::{Algorithm, Direction, InlineDriver, Job, JobError, MethodTable, Outcome, Profile};
+use evener_core::{Algorithm, Direction, InlineDriver, Job, JobError, Outcome, Profile};
 
 use support::drivers::gated_kit;
 use support::module::{Fault, Scripted, scripted};
@@ -96,7 +96,7 @@ impl InlineDriver for Panics {
 fn panicking_kit(has_panicked: &Arc<AtomicBool>) -> CpuKit {
     let profile = Profile { name: "panics".to_owned(), detail: String::new(), width: 1, emulated: true };
     let driver = Panics(profile, Arc::clone(has_panicked));
-    CpuKit::new(Box::new(driver), None, Arc::new(MethodTable::plain_only()))
+    CpuKit::new(Box::new(driver), None)
 }
 
 /// Runs `body` under every policy with workers that panic, and demands that a panic comes out. The module finishes

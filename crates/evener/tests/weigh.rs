@@ -5,15 +5,14 @@
 mod support;
 
 use std::num::NonZero;
-use std::sync::Arc;
 use std::time::Instant;
 
 use evener::{CpuKit, ModuleSetup, Report, Setup, Submitted, run};
 use evener_core::estimate::ModuleSample;
 use evener_core::plan::Policy;
 use evener_core::plan::adaptive::TRIES_MAX;
-use evener_core::{Algorithm, Budget, Estimator, Method, MethodTable, Nanos};
-use evener_driver_emulated::{CostedCpu, Emulated};
+use evener_core::{Algorithm, Budget, Estimator, Method, Nanos, Objective};
+use evener_driver_emulated::{CostedCpu, Emulated, Fault, When};
 use evener_driver_libcrypto::Libcrypto;
 
 use support::{Case, check_all, jobs, plain_kit, plain_setup, rooms, without_standstill};
@@ -29,7 +28,7 @@ struct Machine {
 impl Machine {
     fn kit(&self) -> CpuKit {
         let cpu = CostedCpu::new(Box::new(Libcrypto::new().unwrap()), self.costs.parse().unwrap());
-        CpuKit::new(Box::new(cpu), None, Arc::new(MethodTable::plain_only()))
+        CpuKit::new(Box::new(cpu), None)
     }
 
     /// Runs all cases so many times over, through a stream; every result is compared with libcrypto's.
@@ -69,6 +68,15 @@ fn equal_cases() -> Vec<Case> {
 fn class(cases: &[Case]) -> evener_core::Class {
     let mut memory = rooms(cases);
     jobs(cases, &mut memory)[0].class()
+}
+
+/// The classes of all of them, in place and apart.
+fn classes(cases: &[Case]) -> Vec<evener_core::Class> {
+    let mut memory = rooms(cases);
+    let mut classes: Vec<_> = jobs(cases, &mut memory).iter().map(|job| job.class()).collect();
+    classes.sort();
+    classes.dedup();
+    classes
 }
 
 #[test]
@@ -120,7 +128,7 @@ fn what_one_run_learned_the_next_one_uses_from_its_start() {
         let cases = equal_cases();
         let costs = "emulated:d=20000+0,h=200000+0,c=400000+0";
         let first = Machine { costs, workers: 1, cores: 1, learned: Estimator::default() }.run(&cases, 8);
-        let learned = first.learned.unwrap();
+        let learned = first.learned;
         let known = learned.on_module(0, class(&cases));
         assert!(known.d.samples > 0 && known.h.samples > 0, "{known:?}");
         // Six milliseconds of work: without knowledge a module would not even be tried.
@@ -146,6 +154,147 @@ fn costs_that_lie_are_found_out_and_the_class_is_locked() {
     });
 }
 
+/// What a machine with these costs learns of the classes of `cases`, from so many true samples.
+fn informed(costs: [u64; 3], cases: &[Case]) -> Estimator {
+    let [d, h, c] = costs.map(Nanos);
+    let mut learned = Estimator::new(1);
+    for class in classes(cases) {
+        for _ in 0..16 {
+            learned.saw_cpu(class, Method::Plain, 1, 64, c);
+            learned.saw_module(0, class, &ModuleSample { jobs: 1, bytes: 64, d, h, now: Nanos(1) });
+        }
+    }
+    learned
+}
+
+/// Brings jobs one at a time, on as many cores as said, to a machine with these costs that knows them.
+fn one_at_a_time(costs: &'static str, known: [u64; 3], cores: usize, objective: Objective) -> Report {
+    let cases = equal_cases();
+    let mut memory = rooms(&cases);
+    let machine = Machine { costs, workers: 0, cores, learned: informed(known, &cases) };
+    let module = Emulated::new(costs.parse().unwrap(), Box::new(Libcrypto::new().unwrap()));
+    let setup = Setup {
+        policy: Policy::Adaptive,
+        callers: 1,
+        modules: vec![ModuleSetup::new(Box::new(module), plain_kit())],
+        objective,
+        cores,
+        learned: machine.learned.clone(),
+        ..Setup::default()
+    };
+    let ((), report) = run(setup, |runtime| {
+        let mut caller = runtime.caller(machine.kit());
+        let mut came = Vec::new();
+        for job in jobs(&cases, &mut memory) {
+            let mut single = vec![job];
+            caller.crypt(&mut single);
+            came.append(&mut single);
+        }
+        check_all(&cases, &came);
+    });
+    assert_eq!(report.total().jobs, cases.len() as u64);
+    report
+}
+
+#[test]
+fn a_single_request_goes_where_it_ends_sooner_and_some_show_what_a_core_would_take() {
+    without_standstill(|| {
+        let costs = "emulated:d=100000+0,h=500000+0,c=4000000+0";
+        let report = one_at_a_time(costs, [100_000, 500_000, 4_000_000], 2, Objective::Throughput);
+        // Eight first of each of two classes, then one of 64.
+        assert!(report.guarded.control_jobs >= 16, "{:?}", report.guarded);
+        assert!(report.modules().jobs >= 8, "{report:?}");
+    });
+}
+
+#[test]
+fn for_latency_the_end_decides_and_for_throughput_the_core_too() {
+    without_standstill(|| {
+        // With one core: on it a request takes 4 ms of its time; by way of the module it ends after 5.2 ms and takes 0.2.
+        let costs = "emulated:d=200000+0,h=5000000+0,c=4000000+0";
+        let of =
+            |objective| one_at_a_time(costs, [200_000, 5_000_000, 4_000_000], 1, objective).modules().jobs;
+        assert_eq!(of(Objective::Latency), 0);
+        assert!(of(Objective::Throughput) >= 8);
+    });
+}
+
+#[test]
+fn a_module_that_is_lost_gives_back_the_single_request_that_it_was_given() {
+    without_standstill(|| {
+        let cases = equal_cases();
+        let mut memory = rooms(&cases);
+        let costs = "emulated:d=1000+0,h=1000+0,c=4000000+0";
+        let module = Emulated::new(costs.parse().unwrap(), Box::new(Libcrypto::new().unwrap()));
+        module.control().set_fault(Fault::Gone, When { from: 3, every: 1 });
+        let setup = Setup {
+            policy: Policy::Adaptive,
+            callers: 1,
+            modules: vec![ModuleSetup::new(Box::new(module), plain_kit())],
+            cores: 2,
+            learned: informed([1_000, 1_000, 4_000_000], &cases),
+            ..Setup::default()
+        };
+        let ((), report) = run(setup, |runtime| {
+            let mut caller = runtime.caller(plain_kit());
+            let mut came = Vec::new();
+            for job in jobs(&cases, &mut memory) {
+                let mut single = vec![job];
+                caller.crypt(&mut single);
+                came.append(&mut single);
+            }
+            check_all(&cases, &came);
+        });
+        assert_eq!(report.total().jobs, cases.len() as u64);
+        let lost = report.workers.iter().filter_map(|worker| worker.module.as_ref()?.quarantine);
+        assert_eq!(lost.count(), 1, "{report:?}");
+    });
+}
+
+#[test]
+fn a_module_that_lies_locks_the_class_for_itself_and_not_for_another() {
+    without_standstill(|| {
+        let cases = equal_cases();
+        let mut learned = Estimator::new(2);
+        let sample = |d, h| ModuleSample { jobs: 1, bytes: 64, d: Nanos(d), h: Nanos(h), now: Nanos(1) };
+        for class in classes(&cases) {
+            learned.saw_cpu(class, Method::Plain, 16, 16 * 64, Nanos(16 * 400_000));
+            learned.saw_module(0, class, &sample(1_000, 100_000));
+            learned.saw_module(1, class, &sample(20_000, 200_000));
+        }
+        learned.freeze();
+        let costs = "emulated:d=20000+0,h=200000+0,c=400000+0";
+        let machine = Machine { costs, workers: 1, cores: 1, learned };
+        let mut memory: Vec<_> = (0..16).map(|_| rooms(&cases)).collect();
+        let module = |costs: &str| {
+            let module = Emulated::new(costs.parse().unwrap(), Box::new(Libcrypto::new().unwrap()));
+            ModuleSetup::new(Box::new(module), plain_kit())
+        };
+        let setup = Setup {
+            policy: Policy::Adaptive,
+            workers: vec![machine.kit()],
+            modules: vec![module("emulated:d=5000000+0,h=1000+0"), module(costs)],
+            cores: machine.cores,
+            learned: machine.learned,
+            home_jobs: 4_096,
+            backlog_jobs: 4_096,
+            ..Setup::default()
+        };
+        let ((), report) = run(setup, |runtime| {
+            let (mut inlet, mut outlet) = runtime.stream();
+            let mut all = memory.iter_mut().flat_map(|rooms| jobs(&cases, rooms)).collect();
+            assert_eq!(inlet.submit_all(&mut all), Submitted::Yes);
+            (0..16 * cases.len()).for_each(|_| _ = outlet.next().unwrap());
+        });
+        let of = |at: usize| {
+            report.workers.iter().filter_map(|worker| worker.module.as_ref()).nth(at).unwrap().tally.jobs
+        };
+        let (fewer, more) = (of(0).min(of(1)), of(0).max(of(1)));
+        assert!(report.guarded.locks >= 1, "{:?}", report.guarded);
+        assert!(fewer <= 16 && more >= 200, "{fewer}, {more}: {:?}", report.guarded);
+    });
+}
+
 #[test]
 fn a_budget_holds_core_time_down() {
     without_standstill(|| {
@@ -154,7 +303,7 @@ fn a_budget_holds_core_time_down() {
         let costs: evener_driver_emulated::Preset = "emulated:d=1000+0,h=1000+0,c=20000+0".parse().unwrap();
         let kit = |_| {
             let cpu = CostedCpu::new(Box::new(Libcrypto::new().unwrap()), costs.clone());
-            CpuKit::new(Box::new(cpu), None, Arc::new(MethodTable::plain_only()))
+            CpuKit::new(Box::new(cpu), None)
         };
         let setup = Setup {
             workers: (0..2).map(kit).collect(),

@@ -171,15 +171,15 @@ impl Kept {
         for (module, source) in here.modules.iter().enumerate().rev() {
             let part = self.in_front(source);
             for (class, known) in learned.all_on_module(module).filter(|(_, known)| known.d.samples > 0) {
-                part.insert((class, Quantity::D, 0), known.d);
-                part.insert((class, Quantity::H, 0), known.h);
+                part.insert((class, Quantity::D, 0), bare(known.d));
+                part.insert((class, Quantity::H, 0), bare(known.h));
             }
         }
         for source in here.methods.iter().rev() {
             let part = self.in_front(source);
             let of_source = |method| matches!(source, Source::Cpu(own, _) if *own == method);
             for (class, _, width, mean) in learned.all_cpu().filter(|(_, method, ..)| of_source(*method)) {
-                part.insert((class, Quantity::C, width), *mean);
+                part.insert((class, Quantity::C, width), bare(*mean));
             }
         }
         self.parts.retain(|part| !part.costs.is_empty());
@@ -234,6 +234,11 @@ impl Part {
             }
         }
     }
+}
+
+/// What of a mean a file holds.
+const fn bare(mean: Learned) -> Learned {
+    Learned::kept(mean.ns, mean.bytes, mean.samples)
 }
 
 const fn capped(mean: Learned) -> Learned {

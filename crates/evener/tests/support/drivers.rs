@@ -6,7 +6,7 @@ use std::thread;
 
 use evener::CpuKit;
 use evener_core::driver::Clock;
-use evener_core::{Algorithm, Direction, InlineDriver, Job, MethodTable, Nanos, Profile};
+use evener_core::{Algorithm, Direction, InlineDriver, Job, Nanos, Profile};
 use evener_driver_libcrypto::Libcrypto;
 
 /// libcrypto, but before each burst it waits until `may_go` says so: tests decide with it who comes first, where
@@ -36,7 +36,7 @@ impl<F: Fn() -> bool + Send> InlineDriver for Gated<F> {
 /// A kit of libcrypto that waits before each burst.
 pub fn gated_kit(may_go: impl Fn() -> bool + Send + 'static) -> CpuKit {
     let driver = Gated { libcrypto: Libcrypto::new().unwrap(), may_go };
-    CpuKit::new(Box::new(driver), None, Arc::new(MethodTable::plain_only()))
+    CpuKit::new(Box::new(driver), None)
 }
 
 /// A clock that stands still until a test or a driver of the tests moves it.

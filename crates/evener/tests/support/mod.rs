@@ -14,8 +14,7 @@ use std::time::Duration;
 
 use evener::{CpuKit, Setup};
 use evener_core::{
-    Algorithm, Direction, InlineDriver as _, Job, JobError, MethodTable, Outcome, Padding, Session,
-    SessionRef,
+    Algorithm, Direction, InlineDriver as _, Job, JobError, Outcome, Padding, Session, SessionRef,
 };
 use evener_driver_libcrypto::Libcrypto;
 
@@ -36,7 +35,7 @@ pub fn without_standstill(body: impl FnOnce() + Send + 'static) {
 
 /// A kit of libcrypto alone.
 pub fn plain_kit() -> CpuKit {
-    CpuKit::new(Box::new(Libcrypto::new().unwrap()), None, Arc::new(MethodTable::plain_only()))
+    CpuKit::new(Box::new(Libcrypto::new().unwrap()), None)
 }
 
 /// A run with so many CPU workers that have libcrypto.

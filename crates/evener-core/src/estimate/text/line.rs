@@ -6,7 +6,7 @@ use std::str::SplitWhitespace;
 use super::{HEAD, Source};
 use crate::algorithm::Direction;
 use crate::class::Class;
-use crate::estimate::{Learned, WIDTHS, float};
+use crate::estimate::{LEAST_WIDTH, Learned, float};
 use crate::method::Method;
 
 /// Means in nanoseconds lie above zero and below ten minutes.
@@ -15,10 +15,7 @@ const NS: (f64, f64) = (0.1, 599_999_999_999.0);
 /// Mean bytes are at most these: a tebibyte.
 const BYTES_MAX: u64 = 1 << 40;
 
-/// The least width of each of the [`WIDTHS`].
-const LEAST_WIDTH: [usize; WIDTHS] = [1, 2, 4, 8, 16];
-
-/// What a cost is of: class, quantity, and of `c` the class of widths (0 of a module's).
+/// What a cost is of: class, quantity, and of `c` the width class (0 of a module's).
 pub(super) type Key = (Class, Quantity, usize);
 
 /// `c`, `d` or `h`.
@@ -105,7 +102,7 @@ fn class(words: &mut SplitWhitespace<'_>) -> Option<Class> {
 }
 
 fn width(words: &mut SplitWhitespace<'_>) -> Option<usize> {
-    let least: usize = words.next()?.parse().ok()?;
+    let least: u16 = words.next()?.parse().ok()?;
     LEAST_WIDTH.iter().position(|&width| width == least)
 }
 

@@ -10,6 +10,12 @@ impl Table {
         self.rows.len()
     }
 
+    /// The price of a core to a single request, which counts when it ends and what it takes of a core.
+    #[must_use]
+    pub const fn price_of_one(&self) -> f64 {
+        self.price_of_one
+    }
+
     /// Time that a job of a lane takes, on a core or on module `module`; nothing where that is not known.
     #[must_use]
     pub fn expected(&self, lane: usize, module: Option<usize>) -> Nanos {

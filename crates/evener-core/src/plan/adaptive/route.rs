@@ -1,4 +1,5 @@
-//! Where one synchronous request goes: there where `wait + service + lambda * core time` is least.
+//! Where one synchronous request goes: there where `wait + service + price * core time` is least. The price of a core is
+//! `lambda`; under objective `latency` next to nothing, for there the end decides.
 
 use super::Table;
 use crate::units::Nanos;
@@ -32,12 +33,12 @@ impl Table {
     pub fn route(&self, lane: usize, queues: &[Queue]) -> Route {
         let row = &self.rows[lane];
         let Some(c) = row.c else { return Route::Inline };
-        let inline = c * (1.0 + self.lambda);
+        let inline = c * (1.0 + self.price_of_one);
         let mut best = (inline * (1.0 - ROUTE_MARGIN), Route::Inline);
         for (module, queue) in queues.iter().enumerate().take(self.stations.len()) {
             let cell = &row.cells[module];
             if cell.is_known {
-                let cost = super::float(queue.wait) + cell.latency + self.lambda * cell.d;
+                let cost = super::float(queue.wait) + cell.latency + self.price_of_one * cell.d;
                 if cost < best.0 {
                     best = (cost, Route::Module(module));
                 }

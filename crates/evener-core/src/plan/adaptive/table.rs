@@ -43,12 +43,18 @@ const WAIT_FOR_PLAN: Nanos = Nanos::from_millis(1);
 /// How long a module's worker waits for a cost that is just being measured.
 const WAIT_FOR_COST: Nanos = Nanos::from_micros(200);
 
+/// Where a request is to be back early, core time counts for so much of its price: between two ways that end at the same
+/// time it takes the cheaper. A guess.
+const LATENCY_PRICE: f64 = 0.05;
+
 /// What was planned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     pub(super) rows: Vec<Row>,
     pub(super) lambda: f64,
     pub(super) stations: Vec<Station>,
+    /// The price of a core to a single request.
+    pub(super) price_of_one: f64,
     cpu_workers: u32,
     share: f64,
     core_order: Vec<usize>,
@@ -77,6 +83,10 @@ impl Table {
             without_module: modules.map(without).collect(),
             rows,
             lambda,
+            price_of_one: match prospect.objective {
+                Objective::Latency => lambda * LATENCY_PRICE,
+                Objective::Throughput | Objective::Cpu => lambda,
+            },
             stations: prospect.stations.clone(),
             cpu_workers: prospect.cpu_workers,
             share: prospect.share,
@@ -130,7 +140,9 @@ impl Table {
             match (self.rows[lane].c, waiting(lane)) {
                 (_, 0) => {}
                 (None, _) => awaits_cost = true,
-                (Some(_), count) if self.is_worth_a_try(lane, count) => {
+                (Some(_), count)
+                    if self.is_worth_a_try(lane, count) && !self.is_last(lane, module, &waiting) =>
+                {
                     return Choice::Take { lane, is_try: true };
                 }
                 (Some(_), _) => {}
@@ -170,6 +182,12 @@ impl Table {
         count > 0 && self.rows[lane].cells[module].tries_left > 0 && self.is_worth_a_try(lane, count)
     }
 
+    /// Whether a job of which it is known what it takes there would come last of all that waits: then a try is dear.
+    fn is_last(&self, lane: usize, module: usize, waiting: &impl Fn(usize) -> u32) -> bool {
+        let cell = &self.rows[lane].cells[module];
+        cell.is_known && done_before(cell.latency, waiting, &self.without_module[module]).is_some()
+    }
+
     fn is_worth_a_try(&self, lane: usize, count: u32) -> bool {
         let row = &self.rows[lane];
         row.c.is_some_and(|c| row.worked + c * f64::from(count) >= super::float(TRY_WORK_MIN))
@@ -192,6 +210,12 @@ impl Table {
     #[must_use]
     pub const fn cpu_workers(&self) -> u32 {
         self.cpu_workers
+    }
+
+    /// Whether this module may take this lane now.
+    #[must_use]
+    pub fn is_open_to(&self, lane: usize, module: usize) -> bool {
+        self.rows[lane].cells[module].gain > 0.0
     }
 
     /// Whether any module may take this lane now.

@@ -140,4 +140,29 @@ fn a_fleet_is_used_though_each_of_its_modules_adds_little_to_many_cores() {
     assert!(plan(&fleet(64, COSTS[LARGE])).is_open(0));
     // Modules of which each does 2 % of one core are worth none, however many they are.
     assert!(!plan(&fleet(64, [1179, 331, 60_000])).is_open(0));
+
+fn for_latency_one_request_goes_where_it_ends_first_and_for_throughput_where_it_costs_least() {
+    let route = |objective, h| {
+        let lanes = vec![lane([1179, 331, h], 1)];
+        plan(&Prospect { objective, lanes, ..prospect([0; 3]) }).route(0, &[Queue::default()])
+    };
+    // On the module it ends after 735 or 1300 us and takes 331 of the core; on the core both are 1179.
+    assert_eq!([404, 969].map(|h| route(Objective::Throughput, h)), [Route::Module(0); 2]);
+    assert_eq!([404, 969].map(|h| route(Objective::Latency, h)), [Route::Module(0), Route::Inline]);
+    // Of two that end at the same time the cheaper one is taken.
+    assert_eq!(route(Objective::Latency, 848), Route::Module(0));
+}
+
+#[test]
+fn a_module_that_lost_is_not_tried_again_with_the_last_job() {
+    let again = |waiting: u32| {
+        let cost = [84, 160, 25];
+        let offer = Offer::Known { d: Nanos::from_micros(160), h: Nanos::from_micros(25), tries_left: 1 };
+        let lanes = vec![Lane { waiting, offers: vec![offer], ..lane(cost, waiting) }];
+        let table = plan(&Prospect { lanes, ..prospect([0; 3]) }).having_worked(|_| Nanos::from_millis(100));
+        table.module_takes(0, |_| waiting, Nanos::ZERO)
+    };
+    assert_eq!(again(100), Choice::Take { lane: 0, is_try: true });
+    // The core has done two in 168 us, the module one in 185.
+    assert_eq!(again(2), Choice::Leave);
 }

@@ -1,0 +1,109 @@
+//! The mean cost of a job, and how much single samples stray from it.
+
+use super::{float, nanos};
+use crate::units::Nanos;
+
+/// Part of a new sample in the mean.
+const WEIGHT: f64 = 1.0 / 8.0;
+
+/// Samples that such a mean is worth at most: `2 / WEIGHT - 1`.
+const SAMPLES_WORTH_MAX: u32 = 15;
+
+/// A sample that is this many times above or below the mean is a surprise.
+const SURPRISE: f64 = 2.0;
+
+/// Surprises in a row that make a new mean: one may be a thread that was kept from its core.
+const SURPRISES_MAX: u32 = 2;
+
+/// Bytes that a job's fixed cost is worth, about, when a cost is carried to another size of the class: 100 ns of a
+/// request at one nanosecond per byte. Within a class sizes differ by two at most, so its error stays small.
+const FIXED_BYTES: f64 = 100.0;
+
+/// Mean deviation of a sample from the mean, as a part of it, before there were any. A guess: core times of bursts on
+/// the virtual machine of docs/results stray by 3 to 12 %.
+const SPREAD_FIRST: f64 = 0.1;
+
+/// A standard deviation is so many mean deviations where samples are normal: sqrt(pi / 2).
+const SIGMA_BY_SPREAD: f64 = 1.25;
+
+/// The mean cost of a job.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Learned {
+    /// Mean cost of a job in nanoseconds.
+    pub ns: f64,
+    /// Mean size of those jobs in bytes.
+    pub bytes: f64,
+    /// Samples that it is made of.
+    pub samples: u32,
+    surprises: u32,
+    /// Mean deviation of samples, as a part of the mean.
+    spread: f64,
+}
+
+impl Default for Learned {
+    fn default() -> Self {
+        Self::kept(0.0, 0.0, 0)
+    }
+}
+
+impl Learned {
+    /// A mean that was kept from an earlier run.
+    #[must_use]
+    pub const fn kept(ns: f64, bytes: f64, samples: u32) -> Self {
+        Self { ns, bytes, samples, surprises: 0, spread: SPREAD_FIRST }
+    }
+
+    /// The mean for jobs of `bytes`, or `None` before the first sample.
+    #[must_use]
+    pub fn at(&self, bytes: usize) -> Option<Nanos> {
+        (self.samples > 0).then(|| nanos(self.carried_to(float(bytes as u64))))
+    }
+
+    /// The mean in nanoseconds for jobs of `bytes`.
+    pub(super) fn carried_to(&self, bytes: f64) -> f64 {
+        self.ns * (bytes + FIXED_BYTES) / (self.bytes + FIXED_BYTES)
+    }
+
+    /// The standard error of the mean, as a part of it.
+    pub(super) fn error(&self) -> f64 {
+        SIGMA_BY_SPREAD * self.spread / f64::from(self.samples.clamp(1, SAMPLES_WORTH_MAX)).sqrt()
+    }
+
+    /// Takes in a sample of `jobs` with `bytes` and `cost` together.
+    pub(super) fn saw(&mut self, jobs: u64, bytes: u64, cost: Nanos) {
+        if jobs == 0 {
+            return;
+        }
+        let (ns, bytes) = (float(cost.0) / float(jobs), float(bytes) / float(jobs));
+        let expected = self.carried_to(bytes);
+        let is_surprise = ns > expected * SURPRISE || ns * SURPRISE < expected;
+        self.surprises = if is_surprise { self.surprises + 1 } else { 0 };
+        self.samples = self.samples.saturating_add(1);
+        if self.samples == 1 || self.surprises >= SURPRISES_MAX {
+            *self = Self::kept(ns, bytes, self.surprises.max(1));
+        } else if !is_surprise {
+            self.spread += WEIGHT * ((ns / expected - 1.0).abs() - self.spread);
+            self.ns += WEIGHT * (ns - self.ns);
+            self.bytes += WEIGHT * (bytes - self.bytes);
+        }
+    }
+}
+
+/// Burst widths that are learned apart: 1, 2 to 3, 4 to 7, 8 to 15, 16 and more.
+pub const WIDTHS: usize = 5;
+
+/// The least width of each of the [`WIDTHS`].
+pub const LEAST_WIDTH: [u16; WIDTHS] = [1, 2, 4, 8, 16];
+
+/// Which of the [`WIDTHS`] a burst belongs to.
+#[must_use]
+#[inline]
+pub const fn width_class(jobs: usize) -> usize {
+    match jobs {
+        0 | 1 => 0,
+        2..=3 => 1,
+        4..=7 => 2,
+        8..=15 => 3,
+        _ => 4,
+    }
+}

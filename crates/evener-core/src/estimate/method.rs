@@ -1,0 +1,341 @@
+//! By which method a core runs a burst: the one answer, for all policies, from what each method cost.
+//!
+//! The way of a decision: means of both methods at the width of the burst -> [`OnCore::judge`] -> the method in force,
+//! which stays until the other is better by more than the means may err. A class of which one method is unknown does
+//! as its nearest neighbour, which calibration has measured (`evener::calibrate`); where no neighbour knows, it stays
+//! plain until a few jobs have tried the other.
+
+use super::learned::{LEAST_WIDTH, Learned, WIDTHS, width_class};
+use super::{Estimator, nanos};
+use crate::class::Class;
+use crate::method::Method;
+use crate::units::Nanos;
+
+/// Multi-buffer must be better by this part: another library's code and tables in the caches, and the lanes that its
+/// last jobs leave empty, cost what no sample of a burst shows. Calibration has found no better margin than 5 %.
+const MARGIN: f64 = 0.05;
+
+/// By so many standard errors two means must differ to be believed different: 19 of 20 cases.
+const SURE: f64 = 2.0;
+
+/// Bursts that try the method that is not in force, of a class and width.
+const TRIES_MAX: u32 = 4;
+
+/// Jobs of a try while nothing at all is known of a class and method.
+const JOBS_OF_FIRST_TRY: usize = 4;
+
+/// Jobs of other tries: full lanes.
+const JOBS_OF_TRY: usize = 16;
+
+/// Samples from which on more of them make a mean hardly surer.
+const SAMPLES_ENOUGH: u32 = 16;
+
+/// A method in force that costs so much more or less than when the other was last measured is compared again. A guess:
+/// above what frequencies of cores change, below what a neighbour on the memory bus takes.
+const DRIFT: f64 = 0.25;
+
+/// What is known of a class on cores.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct OnCore {
+    means: [[Learned; WIDTHS]; Method::ALL.len()],
+    choices: [Choice; WIDTHS],
+}
+
+/// What is in force at a width.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Choice {
+    method: Method,
+    /// Bursts that tried the other.
+    tries: u32,
+    /// What the method in force cost when the other was last measured; 0 before.
+    compared_ns: f64,
+}
+
+impl Default for OnCore {
+    fn default() -> Self {
+        let choice = Choice { method: Method::Plain, tries: 0, compared_ns: 0.0 };
+        Self { means: Default::default(), choices: [choice; WIDTHS] }
+    }
+}
+
+impl OnCore {
+    pub(super) fn saw(&mut self, method: Method, jobs: usize, bytes: u64, core: Nanos) {
+        let width = width_class(jobs);
+        self.means[method as usize][width].saw(jobs as u64, bytes, core);
+        let choice = &mut self.choices[width];
+        if choice.method != method {
+            choice.compared_ns = 0.0;
+        }
+        (0..WIDTHS).for_each(|width| self.judge(width));
+    }
+
+    /// Takes a mean of an earlier run, as if it had been there from the beginning.
+    pub(super) fn keep(&mut self, method: Method, width: usize, mean: Learned) {
+        self.means[method as usize][width] = mean;
+        self.choices = Self::default().choices;
+        (0..WIDTHS).for_each(|width| self.judge(width));
+    }
+
+    /// All means: method, width class.
+    pub(super) fn all(&self) -> impl Iterator<Item = (Method, usize, &Learned)> {
+        let of = |method| self.known(method).map(move |(width, mean)| (method, width, mean));
+        Method::ALL.into_iter().flat_map(of)
+    }
+
+    /// The means of one method that are known, by width.
+    pub(super) fn known(&self, method: Method) -> impl Iterator<Item = (usize, &Learned)> {
+        self.means[method as usize].iter().enumerate().filter(|(_, mean)| mean.samples > 0)
+    }
+
+    /// The mean of a method at a width, where it was sampled.
+    pub(super) fn exact(&self, method: Method, width: usize) -> Option<&Learned> {
+        Some(&self.means[method as usize][width]).filter(|mean| mean.samples > 0)
+    }
+
+    /// The same, or that of the next width. A job of multi-buffer costs most in the narrowest burst, so that a
+    /// narrower one gives a bound and a wider one says nothing.
+    fn mean(&self, method: Method, width: usize) -> Option<&Learned> {
+        let at = |width: usize| self.exact(method, width);
+        match method {
+            Method::MultiBuffer => (0..=width).rev().find_map(at),
+            Method::Plain => (0..=width).rev().find_map(at).or_else(|| (width + 1..WIDTHS).find_map(at)),
+        }
+    }
+
+    /// Whether both methods can be compared at a width.
+    fn is_comparable(&self, width: usize) -> bool {
+        Method::ALL.iter().all(|&method| self.mean(method, width).is_some())
+    }
+
+    /// Decides anew.
+    fn judge(&mut self, width: usize) {
+        let before = self.choices[width].method;
+        let after = match (self.mean(Method::Plain, width), self.mean(Method::MultiBuffer, width)) {
+            (Some(plain), Some(multi)) => better(before, plain, multi),
+            // Nobody has run it otherwise, for reasons of its own.
+            (None, Some(_)) => Method::MultiBuffer,
+            (_, None) => Method::Plain,
+        };
+        let in_force = self.mean(after, width).map_or(0.0, |mean| mean.ns);
+        let choice = &mut self.choices[width];
+        choice.method = after;
+        if choice.compared_ns == 0.0 {
+            choice.compared_ns = in_force;
+        } else if (in_force / choice.compared_ns - 1.0).abs() > DRIFT {
+            choice.compared_ns = in_force;
+            choice.tries = choice.tries.min(TRIES_MAX - 1);
+        }
+    }
+
+    /// Whether a burst of this width is to try `other` than the method in force: nothing is known of it, or too little.
+    fn wants_try(&self, other: Method, width: usize) -> bool {
+        if self.choices[width].tries >= TRIES_MAX {
+            return false;
+        }
+        let (Some(plain), Some(multi)) =
+            (self.mean(Method::Plain, width), self.mean(Method::MultiBuffer, width))
+        else {
+            return true;
+        };
+        if self.exact(Method::MultiBuffer, width).is_none() {
+            // It may be as much cheaper as there are more jobs side by side.
+            let bound = (0..width).rev().find(|&width| self.exact(Method::MultiBuffer, width).is_some());
+            let lanes =
+                bound.map_or(1.0, |bound| f64::from(LEAST_WIDTH[width]) / f64::from(LEAST_WIDTH[bound]));
+            return advantage(plain, multi) > MARGIN
+                || 1.0 - (1.0 - advantage(plain, multi)) / lanes > MARGIN;
+        }
+        self.mean(other, width).is_some_and(|other| other.samples < SAMPLES_ENOUGH)
+            && (advantage(plain, multi) - MARGIN).abs() < doubt(plain, multi)
+    }
+}
+
+/// Part of plain's cost that multi-buffer saves.
+fn advantage(plain: &Learned, multi: &Learned) -> f64 {
+    1.0 - multi.carried_to(plain.bytes) / plain.ns.max(f64::MIN_POSITIVE)
+}
+
+/// What that may err.
+fn doubt(plain: &Learned, multi: &Learned) -> f64 {
+    SURE * plain.error().hypot(multi.error())
+}
+
+/// The better method; `before`, unless the other is better for sure.
+fn better(before: Method, plain: &Learned, multi: &Learned) -> Method {
+    let (advantage, doubt) = (advantage(plain, multi), doubt(plain, multi));
+    match before {
+        Method::Plain if advantage > MARGIN + doubt => Method::MultiBuffer,
+        Method::MultiBuffer if advantage < MARGIN - doubt.max(MARGIN / 2.0) => Method::Plain,
+        method => method,
+    }
+}
+
+impl Estimator {
+    /// The method by which a core runs a burst of so many jobs of a class.
+    #[must_use]
+    pub fn method(&self, class: Class, jobs: usize) -> Method {
+        let width = width_class(jobs);
+        let own = self.cpu.get(&class);
+        let decided = own.filter(|own| own.is_comparable(width));
+        let decided = decided.or_else(|| self.neighbour(class, width)).or(own);
+        decided.map_or(Method::Plain, |known| known.choices[width].method)
+    }
+
+    /// The class of the nearest size, of this layout before the other, that can compare the methods.
+    fn neighbour(&self, class: Class, width: usize) -> Option<&OnCore> {
+        class.neighbours().filter_map(|near| self.cpu.get(&near)).find(|known| known.is_comparable(width))
+    }
+
+    /// How many jobs of such a burst are to try the method that is not in force, where too little is known of it.
+    #[must_use]
+    pub fn method_try(&self, class: Class, jobs: usize) -> Option<usize> {
+        let width = width_class(jobs);
+        let own = self.cpu.get(&class).filter(|_| !self.is_frozen)?;
+        let other = self.method(class, jobs).other();
+        let is_new = own.known(other).next().is_none();
+        // What a neighbour knows is enough.
+        let is_told = is_new && self.neighbour(class, width).is_some();
+        let most = if is_new { JOBS_OF_FIRST_TRY } else { JOBS_OF_TRY };
+        (!is_told && own.wants_try(other, width)).then_some(jobs.min(most))
+    }
+
+    /// Counts a try of a burst of so many jobs.
+    pub fn tries_method(&mut self, class: Class, jobs: usize) {
+        self.cpu.entry(class).or_default().choices[width_class(jobs)].tries += 1;
+    }
+
+    /// Mean of a method at a burst width, where it was sampled.
+    #[must_use]
+    pub fn cpu(&self, class: Class, method: Method, width: usize) -> Option<&Learned> {
+        self.cpu.get(&class)?.exact(method, width_class(width))
+    }
+
+    /// `c` of a job of `bytes` in a burst of `width`, by the method in force: at that width, or at the next one that was
+    /// sampled, because a cost a little off is better than none.
+    #[must_use]
+    pub fn c(&self, class: Class, bytes: usize, width: usize) -> Option<Nanos> {
+        let (known, method, wanted) = (self.cpu.get(&class)?, self.method(class, width), width_class(width));
+        let next = |method| known.known(method).min_by_key(|(width, _)| width.abs_diff(wanted));
+        next(method).or_else(|| next(method.other()))?.1.at(bytes)
+    }
+
+    /// From how many jobs on a burst of a class goes to multi-buffer, whatever its width beyond; `None`: never.
+    #[must_use]
+    pub fn multi_buffer_from(&self, class: Class) -> Option<u16> {
+        let wide = LEAST_WIDTH.into_iter().rev();
+        wide.take_while(|&jobs| self.method(class, jobs.into()) == Method::MultiBuffer).last()
+    }
+
+    /// Core time of the CPU path that was sampled of a class, about.
+    #[must_use]
+    pub fn worked(&self, class: Class) -> Nanos {
+        let of = |learned: &Learned| nanos(learned.ns * f64::from(learned.samples));
+        self.cpu.get(&class).into_iter().flat_map(OnCore::all).map(|(.., mean)| of(mean)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::{Algorithm, Direction};
+
+    const PLAIN: Method = Method::Plain;
+    const MULTI: Method = Method::MultiBuffer;
+
+    fn class(bytes: usize) -> Class {
+        Class::of(Algorithm::Sha256, Direction::Encrypt, bytes, true)
+    }
+
+    /// One burst of so many jobs of 64 bytes at so many nanoseconds each.
+    fn saw(estimator: &mut Estimator, method: Method, jobs: u64, ns: u64) {
+        estimator.saw_cpu(class(64), method, jobs, 64 * jobs, Nanos(ns * jobs));
+    }
+
+    /// Costs of both methods at width 16, of so many bursts.
+    fn known(plain: u64, multi: u64, samples: u32) -> Estimator {
+        let mut estimator = Estimator::new(0);
+        for (method, ns) in [(PLAIN, plain), (MULTI, multi)] {
+            (0..samples).for_each(|_| saw(&mut estimator, method, 16, ns));
+        }
+        estimator
+    }
+
+    #[test]
+    fn a_burst_stays_plain_unless_multi_buffer_wins_by_more_than_its_cost_may_err() {
+        // With one sample of each, costs may err by a third; with many alike by next to nothing, but 5 % stay.
+        let cases = [(1, 62, PLAIN), (1, 55, MULTI), (100, 94, MULTI), (100, 96, PLAIN), (100, 130, PLAIN)];
+        for (samples, multi, method) in cases {
+            assert_eq!(known(100, multi, samples).method(class(64), 16), method, "{samples} {multi}");
+        }
+    }
+
+    #[test]
+    fn what_is_in_force_is_not_given_up_for_a_hair() {
+        let mut estimator = known(1_000, 930, 100);
+        (0..100).for_each(|_| saw(&mut estimator, MULTI, 16, 970));
+        assert_eq!(estimator.method(class(64), 16), MULTI, "3 % better is still better");
+        (0..100).for_each(|_| saw(&mut estimator, MULTI, 16, 990));
+        assert_eq!(estimator.method(class(64), 16), PLAIN);
+        (0..100).for_each(|_| saw(&mut estimator, MULTI, 16, 960));
+        assert_eq!(estimator.method(class(64), 16), PLAIN, "4 % better is not enough to come back");
+    }
+
+    #[test]
+    fn width_decides_and_a_wide_burst_says_nothing_of_a_narrow_one() {
+        let mut estimator = Estimator::new(0);
+        for (method, jobs, ns) in [(PLAIN, 1, 100), (MULTI, 8, 20)] {
+            (0..16).for_each(|_| saw(&mut estimator, method, jobs, ns));
+        }
+        let methods = [1, 4, 8, 40].map(|jobs| estimator.method(class(64), jobs));
+        assert_eq!(methods, [PLAIN, PLAIN, MULTI, MULTI]);
+        assert_eq!(estimator.multi_buffer_from(class(64)), Some(8));
+        assert_eq!([1, 16].map(|jobs| estimator.c(class(64), 64, jobs)), [Nanos(100), Nanos(20)].map(Some));
+    }
+
+    #[test]
+    fn a_class_nobody_measured_does_as_its_neighbour() {
+        let estimator = known(100, 20, 16);
+        assert_eq!(estimator.method(class(4_096), 16), MULTI);
+        assert_eq!(estimator.method(class(4_096), 4), PLAIN);
+        assert_eq!(estimator.method_try(class(4_096), 16), None);
+        let other = Class::of(Algorithm::Sha1, Direction::Encrypt, 64, true);
+        assert_eq!(estimator.method(other, 16), PLAIN);
+    }
+
+    #[test]
+    fn the_unknown_is_tried_with_four_jobs_first_and_not_for_ever() {
+        let mut estimator = Estimator::new(0);
+        saw(&mut estimator, PLAIN, 100, 100);
+        assert_eq!(estimator.method_try(class(64), 100), Some(4));
+        saw(&mut estimator, MULTI, 4, 90);
+        assert_eq!(estimator.method_try(class(64), 100), Some(16), "full lanes may be four times as good");
+        saw(&mut estimator, MULTI, 16, 500);
+        assert_eq!(estimator.method_try(class(64), 100), None, "five times as dear is no question any more");
+        // One that stays uncertain.
+        let mut even = known(100, 92, 1);
+        for _ in 0..TRIES_MAX {
+            assert_eq!(even.method_try(class(64), 100), Some(16));
+            even.tries_method(class(64), 100);
+        }
+        assert_eq!(even.method_try(class(64), 100), None);
+        even.freeze();
+        assert_eq!(known(100, 92, 1).method_try(class(64), 100), Some(16));
+        assert_eq!(even.method_try(class(64), 100), None);
+    }
+
+    #[test]
+    fn a_method_in_force_that_drifts_is_compared_once_more_and_left_where_it_lost() {
+        let mut estimator = known(100, 60, 16);
+        (0..TRIES_MAX).for_each(|_| estimator.tries_method(class(64), 16));
+        assert_eq!((estimator.method(class(64), 16), estimator.method_try(class(64), 16)), (MULTI, None));
+        (0..2).for_each(|_| saw(&mut estimator, MULTI, 16, 150));
+        assert_eq!(estimator.method(class(64), 16), PLAIN);
+        // A smaller drift, within what plain may err by, asks for one look.
+        let mut estimator = known(100, 72, 4);
+        (0..TRIES_MAX).for_each(|_| estimator.tries_method(class(64), 16));
+        (0..40).for_each(|_| saw(&mut estimator, MULTI, 16, 95));
+        assert_eq!(estimator.method_try(class(64), 16), Some(16));
+        estimator.tries_method(class(64), 16);
+        assert_eq!(estimator.method_try(class(64), 16), None);
+    }
+}

@@ -1,0 +1,124 @@
+//! What the planner is shown of a run: estimates, guard, what waits, what a module keeps too long.
+
+use evener_core::plan::adaptive::{Lane, Offer, Prospect, Station};
+use evener_core::{Class, Estimator, Nanos, Objective};
+
+use super::{State, WIDTH};
+
+/// What never changes during a run.
+pub(crate) struct Circumstances {
+    pub(crate) objective: Objective,
+    /// Cores that this process may use.
+    pub(crate) cores: usize,
+    /// Threads that run jobs on cores.
+    pub(crate) cpu_workers: usize,
+    /// Desk of the first module; those below are of CPU workers.
+    pub(crate) first_module_desk: usize,
+    pub(crate) stations: Vec<Station>,
+    /// By module, then by [`Class::index`]: whether its driver does it.
+    pub(crate) does: Vec<Vec<bool>>,
+}
+
+/// What is different with every plan.
+pub(super) struct Moment<'m> {
+    /// By lane.
+    pub(super) classes: &'m [Class],
+    pub(super) waiting: &'m dyn Fn(usize) -> u32,
+    /// By module: the class of the request that it has worked on longest, and since when.
+    pub(super) held: &'m dyn Fn(usize) -> Option<(Class, Nanos)>,
+    pub(super) now: Nanos,
+}
+
+impl Circumstances {
+    /// 0 where there is a core for each module's worker, 1 where cores are as scarce as CPU workers want them.
+    fn lambda(&self, share: f64) -> f64 {
+        let spare = self.cores.saturating_sub(self.cpu_workers);
+        let modules = self.stations.len().max(1);
+        let wanted = 1.0 - float(spare.min(modules)) / float(modules);
+        // Others want the cores too: a worker that gets half of one competes with one other program.
+        let contested = ((1.0 - share) * 2.0).clamp(0.0, 1.0);
+        wanted.max(if contested > 0.2 { contested } else { 0.0 })
+    }
+
+    pub(super) fn prospect(&self, state: &State, estimator: &Estimator, moment: &Moment<'_>) -> Prospect {
+        let modules = 0..self.stations.len();
+        let late: Vec<Nanos> = modules.clone().map(|module| self.late(module, estimator, moment)).collect();
+        let lane = |(lane, &class): (usize, &Class)| {
+            let bytes = size(class);
+            let offer = |module: usize| {
+                let tries_left = estimator.tries_left(module, class, moment.now);
+                let is_locked = state.guard.is_locked(state.ledger(lane, module), moment.now);
+                match estimator.on_module(module, class).at(bytes) {
+                    _ if is_locked || state.lost[module] || !self.does[module][class.index()] => Offer::Never,
+                    Some((d, h)) => Offer::Known { d, h: h.max(late[module]), tries_left },
+                    None => Offer::Unknown { tries_left },
+                }
+            };
+            Lane {
+                c: estimator.c(class, bytes, WIDTH),
+                waiting: (moment.waiting)(lane),
+                offers: modules.clone().map(offer).collect(),
+            }
+        };
+        Prospect {
+            objective: self.objective,
+            cpu_workers: u32::try_from(self.cpu_workers).unwrap_or(u32::MAX),
+            share: state.share.max(0.05),
+            lambda: self.lambda(state.share),
+            stations: self.stations.clone(),
+            lanes: moment.classes.iter().enumerate().map(lane).collect(),
+        }
+    }
+
+    /// What a module takes for a job at the least, where it has been busy with one for longer than it should.
+    fn late(&self, module: usize, estimator: &Estimator, moment: &Moment<'_>) -> Nanos {
+        let Some((class, since)) = (moment.held)(module) else { return Nanos::ZERO };
+        let Some((d, h)) = estimator.on_module(module, class).at(size(class)) else { return Nanos::ZERO };
+        let (age, depth) = (moment.now - since, u64::from(self.stations[module].depth.max(1)));
+        if age.0 > (d + h).0.saturating_mul(depth + 1) { Nanos(age.0 / depth) } else { Nanos::ZERO }
+    }
+}
+
+/// The size that stands for a class.
+fn size(class: Class) -> usize {
+    (*class.bytes().end()).min(2 << 20)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "cores are few")]
+const fn float(count: usize) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use evener_core::estimate::ModuleSample;
+    use evener_core::{Algorithm, Direction};
+
+    #[test]
+    fn a_request_that_is_overdue_says_what_the_module_takes_now() {
+        let class = Class::of(Algorithm::Aes128Cbc, Direction::Encrypt, 1_024, false);
+        let mut estimator = Estimator::new(1);
+        let (d, h) = (Nanos(100), Nanos(900));
+        estimator.saw_module(0, class, &ModuleSample { jobs: 1, bytes: 1_024, d, h, now: Nanos(1) });
+        let fixed = Circumstances {
+            objective: Objective::Throughput,
+            cores: 2,
+            cpu_workers: 1,
+            first_module_desk: 1,
+            stations: vec![Station { units: 2, depth: 2 }],
+            does: vec![vec![true; Class::COUNT]],
+        };
+        let h_after = |age: u64| {
+            let held = |_| Some((class, Nanos(10_000)));
+            let now = Nanos(10_000 + age);
+            let moment = Moment { classes: &[class], waiting: &|_| 1, held: &held, now };
+            match fixed.prospect(&State::new(1), &estimator, &moment).lanes[0].offers[0] {
+                Offer::Known { h, .. } => h,
+                other => unreachable!("{other:?}"),
+            }
+        };
+        // Three times d + h is what two outstanding may take; beyond that the age, over two.
+        assert_eq!([0, 3_000, 3_002, 20_000].map(h_after), [900, 900, 1_501, 10_000].map(Nanos));
+    }
+}
