@@ -271,7 +271,8 @@ impl<'m> Backlog<'m> {
         }
         let bell = self.bell_of(desk);
         let ticket = bell.listen();
-        let nothing_else = !self.over.load(Ordering::Acquire) && !self.is_held();
+        let nothing_else =
+            !self.over.load(Ordering::Acquire) && !self.is_held() && !self.is_left_asleep(desk);
         if !nothing_else {
             return;
         }
@@ -332,7 +333,8 @@ impl<'m> Backlog<'m> {
     /// Opens the barrier.
     pub(crate) fn release(&self) {
         self.barrier.release();
-        if let Some(lanes) = self.lanes.as_ref().filter(|lanes| lanes.modules_matter()) {
+        let is_given = || self.desks.iter().any(|desk| !desk.dealt.is_empty());
+        if let Some(lanes) = self.lanes.as_ref().filter(|lanes| lanes.modules_matter() || is_given()) {
             lanes.modules.ring_all();
         }
     }

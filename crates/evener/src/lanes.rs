@@ -46,10 +46,11 @@ impl<'m> Lanes<'m> {
         }
     }
 
-    /// Says whether the plan has anything for modules, and wakes their workers where that is new.
+    /// Says whether the plan has anything for modules, and wakes their workers where that is new: also to a sleep in
+    /// which no barrier waits for them.
     pub(crate) fn let_modules(&self, matter: bool) {
         // Release pairs with the Acquire in `modules_matter`: who sees it finds the table.
-        if self.modules_matter.swap(matter, Ordering::Release) != matter && matter {
+        if self.modules_matter.swap(matter, Ordering::Release) != matter {
             self.modules.ring_all();
         }
     }
@@ -58,7 +59,7 @@ impl<'m> Lanes<'m> {
         self.modules_matter.load(Ordering::Acquire)
     }
 
-    /// Says whether jobs of a class that has a lane are to go the way of `cpu_only`.
+    /// Says whether jobs of a class are to go the way of `cpu_only`.
     pub(crate) fn leave_alone(&self, class: Class, is_alone: bool) {
         // Relaxed: a job that goes the other way is found there as well.
         let word = &self.lane_of[class.index()];
@@ -147,7 +148,9 @@ impl<'m> Lanes<'m> {
         if classes.len() < LANES {
             classes.push(class);
         }
-        word.store(u8::try_from(lane).expect("lanes are few"), Ordering::Relaxed);
+        // Whether it is left alone stays: so much may have been known from the beginning.
+        let alone = word.load(Ordering::Relaxed) & ALONE;
+        word.store(u8::try_from(lane).expect("lanes are few") | alone, Ordering::Relaxed);
         self.count.store(classes.len(), Ordering::Release);
         lane
     }

@@ -186,12 +186,16 @@ impl<'m> Shared<'m> {
             };
             Weigher::new(fixed, &costs, cpu_workers + modules.len())
         });
+        let backlog = Backlog::new(&plan, setup.backlog_jobs, cpu_workers, modules.len());
+        if let Some(weigher) = &weigher {
+            weigher.begin(backlog.lanes());
+        }
         Self {
             weigher,
             costs,
             budget: setup.budget.map(Mutex::new),
             plan,
-            backlog: Backlog::new(&plan, setup.backlog_jobs, cpu_workers, modules.len()),
+            backlog,
             homes: (0..setup.homes).map(|_| Home::new(setup.home_jobs)).collect(),
             clock: setup.clock,
             cancel: setup.cancel,

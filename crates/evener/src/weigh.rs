@@ -118,6 +118,11 @@ impl State {
         lane * self.modules + module
     }
 
+    /// Whether the guard has locked a lane for a module.
+    fn is_locked(&self, lane: usize, module: usize, now: Nanos) -> bool {
+        lane < LANES && self.guard.is_locked(self.ledger(lane, module), now)
+    }
+
     /// Whether modules may be kept awake for a try, where one is `wanted`.
     fn may_try(&mut self, wanted: bool, now: Nanos) -> bool {
         if !wanted || now < self.try_after {
@@ -149,6 +154,19 @@ impl Weigher {
             planned_ns: CachePadded::new(AtomicU64::new(0)),
             busy_until_ns: (0..desks).map(|_| CachePadded::new(AtomicU64::new(0))).collect(),
             held: (0..modules).map(|_| CachePadded::new(Held::default())).collect(),
+        }
+    }
+
+    /// Leaves those classes alone of which it is known from the beginning that no module takes them: a short run is over
+    /// before anybody has looked.
+    pub(crate) fn begin(&self, lanes: &Lanes<'_>) {
+        let (state, known) = (self.state(), self.costs.known());
+        let mut classes: Vec<Class> = known.estimator.all_cpu().map(|(class, ..)| class).collect();
+        classes.dedup();
+        let moment = Moment { classes: &classes, waiting: &|_| 1, held: &|_| None, now: Nanos::ZERO };
+        let table = plan(&self.fixed.prospect(&state, &known.estimator, &moment));
+        for (lane, &class) in classes.iter().enumerate() {
+            lanes.leave_alone(class, table.expected(lane, None) > Nanos::ZERO && !table.is_open(lane));
         }
     }
 

@@ -138,6 +138,17 @@ fn what_one_run_learned_the_next_one_uses_from_its_start() {
 }
 
 #[test]
+fn a_module_that_is_known_to_be_too_slow_gets_nothing_from_the_start_and_cores_know_their_methods() {
+    without_standstill(|| {
+        let cases = equal_cases();
+        let learned = informed([400_000, 1_000, 50_000], &cases);
+        let costs = "emulated:d=400000+0,h=1000+0,c=50000+0";
+        let report = Machine { costs, workers: 2, cores: 2, learned }.run(&cases, 2);
+        assert_eq!(report.modules().jobs, 0, "{report:?}");
+    });
+}
+
+#[test]
 fn costs_that_lie_are_found_out_and_the_class_is_locked() {
     without_standstill(|| {
         let cases = equal_cases();
@@ -203,7 +214,8 @@ fn a_single_request_goes_where_it_ends_sooner_and_some_show_what_a_core_would_ta
         let report = one_at_a_time(costs, [100_000, 500_000, 4_000_000], 2, Objective::Throughput);
         // Eight first of each of two classes, then one of 64.
         assert!(report.guarded.control_jobs >= 16, "{:?}", report.guarded);
-        assert!(report.modules().jobs >= 8, "{report:?}");
+        // Where others have the cores, the module's thread comes late and the rest stays here.
+        assert!(report.modules().jobs > 0, "{report:?}");
     });
 }
 
@@ -215,7 +227,7 @@ fn for_latency_the_end_decides_and_for_throughput_the_core_too() {
         let of =
             |objective| one_at_a_time(costs, [200_000, 5_000_000, 4_000_000], 1, objective).modules().jobs;
         assert_eq!(of(Objective::Latency), 0);
-        assert!(of(Objective::Throughput) >= 8);
+        assert!(of(Objective::Throughput) > 0);
     });
 }
 

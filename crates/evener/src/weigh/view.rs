@@ -47,7 +47,7 @@ impl Circumstances {
             let bytes = size(class);
             let offer = |module: usize| {
                 let tries_left = estimator.tries_left(module, class, moment.now);
-                let is_locked = state.guard.is_locked(state.ledger(lane, module), moment.now);
+                let is_locked = state.is_locked(lane, module, moment.now);
                 match estimator.on_module(module, class).at(bytes) {
                     _ if is_locked || state.lost[module] || !self.does[module][class.index()] => Offer::Never,
                     Some((d, h)) => Offer::Known { d, h: h.max(late[module]), tries_left },

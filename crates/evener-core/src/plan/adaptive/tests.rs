@@ -140,7 +140,9 @@ fn a_fleet_is_used_though_each_of_its_modules_adds_little_to_many_cores() {
     assert!(plan(&fleet(64, COSTS[LARGE])).is_open(0));
     // Modules of which each does 2 % of one core are worth none, however many they are.
     assert!(!plan(&fleet(64, [1179, 331, 60_000])).is_open(0));
+}
 
+#[test]
 fn for_latency_one_request_goes_where_it_ends_first_and_for_throughput_where_it_costs_least() {
     let route = |objective, h| {
         let lanes = vec![lane([1179, 331, h], 1)];
