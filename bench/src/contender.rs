@@ -133,9 +133,9 @@ impl Contender {
     /// One round of Evener's, and nothing besides; `None` for others.
     #[must_use]
     pub fn round(&self, load: &Workload, machinery: &dyn Machinery, learned: &Estimator) -> Option<Visit> {
-        let Self::Evener { policy, workers, modules } = self else { return None };
+        let Self::Evener { policy, objective, workers, modules } = self else { return None };
         let mut memory = load.memory();
-        let setup = Setup { learned: learned.clone(), ..setup(load, machinery, *policy, *workers, *modules) };
+        let setup = setup(load, machinery, learned, (*policy, *objective), *workers, *modules);
         Some(evener_rounds(load, &mut jobs(load, &mut memory), setup, Nanos::ZERO))
     }
 

@@ -5,7 +5,7 @@
 
 use anyhow::Context as _;
 use evener::core::plan::Policy;
-use evener::core::{Algorithm, Class, Direction, Estimator, Nanos};
+use evener::core::{Algorithm, Class, Direction, Estimator, Nanos, Objective};
 use evener::{Machinery as _, Report};
 use evener_bench::contender::Contender;
 use evener_bench::workload::{Layout, Workload};
@@ -67,8 +67,8 @@ impl Stage<'_> {
         let visit =
             self.contender(policy).round(&load, self.machine, &self.learned).context("it is Evener")?;
         let report = visit.report.context("Evener reports")?;
-        if let Some(learned) = &report.learned {
-            self.learned = learned.clone();
+        if policy == Policy::Adaptive {
+            self.learned.clone_from(&report.learned);
         }
         Ok(Run { makespan: visit.rounds[0], module_jobs: report.modules().jobs, report })
     }
@@ -79,7 +79,7 @@ impl Stage<'_> {
     }
 
     const fn contender(&self, policy: Policy) -> Contender {
-        Contender::Evener { policy, workers: self.workers, modules: true }
+        Contender::Evener { policy, objective: Objective::Throughput, workers: self.workers, modules: true }
     }
 
     /// Learns what jobs cost: of a few runs the medians of core times; and the least of what is the rest of a time that
@@ -91,7 +91,7 @@ impl Stage<'_> {
         checked.visit(&load, Nanos(1), true, self.machine, &self.learned)?;
         let (mut runs, mut estimators) = (Vec::new(), Vec::new());
         for _ in 0..MEASURE_RUNS {
-            self.learned = Estimator::default();
+            self.learned = self.machine.costs_of_cores();
             runs.push(self.measure_once()?);
             estimators.push(self.learned.clone());
         }

@@ -86,6 +86,14 @@ impl Machine {
         kept.map_or_else(|error| Known::NotKept(error.to_string()), |()| Known::Kept)
     }
 
+    /// What is known of costs on cores, and nothing of modules.
+    pub(crate) fn costs_of_cores(&self) -> Estimator {
+        let mut costs = Estimator::default();
+        let known = self.learned.all_cpu();
+        known.for_each(|(class, method, width, mean)| costs.keep_cpu(class, method, width, *mean));
+        costs
+    }
+
     /// What a core runs jobs with, by method.
     pub(crate) fn drivers(&self) -> [Option<Box<dyn InlineDriver>>; 2] {
         if let Some(preset) = &self.emulation.cpu_cost {

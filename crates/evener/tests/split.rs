@@ -151,7 +151,7 @@ fn threads_that_split_at_the_same_moment_keep_their_buffers_apart() {
                     let call = crew().begin(load(data.len()), 3, FROM_ANY);
                     match call.helpers() {
                         Some(helpers) => {
-                            assert!(share(helpers, &mut Parts::in_place(&mut in_place, 4096), None))
+                            assert!(share(helpers, &mut Parts::in_place(&mut in_place, 4096), None));
                         }
                         // Others have the seats.
                         None => counter_mode(&mut in_place, 0),
