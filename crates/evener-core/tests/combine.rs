@@ -50,14 +50,14 @@ fn what_gains_nothing_is_tried_ever_more_rarely() {
     for percent in [100, 105, 5] {
         let settings = live(10_000, gains(percent));
         let tried = settings.iter().filter(|&&together| together > 0).count();
-        // 64 + 128 + .. + 1024, then every 1024: thirteen trials in 10 000 epochs, of one epoch each or of two.
-        let each = if percent < 70 { 1 } else { 2 };
+        // 64 + 128 + .. + 1024, then every 1024: thirteen trials in 10 000 epochs, of one epoch each or of three.
+        let each = if percent < 50 { 1 } else { 3 };
         assert!((10 * each..=14 * each).contains(&tried), "{percent} %: {tried} epochs");
     }
 }
 
 #[test]
-fn neighbours_that_come_end_it_within_two_epochs_and_cost_little() {
+fn neighbours_that_come_end_it_within_three_epochs_and_cost_little() {
     // From epoch 300 on other programs want the cores: combining falls to a twentieth, working alone to 0.8.
     let settings = live(800, |n, combines| match (n >= 300, combines) {
         (false, true) => epoch(16, INLINE_BYTES * 2),
@@ -67,14 +67,14 @@ fn neighbours_that_come_end_it_within_two_epochs_and_cost_little() {
     });
     assert!(percent_on(&settings[..300]) > 90);
     let lost = settings[300..].iter().filter(|&&together| together > 0).count();
-    assert!(lost <= 7, "{lost} of 500 epochs at a twentieth");
+    assert!(lost <= 8, "{lost} of 500 epochs at a twentieth");
 }
 
 #[test]
-fn a_single_bad_epoch_ends_nothing() {
-    // One epoch in fifteen is spoilt by another program.
+fn two_bad_epochs_end_nothing() {
+    // Two epochs in fifteen are spoilt by another program.
     let settings = live(1_000, |n, combines| match (n % 15, combines) {
-        (0, true) => epoch(16, INLINE_BYTES / 2),
+        (0 | 1, true) => epoch(16, INLINE_BYTES * 6 / 10),
         (_, combines) => gains(140)(n, combines),
     });
     assert!(percent_on(&settings) >= 90, "on in {} %", percent_on(&settings));
@@ -108,7 +108,7 @@ fn an_inline_path_that_becomes_faster_is_noticed_by_a_control_epoch() {
     assert!(percent_on(&settings[..100]) > 90);
     // Seen in the control epoch near 107; one trial after 64 epochs, none in the 128 after that.
     let after = settings[110..280].iter().filter(|&&together| together > 0).count();
-    assert_eq!(after, 2);
+    assert_eq!(after, 3);
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Combining through EVP: threads of this program that encrypt AES-128-CBC messages in place, by the default provider and by
 //! Evener's with `combine = auto`, in segments that take turns. Prints a table of medians of ratios.
 //!
-//! `cargo run --release -p evener-provider --example combine -- 16384,65536 1,4,8,16,64 5`: bytes, threads, pairs.
+//! `cargo run --release -p evener-provider --example combine -- 16384,65536 1,4,8,16,64 5 1088`: bytes, threads, pairs, and by
+//! how many bytes more than the thread's before it each thread's message lies from the start of its buffer. With 0 the
+//! buffers of all threads lie at the same place of their allocator's regions, and so in the same sets of the caches.
 
 #![allow(unsafe_code, reason = "room: its support calls libcrypto")]
 #![allow(
@@ -27,7 +29,7 @@ use support::ffi::{Cipher, CipherCtx, DEFAULT};
 /// Time before each window that is not counted.
 const SETTLE: Duration = Duration::from_millis(200);
 /// Window of a segment.
-const WINDOW: Duration = Duration::from_millis(300);
+const WINDOW: Duration = Duration::from_millis(800);
 
 /// What the threads are told, and what they tell.
 #[derive(Default)]
@@ -39,8 +41,9 @@ struct Crew {
 }
 
 /// Encrypts messages of its own until the end.
-fn work(crew: &Crew, ciphers: &[Cipher; 2], number: u64, len: usize) {
-    let (key, mut room) = (bytes(number, 16), bytes(number, len + 16));
+fn work(crew: &Crew, ciphers: &[Cipher; 2], number: u64, (len, shift): (usize, usize)) {
+    let start = usize::try_from(number % 64).unwrap() * shift;
+    let (key, mut room) = (bytes(number, 16), bytes(number, start + len + 16));
     let contexts = [CipherCtx::new(), CipherCtx::new()];
     for (context, cipher) in contexts.iter().zip(ciphers) {
         assert!(context.init(Some(cipher), Some(&key), Some(&[1; 16]), Some(true)));
@@ -51,7 +54,7 @@ fn work(crew: &Crew, ciphers: &[Cipher; 2], number: u64, len: usize) {
         }
         let context = &contexts[crew.side.load(Relaxed)];
         assert!(context.init(None, None, Some(&count.to_le_bytes()), None));
-        assert_eq!(context.update_within(&mut room, 0, 0, len), (true, len));
+        assert_eq!(context.update_within(&mut room, start, start, len), (true, len));
         crew.messages.fetch_add(1, Relaxed);
     }
 }
@@ -69,12 +72,12 @@ fn segment(crew: &Crew, side: usize) -> u64 {
 }
 
 /// Messages of both sides in each pair of segments.
-fn pairs(ciphers: &[Cipher; 2], threads: u64, len: usize, count: usize) -> Vec<[u64; 2]> {
+fn pairs(ciphers: &[Cipher; 2], threads: u64, place: (usize, usize), count: usize) -> Vec<[u64; 2]> {
     let crew = Crew::default();
     thread::scope(|scope| {
         for number in 0..threads {
             let crew = &crew;
-            scope.spawn(move || work(crew, ciphers, number, len));
+            scope.spawn(move || work(crew, ciphers, number, place));
         }
         let pairs = (0..count).map(|pair| {
             let mut messages = [0; 2];
@@ -113,8 +116,8 @@ fn main() {
     for len in numbers(&arguments[0]) {
         for threads in numbers(&arguments[1]) {
             let before = evener.count(c"evener-combined").unwrap();
-            let pairs =
-                pairs(&ciphers, threads, usize::try_from(len).unwrap(), arguments[2].parse().unwrap());
+            let place = (usize::try_from(len).unwrap(), arguments[3].parse().unwrap());
+            let pairs = pairs(&ciphers, threads, place, arguments[2].parse().unwrap());
             let combined = evener.count(c"evener-combined").unwrap() - before;
             print_row(len, threads, pairs, combined);
         }
