@@ -76,6 +76,17 @@ functions! {
     CipherUpdate = fn(*mut c_void, *mut c_uchar, *mut usize, usize, *const c_uchar, usize) -> c_int;
     /// `cipher_final`: context, out, written, room.
     CipherFinal = fn(*mut c_void, *mut c_uchar, *mut usize, usize) -> c_int;
+    /// `cipher_pipeline_encrypt_init` and its sibling: context, key, its length, pipes, an IV each, their length,
+    /// parameters.
+    CipherPipelineInit = fn(
+        *mut c_void, *const c_uchar, usize, usize, *const *const c_uchar, usize, *const Param
+    ) -> c_int;
+    /// `cipher_pipeline_update`: context, pipes, and for each: out, written, room, in, length.
+    CipherPipelineUpdate = fn(
+        *mut c_void, usize, *const *mut c_uchar, *mut usize, *const usize, *const *const c_uchar, *const usize
+    ) -> c_int;
+    /// `cipher_pipeline_final`: context, pipes, and for each: out, written, room.
+    CipherPipelineFinal = fn(*mut c_void, usize, *const *mut c_uchar, *mut usize, *const usize) -> c_int;
     /// `digest_digest`: provider, in, length, out, written, room.
     DigestDigest = fn(*mut c_void, *const c_uchar, usize, *mut c_uchar, *mut usize, usize) -> c_int;
     /// `rand_newctx`: provider, parent, the parent's functions.

@@ -35,6 +35,10 @@ reasons! {
     BadRecord = 6, c"bad padding in a TLS record";
     /// Something that the configuration asks for and this system does not have.
     Unavailable = 7, c"not available on this system";
+    /// A call of a pipeline that does not fit its context: numbers, lengths, room, no key.
+    Pipes = 8, c"the call does not fit the pipeline";
+    /// Padding is off, and a message ends within a block.
+    PartialBlock = 9, c"a message of the pipeline ends within a block";
 }
 
 /// A table that is only read.

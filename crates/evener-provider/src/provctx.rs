@@ -8,15 +8,17 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use evener::combine::Combiner;
+use evener::in_flight::InFlight;
 use evener_ossl_sys::{Algorithm, Param, number};
 
 use crate::bind::{Inner, Neighbours};
 use crate::cfg::{self, Combine, Complaint, Settings};
-use crate::cipher::{self, combined};
+use crate::cipher::{self, combined, in_flight};
 use crate::core::Core;
 use crate::counted;
 use crate::err::Reason;
 use crate::ffi::entry::{NEIGHBOUR_CAME, NEIGHBOUR_GOES, PROPERTIES_CHANGED};
+use crate::ffi::job::Jobs;
 use crate::ffi::{digest, params, rand, skey};
 use crate::fork;
 use crate::table::Offer;
@@ -32,6 +34,12 @@ pub(crate) struct ProvCtx {
     pub(crate) combiner: Option<Combiner>,
     /// The process's; none where they are not wanted.
     pub(crate) statistics: Option<&'static Statistics>,
+    /// What one thread's requests fill lanes by, where the library is there and wanted.
+    pub(crate) in_flight: Option<InFlight>,
+    /// Whether the core can call pipelines.
+    pipelines: bool,
+    /// OpenSSL's asynchronous jobs, where requests may be put aside.
+    pub(crate) jobs: Option<Jobs>,
     /// Whether the core tells us of our neighbours.
     registered: AtomicBool,
     bound: OnceLock<Bound>,
@@ -52,6 +60,10 @@ pub(crate) struct Counts {
     pub(crate) combined: AtomicU32,
     /// Pieces that were shared with helpers, were there any in time or not.
     pub(crate) split: AtomicU32,
+    /// Pauses of a job in which such an update waited for others.
+    pub(crate) paused: AtomicU32,
+    /// Pieces of pipelines that went side by side.
+    pub(crate) pipelined: AtomicU32,
 }
 
 /// What is offered, and on whose functions.
@@ -74,6 +86,10 @@ impl ProvCtx {
             _ = evener::split::crew();
         }
         let statistics = counted::statistics(&settings);
+        let pipelines = in_flight::has_pipelines(&core);
+        let in_flight = if combiner.is_some() || pipelines { in_flight::drivers() } else { None };
+        let landmark = core.landmark.filter(|_| combiner.is_some() && in_flight.is_some());
+        let jobs = landmark.and_then(Jobs::of);
         let build_info = build_info(&complaints);
         let prov = Box::leak(Box::new(Self {
             core,
@@ -82,6 +98,9 @@ impl ProvCtx {
             counts: Counts::default(),
             combiner,
             statistics,
+            in_flight,
+            pipelines,
+            jobs,
             registered: AtomicBool::new(false),
             bound: OnceLock::new(),
             binding: Mutex::new(()),
@@ -167,6 +186,11 @@ impl ProvCtx {
         })
     }
 
+    /// Whether tables of CBC have pipelines: where one thread's messages fill lanes, for elsewhere they gain nothing.
+    pub(crate) fn offers_pipelines(&self) -> bool {
+        self.pipelines && self.in_flight.is_some()
+    }
+
     /// Answers one of the core's questions about this provider.
     pub(crate) fn describe(&self, param: &mut Param) {
         match params::key(param).to_bytes() {
@@ -180,6 +204,8 @@ impl ProvCtx {
             b"evener-split" => params::answer_number(param, self.counts.split.load(Relaxed)),
             b"evener-redone" => params::answer_number(param, self.counts.redone.load(Relaxed)),
             b"evener-combined" => params::answer_number(param, self.counts.combined.load(Relaxed)),
+            b"evener-paused" => params::answer_number(param, self.counts.paused.load(Relaxed)),
+            b"evener-pipelined" => params::answer_number(param, self.counts.pipelined.load(Relaxed)),
             b"status" => params::answer_int(param, 1),
             _ => false,
         };

@@ -36,6 +36,8 @@ pub(crate) struct Wrapped<R> {
     pub(crate) known: fn(c_int) -> bool,
     /// Functions that take the inner ones' place where the inner table has the number.
     pub(crate) ours: Vec<(c_int, Function)>,
+    /// Functions that the inner table has not.
+    pub(crate) added: Vec<(c_int, Function)>,
 }
 
 impl<R> Offer<R> {
@@ -85,5 +87,9 @@ fn replaced<R>(inner: &[Dispatch], wrapped: &Wrapped<R>) -> Box<[Dispatch]> {
         let ours = wrapped.ours.iter().find(|(number, _)| *number == entry.function_id);
         Dispatch { function: ours.map(|(_, function)| *function).or(entry.function), ..*entry }
     });
-    swapped.chain([Dispatch::END]).collect()
+    let added = wrapped
+        .added
+        .iter()
+        .map(|&(function_id, function)| Dispatch { function_id, function: Some(function) });
+    swapped.chain(added).chain([Dispatch::END]).collect()
 }

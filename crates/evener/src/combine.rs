@@ -43,7 +43,7 @@ const YIELDS_MAX: u32 = 16;
 const PATIENCE: Nanos = Nanos::from_millis(20);
 
 /// What makes the driver of a permit; nothing where there is none on this machine.
-type MakeDriver = dyn Fn() -> Option<Box<dyn InlineDriver>> + Send + Sync;
+pub(crate) type MakeDriver = dyn Fn() -> Option<Box<dyn InlineDriver>> + Send + Sync;
 
 /// Combines the callers of one process.
 pub struct Combiner {
@@ -104,14 +104,14 @@ struct Hall {
 
 /// The driver of a permit. Of the process that made the combiner it is made at once, since it may be the last moment at
 /// which a library can be opened; of its children when it is first needed.
-enum Kit {
+pub(crate) enum Kit {
     Unmade,
     Made(Box<dyn InlineDriver>),
     Absent,
 }
 
 /// What callers lend each other: a request; what they get: how it ended.
-struct Encryption;
+pub(crate) struct Encryption;
 
 impl Errand for Encryption {
     type Loan<'c> = Request<'c>;
@@ -209,13 +209,19 @@ impl Turn<'_> {
         let Self { combiner, hall, hint } = self;
         let mut wait =
             Wait { hall, make_driver: &*combiner.make_driver, began: SystemClock.now(), yields: 0 };
-        match hall.gather.lend(hint, request, |look| wait.step(look)) {
-            Return::Answered(Outcome::Done { .. }) => Verdict::Combined,
+        hall.gather.lend(hint, request, |look| wait.step(look)).into()
+    }
+}
+
+impl From<Return<Outcome>> for Verdict {
+    fn from(back: Return<Outcome>) -> Self {
+        match back {
+            Return::Answered(Outcome::Done { .. }) => Self::Combined,
             // Refused before anything was written.
-            Return::Answered(Outcome::Failed(JobError::Unsupported | JobError::BadLength)) => Verdict::Inline,
-            Return::Answered(Outcome::Failed(error)) => Verdict::Failed(error),
-            Return::Answered(Outcome::Pending) | Return::Broken => Verdict::Failed(JobError::Library),
-            Return::Unused => Verdict::Inline,
+            Return::Answered(Outcome::Failed(JobError::Unsupported | JobError::BadLength)) => Self::Inline,
+            Return::Answered(Outcome::Failed(error)) => Self::Failed(error),
+            Return::Answered(Outcome::Pending) | Return::Broken => Self::Failed(JobError::Library),
+            Return::Unused => Self::Inline,
         }
     }
 }
@@ -235,7 +241,7 @@ fn is_fitting(bytes: usize) -> bool {
 }
 
 /// Plain CBC encryption of whole blocks, long enough and not too long.
-fn is_combinable(request: &Request<'_>) -> bool {
+pub(crate) fn is_combinable(request: &Request<'_>) -> bool {
     let (session, bytes) = (request.session, request.span.len());
     let room = match &request.span {
         Span::InPlace(_) => true,
@@ -278,23 +284,34 @@ impl Hall {
         Self { gather: Gather::new(SLOTS), permits, pulse, combined, bursts }
     }
 
-    /// Runs all that waits, in bursts of as many as there are lanes; a single one goes back to its caller, whose plain
-    /// path is faster than one lane.
     fn serve(&self, mut permit: Permit<'_, Kit>, make_driver: &MakeDriver) {
-        let mut batch = self.gather.take();
-        let Some(driver) = permit.driver(make_driver) else { return };
-        while batch.len() > 1 {
-            let mut done = 0;
-            batch.run(TOGETHER_MAX as usize, |requests| {
-                let outcomes = run(driver, requests);
-                done = outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Done { .. })).count();
-                // Before the callers know, so that whoever asks finds itself counted.
-                self.combined.fetch_add(done as u64, Ordering::Relaxed);
-                self.bursts.fetch_add(1, Ordering::Relaxed);
-                outcomes
-            });
-        }
+        serve(&self.gather, &mut permit, make_driver, |done| {
+            self.combined.fetch_add(done as u64, Ordering::Relaxed);
+            self.bursts.fetch_add(1, Ordering::Relaxed);
+        });
     }
+}
+
+/// Runs all that waits, in bursts of as many as there are lanes; a single one goes back to its caller, whose plain path is
+/// faster than one lane. `count` gets the requests of each burst that went well before their callers know, so that whoever
+/// asks finds itself counted. Returns how many waited.
+pub(crate) fn serve(
+    gather: &Gather<Encryption>,
+    kit: &mut Kit,
+    make_driver: &MakeDriver,
+    mut count: impl FnMut(usize),
+) -> usize {
+    let mut batch = gather.take();
+    let waited = batch.len();
+    let Some(driver) = kit.driver(make_driver) else { return waited };
+    while batch.len() > 1 {
+        batch.run(TOGETHER_MAX as usize, |requests| {
+            let outcomes = run(driver, requests);
+            count(outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Done { .. })).count());
+            outcomes
+        });
+    }
+    waited
 }
 
 /// Runs requests side by side; outcomes in their order.
@@ -308,7 +325,7 @@ fn run(driver: &mut dyn InlineDriver, requests: Vec<Request<'_>>) -> Vec<Outcome
 }
 
 impl Kit {
-    fn driver(&mut self, make_driver: &MakeDriver) -> Option<&mut dyn InlineDriver> {
+    pub(crate) fn driver(&mut self, make_driver: &MakeDriver) -> Option<&mut dyn InlineDriver> {
         if matches!(self, Self::Unmade) {
             *self = make_driver().map_or(Self::Absent, Self::Made);
         }

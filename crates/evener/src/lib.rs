@@ -35,6 +35,7 @@ mod cores;
 mod costs;
 mod cpu;
 mod home;
+pub mod in_flight;
 mod lanes;
 mod machinery;
 mod module;

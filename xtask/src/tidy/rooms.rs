@@ -19,6 +19,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "src/table.rs",
             "src/cipher/ctx.rs",
             "tests/support/ffi.rs",
+            "tests/support/ffi/",
             "examples/overhead/ffi.rs",
         ],
     ),

@@ -14,7 +14,7 @@ use evener_core::{Algorithm, BLOCK_BYTES, Family, InlineDriver};
 use evener_driver_multibuffer::Multibuffer;
 
 use super::ctx::CipherCtx;
-use super::owned;
+use super::{in_flight, owned};
 use crate::cfg::Combine;
 use crate::err::Reason;
 use crate::ffi::cipher::Update;
@@ -68,11 +68,22 @@ pub(super) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>
     if !fits {
         return Ok(None);
     }
-    let Some(turn) = combiner.wants(fork::generation(), len) else { return Ok(None) };
+    // In a job the program has others to go on with, and no thread needs to wait.
+    let paused = in_flight::way(ctx.prov());
+    let turn = if paused.is_some() { None } else { combiner.wants(fork::generation(), len) };
+    if paused.is_none() && turn.is_none() {
+        return Ok(None);
+    }
     let Some(session) = ctx.session() else { return Ok(None) };
     let Some(iv) = ctx.inner().updated_iv() else { return Ok(None) };
     let mut memory = call.memory(0, 0, len);
-    match turn.encrypt(Request { session: &session, iv: &iv, span: span(&mut memory) }) {
+    let request = Request { session: &session, iv: &iv, span: span(&mut memory) };
+    let verdict = match (paused, turn) {
+        (Some(way), _) => way.encrypt(request),
+        (None, Some(turn)) => turn.encrypt(request),
+        (None, None) => Verdict::Inline,
+    };
+    match verdict {
         Verdict::Inline => return Ok(None),
         Verdict::Failed(_) => return Err(owned::fail(ctx)),
         Verdict::Combined => {}

@@ -12,6 +12,7 @@ use evener_ossl_sys::{CipherFinal, CipherInit, CipherUpdate};
 use super::Row;
 use super::message::{Message, State};
 use super::owned;
+use super::pipes::Pipes;
 use crate::counted;
 use crate::err::Reason;
 use crate::ffi::cipher::{Init, Update};
@@ -47,6 +48,8 @@ pub(crate) struct CipherCtx {
     pub(crate) elsewhere: Cell<usize>,
     /// Messages that are at their end and not in the process's statistics yet.
     direct: Direct,
+    /// The messages of a pipeline.
+    pub(crate) pipes: Option<Box<Pipes>>,
 }
 
 impl CipherCtx {
@@ -66,6 +69,7 @@ impl CipherCtx {
             is_tracked: row.is_tracked(),
             message,
             split: None,
+            pipes: None,
             elsewhere: Cell::new(0),
             direct: Direct::default(),
         }

@@ -18,8 +18,10 @@ use crate::table::{Offer, Wrapped};
 
 pub(crate) mod combined;
 pub(crate) mod ctx;
+pub(crate) mod in_flight;
 pub(crate) mod message;
 pub(crate) mod owned;
+pub(crate) mod pipes;
 pub(crate) mod raw;
 mod record;
 pub(crate) mod route;
@@ -81,7 +83,9 @@ impl Row {
 pub(crate) fn offer(inner: &Inner, prov: &ProvCtx) -> Offer<Row> {
     Offer::new(inner, number::OP_CIPHER, |name, functions, slot| {
         let row = offered(name).then(|| row(prov, inner.provider_ctx, name, functions)).flatten()?;
-        Some(Wrapped { row, known, ours: ffi::cipher::ours(slot) })
+        let is_cbc = row.algorithm.is_some_and(|algorithm| algorithm.family() == Family::Cbc);
+        let added = if is_cbc && prov.offers_pipelines() { ffi::pipes::added() } else { Vec::new() };
+        Some(Wrapped { row, known, ours: ffi::cipher::ours(slot), added })
     })
 }
 
@@ -114,7 +118,7 @@ fn offered(name: &str) -> bool {
     mode.is_some_and(|mode| MODES.contains(&mode))
 }
 
-/// Numbers that [`ffi::cipher`] has a function for, and 9, which takes no context. Pipelines (15 to 18) are left out.
+/// Numbers that [`ffi::cipher`] has a function for, and 9, which takes no context. Pipelines (15 to 18) are our own.
 fn known(number: c_int) -> bool {
     (number::CIPHER_NEWCTX..=number::CIPHER_SETTABLE_CTX_PARAMS).contains(&number)
         || matches!(number, number::CIPHER_ENCRYPT_SKEY_INIT | number::CIPHER_DECRYPT_SKEY_INIT)

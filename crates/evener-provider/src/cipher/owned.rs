@@ -82,18 +82,18 @@ pub(crate) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>
 
 /// How an update falls into blocks.
 #[derive(Debug, PartialEq, Eq)]
-struct Cut {
+pub(crate) struct Cut {
     /// Bytes that go to the held block.
-    fill: usize,
+    pub(crate) fill: usize,
     /// Whether the held block, then whole, is worked on.
-    flush: bool,
+    pub(crate) flush: bool,
     /// Bytes that are worked on where they lie.
-    bulk: usize,
+    pub(crate) bulk: usize,
 }
 
 impl Cut {
     /// `holds_back`: a whole last block waits for what comes (decryption with padding).
-    fn of(held: usize, len: usize, holds_back: bool) -> Self {
+    pub(crate) fn of(held: usize, len: usize, holds_back: bool) -> Self {
         let fill = if held > 0 { len.min(BLOCK_BYTES - held) } else { 0 };
         let after = len - fill;
         let flush = held + fill == BLOCK_BYTES && (!holds_back || after > 0);
@@ -102,11 +102,11 @@ impl Cut {
         Self { fill, flush, bulk }
     }
 
-    fn flushed(&self) -> usize {
+    pub(crate) fn flushed(&self) -> usize {
         if self.flush { BLOCK_BYTES } else { 0 }
     }
 
-    fn output(&self) -> usize {
+    pub(crate) fn output(&self) -> usize {
         self.flushed() + self.bulk
     }
 }

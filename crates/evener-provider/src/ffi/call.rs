@@ -65,11 +65,11 @@ fn bytes<'c>((first, len): (*const c_uchar, usize)) -> Option<&'c [u8]> {
 
 /// An update.
 pub(crate) struct Update {
-    out: *mut c_uchar,
-    written: *mut usize,
-    room: usize,
-    input: *const c_uchar,
-    len: usize,
+    pub(super) out: *mut c_uchar,
+    pub(super) written: *mut usize,
+    pub(super) room: usize,
+    pub(super) input: *const c_uchar,
+    pub(super) len: usize,
 }
 
 impl Update {
@@ -143,6 +143,10 @@ impl Update {
     /// Copies input from `from` on; input and `to` never overlap.
     pub(crate) fn copy_input(&self, from: usize, to: &mut [u8]) {
         assert!(from + to.len() <= self.len, "within what C lent");
+        if to.is_empty() {
+            // The input may be null.
+            return;
+        }
         // SAFETY: within the input.
         let input = unsafe { self.input.add(from) };
         // SAFETY: as above; `to` is memory of our own.

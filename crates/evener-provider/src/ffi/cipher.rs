@@ -49,14 +49,14 @@ fn row_of<'p>(provctx: *mut c_void, slot: usize) -> Option<&'p Row> {
     entry::provider(provctx)?.bound()?.ciphers.rows.get(slot)
 }
 
-fn core_of<'p>(row: &Row) -> &'p Core {
+pub(super) fn core_of<'p>(row: &Row) -> &'p Core {
     // SAFETY: a row belongs to its provider.
     let prov = unsafe { &*row.prov };
     &prov.core
 }
 
 /// The context that a door was called for; `None` for null.
-fn known<'c>(ctx: *mut c_void) -> Option<&'c mut CipherCtx> {
+pub(super) fn known<'c>(ctx: *mut c_void) -> Option<&'c mut CipherCtx> {
     let ctx: *mut CipherCtx = ctx.cast();
     // SAFETY: the core passes null or what `newctx` or `dupctx` gave, to one call at a time.
     unsafe { ctx.as_mut() }
@@ -170,6 +170,7 @@ dispatch! {
                 (copy.thresh, copy.taken) = (ctx.thresh, ctx.taken);
                 // Bytes before the copy are counted once, with the original.
                 copy.elsewhere.set(ctx.taken);
+                copy.pipes = ctx.pipes.as_ref().and_then(|pipes| pipes.duplicate());
                 (&raw mut *copy).cast()
             }))
         })

@@ -24,7 +24,7 @@ pub(crate) struct Row {
 pub(crate) fn offer(inner: &Inner) -> Offer<Row> {
     Offer::new(inner, number::OP_DIGEST, |name, functions, slot| {
         let row = known(name).then(|| row(inner.provider_ctx, functions)).flatten()?;
-        Some(Wrapped { row, known: |number| (1..=15).contains(&number), ours: ours(slot) })
+        Some(Wrapped { row, known: |number| (1..=15).contains(&number), ours: ours(slot), added: Vec::new() })
     })
 }
 

@@ -6,6 +6,7 @@ use std::ptr;
 use evener_core::job::Memory;
 use evener_ossl_sys::{CipherInit, PARAM_OCTET_PTR, PARAM_UNMODIFIED, PARAM_UNSIGNED_INTEGER, Param};
 
+use super::call::Update;
 use crate::cipher::Row;
 
 // SAFETY: what the pointers lead to is constant or the provider itself, which locks what changes.
@@ -100,7 +101,38 @@ impl<'r> Inner<'r> {
         unsafe { iv.as_ref() }.copied()
     }
 
-    /// Whether the last block is padded.
+    /// A call of the program's.
+    pub(crate) fn update(self, call: &Update) -> bool {
+        // SAFETY: the inner function with its own context; the rest is the caller's.
+        unsafe { (self.row.update)(self.ctx, call.out, call.written, call.room, call.input, call.len) == 1 }
+    }
+
+    /// The end of a message, to the output of `call`.
+    pub(crate) fn last(self, call: &Update) -> bool {
+        // SAFETY: as above.
+        unsafe { (self.row.last)(self.ctx, call.out, call.written, call.room) == 1 }
+    }
+
+    /// Whether the last block is padded, as it was set.
+    pub(crate) fn padding(self) -> Option<bool> {
+        let mut value = 0_u32;
+        let mut params = [
+            Param {
+                key: c"padding".as_ptr(),
+                data_type: PARAM_UNSIGNED_INTEGER,
+                data: (&raw mut value).cast(),
+                data_size: size_of::<u32>(),
+                return_size: PARAM_UNMODIFIED,
+            },
+            Param::END,
+        ];
+        let get = self.row.get_ctx_params?;
+        // SAFETY: as above; the list is ended, with room for a number.
+        let answered = unsafe { get(self.ctx, params.as_mut_ptr()) };
+        (answered == 1 && params[0].return_size == size_of::<u32>()).then_some(value != 0)
+    }
+
+    /// Whether the last block is to be padded.
     pub(crate) fn set_padding(self, on: bool) -> bool {
         let mut value = u32::from(on);
         let params = [
@@ -131,6 +163,15 @@ impl<'r> Own<'r> {
         let ctx = unsafe { (row.newctx)(row.provider) };
         // SAFETY: just made, and ours until it is freed.
         (!ctx.is_null()).then(|| Self(unsafe { Inner::of(row, ctx) }))
+    }
+
+    /// A copy, in the state that it is in.
+    pub(crate) fn duplicate(&self) -> Option<Self> {
+        let dup = self.0.row.dupctx?;
+        // SAFETY: the inner function with its own context.
+        let ctx = unsafe { dup(self.0.ctx) };
+        // SAFETY: just made, and ours until it is freed.
+        (!ctx.is_null()).then(|| Self(unsafe { Inner::of(self.0.row, ctx) }))
     }
 
     pub(crate) fn inner(&self) -> Inner<'r> {

@@ -4,7 +4,7 @@
 //! it but a default provider. None of this works where a program hides libcrypto's symbols.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::mem::{MaybeUninit, transmute};
+use std::mem::MaybeUninit;
 use std::ptr;
 
 use evener_ossl_sys::{Algorithm, Function};
@@ -31,9 +31,11 @@ macro_rules! symbol {
         // SAFETY: the library is open, and the name ends in nul.
         let address = unsafe { libc::dlsym($library, $name.as_ptr()) };
         // SAFETY: libcrypto's function of this name has this type (its manual pages).
-        (!address.is_null()).then(|| unsafe { transmute::<*mut c_void, $type>(address) })
+        (!address.is_null()).then(|| unsafe { std::mem::transmute::<*mut c_void, $type>(address) })
     }};
 }
+
+pub(super) use symbol;
 
 impl Private {
     /// Makes one in the libcrypto that `landmark` lies in; `None` where its symbols are hidden or it refuses.
@@ -85,7 +87,7 @@ impl Drop for Private {
 }
 
 // The library's handle stays open: our caller runs in it, so that it cannot go anyway.
-fn library_of(landmark: Function) -> Option<*mut c_void> {
+pub(super) fn library_of(landmark: Function) -> Option<*mut c_void> {
     let home = home_of(landmark as *const c_void)?;
     // SAFETY: dladdr's name of a loaded file.
     let file = unsafe { CStr::from_ptr(home.dli_fname) };

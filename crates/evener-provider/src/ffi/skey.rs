@@ -23,7 +23,7 @@ pub(crate) struct Row {
 pub(crate) fn offer(inner: &Inner) -> Offer<Row> {
     Offer::new(inner, number::OP_SKEYMGMT, |_, functions, slot| {
         let row = row(inner.provider_ctx, functions);
-        Some(Wrapped { row, known: |number| (1..=7).contains(&number), ours: ours(slot) })
+        Some(Wrapped { row, known: |number| (1..=7).contains(&number), ours: ours(slot), added: Vec::new() })
     })
 }
 

@@ -7,6 +7,9 @@ use evener_ossl_sys::{
     PARAM_OCTET_STRING, PARAM_UNMODIFIED, PARAM_UNSIGNED_INTEGER, PARAM_UTF8_PTR, Param, ProviderInit,
 };
 
+pub mod job;
+pub mod pipe;
+
 macro_rules! libcrypto {
     ($(fn $name:ident($($argument:ty),*) $(-> $result:ty)?;)*) => {
         #[link(name = "crypto")]

@@ -1,0 +1,214 @@
+//! Requests of asynchronous jobs get what the default provider gives, are put aside and encrypted together, and none is
+//! forgotten, however the program waits.
+
+#![allow(unsafe_code, reason = "room: its support calls libcrypto")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test, which says what it skips"
+)]
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::thread;
+
+use evener_provider::OSSL_provider_init;
+
+mod support;
+
+use support::ffi::job::{Fibre, Step, are_ready, clean_up};
+use support::ffi::{Cipher, CipherCtx, DEFAULT, Provider};
+use support::{Random, bytes, in_program};
+
+const AUTO: &[(&str, &str)] = &[("EVENER_COMBINE", "auto")];
+
+/// Messages of one job.
+const MESSAGES: u64 = 5;
+
+/// The providers; `None` with a line where lanes cannot be had here.
+fn providers() -> Option<(Provider, Provider)> {
+    DEFAULT.add_builtin("evener", OSSL_provider_init);
+    let both = (DEFAULT.load("default").unwrap(), DEFAULT.load("evener").unwrap());
+    // Ours has hushed this program's panics.
+    drop(std::panic::take_hook());
+    let says = both.1.says(c"buildinfo").unwrap();
+    if says.contains("combine = auto:") {
+        println!("skipped: {says}");
+        return None;
+    }
+    Some(both)
+}
+
+fn counts(evener: &Provider) -> [u32; 2] {
+    [c"evener-paused", c"evener-combined"].map(|key| evener.count(key).unwrap())
+}
+
+/// What a job encrypts, and what comes out by default.
+struct Work {
+    cipher: Cipher,
+    context: CipherCtx,
+    key: Vec<u8>,
+    rooms: Vec<(Vec<u8>, usize, Vec<u8>)>,
+}
+
+impl Work {
+    fn new(seed: u64) -> Self {
+        let name = ["AES-128-CBC", "AES-192-CBC", "AES-256-CBC"][usize::try_from(seed % 3).unwrap()];
+        let [cipher, judge] =
+            ["evener", "default"].map(|who| DEFAULT.cipher(name, &format!("provider={who}")).unwrap());
+        let key = bytes(seed, cipher.key_bytes());
+        let mut random = Random::new(seed);
+        let rooms = (0..MESSAGES).map(|number| {
+            let len = [16_384, 16_384, 32_768, 16_384 + 16 * random.below(99), 999][random.below(5)];
+            let room = bytes(seed + number, len + 16);
+            let context = CipherCtx::new();
+            assert!(context.init(Some(&judge), Some(&key), Some(&[7; 16]), Some(true)));
+            let mut expected = context.update(&room[..len]).unwrap();
+            expected.extend(context.last().unwrap());
+            (room, len, expected)
+        });
+        let rooms = rooms.collect();
+        Self { cipher, context: CipherCtx::new(), key, rooms }
+    }
+
+    /// Encrypts all, in place.
+    fn encrypt(&mut self) -> bool {
+        let Self { cipher, context, key, rooms } = self;
+        rooms.iter_mut().all(|(room, len, expected)| {
+            let ready = context.init(Some(cipher), Some(key), Some(&[7; 16]), Some(true));
+            let (done, written) = context.update_within(room, 0, 0, *len);
+            let last = context.last().unwrap_or_default();
+            ready && done && room[..written] == expected[..written] && last == expected[written..]
+        })
+    }
+}
+
+/// So many jobs that each encrypt messages, and count themselves as right in the end.
+fn fibres(seed: u64, count: u64, right: &AtomicU32) -> Vec<Fibre<'_>> {
+    let seeds = seed * 1_000..seed * 1_000 + count;
+    let fibre = |seed| {
+        let mut work = Work::new(seed);
+        Fibre::new(move || {
+            right.fetch_add(u32::from(work.encrypt()), Relaxed);
+        })
+    };
+    seeds.map(fibre).collect()
+}
+
+/// Starts jobs again and again until all are finished; `waits` sees each that is paused.
+fn run(mut fibres: Vec<Fibre<'_>>, mut waits: impl FnMut(&Fibre<'_>)) {
+    while !fibres.is_empty() {
+        fibres.retain_mut(|fibre| {
+            let step = fibre.step();
+            if step == Step::Paused {
+                waits(fibre);
+            }
+            step == Step::Paused
+        });
+    }
+}
+
+#[test]
+fn whatever_jobs_do_together_comes_out_as_by_default() {
+    in_program("whatever_jobs_do_together_comes_out_as_by_default", "", AUTO, || {
+        let Some((_default, evener)) = providers() else { return };
+        for (threads, jobs) in [(1, 1), (1, 2), (1, 16), (4, 1), (4, 2), (4, 16), (2, 40)] {
+            let right = AtomicU32::new(0);
+            let before = counts(&evener);
+            thread::scope(|scope| {
+                for number in 0..threads {
+                    let right = &right;
+                    scope.spawn(move || {
+                        run(fibres(number, jobs, right), |_| ());
+                        clean_up();
+                    });
+                }
+            });
+            assert_eq!(u64::from(right.load(Relaxed)), threads * jobs, "{threads} threads, {jobs} jobs each");
+            let [paused, combined] = [0, 1].map(|at| counts(&evener)[at] - before[at]);
+            assert!(jobs == 1 || (paused > 0 && combined > 0), "{paused} {combined} {jobs}");
+        }
+    });
+}
+
+#[test]
+fn full_lanes_are_run_without_waiting_for_more() {
+    in_program("full_lanes_are_run_without_waiting_for_more", "", AUTO, || {
+        let Some((_default, evener)) = providers() else { return };
+        let right = AtomicU32::new(0);
+        let mut all = fibres(0, 16, &right);
+        // The last one, which finds 15 others, is not put aside for its first long message.
+        let paused = |fibre: &mut Fibre<'_>| fibre.step() == Step::Paused;
+        assert!(all[..15].iter_mut().all(paused));
+        assert_eq!(counts(&evener), [15, 0]);
+        let is_left = paused(&mut all[15]);
+        all.truncate(if is_left { 16 } else { 15 });
+        run(all, |_| ());
+        assert_eq!(right.load(Relaxed), 16);
+        assert!(counts(&evener)[1] > 0);
+    });
+}
+
+#[test]
+fn a_program_that_polls_is_woken_for_every_job_that_is_paused() {
+    in_program("a_program_that_polls_is_woken_for_every_job_that_is_paused", "", AUTO, || {
+        let Some((_default, evener)) = providers() else { return };
+        let right = AtomicU32::new(0);
+        run(fibres(1, 7, &right), |fibre| {
+            let descriptors = fibre.descriptors();
+            assert_eq!(descriptors.len(), 1);
+            assert!(are_ready(&descriptors));
+        });
+        assert_eq!(right.load(Relaxed), 7);
+        assert!(counts(&evener)[0] > 0);
+    });
+}
+
+#[test]
+fn a_program_that_gave_a_function_is_called_back_for_every_pause() {
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    in_program("a_program_that_gave_a_function_is_called_back_for_every_pause", "", AUTO, || {
+        let Some((_default, evener)) = providers() else { return };
+        let right = AtomicU32::new(0);
+        let all = fibres(2, 5, &right);
+        all.iter().for_each(|fibre| fibre.call_back(&CALLS));
+        run(all, |fibre| assert!(fibre.descriptors().is_empty()));
+        assert_eq!(right.load(Relaxed), 5);
+        assert!(CALLS.load(Relaxed) > 0);
+        assert_eq!(CALLS.load(Relaxed), counts(&evener)[0]);
+    });
+}
+
+#[test]
+fn a_request_that_waits_is_encrypted_by_another_threads_job() {
+    in_program("a_request_that_waits_is_encrypted_by_another_threads_job", "", AUTO, || {
+        let Some((_default, evener)) = providers() else { return };
+        let right = AtomicU32::new(0);
+        let mut waiting = fibres(3, 3, &right);
+        assert!(waiting.iter_mut().all(|fibre| fibre.step() == Step::Paused));
+        assert_eq!(counts(&evener), [3, 0]);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                run(fibres(4, 3, &right), |_| ());
+                clean_up();
+            });
+        });
+        assert_eq!(right.load(Relaxed), 3);
+        let by_the_other = counts(&evener)[1];
+        run(waiting, |_| ());
+        assert_eq!(right.load(Relaxed), 6);
+        // More than the other thread's own messages.
+        assert!(by_the_other > 3, "{by_the_other}");
+    });
+}
+
+#[test]
+fn nobody_is_put_aside_who_did_not_ask_for_it() {
+    in_program("nobody_is_put_aside_who_did_not_ask_for_it", "", &[], || {
+        let Some((_default, evener)) = providers() else { return };
+        let right = AtomicU32::new(0);
+        run(fibres(4, 4, &right), |_| panic!("no job waits"));
+        assert_eq!(right.load(Relaxed), 4);
+        assert_eq!(counts(&evener), [0, 0]);
+    });
+}
