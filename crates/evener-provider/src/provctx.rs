@@ -30,6 +30,8 @@ pub(crate) struct ProvCtx {
     pub(crate) settings: Settings,
     pub(crate) neighbours: Neighbours,
     pub(crate) counts: Counts,
+    /// Whether GCM's contexts tell the tag of what they decrypted.
+    gcm_tells_tags: Tried,
     /// What threads combine by, where they are to and can.
     pub(crate) combiner: Option<Combiner>,
     /// The process's; none where they are not wanted.
@@ -66,6 +68,10 @@ pub(crate) struct Counts {
     pub(crate) pipelined: AtomicU32,
 }
 
+/// What a libcrypto was found to do: not tried yet, or the answer.
+#[derive(Default)]
+pub(crate) struct Tried(AtomicU32);
+
 /// What is offered, and on whose functions.
 pub(crate) struct Bound {
     pub(crate) ciphers: Offer<cipher::Row>,
@@ -96,6 +102,7 @@ impl ProvCtx {
             settings,
             neighbours: Neighbours::default(),
             counts: Counts::default(),
+            gcm_tells_tags: Tried::default(),
             combiner,
             statistics,
             in_flight,
@@ -115,6 +122,18 @@ impl ProvCtx {
             prov.bound();
         }
         prov
+    }
+
+    /// Whether `tells` says so; asked once, or by several threads that come at the same moment.
+    pub(crate) fn gcm_tells_tags(&self, tells: impl FnOnce() -> bool) -> bool {
+        const NOT_TRIED: u32 = 0;
+        const YES: u32 = 1;
+        const NO: u32 = 2;
+        let answer = &self.gcm_tells_tags.0;
+        if answer.load(Relaxed) == NOT_TRIED {
+            answer.store(if tells() { YES } else { NO }, Relaxed);
+        }
+        answer.load(Relaxed) == YES
     }
 
     /// Gives back what is held, in the order that the core expects.

@@ -220,3 +220,156 @@ fn threads() -> Vec<String> {
     };
     std::fs::read_dir("/proc/self/task").unwrap().filter_map(|task| read(task.unwrap())).collect()
 }
+
+const GCM: &[&str] = &["AES-128-GCM", "AES-192-GCM", "AES-256-GCM"];
+
+/// One GCM message by both providers: associated data, updates of random lengths, copies and questions in between, and a
+/// tag that is made, checked, or damaged and refused.
+fn gcm_message(name: &str, run: u64) {
+    let mut random = Random::new(run);
+    let mut pair = Pair::new(&DEFAULT, name);
+    gcm_by(&mut pair, name, &mut random, true);
+    // Another message by the same contexts and, sometimes, the same key.
+    let with_key = random.below(2) == 0;
+    gcm_by(&mut pair, name, &mut random, with_key);
+}
+
+fn gcm_by(pair: &mut Pair, name: &str, random: &mut Random, with_key: bool) {
+    let seed = random.next();
+    let (key, encrypts) = (bytes(seed, pair.ciphers[0].key_bytes()), random.below(2) == 0);
+    let iv = bytes(seed + 1, 12);
+    let what = format!("{name} seed {seed} encrypts {encrypts} key {with_key}");
+    pair.both(&what, |ctx, cipher| {
+        ctx.init(with_key.then_some(cipher), with_key.then_some(&*key), Some(&iv), Some(encrypts))
+    });
+    for _ in 0..random.below(3) {
+        let aad = bytes(random.next(), random.below(50));
+        pair.both(&what, |ctx, _| ctx.aad(&aad));
+    }
+    // Text that decrypts to something with a tag that fits is made by the judge.
+    for step in 0..1 + random.below(5) {
+        let (len, seed) = (length(random), random.next());
+        let what = format!("{what} step {step} len {len}");
+        match random.below(8) {
+            0..=2 => drop(pair.both(&what, |ctx, _| ctx.update(&bytes(seed, len)))),
+            3..=5 => {
+                let (from, to) = [(0, 0), (0, 0), (16, 0), (0, 40)][random.below(4)];
+                pair.both(&what, |ctx, _| {
+                    let mut room = bytes(seed, len + 80);
+                    let answer = ctx.update_within(&mut room, from, to, len);
+                    (answer, room)
+                });
+            }
+            6 => pair.duplicate(),
+            _ => _ = pair.both(&what, |ctx, _| ctx.octets(c"updated-iv", 12)),
+        }
+        pair.both(&what, |ctx, _| (ctx.octets(c"iv", 12), ctx.length(c"ivlen")));
+    }
+    if encrypts {
+        pair.both(&what, |ctx, _| ctx.last());
+        for len in [16, 12, 4] {
+            pair.both(&what, |ctx, _| ctx.octets(c"tag", len));
+        }
+    } else {
+        // Hardly ever the right one.
+        pair.both(&what, |ctx, _| ctx.set_octets(c"tag", &[7; 16]));
+        pair.both(&what, |ctx, _| ctx.last());
+    }
+}
+
+#[test]
+fn gcm_that_is_split_comes_out_as_by_default() {
+    in_program("gcm_that_is_split_comes_out_as_by_default", &usual(""), SPLIT, || {
+        let evener = evener();
+        for name in GCM {
+            let before = split_count(&evener);
+            for run in 0..60 {
+                gcm_message(name, run);
+            }
+            assert!(split_count(&evener) - before > 30, "{name}: {}", split_count(&evener) - before);
+        }
+    });
+}
+
+/// Encrypts by the one provider in `first`, decrypts by the other in `second` chunks; whether the tag was accepted.
+fn sealed_and_opened(ciphers: [&Cipher; 2], run: u64, tag_bytes: usize, damage: Option<usize>) -> bool {
+    let mut random = Random::new(run);
+    let (key, iv) = (bytes(run, ciphers[0].key_bytes()), bytes(run + 1, 12));
+    let (aad, text) = (bytes(run + 2, random.below(100)), bytes(run + 3, 200_000 + random.below(300_000)));
+    let chunked = |ctx: &CipherCtx, data: &[u8], random: &mut Random| {
+        let (mut out, mut rest) = (Vec::new(), data);
+        while !rest.is_empty() {
+            let (chunk, after) = rest.split_at((1 + length(random)).min(rest.len()));
+            out.extend(ctx.update(chunk).unwrap());
+            rest = after;
+        }
+        out
+    };
+    let seal = CipherCtx::new();
+    assert!(seal.init(Some(ciphers[0]), Some(&key), Some(&iv), Some(true)) && seal.aad(&aad));
+    let mut sealed = chunked(&seal, &text, &mut random);
+    assert!(seal.last().is_some());
+    let mut tag = seal.octets(c"tag", tag_bytes).unwrap();
+    match damage {
+        Some(at) if at < tag_bytes => tag[at] ^= 1,
+        Some(at) => sealed[at * 1000] ^= 0x80,
+        None => {}
+    }
+    let open = CipherCtx::new();
+    assert!(open.init(Some(ciphers[1]), Some(&key), Some(&iv), Some(false)));
+    let early = random.below(2) == 0;
+    assert!(!early || open.set_octets(c"tag", &tag));
+    assert!(open.aad(&aad));
+    let opened = chunked(&open, &sealed, &mut random);
+    assert!(early || open.set_octets(c"tag", &tag));
+    let accepted = open.last().is_some();
+    clear_errors();
+    assert!(damage.is_some() || opened == text);
+    accepted
+}
+
+#[test]
+fn a_split_gcm_message_is_accepted_by_the_other_side_and_a_damaged_one_refused() {
+    let name = "a_split_gcm_message_is_accepted_by_the_other_side_and_a_damaged_one_refused";
+    in_program(name, &usual(""), SPLIT, || {
+        let evener = evener();
+        for (at, name) in GCM.iter().enumerate() {
+            let ours = DEFAULT.cipher(name, "provider=evener").unwrap();
+            let judge = DEFAULT.cipher(name, "provider=default").unwrap();
+            let before = split_count(&evener);
+            for run in 0..15 {
+                let run = 100 * at as u64 + run;
+                for sides in [[&ours, &judge], [&judge, &ours], [&ours, &ours]] {
+                    assert!(sealed_and_opened(sides, run, 16, None), "{name} run {run}");
+                    assert!(sealed_and_opened(sides, run, 12, None), "{name} run {run}, short tag");
+                    assert!(
+                        !sealed_and_opened(sides, run, 16, Some((run % 16) as usize)),
+                        "{name} run {run}"
+                    );
+                    assert!(
+                        !sealed_and_opened(sides, run, 16, Some(20 + run as usize % 100)),
+                        "{name} run {run}"
+                    );
+                }
+            }
+            let count = split_count(&evener) - before;
+            assert!(count > 100, "{name}: {count}");
+        }
+    });
+}
+
+#[test]
+fn a_gcm_counter_wraps_in_its_word_only() {
+    in_program("a_gcm_counter_wraps_in_its_word_only", &usual(""), SPLIT, || {
+        // No nonce of 96 bits begins near the wrap; one of another length stays whole, and comes out the same.
+        let pair = Pair::new(&DEFAULT, "AES-128-GCM");
+        for (run, iv_bytes) in [(1, 1), (2, 8), (3, 16), (4, 60)] {
+            let iv = bytes(run, iv_bytes);
+            pair.both("init", |ctx, cipher| ctx.init(Some(cipher), Some(&bytes(1, 16)), None, Some(true)));
+            pair.both("ivlen", |ctx, _| ctx.set_length(c"ivlen", iv_bytes));
+            pair.both("iv", |ctx, _| ctx.init(None, None, Some(&iv), None));
+            pair.both("update", |ctx, _| ctx.update(&bytes(run, 300_000)));
+            pair.both("last", |ctx, _| (ctx.last(), ctx.octets(c"tag", 16)));
+        }
+    });
+}

@@ -11,8 +11,8 @@ use evener_ossl_sys::{CipherFinal, CipherInit, CipherUpdate};
 
 use super::Row;
 use super::message::{Message, State};
-use super::owned;
 use super::pipes::Pipes;
+use super::{gcm, owned};
 use crate::counted;
 use crate::err::Reason;
 use crate::ffi::cipher::{Init, Update};
@@ -147,6 +147,9 @@ impl CipherCtx {
         if self.message.state == State::Failed {
             self.message.state = State::InnerOnly;
         }
+        if self.row().splits_gcm() {
+            return gcm::init(self, call);
+        }
         owned::leave(self)?;
         self.thresh = usize::MAX;
         self.tell();
@@ -225,6 +228,9 @@ impl CipherCtx {
     pub(crate) fn hand_back(&mut self) -> Result<c_int, Reason> {
         if self.message.state == State::Failed {
             return Err(Reason::Lost);
+        }
+        if self.row().splits_gcm() {
+            return gcm::lose_sight(self);
         }
         owned::leave(self)?;
         Ok(1)

@@ -54,6 +54,8 @@ pub(crate) struct Message {
     key: [u8; KEY_BYTES_MAX],
     /// Of the key, where one was needed. Copies of the context share it.
     session: Option<Arc<Session>>,
+    /// GCM with splitting configured.
+    pub(crate) gcm: Option<super::gcm::Gcm>,
 }
 
 impl Default for Message {
@@ -74,6 +76,7 @@ impl Default for Message {
             held: [0; 16],
             key: [0; KEY_BYTES_MAX],
             session: None,
+            gcm: None,
         }
     }
 }

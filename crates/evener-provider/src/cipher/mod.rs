@@ -18,6 +18,7 @@ use crate::table::{Offer, Wrapped};
 
 pub(crate) mod combined;
 pub(crate) mod ctx;
+pub(crate) mod gcm;
 pub(crate) mod in_flight;
 pub(crate) mod message;
 pub(crate) mod owned;
@@ -43,6 +44,8 @@ pub(crate) struct Row {
     pub(crate) raw_thresh: usize,
     /// Shortest update that may be split between threads, where its direction allows it.
     split_from: usize,
+    /// The same for GCM, whose messages are no raw work.
+    gcm_from: usize,
     pub(crate) newctx: NewCtx,
     pub(crate) freectx: FreeCtx,
     pub(crate) encrypt_init: CipherInit,
@@ -63,7 +66,12 @@ pub(crate) struct Row {
 impl Row {
     /// Whether anything has to be known about messages.
     pub(crate) fn is_tracked(&self) -> bool {
-        self.thresh.min(self.split_from) != usize::MAX
+        self.thresh.min(self.split_from).min(self.gcm_from) != usize::MAX
+    }
+
+    /// Whether this is GCM, and its updates may be split.
+    pub(crate) fn splits_gcm(&self) -> bool {
+        self.gcm_from != usize::MAX
     }
 
     /// Shortest update that may be split.
@@ -143,6 +151,7 @@ fn row(prov: &ProvCtx, provider: *mut c_void, name: &str, functions: &[Dispatch]
         thresh: raw_thresh.min(combined::thresh(prov, algorithm)),
         raw_thresh,
         split_from: algorithm.map_or(usize::MAX, |_| prov.settings.split_from()),
+        gcm_from: if name.ends_with("-GCM") { prov.settings.split_from() } else { usize::MAX },
         newctx: find!(functions, CIPHER_NEWCTX: NewCtx)?,
         freectx: find!(functions, CIPHER_FREECTX: FreeCtx)?,
         encrypt_init: find!(functions, CIPHER_ENCRYPT_INIT: CipherInit)?,

@@ -17,7 +17,7 @@ use super::combined;
 use super::ctx::CipherCtx;
 use super::message::State;
 use super::raw::{Engine, Plain, Raw, RawError};
-use super::{owned, record, split};
+use super::{gcm, owned, record, split};
 use crate::counted;
 use crate::err::Reason;
 use crate::ffi::cipher::Update;
@@ -35,6 +35,9 @@ const XTS_UNIT_BYTES: std::ops::RangeInclusive<usize> = 16..=(1 << 24);
 
 /// Does one update of at least `thresh` bytes; returns what the inner function would.
 pub(crate) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason> {
+    if ctx.row().splits_gcm() && ctx.message.state != State::Failed {
+        return gcm::update(ctx, call);
+    }
     ctx.split = split::ask(ctx, call.len());
     let answer = by_state(ctx, call);
     if let (Some(split), Ok(1)) = (ctx.split.take(), &answer) {

@@ -32,13 +32,21 @@ pub(super) fn ask(ctx: &CipherCtx, len: usize) -> Option<Call> {
     if !is_message || len < ctx.row().split_from(ctx.message.encrypts) {
         return None;
     }
-    let kind = kind(ctx.row().algorithm?)?;
+    begin(ctx, kind(ctx.row().algorithm?)?, len)
+}
+
+/// The same for GCM.
+pub(super) fn ask_gcm(ctx: &CipherCtx, len: usize) -> Option<Call> {
+    (len >= ctx.row().gcm_from).then(|| begin(ctx, 4, len)).flatten()
+}
+
+fn begin(ctx: &CipherCtx, kind: usize, bytes: usize) -> Option<Call> {
     let settings = &ctx.prov().settings;
     let threshold = match settings.split {
         Split::Bytes(bytes) => Threshold::From(bytes),
         _ => Threshold::Learned,
     };
-    Some(crew()?.begin(Load { kind, bytes: len }, settings.threads, threshold))
+    Some(crew()?.begin(Load { kind, bytes }, settings.threads, threshold))
 }
 
 /// The kind of work under which costs are learned, below [`evener::split::KINDS`].
@@ -48,7 +56,6 @@ fn kind(algorithm: Algorithm) -> Option<usize> {
         Family::Cbc => 1,
         Family::Ctr => 2,
         Family::Xts => 3,
-        Family::Gcm => 4,
         _ => return None,
     })
 }
@@ -87,11 +94,14 @@ pub(super) fn started<'r>(row: &'r Row, encrypts: bool, key: &[u8]) -> Option<Ow
 
 /// ECB with a key of that length, of the same library context.
 pub(super) fn ecb<'r>(ctx: &CipherCtx, encrypts: bool, key: &[u8]) -> Option<Own<'r>> {
+    started(ecb_row(ctx, key.len())?, encrypts, key)
+}
+
+pub(super) fn ecb_row<'r>(ctx: &CipherCtx, key_bytes: usize) -> Option<&'r Row> {
     let wanted = Algorithm::ALL
         .iter()
-        .find(|algorithm| algorithm.family() == Family::Ecb && algorithm.key_bytes() == Some(key.len()))?;
-    let row = ctx.prov().bound()?.ciphers.rows.iter().find(|row| row.algorithm == Some(*wanted))?;
-    started(row, encrypts, key)
+        .find(|algorithm| algorithm.family() == Family::Ecb && algorithm.key_bytes() == Some(key_bytes))?;
+    ctx.prov().bound()?.ciphers.rows.iter().find(|row| row.algorithm == Some(*wanted))
 }
 
 /// Turns whole blocks into others by ECB.

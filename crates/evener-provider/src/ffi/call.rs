@@ -49,6 +49,18 @@ impl<'c> Init<'c> {
         unsafe { init(ctx, key, key_len, iv, iv_len, self.params) }
     }
 
+    /// Whether there is any parameter.
+    pub(crate) fn has_params(&self) -> bool {
+        // SAFETY: the caller's list, which ends or is null.
+        !unsafe { params::list(self.params) }.is_empty()
+    }
+
+    /// Each parameter as it is.
+    pub(crate) fn each(&self, look: impl FnMut(&Param)) {
+        // SAFETY: the caller's list, which ends or is null.
+        unsafe { params::list(self.params) }.iter().for_each(look);
+    }
+
     /// Each parameter: its name, and its value where that is a number.
     pub(crate) fn each_param(&self, mut look: impl FnMut(&[u8], Option<usize>)) {
         // SAFETY: the caller's list, which ends or is null.
@@ -114,6 +126,11 @@ impl Update {
         assert!(len <= self.room, "within what C lent");
         // SAFETY: within the output, which is ours for the call.
         unsafe { slice::from_raw_parts_mut(self.out, len) }
+    }
+
+    /// Whether it is associated data.
+    pub(crate) fn is_aad(&self) -> bool {
+        self.out.is_null() && !self.input.is_null()
     }
 
     /// Whether `output` bytes fit, and input from `from` on, which goes to output from `to` on, is either worked on in

@@ -13,7 +13,7 @@ pub(crate) use super::call::{Init, Update};
 use super::{SLOTS, by_slot, dispatch, entry, for_c, params};
 use crate::cipher::ctx::CipherCtx;
 use crate::cipher::message::Message;
-use crate::cipher::{Row, owned, route};
+use crate::cipher::{Row, gcm, owned, route};
 use crate::core::Core;
 use crate::table::erased;
 
@@ -125,6 +125,13 @@ dispatch! {
     #[cold]
     #[inline(never)]
     fn slow_last(ctx: &mut CipherCtx, out: *mut c_uchar, written: *mut usize, room: usize) -> c_int {
+        if ctx.row().splits_gcm() {
+            let finish = |ctx: &CipherCtx| {
+                // SAFETY: the inner function with its own context; the rest is the caller's.
+                unsafe { (ctx.last)(ctx.inner, out, written, room) }
+            };
+            return for_c(core_of(ctx.row()), || gcm::last(ctx, finish));
+        }
         if hand_back(ctx) != 1 {
             return 0;
         }
@@ -132,6 +139,26 @@ dispatch! {
         // SAFETY: the inner function with its own context; the rest is the caller's.
         unsafe { (ctx.last)(ctx.inner, out, written, room) }
     }
+}
+
+/// Questions about a GCM message, one by one where it is not the inner context that knows.
+#[inline(never)]
+fn gcm_params(ctx: &mut CipherCtx, get: GetParams, params: *mut Param) -> c_int {
+    let inner = ctx.inner;
+    if !gcm::is_begun(ctx) {
+        // SAFETY: the inner function with its own context; the rest is the caller's.
+        return unsafe { get(inner, params) };
+    }
+    for_c(core_of(ctx.row()), || {
+        // SAFETY: the core's list, lent for the call.
+        let list = unsafe { params::list_mut(params) };
+        Ok(gcm::get(ctx, list, |param| {
+            let mut one = [*param, Param::END];
+            // SAFETY: the inner function with its own context and a list that ends.
+            let answered = unsafe { get(inner, one.as_mut_ptr()) };
+            (answered == 1).then_some(one[0])
+        }))
+    })
 }
 
 /// Puts the truth about the message back into the inner context.
@@ -270,6 +297,9 @@ dispatch! {
     fn get_ctx_params(ctx: *mut c_void, params: *mut Param) -> c_int {
         let Some(ctx) = known(ctx) else { return 0 };
         let Some(get) = ctx.row().get_ctx_params else { return 0 };
+        if ctx.row().splits_gcm() {
+            return gcm_params(ctx, get, params);
+        }
         if ctx.thresh == 0 && hand_back(ctx) != 1 {
             return 0;
         }
@@ -287,6 +317,18 @@ dispatch! {
     fn set_ctx_params(ctx: *mut c_void, params: *const Param) -> c_int {
         let Some(ctx) = known(ctx) else { return 0 };
         let Some(set) = ctx.row().set_ctx_params else { return 0 };
+        if ctx.row().splits_gcm() {
+            let call = Init::of(true, NOTHING, NOTHING, params);
+            if gcm::is_begun(ctx) {
+                return for_c(core_of(ctx.row()), || gcm::set(ctx, &call));
+            }
+            // SAFETY: the inner function with its own context; the rest is the caller's.
+            let answer = unsafe { set(ctx.inner, params) };
+            return for_c(core_of(ctx.row()), || {
+                gcm::saw(ctx, &call);
+                Ok(answer)
+            });
+        }
         if ctx.thresh == 0 && hand_back(ctx) != 1 {
             return 0;
         }

@@ -132,6 +132,44 @@ impl<'r> Inner<'r> {
         (answered == 1 && params[0].return_size == size_of::<u32>()).then_some(value != 0)
     }
 
+    /// Associated data: one block.
+    pub(crate) fn associate(self, block: &[u8; 16]) -> bool {
+        let mut written = 0;
+        let (room, len) = (block.len(), block.len());
+        // SAFETY: as above; null output says that this is associated data, and yet the room is looked at.
+        let done = unsafe {
+            (self.row.update)(self.ctx, ptr::null_mut(), &raw mut written, room, block.as_ptr(), len)
+        };
+        done == 1
+    }
+
+    /// Final of a cipher that writes nothing then.
+    pub(crate) fn finish(self) -> bool {
+        let (mut out, mut written) = ([0; 16], 0);
+        // SAFETY: as above; there is room for a block.
+        unsafe { (self.row.last)(self.ctx, out.as_mut_ptr(), &raw mut written, out.len()) == 1 }
+    }
+
+    /// The tag of an encryption that has ended.
+    pub(crate) fn tag(self) -> Option<[u8; 16]> {
+        let mut tag = [0_u8; 16];
+        let mut params = [tag_param(tag.as_mut_ptr(), tag.len()), Param::END];
+        let get = self.row.get_ctx_params?;
+        // SAFETY: as above; the list is ended, with room for a tag.
+        let answered = unsafe { get(self.ctx, params.as_mut_ptr()) };
+        (answered == 1 && params[0].return_size == tag.len()).then_some(tag)
+    }
+
+    /// Sets the tag that a decryption is checked against.
+    pub(crate) fn set_tag(self, tag: &[u8]) -> bool {
+        let params = [tag_param(tag.as_ptr().cast_mut(), tag.len()), Param::END];
+        let answered = self.row.set_ctx_params.map(|set| {
+            // SAFETY: as above; the list is ended and only read.
+            unsafe { set(self.ctx, params.as_ptr()) }
+        });
+        answered == Some(1)
+    }
+
     /// Whether the last block is to be padded.
     pub(crate) fn set_padding(self, on: bool) -> bool {
         let mut value = u32::from(on);
@@ -150,6 +188,16 @@ impl<'r> Inner<'r> {
             unsafe { set(self.ctx, params.as_ptr()) }
         });
         answered == Some(1)
+    }
+}
+
+fn tag_param(data: *mut u8, data_size: usize) -> Param {
+    Param {
+        key: c"tag".as_ptr(),
+        data_type: PARAM_OCTET_STRING,
+        data: data.cast(),
+        data_size,
+        return_size: PARAM_UNMODIFIED,
     }
 }
 

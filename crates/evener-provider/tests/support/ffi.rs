@@ -322,6 +322,25 @@ impl CipherCtx {
         (answered == 1 && params[0].return_size == len).then_some(value)
     }
 
+    /// Sets a length.
+    pub fn set_length(&self, key: &CStr, value: usize) -> bool {
+        let mut value = value;
+        let data = (&raw mut value).cast();
+        let params = [param(key, PARAM_UNSIGNED_INTEGER, data, size_of::<usize>()), Param::END];
+        // SAFETY: a list that ends.
+        unsafe { EVP_CIPHER_CTX_set_params(self.0, params.as_ptr()) == 1 }
+    }
+
+    /// The answer for a length.
+    pub fn length(&self, key: &CStr) -> Option<usize> {
+        let mut value: usize = 0;
+        let data = (&raw mut value).cast();
+        let mut params = [param(key, PARAM_UNSIGNED_INTEGER, data, size_of::<usize>()), Param::END];
+        // SAFETY: a list that ends, with room for a length.
+        let answered = unsafe { EVP_CIPHER_CTX_get_params(self.0, params.as_mut_ptr()) };
+        (answered == 1 && params[0].return_size != PARAM_UNMODIFIED).then_some(value)
+    }
+
     /// The answer for a number.
     pub fn number(&self, key: &CStr) -> Option<c_uint> {
         let mut value: c_uint = 0;

@@ -1,0 +1,153 @@
+//! Splitting through EVP: one thread works on one large buffer, by the default provider and by Evener's with `threads`, in
+//! calls that take turns. Prints a table of ratios.
+//!
+//! `cargo run --release -p evener-provider --example split -- 64 4 idle AES-128-CTR,AES-128-GCM`: MiB, seconds per row,
+//! `idle` or `busy` (a spinning thread per core beside it), ciphers. `EVENER_THREADS` (2) and `EVENER_SPLIT` say how.
+
+#![allow(unsafe_code, reason = "room: its support calls libcrypto")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "it stops where it cannot go on, and prints a table"
+)]
+
+use std::env;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use evener_provider::OSSL_provider_init;
+
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+use support::bytes;
+use support::ffi::{Cipher, CipherCtx, DEFAULT};
+
+/// The largest update that OpenSSL takes for XTS, SP 800-38E's 2^20 blocks.
+const UNIT_MAX: usize = 16 << 20;
+
+/// One kind of call.
+#[derive(Clone, Copy)]
+struct Task<'t> {
+    name: &'t str,
+    encrypts: bool,
+    in_place: bool,
+}
+
+/// Both sides' contexts and what they work on.
+struct Bench {
+    ciphers: [Cipher; 2],
+    contexts: [CipherCtx; 2],
+    /// In place: what is worked on. Apart: the input, then the output.
+    room: Vec<u8>,
+}
+
+impl Bench {
+    fn new(task: Task<'_>, len: usize) -> Self {
+        let by = |who| DEFAULT.cipher(task.name, &format!("provider={who}")).unwrap();
+        let (ciphers, contexts) = (["default", "evener"].map(by), [CipherCtx::new(), CipherCtx::new()]);
+        let sides = if task.in_place { 1 } else { 2 };
+        // Not zero, so that each page is there.
+        let this = Self { ciphers, contexts, room: vec![1; sides * len + 64] };
+        for (context, cipher) in this.contexts.iter().zip(&this.ciphers) {
+            let (key, iv) = (bytes(1, cipher.key_bytes()), bytes(2, cipher.iv_bytes()));
+            assert!(context.init(Some(cipher), Some(&key), Some(&iv), Some(task.encrypts)));
+            context.set_padding(false);
+        }
+        this
+    }
+
+    /// One message of one side; how long it took.
+    fn call(&mut self, side: usize, task: Task<'_>, len: usize) -> Duration {
+        let context = &self.contexts[side];
+        let iv = bytes(2, self.ciphers[side].iv_bytes());
+        let start = Instant::now();
+        assert!(context.init(None, None, Some(&iv), None));
+        let most = if task.name.ends_with("XTS") { UNIT_MAX } else { len };
+        for at in (0..len).step_by(most) {
+            let (this, to) = (most.min(len - at), if task.in_place { at } else { len + at });
+            assert_eq!(context.update_within(&mut self.room, at, to, this), (true, this));
+        }
+        if task.name.ends_with("GCM") && task.encrypts {
+            assert!(context.last().is_some());
+        }
+        start.elapsed()
+    }
+}
+
+/// Seconds of both sides in calls that take turns, and the ratio of each pair.
+fn race(task: Task<'_>, len: usize, time: Duration) -> ([f64; 2], Vec<f64>) {
+    let mut bench = Bench::new(task, len);
+    // The provider's first calls are its control, and pages come in.
+    for _ in 0..12 {
+        [0, 1].into_iter().for_each(|side| _ = bench.call(side, task, len));
+    }
+    let (mut total, mut ratios, start) = ([0.0; 2], Vec::new(), Instant::now());
+    while start.elapsed() < time {
+        let mut took = [0.0; 2];
+        let turn = ratios.len() % 2;
+        [turn, 1 - turn].into_iter().for_each(|side| took[side] = bench.call(side, task, len).as_secs_f64());
+        ratios.push(took[0] / took[1]);
+        [0, 1].into_iter().for_each(|side| total[side] += took[side]);
+    }
+    (total, ratios)
+}
+
+fn main() {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    if env::var_os("EVENER_THREADS").is_none() {
+        // The provider reads it when it is loaded.
+        let program = env::current_exe().unwrap();
+        assert!(Command::new(program).args(arguments).env("EVENER_THREADS", "2").status().unwrap().success());
+        return;
+    }
+    DEFAULT.add_builtin("evener", OSSL_provider_init);
+    let (_default, _evener) = (DEFAULT.load("default").unwrap(), DEFAULT.load("evener").unwrap());
+    let mib: usize = arguments[0].parse().unwrap();
+    let time = Duration::from_secs_f64(arguments[1].parse().unwrap());
+    let (ends, is_busy) = (AtomicBool::new(false), arguments[2] == "busy");
+    thread::scope(|scope| {
+        let spinners = if is_busy { thread::available_parallelism().map_or(1, usize::from) } else { 0 };
+        for _ in 0..spinners {
+            scope.spawn(|| while !ends.load(Relaxed) {});
+        }
+        rows(&arguments[3], mib << 20, time);
+        ends.store(true, Relaxed);
+    });
+}
+
+fn rows(names: &str, len: usize, time: Duration) {
+    println!(
+        "| cipher | memory | MiB | default GB/s | default/Evener, total | median | lower and upper decile |"
+    );
+    println!("|---|---|---|---|---|---|---|");
+    for name in names.split(',') {
+        for (encrypts, in_place) in [(false, true), (false, false), (true, true), (true, false)] {
+            // The interesting direction; both where they differ.
+            if !encrypts || name.ends_with("GCM") {
+                print_row(Task { name, encrypts, in_place }, len, time);
+            }
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "three digits are printed")]
+fn print_row(task: Task<'_>, len: usize, time: Duration) {
+    let (total, mut ratios) = race(task, len, time);
+    ratios.sort_by(f64::total_cmp);
+    let at = |part: usize| ratios[part * (ratios.len() - 1) / 10];
+    let rate = len as f64 * ratios.len() as f64 / total[0] / 1e9;
+    println!(
+        "| {} {} | {} | {} | {rate:.1} | {:.2} | {:.2} | {:.2} {:.2} |",
+        task.name,
+        if task.encrypts { "encryption" } else { "decryption" },
+        if task.in_place { "in place" } else { "apart" },
+        len >> 20,
+        total[0] / total[1],
+        at(5),
+        at(1),
+        at(9),
+    );
+}
