@@ -12,6 +12,7 @@
 )]
 
 use std::env;
+use std::hint::black_box;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
@@ -111,7 +112,12 @@ fn main() {
     thread::scope(|scope| {
         let spinners = if is_busy { thread::available_parallelism().map_or(1, usize::from) } else { 0 };
         for _ in 0..spinners {
-            scope.spawn(|| while !ends.load(Relaxed) {});
+            scope.spawn(|| {
+                let mut work = 1_u64;
+                while !ends.load(Relaxed) {
+                    work = black_box(work.wrapping_mul(3));
+                }
+            });
         }
         rows(&arguments[3], mib << 20, time);
         ends.store(true, Relaxed);

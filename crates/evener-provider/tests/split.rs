@@ -347,7 +347,7 @@ fn a_split_gcm_message_is_accepted_by_the_other_side_and_a_damaged_one_refused()
                         "{name} run {run}"
                     );
                     assert!(
-                        !sealed_and_opened(sides, run, 16, Some(20 + run as usize % 100)),
+                        !sealed_and_opened(sides, run, 16, Some(20 + (run % 100) as usize)),
                         "{name} run {run}"
                     );
                 }

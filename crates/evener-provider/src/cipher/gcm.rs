@@ -16,6 +16,7 @@ use evener::split::{Hand, Helpers};
 use evener_core::BLOCK_BYTES;
 use evener_core::ghash::{Block, Element, HashKey, Lengths, counter_after, join};
 use evener_core::job::Memory;
+use evener_core::statistics::Count;
 use evener_ossl_sys::Param;
 use evener_ring::Parts;
 
@@ -75,10 +76,9 @@ impl Gcm {
 
     /// J0 and lengths of the inner context.
     fn inner(&self) -> (Block, Lengths) {
-        self.begun.map_or((self.counter(), self.lengths()), |begun| {
-            let text_bytes = self.text_bytes - begun.text_bytes;
-            (begun.counter, Lengths { aad_bytes: BLOCK_BYTES as u64, text_bytes })
-        })
+        let Some(begun) = self.begun else { return (self.counter(), self.lengths()) };
+        let text_bytes = self.text_bytes - begun.text_bytes;
+        (begun.counter, Lengths { aad_bytes: BLOCK_BYTES as u64, text_bytes })
     }
 }
 
@@ -95,6 +95,8 @@ pub(super) fn init(ctx: &mut CipherCtx, call: &Init<'_>) -> Result<c_int, Reason
         let is_same = call.key.is_none() && call.encrypts == ctx.message.encrypts && !call.has_params();
         return if is_same { Ok(1) } else { Err(Reason::Lost) };
     }
+    ctx.tell();
+    let gcm = state(ctx);
     let (was_begun, given) = (gcm.begun.take().is_some(), gcm.given);
     gcm.made = None;
     let answer = call.inner(ctx.row(), ctx.inner);
@@ -161,6 +163,7 @@ pub(super) fn lose_sight(ctx: &mut CipherCtx) -> Result<c_int, Reason> {
 /// One update of a known message.
 pub(super) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason> {
     let len = call.len() as u64;
+    ctx.taken = ctx.taken.wrapping_add(call.len());
     if call.is_aad() {
         if state(ctx).begun.is_some() {
             return Ok(0); // After text, as OpenSSL has it.
@@ -310,6 +313,7 @@ fn parts(
     let ecb_row = super::split::ecb_row(ctx, message.key().len())?;
     let blocks = (part_bytes / BLOCK_BYTES) as u64;
     ctx.counts().split.fetch_add(1, Relaxed);
+    ctx.went(Count::Split, cut.bulk);
     let (encrypts, key) = (message.encrypts, message.key());
     let hand = || -> Option<Box<dyn Hand + '_>> {
         let (context, ecb) = (started(row, encrypts, key)?, started(ecb_row, true, key)?);

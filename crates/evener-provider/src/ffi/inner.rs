@@ -4,7 +4,9 @@ use std::ffi::c_void;
 use std::ptr;
 
 use evener_core::job::Memory;
-use evener_ossl_sys::{CipherInit, PARAM_OCTET_PTR, PARAM_UNMODIFIED, PARAM_UNSIGNED_INTEGER, Param};
+use evener_ossl_sys::{
+    CipherInit, PARAM_OCTET_PTR, PARAM_OCTET_STRING, PARAM_UNMODIFIED, PARAM_UNSIGNED_INTEGER, Param,
+};
 
 use super::call::Update;
 use crate::cipher::Row;
