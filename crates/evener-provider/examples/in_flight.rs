@@ -1,0 +1,160 @@
+//! Many AES-128-CBC messages in flight from one thread, in place: the default provider one by one, against Evener's in
+//! asynchronous jobs and in pipelines. Rounds take turns in one process; prints the medians of their ratios.
+//!
+//! `cargo run --release -p evener-provider --example in_flight -- 16384 1,2,4,8,16,32 41`: bytes, messages, rounds.
+//! `EVENER_LIBCRYPTO` names a libcrypto of OpenSSL 3.5 or later; without it the pipelines of the system's libcrypto are
+//! called through the provider's table.
+
+#![allow(unsafe_code, reason = "room: its support calls libcrypto")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "it stops where it cannot go on, and prints a table"
+)]
+
+use std::env;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use evener_provider::{OSSL_provider_init, offer_pipelines_anyway};
+
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+use support::bytes;
+use support::ffi::job::{Fibre, Step};
+use support::ffi::pipe::{Library, Pipes};
+use support::ffi::{Cipher, CipherCtx, DEFAULT};
+
+/// Set in the process that measures: OpenSSL reads its environment as it starts.
+const CHILD: &str = "EVENER_COMBINE";
+
+/// Bytes in one window of one side, at least.
+const WINDOW_BYTES: usize = 32 << 20;
+
+const IV: [u8; 16] = [1; 16];
+
+/// Messages of one thread.
+struct Messages {
+    key: Vec<u8>,
+    rooms: Vec<Vec<u8>>,
+    len: usize,
+}
+
+impl Messages {
+    /// Repetitions in a window.
+    fn turns(&self) -> usize {
+        (WINDOW_BYTES / (self.len * self.rooms.len())).max(1)
+    }
+
+    /// One after the other, each in a context of its own.
+    fn one_by_one(&mut self, cipher: &Cipher) -> Duration {
+        let contexts: Vec<CipherCtx> = self.rooms.iter().map(|_| CipherCtx::new()).collect();
+        let ready = |context: &CipherCtx| context.init(Some(cipher), Some(&self.key), Some(&IV), Some(true));
+        assert!(contexts.iter().all(ready));
+        let (turns, begin) = (self.turns(), Instant::now());
+        for _ in 0..turns {
+            for (context, room) in contexts.iter().zip(&mut self.rooms) {
+                assert!(context.init(None, None, Some(&IV), None));
+                assert_eq!(context.update_within(room, 0, 0, self.len), (true, self.len));
+            }
+        }
+        begin.elapsed()
+    }
+
+    /// As many jobs as messages; each encrypts its own again and again.
+    fn in_jobs(&mut self, cipher: &Cipher) -> Duration {
+        let (turns, len, key) = (self.turns(), self.len, &self.key);
+        let rooms = self.rooms.iter_mut();
+        let mut fibres: Vec<Fibre<'_>> =
+            rooms.map(|room| Fibre::new(job(cipher, key, room, len, turns))).collect();
+        let begin = Instant::now();
+        while !fibres.is_empty() {
+            fibres.retain_mut(|fibre| fibre.step() == Step::Paused);
+        }
+        begin.elapsed()
+    }
+
+    /// All in one call.
+    fn in_pipes(&mut self, pipes: &mut Pipes<'_>) -> Duration {
+        let count = self.rooms.len();
+        let (ivs, lens) = (vec![Some(&IV[..]); count], vec![self.len; count]);
+        assert!(pipes.init(true, true, Some(&self.key), &ivs));
+        let (turns, begin) = (self.turns(), Instant::now());
+        for _ in 0..turns {
+            assert!(pipes.init(false, true, None, &ivs));
+            assert!(pipes.update(&mut self.rooms, None, &lens).is_some());
+        }
+        begin.elapsed()
+    }
+}
+
+/// What one job does.
+fn job<'b>(
+    cipher: &'b Cipher,
+    key: &'b [u8],
+    room: &'b mut [u8],
+    len: usize,
+    turns: usize,
+) -> impl FnMut() + Send + 'b {
+    let context = CipherCtx::new();
+    move || {
+        assert!(context.init(Some(cipher), Some(key), Some(&IV), Some(true)));
+        for _ in 0..turns {
+            assert!(context.init(None, None, Some(&IV), None));
+            assert_eq!(context.update_within(room, 0, 0, len), (true, len));
+        }
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn measure(len: usize, counts: &[usize], rounds: usize) {
+    DEFAULT.add_builtin("evener", OSSL_provider_init);
+    let (_default, evener) = (DEFAULT.load("default").unwrap(), DEFAULT.load("evener").unwrap());
+    drop(std::panic::take_hook());
+    let [plain, ours] =
+        ["default", "evener"].map(|who| DEFAULT.cipher("AES-128-CBC", &format!("provider={who}")).unwrap());
+    offer_pipelines_anyway();
+    let path = env::var("EVENER_LIBCRYPTO").unwrap_or_else(|_| "libcrypto.so.3".to_owned());
+    let library = Library::open(Path::new(&path), OSSL_provider_init);
+    let kind = library.kind("AES-128-CBC").expect("libipsec-mb is needed");
+    println!("{len} bytes, {rounds} rounds; pipelines through {path}");
+    println!("messages  default MB/s  jobs x  pipeline x");
+    for &count in counts {
+        let rooms = (0..count as u64).map(|seed| bytes(seed, len + 16)).collect();
+        let mut messages = Messages { key: bytes(7, 16), rooms, len };
+        let mut pipes = Pipes::new(&kind);
+        let (mut speed, mut jobs, mut lanes) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            let by_default = messages.one_by_one(&plain).as_secs_f64();
+            jobs.push(by_default / messages.in_jobs(&ours).as_secs_f64());
+            lanes.push(by_default / messages.in_pipes(&mut pipes).as_secs_f64());
+            speed.push((messages.turns() * count * len) as f64 / by_default / 1e6);
+        }
+        println!("{count:8}  {:12.0}  {:6.2}  {:10.2}", median(speed), median(jobs), median(lanes));
+    }
+    let counts = [c"evener-paused", c"evener-combined"].map(|key| evener.count(key).unwrap());
+    println!(
+        "paused {}, combined {}, pipelined {}",
+        counts[0],
+        counts[1],
+        library.count(c"evener-pipelined")
+    );
+}
+
+fn main() {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    if env::var_os(CHILD).is_none() {
+        let program = Command::new(env::current_exe().unwrap()).args(arguments).env(CHILD, "auto").status();
+        assert!(program.unwrap().success());
+        return;
+    }
+    let at = |place: usize, usual: &str| arguments.get(place).cloned().unwrap_or_else(|| usual.to_owned());
+    let counts: Vec<usize> = at(1, "1,2,4,8,16,32").split(',').map(|count| count.parse().unwrap()).collect();
+    measure(at(0, "16384").parse().unwrap(), &counts, at(2, "41").parse().unwrap());
+}
