@@ -142,7 +142,7 @@ fn full_lanes_are_run_without_waiting_for_more() {
         assert!(all[..15].iter_mut().all(paused));
         assert_eq!(counts(&evener), [15, 0]);
         let is_left = paused(&mut all[15]);
-        assert!(counts(&evener)[1] > 1, "others are done, and nobody was resumed");
+        assert!(counts(&evener)[1] > 0, "its message is done, and nobody was resumed");
         all.truncate(if is_left { 16 } else { 15 });
         run(all, |_| ());
         assert_eq!(right.load(Relaxed), 16);
