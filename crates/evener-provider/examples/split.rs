@@ -106,6 +106,8 @@ fn main() {
     }
     DEFAULT.add_builtin("evener", OSSL_provider_init);
     let (_default, _evener) = (DEFAULT.load("default").unwrap(), DEFAULT.load("evener").unwrap());
+    // Linked in, the provider has hushed this program's panics.
+    drop(std::panic::take_hook());
     let mib: usize = arguments[0].parse().unwrap();
     let time = Duration::from_secs_f64(arguments[1].parse().unwrap());
     let (ends, is_busy) = (AtomicBool::new(false), arguments[2] == "busy");

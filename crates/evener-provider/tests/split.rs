@@ -239,9 +239,18 @@ fn gcm_by(pair: &mut Pair, name: &str, random: &mut Random, with_key: bool) {
     let (key, encrypts) = (bytes(seed, pair.ciphers[0].key_bytes()), random.below(2) == 0);
     let iv = bytes(seed + 1, 12);
     let what = format!("{name} seed {seed} encrypts {encrypts} key {with_key}");
-    pair.both(&what, |ctx, cipher| {
+    if random.below(4) == 0 {
+        pair.both(&what, |ctx, _| ctx.set_padding(false));
+    }
+    let started = pair.both(&what, |ctx, cipher| {
         ctx.init(with_key.then_some(cipher), with_key.then_some(&*key), Some(&iv), Some(encrypts))
     });
+    assert!(started);
+    if random.below(8) == 0 {
+        // A message that is given up.
+        pair.both(&what, |ctx, _| ctx.update(&bytes(seed, 200_000)));
+        assert!(pair.both(&what, |ctx, _| ctx.init(None, None, Some(&iv), None)));
+    }
     for _ in 0..random.below(3) {
         let aad = bytes(random.next(), random.below(50));
         pair.both(&what, |ctx, _| ctx.aad(&aad));
