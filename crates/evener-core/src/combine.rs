@@ -57,11 +57,17 @@ const PROVEN_EPOCHS: u32 = 25;
 /// Inline epochs until then.
 const SOON_EPOCHS: u32 = 8;
 
+/// How busy the process must keep its cores for a trial, in percent: below, throughput cannot rise, and a trial would only
+/// make the slowest calls slower (at 40 % measured: 1 call in 100 took up to three times as long). A guess.
+const BUSY_PERCENT: u64 = 75;
+
 /// What was seen in one epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Epoch {
     /// How long it was.
     pub span: Nanos,
+    /// Core time that the whole process used in it.
+    pub core: Nanos,
     /// Different threads that called in it.
     pub callers: u32,
     /// Bytes that they brought.
@@ -71,6 +77,7 @@ pub struct Epoch {
 /// Decides, epoch by epoch, whether callers combine.
 #[derive(Clone, Debug)]
 pub struct Controller {
+    cores: u32,
     gate: u32,
     phase: Phase,
     /// Inline throughput in bytes per millisecond, 0 where it is not known.
@@ -99,6 +106,7 @@ impl Controller {
     pub fn new(cores: usize) -> Self {
         let cores = u32::try_from(cores).unwrap_or(u32::MAX);
         Self {
+            cores,
             gate: cores.saturating_mul(GATE_PER_CORE),
             phase: Phase::Inline { left: FIRST_EPOCHS },
             inline_rate: 0,
@@ -114,7 +122,7 @@ impl Controller {
         self.phase = match epoch.span {
             span if span > EPOCH_MAX => self.after_pause(),
             _ if epoch.callers <= self.gate => self.closed(),
-            _ => self.judged(rate(epoch)),
+            _ => self.judged(rate(epoch), self.is_busy(epoch)),
         };
         match self.phase {
             Phase::Trial { .. } | Phase::On { .. } => epoch.callers.clamp(2, TOGETHER_MAX),
@@ -136,11 +144,17 @@ impl Controller {
         self.after_pause()
     }
 
-    fn judged(&mut self, rate: u64) -> Phase {
+    fn is_busy(&self, epoch: &Epoch) -> bool {
+        let whole = u128::from(epoch.span.0) * u128::from(self.cores);
+        u128::from(epoch.core.0) * 100 >= whole * u128::from(BUSY_PERCENT)
+    }
+
+    fn judged(&mut self, rate: u64, is_busy: bool) -> Phase {
         match self.phase {
             Phase::Inline { left } => {
                 self.inline_rate = mean(self.inline_rate, rate);
                 match left {
+                    0 | 1 if !is_busy => Phase::Inline { left },
                     0 | 1 => Phase::Trial { left: TRIAL_EPOCHS, bad: 0 },
                     _ => Phase::Inline { left: left - 1 },
                 }

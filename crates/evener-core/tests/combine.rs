@@ -11,7 +11,7 @@ const CORES: usize = 2;
 const INLINE_BYTES: u64 = 50_000_000;
 
 fn epoch(callers: u32, bytes: u64) -> Epoch {
-    Epoch { span: EPOCH, callers, bytes }
+    Epoch { span: EPOCH, core: Nanos(EPOCH.0 * CORES as u64), callers, bytes }
 }
 
 /// A program: what it brings in epoch `n`, by whether it combines.
@@ -120,6 +120,18 @@ fn up_to_two_callers_per_core_never_wait() {
 }
 
 #[test]
+fn below_saturation_nothing_is_tried() {
+    let at = |percent: u64| {
+        live(500, |n, combines| Epoch {
+            core: Nanos(EPOCH.0 * CORES as u64 * percent / 100),
+            ..gains(200)(n, combines)
+        })
+    };
+    assert_eq!(percent_on(&at(70)), 0);
+    assert!(percent_on(&at(80)) > 90);
+}
+
+#[test]
 fn as_many_wait_as_called_but_not_more_than_there_are_lanes() {
     for (callers, together) in [(5, 5), (8, 8), (16, 16), (64, 16)] {
         let settings = live(20, |_, combines| epoch(callers, INLINE_BYTES * if combines { 2 } else { 1 }));
@@ -137,11 +149,11 @@ fn a_pause_is_no_failure() {
 proptest! {
     #[test]
     fn whatever_is_seen_the_setting_is_one_that_can_be(
-        epochs in prop::collection::vec((0u64..200_000_000, 0u32..100, any::<u64>()), 1..300),
+        epochs in prop::collection::vec((0u64..200_000_000, 0u64..400_000_000, 0u32..100, any::<u64>()), 1..300),
     ) {
         let mut controller = Controller::new(CORES);
-        for (span, callers, bytes) in epochs {
-            let together = controller.end_epoch(&Epoch { span: Nanos(span), callers, bytes });
+        for (span, core, callers, bytes) in epochs {
+            let together = controller.end_epoch(&Epoch { span: Nanos(span), core: Nanos(core), callers, bytes });
             prop_assert!(together == 0 || (2..=TOGETHER_MAX).contains(&together));
             prop_assert!(together == 0 || (callers > 4 && span <= EPOCH_MAX.0));
         }

@@ -4,9 +4,16 @@ use evener_core::Nanos;
 use evener_core::driver::Clock;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// `CLOCK_MONOTONIC` and `CLOCK_THREAD_CPUTIME_ID`.
+/// `CLOCK_MONOTONIC`, `CLOCK_THREAD_CPUTIME_ID` and `CLOCK_PROCESS_CPUTIME_ID`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
+
+impl SystemClock {
+    /// Core time of all threads of this process.
+    pub(crate) fn process_time(self) -> Nanos {
+        nanos(clock_gettime(ClockId::ProcessCPUTime))
+    }
+}
 
 impl Clock for SystemClock {
     fn now(&self) -> Nanos {

@@ -42,6 +42,9 @@ const YIELDS_MAX: u32 = 16;
 /// Reached only where every permit is held by threads that do not run. A guess.
 const PATIENCE: Nanos = Nanos::from_millis(20);
 
+/// Yields between two looks at the clock, which costs a tenth of a yield.
+const LOOK_EVERY: u32 = 4;
+
 /// What makes the driver of a permit; nothing where there is none on this machine.
 pub(crate) type MakeDriver = dyn Fn() -> Option<Box<dyn InlineDriver>> + Send + Sync;
 
@@ -207,8 +210,8 @@ impl Turn<'_> {
             return Verdict::Inline;
         }
         let Self { combiner, hall, hint } = self;
-        let mut wait =
-            Wait { hall, make_driver: &*combiner.make_driver, began: SystemClock.now(), yields: 0 };
+        let (make_driver, began) = (&*combiner.make_driver, SystemClock.now());
+        let mut wait = Wait { hall, make_driver, began, is_late: false, yields: 0, turns: 0 };
         hall.gather.lend(hint, request, |look| wait.step(look)).into()
     }
 }
@@ -341,16 +344,18 @@ struct Wait<'w> {
     hall: &'w Hall,
     make_driver: &'w MakeDriver,
     began: Nanos,
-    /// Since it last ran a burst.
+    /// Nobody took its request for too long.
+    is_late: bool,
+    /// Yields since it last ran a burst, and in all.
     yields: u32,
+    turns: u32,
 }
 
 impl Wait<'_> {
     /// One turn of waiting: runs a burst where one is due, or else lets another thread run.
     fn step(&mut self, look: Look) {
         let together = self.hall.pulse.together();
-        let now = SystemClock.now();
-        let is_over = together == 0 || now - self.began > PATIENCE;
+        let is_over = together == 0 || self.is_late;
         if is_over && !look.is_taken {
             // Callers do not combine any more: everyone on the list works alone.
             drop(self.hall.gather.take());
@@ -367,6 +372,11 @@ impl Wait<'_> {
         }
         thread::yield_now();
         self.yields = self.yields.saturating_add(1);
-        self.hall.pulse.look(now);
+        self.turns = self.turns.wrapping_add(1);
+        if self.turns % LOOK_EVERY == 0 {
+            let now = SystemClock.now();
+            self.is_late = now - self.began > PATIENCE;
+            self.hall.pulse.look(now);
+        }
     }
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use evener_core::{Session, SessionCache, SessionId};
 
-/// Sessions whose keys are kept: as many as two fills of 16 lanes. A guess.
-const SESSIONS_MAX: usize = 32;
+/// Sessions whose keys are kept: those of 64 threads that combine, twice. Looking through as many takes less than
+/// preparing a key. A guess.
+const SESSIONS_MAX: usize = 128;
 
 /// Keys by session. A burst may have more sessions than are kept, so what it uses is held apart.
 pub(crate) struct Keyring<K> {

@@ -42,7 +42,7 @@ const NAMES: [&CStr; 2] = [c"libIPSec_MB.so.2", c"libIPSec_MB.so.1"];
 
 /// libipsec-mb on one thread.
 ///
-/// Prepared keys of the last 32 sessions stay in it; they and the library's own memory are wiped when they are
+/// Prepared keys of the last 128 sessions stay in it; they and the library's own memory are wiped when they are
 /// dropped.
 pub struct Multibuffer {
     profile: Profile,

@@ -49,6 +49,8 @@ struct Setting {
 struct House {
     controller: Controller,
     began: Nanos,
+    /// Core time of the process at that moment.
+    core: Nanos,
     epochs_on: u64,
 }
 
@@ -87,7 +89,8 @@ impl Pulse {
             Rule::Always { together } => (together, u64::MAX),
         };
         let setting = Setting { together: together.into(), epoch: 0.into(), ends: ends.into() };
-        let house = House { controller: Controller::new(cores), began: Nanos::ZERO, epochs_on: 0 };
+        let house =
+            House { controller: Controller::new(cores), began: Nanos::ZERO, core: Nanos::ZERO, epochs_on: 0 };
         Self {
             id: NAMES.fetch_add(1, Ordering::Relaxed),
             setting: CachePadded::new(setting),
@@ -148,14 +151,16 @@ impl Pulse {
         if now.0 < self.setting.ends.load(Ordering::Relaxed) {
             return; // Another thread was faster.
         }
+        let core = SystemClock.process_time();
         let seen = Epoch {
             span: now - house.began,
+            core: core - house.core,
             callers: self.callers.swap(0, Ordering::Relaxed),
             bytes: self.bytes.swap(0, Ordering::Relaxed),
         };
         let together = house.controller.end_epoch(&seen);
         house.epochs_on += u64::from(self.together() > 0);
-        house.began = now;
+        (house.began, house.core) = (now, core);
         self.setting.together.store(together, Ordering::Relaxed);
         self.setting.epoch.fetch_add(1, Ordering::Relaxed);
         self.setting.ends.store((now + EPOCH).0, Ordering::Relaxed);
