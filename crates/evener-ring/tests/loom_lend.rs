@@ -97,6 +97,23 @@ fn each_part_is_worked_on_once_and_seen_by_the_lender() {
 }
 
 #[test]
+fn what_a_helper_did_is_seen_by_the_lender() {
+    model(4, || {
+        let seats = Arc::new([Seat::new()]);
+        let served = seats.clone();
+        let server = thread::spawn(move || served[0].serve());
+        let buffer = Buffer::new();
+        let ((), lent) = lend(&*seats, &|| buffer.work(Claims::back), || ());
+        let sums = buffer.sums();
+        assert_eq!(sums, if lent.served == 1 { [1, 1] } else { [0, 0] });
+        if lent.served == 0 {
+            seats[0].close();
+        }
+        assert_eq!(server.join().expect("the thread ends"), lent.served == 1);
+    });
+}
+
+#[test]
 fn a_seat_serves_one_call_after_the_other() {
     model(2, || {
         let crew = Crew::new();
