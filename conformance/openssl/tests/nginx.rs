@@ -82,7 +82,7 @@ impl Nginx {
     /// The master's memory has the module mapped, and the workers are its children.
     fn has_module(&self) -> bool {
         let id = fs::read_to_string(self.site.path().join("pid")).unwrap();
-        fs::read_to_string(format!("/proc/{}/maps", id.trim())).unwrap().contains("/evener")
+        fs::read_to_string(format!("/proc/{}/maps", id.trim())).unwrap().contains("/evener.so")
     }
 
     fn curl(&self, setup: &Setup, words: &[&str]) -> Command {

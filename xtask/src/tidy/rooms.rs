@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_crate_within_the_folder_of_another_has_a_room_of_its_own() {
-        let packages = [package("evener-core", "crates"), package("evener-driver-libcrypto", "crates/x")];
+        let packages = [package("evener-core", "crates"), package("evener-provider-test", "crates/x")];
         let file = |path: &str| TextFile { path: path.into(), text: "unsafe impl A for B {}".into() };
         assert!(check(&packages, &[file("crates/x/src/ffi.rs")]).is_empty());
         let found = check(&packages, &[file("crates/x/src/ffi.rs"), file("crates/xy.rs")]);
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_row_without_unsafe_code_is_found() {
-        let driver = "evener-driver-libcrypto";
+        let driver = "evener-provider-test";
         assert_eq!(check_one(driver, "src/ffi.rs", "// unsafe").len(), 1);
         assert!(check_one(driver, "src/ffi.rs", "unsafe impl A for B {}").is_empty());
     }
