@@ -101,7 +101,9 @@ fn main() {
     if env::var_os("EVENER_THREADS").is_none() {
         // The provider reads it when it is loaded.
         let program = env::current_exe().unwrap();
-        assert!(Command::new(program).args(arguments).env("EVENER_THREADS", "2").status().unwrap().success());
+        let mut again = Command::new(program);
+        again.args(arguments).env("EVENER_THREADS", "2").env("EVENER_SPLIT_GCM", "on");
+        assert!(again.status().unwrap().success());
         return;
     }
     DEFAULT.add_builtin("evener", OSSL_provider_init);

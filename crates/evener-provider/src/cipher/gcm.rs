@@ -409,23 +409,6 @@ pub(crate) fn is_begun(ctx: &CipherCtx) -> bool {
     ctx.message.gcm.as_ref().is_some_and(|gcm| gcm.begun.is_some())
 }
 
-/// Whether parameters end a message that was shifted: another length of nonce, after which OpenSSL too wants a new
-/// one. Then they are the inner context's business.
-pub(crate) fn is_ended_by(ctx: &mut CipherCtx, call: &Init<'_>) -> bool {
-    let mut is_other = false;
-    call.each(|param| {
-        is_other |= params::key(param) == c"ivlen" && params::number(param).is_some_and(|len| len != 12);
-    });
-    if is_other {
-        // Inside it is 16 now; a change is what makes OpenSSL forget the nonce, also where 16 is asked for.
-        ctx.inner().set_number(c"ivlen", 12);
-        let gcm = state(ctx);
-        (gcm.begun, gcm.is_known, gcm.made) = (None, false, None);
-        settle(ctx);
-    }
-    is_other
-}
-
 /// Parameters for a message that was shifted: a tag to check is kept, the nonce's length may be said again.
 pub(crate) fn set(ctx: &mut CipherCtx, call: &Init<'_>) -> Result<c_int, Reason> {
     let mut fits = true;

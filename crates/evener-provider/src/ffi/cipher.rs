@@ -319,7 +319,7 @@ dispatch! {
         let Some(set) = ctx.row().set_ctx_params else { return 0 };
         if ctx.row().splits_gcm() {
             let call = Init::of(true, NOTHING, NOTHING, params);
-            if gcm::is_begun(ctx) && !gcm::is_ended_by(ctx, &call) {
+            if gcm::is_begun(ctx) {
                 return for_c(core_of(ctx.row()), || gcm::set(ctx, &call));
             }
             // SAFETY: the inner function with its own context; the rest is the caller's.

@@ -174,14 +174,10 @@ impl<'r> Inner<'r> {
 
     /// Whether the last block is to be padded.
     pub(crate) fn set_padding(self, on: bool) -> bool {
-        self.set_number(c"padding", u32::from(on))
-    }
-
-    /// Sets a parameter that is a small number.
-    pub(crate) fn set_number(self, key: &std::ffi::CStr, mut value: u32) -> bool {
+        let mut value = u32::from(on);
         let params = [
             Param {
-                key: key.as_ptr(),
+                key: c"padding".as_ptr(),
                 data_type: PARAM_UNSIGNED_INTEGER,
                 data: (&raw mut value).cast(),
                 data_size: size_of::<u32>(),
