@@ -15,7 +15,7 @@ use crate::{Claims, Word};
 #[derive(Debug)]
 pub struct Parts<'a> {
     claims: Claims,
-    /// One word per part: [`OPEN`], or [`DONE`] by its claimant. Its owner reads them when all claimants have left.
+    /// One word per part: [`OPEN`], or [`DONE`] or [`SPOILT`] by its claimant. Its owner reads them when all claimants have left.
     fates: Box<[Word]>,
     /// Where input is read; the output's place where the work is in place.
     input: *const u8,
@@ -108,7 +108,8 @@ impl<'a> Parts<'a> {
         self.claims.back().map(|index| unsafe { self.part(index) })
     }
 
-    /// Gives each part that nobody has done to `work`, in order: those that were never claimed and those that failed.
+    /// Gives each part that nobody has done to `work`, in order: those that were never claimed and those that failed, but
+    /// not those that were spoilt.
     pub fn undone(&mut self, mut work: impl FnMut(Part<'_>)) {
         for index in 0..self.count() {
             // Relaxed: `&mut self` says that all claimants have left and are seen.
@@ -156,8 +157,16 @@ impl Part<'_> {
         // Relaxed: the end of the claimant's work carries it to the owner.
         self.fate.store(DONE, Relaxed);
     }
+
+    /// Says that its input is gone, and its output not there: nobody can do it again.
+    pub fn spoilt(self) {
+        // Relaxed: as above.
+        self.fate.store(SPOILT, Relaxed);
+    }
 }
 
 /// Not worked on, or not to its end.
 const OPEN: u32 = 0;
 const DONE: u32 = 1;
+/// Of no use to anybody.
+const SPOILT: u32 = 2;

@@ -11,7 +11,9 @@
 //! A helper touches the caller's memory only inside the call: the call waits for the part that is being worked on, 64 KiB
 //! at most, even if the helper has lost its core. The other way, to return and let a late helper write into scratch that
 //! nobody reads, would still let it *read* memory that the caller may have freed. In place, helpers write to scratch of
-//! their own and copy a result only when it is whole, so that a part that fails has its input left.
+//! their own and copy a result only when it is whole, so that a part that fails has its input left. Hands that can go on
+//! where they stopped do so by pieces that stay in first-level cache; what fails behind the first piece, which no cipher
+//! does, is lost, and the call fails.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -37,7 +39,20 @@ pub trait Hand {
 
     /// The same in place; what is in `data` after a failure is lost.
     fn in_place(&mut self, index: usize, data: &mut [u8]) -> bool;
+
+    /// Bytes after which a part in place may be left by [`apart`](Self::apart) and gone on with by [`go_on`](Self::go_on).
+    fn piece_bytes(&self) -> usize {
+        usize::MAX
+    }
+
+    /// Turns the next piece of the same part into `output`, which is elsewhere. Returns whether it did.
+    fn go_on(&mut self, _input: &[u8], _output: &mut [u8]) -> bool {
+        false
+    }
 }
+
+/// What a hand that can go on does at a time: input, result and the tables of a cipher fit 32 KiB of first-level cache.
+pub const PIECE_BYTES: usize = 12 << 10;
 
 /// When a call is split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -227,39 +242,51 @@ fn help(parts: &Parts<'_>, hand: &mut dyn Hand) {
     let mut scratch = Vec::new();
     while let Some(mut part) = parts.back() {
         let index = part.index;
-        let done = match &mut part.bytes {
-            PartBytes::InPlace(data) => {
-                through_scratch(data, &mut scratch, parts.part_bytes(), |input, output| {
-                    hand.apart(index, input, output)
-                })
-            }
-            PartBytes::Apart(input, output) => hand.apart(index, input, output),
+        let end = match &mut part.bytes {
+            PartBytes::InPlace(data) => through_scratch(index, data, hand, &mut scratch),
+            PartBytes::Apart(input, output) => match hand.apart(index, input, output) {
+                true => End::Done,
+                false => End::Undone,
+            },
         };
-        if !done {
-            break;
+        match end {
+            End::Done => part.done(),
+            End::Undone => break,
+            End::Spoilt => {
+                part.spoilt();
+                break;
+            }
         }
-        part.done();
     }
     scratch.zeroize();
 }
 
-/// Works into `scratch` and copies the result over its input when it is whole. Without memory for it, the part fails.
-fn through_scratch(
-    data: &mut [u8],
-    scratch: &mut Vec<u8>,
-    room: usize,
-    work: impl FnOnce(&[u8], &mut [u8]) -> bool,
-) -> bool {
-    if scratch.is_empty() {
-        if scratch.try_reserve_exact(room).is_err() {
-            return false;
+/// How a part ended.
+enum End {
+    Done,
+    /// The input is what it was.
+    Undone,
+    /// Some of the input has become output, and the rest cannot.
+    Spoilt,
+}
+
+/// Works into `scratch` and copies each result over its input when it is whole. Without memory for it, nothing is done.
+fn through_scratch(index: usize, data: &mut [u8], hand: &mut dyn Hand, scratch: &mut Vec<u8>) -> End {
+    let piece_bytes = hand.piece_bytes().min(data.len());
+    if scratch.len() < piece_bytes {
+        if scratch.try_reserve_exact(piece_bytes - scratch.len()).is_err() {
+            return End::Undone;
         }
-        scratch.resize(room, 0);
+        scratch.resize(piece_bytes, 0);
     }
-    let result = &mut scratch[..data.len()];
-    let done = work(data, result);
-    if done {
-        data.copy_from_slice(result);
+    for (number, piece) in data.chunks_mut(piece_bytes).enumerate() {
+        let result = &mut scratch[..piece.len()];
+        let done = if number == 0 { hand.apart(index, piece, result) } else { hand.go_on(piece, result) };
+        match (done, number) {
+            (true, _) => piece.copy_from_slice(result),
+            (false, 0) => return End::Undone,
+            (false, _) => return End::Spoilt,
+        }
     }
-    done
+    End::Done
 }

@@ -47,10 +47,14 @@ fn counter_mode(data: &mut [u8], block: usize) {
 struct Counter<'t> {
     part_bytes: usize,
     trouble: Option<&'t Trouble>,
+    /// Blocks before the next piece.
+    at: usize,
 }
 
 struct Trouble {
     panics: bool,
+    /// Fails behind the first piece of a part.
+    spoils: bool,
     failures: AtomicU32,
 }
 
@@ -65,6 +69,9 @@ impl Hand for Counter<'_> {
         if let (Some(trouble), true) = (self.trouble, is_helper) {
             data.fill(0xEE);
             trouble.failures.fetch_add(1, Relaxed);
+            if trouble.spoils {
+                return true;
+            }
             if trouble.panics {
                 std::panic::resume_unwind(Box::new("a helper fails"));
             }
@@ -74,14 +81,30 @@ impl Hand for Counter<'_> {
             // So that helpers get their turn.
             thread::sleep(Duration::from_micros(300));
         }
-        counter_mode(data, index * self.part_bytes / 16);
+        self.at = index * self.part_bytes / 16;
+        counter_mode(data, self.at);
+        self.at += data.len() / 16;
+        true
+    }
+
+    fn piece_bytes(&self) -> usize {
+        1600
+    }
+
+    fn go_on(&mut self, input: &[u8], output: &mut [u8]) -> bool {
+        if self.trouble.is_some_and(|trouble| trouble.spoils) {
+            return false;
+        }
+        output.copy_from_slice(input);
+        counter_mode(output, self.at);
+        self.at += output.len() / 16;
         true
     }
 }
 
 fn share(helpers: &Helpers, parts: &mut Parts<'_>, trouble: Option<&Trouble>) -> bool {
     let part_bytes = parts.part_bytes();
-    helpers.share(parts, &|| Some(Box::new(Counter { part_bytes, trouble })))
+    helpers.share(parts, &|| Some(Box::new(Counter { part_bytes, trouble, at: 0 })))
 }
 
 /// `data` in counter mode, in place and apart, by split calls.
@@ -128,12 +151,25 @@ fn a_helper_that_fails_or_panics_costs_no_byte() {
     let mut whole = data.clone();
     counter_mode(&mut whole, 0);
     for panics in [false, true] {
-        let trouble = Trouble { panics, failures: AtomicU32::new(0) };
+        let trouble = Trouble { panics, spoils: false, failures: AtomicU32::new(0) };
         while trouble.failures.load(Relaxed) < 4 {
             for result in split_both(&data, 64, 2, Some(&trouble)) {
                 assert!(result == whole);
             }
         }
+    }
+}
+
+#[test]
+fn a_part_that_is_spoilt_fails_the_call() {
+    let _turn = turn();
+    let trouble = Trouble { panics: false, spoils: true, failures: AtomicU32::new(0) };
+    while trouble.failures.load(Relaxed) == 0 {
+        let mut data = noise(100_000);
+        let call = crew().begin(load(data.len()), 2, FROM_ANY);
+        let helpers = call.helpers().expect("a seat is free");
+        let done = share(helpers, &mut Parts::in_place(&mut data, 4096), Some(&trouble));
+        assert_eq!(done, trouble.failures.load(Relaxed) == 0);
     }
 }
 

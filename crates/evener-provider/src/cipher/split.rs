@@ -10,10 +10,11 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use evener::split::{Call, Hand, Helpers, Threshold, crew};
+use evener::split::{Call, Hand, Helpers, PIECE_BYTES, Threshold, crew};
 use evener_core::job::Memory;
 use evener_core::splits::Load;
-use evener_core::{Algorithm, BLOCK_BYTES, Direction, Family, xts};
+use evener_core::xts::Stride;
+use evener_core::{Algorithm, BLOCK_BYTES, Direction, Family};
 use evener_ring::Parts;
 
 use super::Row;
@@ -72,9 +73,10 @@ pub(super) fn work(ctx: &CipherCtx, iv: &Block, memory: &mut Memory<'_>) -> Opti
         Memory::Apart { src, dst } => Parts::apart(src, &mut dst[..src.len()], part_bytes),
     };
     let (row, message) = (ctx.row(), &ctx.message);
+    let goes_on = ctx.family() != Some(Family::Xts);
     let hand = || -> Option<Box<dyn Hand + '_>> {
         let context = started(row, message.encrypts, message.key())?;
-        Some(Box::new(Worker { context, encrypts: message.encrypts, starts: &starts }))
+        Some(Box::new(Worker { context, encrypts: message.encrypts, goes_on, starts: &starts }))
     };
     ctx.counts().split.fetch_add(1, Relaxed);
     match helpers.share(&mut parts, &hand) {
@@ -157,7 +159,8 @@ fn tweaks(ctx: &CipherCtx, iv: &Block, count: usize, blocks: u64) -> Option<Vec<
     let half = &key[key.len() / 2..];
     let mut first = *iv;
     through(ecb(ctx, true, half)?.inner(), &mut first)?;
-    let mut tweaks = chain(first, count, |tweak| *tweak = xts::tweak_after(tweak, blocks));
+    let stride = Stride::over(blocks);
+    let mut tweaks = chain(first, count, |tweak| *tweak = stride.after(tweak));
     through(ecb(ctx, false, half)?.inner(), tweaks.as_flattened_mut())?;
     Some(tweaks)
 }
@@ -166,6 +169,8 @@ fn tweaks(ctx: &CipherCtx, iv: &Block, count: usize, blocks: u64) -> Option<Vec<
 struct Worker<'w> {
     context: Own<'w>,
     encrypts: bool,
+    /// Whether another update goes on where the last one stopped; in XTS it starts over.
+    goes_on: bool,
     starts: &'w Starts,
 }
 
@@ -185,5 +190,13 @@ impl Hand for Worker<'_> {
     fn in_place(&mut self, index: usize, data: &mut [u8]) -> bool {
         let input_bytes = data.len();
         self.work(index, &mut Memory::InPlace { room: data, input_bytes })
+    }
+
+    fn piece_bytes(&self) -> usize {
+        if self.goes_on { PIECE_BYTES } else { usize::MAX }
+    }
+
+    fn go_on(&mut self, input: &[u8], output: &mut [u8]) -> bool {
+        self.context.inner().work(&mut Memory::Apart { src: input, dst: output })
     }
 }
