@@ -34,6 +34,10 @@ const HANDOVER_FIRST: Nanos = Nanos::from_micros(50);
 /// Weight of a new hand-over, 1/8. From TCP's round trips (RFC 6298), not varied.
 const HANDOVER_WEIGHT: u64 = 8;
 
+/// Calls of this many bytes, 2^22, take about half a millisecond, a tenth of what the guard allows a class to lose. Longer
+/// ones are entered at their share of that: one that lost its core for a slice is no verdict on its class.
+const ENTERED_WHOLE: u32 = 22;
+
 /// Classes of size: powers of two in bytes, the last open.
 const CLASS_FIRST: u32 = 16;
 const CLASS_COUNT: usize = 15;
@@ -124,6 +128,7 @@ impl Splits {
 
     fn is_too_short(&mut self, class: usize) -> bool {
         let Some(whole) = self.guard.inline_mean(class) else { return false };
+        // Calls that are entered in part are far longer than any hand-over that is worth waiting for.
         if whole.0 >= self.handover.0.saturating_mul(HANDOVERS_MIN) {
             return false;
         }
@@ -146,9 +151,10 @@ fn class(load: Load) -> usize {
     load.kind * CLASS_COUNT + power.min(CLASS_COUNT - 1)
 }
 
-/// What the call would have taken at its class's smallest size: calls of one class are compared whatever their mixture.
+/// What the call would have taken at its class's smallest size, or at [`ENTERED_WHOLE`]: calls of one class are compared
+/// whatever their mixture.
 fn at_class_size(load: Load, cost: Nanos) -> Nanos {
-    let smallest = 1_u128 << (load.bytes.ilog2()).min(CLASS_FIRST + 14);
+    let smallest = 1_u128 << load.bytes.ilog2().min(ENTERED_WHOLE);
     let scaled = u128::from(cost.0) * smallest / load.bytes as u128;
     Nanos(u64::try_from(scaled).unwrap_or(u64::MAX))
 }
