@@ -24,6 +24,7 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
     ("evener", Use(&["evener-core", "evener-ring"]), RUNTIME_TESTS),
     ("evener-files", Use(&["evener", "evener-core"]), RUNTIME_TESTS),
     ("evener-sim", Use(&["evener-core"]), &["evener-vectors"]),
+    ("evener-wire", Use(&[]), &[]),
     ("evener-ossl-sys", Use(&[]), &[]),
     // The plain method is the inner provider: no driver for libcrypto, and none that computes wrong on purpose.
     (
