@@ -11,6 +11,9 @@
 //! [`Gather::take`] (whoever holds a [`Permit`]: takes the whole list) -> [`Batch::run`] (works, answers) -> the caller
 //! returns with a [`Return`]. The protocol stands in `docs/combining.md`.
 //!
+//! Between processes, with another program at the other end: [`virtqueue`], the split queue of VIRTIO, and [`Region`], the
+//! sealed memory that it lies in. `docs/virtqueue.md` says what is believed of the peer.
+//!
 //! # Checking
 //!
 //! Everything that threads share goes through [`Word`] and the cell in a [`Slot`], which are loom's under `cfg(loom)`:
@@ -46,11 +49,14 @@ mod padded;
 mod parts;
 mod per_process;
 mod permits;
+#[cfg(not(any(loom, miri)))]
+mod region;
 mod ring;
 mod run;
 mod seat;
 mod slot;
 mod sync;
+pub mod virtqueue;
 mod words;
 
 pub use claims::Claims;
@@ -65,8 +71,10 @@ pub use padded::CachePadded;
 pub use parts::{Part, PartBytes, Parts};
 pub use per_process::PerProcess;
 pub use permits::{PERMITS_MAX, Permit, Permits};
+#[cfg(not(any(loom, miri)))]
+pub use region::{OutOfRegion, Region};
 pub use ring::Ring;
 pub use seat::{Lent, SEATS_MAX, Seat, lend};
 pub use slot::Slot;
-pub use sync::Word;
+pub use sync::{Word, Word16, Word64};
 pub use words::{Counter, Words, value};

@@ -10,9 +10,7 @@ pub(crate) use std::sync::atomic;
 pub(crate) use std::sync::{Condvar, Mutex};
 
 #[cfg(loom)]
-pub use model::Word;
-#[cfg(loom)]
-pub(crate) use model::Word64;
+pub use model::{Word, Word16, Word64};
 
 #[cfg(loom)]
 pub(crate) use loom::thread::yield_now;
@@ -23,9 +21,13 @@ pub(crate) use std::thread::yield_now;
 #[cfg(not(loom))]
 pub type Word = atomic::AtomicU32;
 
-/// A 64-bit word that threads of one process share.
+/// A 16-bit word of a virtqueue: an index, a flag, an entry.
 #[cfg(not(loom))]
-pub(crate) type Word64 = atomic::AtomicU64;
+pub type Word16 = atomic::AtomicU16;
+
+/// A 64-bit word: a generation, an address.
+#[cfg(not(loom))]
+pub type Word64 = atomic::AtomicU64;
 
 /// std's cell with the interface of loom's.
 #[cfg(not(loom))]
@@ -52,7 +54,7 @@ impl<T> UnsafeCell<T> {
 #[cfg(loom)]
 mod model {
     use super::atomic::Ordering::{self, Relaxed};
-    use super::atomic::{AtomicU32, AtomicU64};
+    use super::atomic::{AtomicU16, AtomicU32, AtomicU64};
 
     /// Writes one of loom's words behind a gate that every access passes.
     ///
@@ -81,6 +83,10 @@ mod model {
                     self.pass().load(order)
                 }
 
+                pub(crate) fn store(&self, value: $bits, order: Ordering) {
+                    self.pass().store(value, order);
+                }
+
                 pub(crate) fn compare_exchange(
                     &self,
                     old: $bits,
@@ -105,14 +111,14 @@ mod model {
     }
     gated! {
         /// loom's 64-bit word behind a gate.
-        pub(crate) Word64, AtomicU64, u64
+        pub Word64, AtomicU64, u64
+    }
+    gated! {
+        /// loom's 16-bit word behind a gate.
+        pub Word16, AtomicU16, u16
     }
 
     impl Word {
-        pub(crate) fn store(&self, value: u32, order: Ordering) {
-            self.pass().store(value, order);
-        }
-
         pub(crate) fn fetch_add(&self, value: u32, order: Ordering) -> u32 {
             self.pass().fetch_add(value, order)
         }

@@ -17,6 +17,8 @@
 
 #[path = "loom/gather.rs"]
 mod gather;
+#[path = "loom/virtqueue.rs"]
+mod virtqueue;
 
 use std::collections::BTreeSet;
 

@@ -39,12 +39,14 @@ const RING: &[&str] = &[
     "src/parts.rs",
     "src/per_process.rs",
     "src/permits.rs",
+    "src/region.rs",
     "src/ring.rs",
     "src/seat.rs",
     "src/slot.rs",
     "tests/loom_lend.rs",
     "tests/mapping.rs",
     "tests/per_process.rs",
+    "tests/virtqueue_mapped.rs",
 ];
 
 /// Findings for unsafe code, its lint and C's calling convention outside the rooms.

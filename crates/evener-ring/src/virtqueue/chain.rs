@@ -1,0 +1,137 @@
+//! A chain of pieces: where the data of one request lies.
+
+use super::{Malformed, NEXT, PIECES_MAX, WRITE};
+
+/// Bytes of a descriptor, in the queue and in a table.
+pub const PIECE_BYTES: usize = 16;
+
+/// A span of the driver's memory, as its address says. Whether it is one is for the memory's owner to check.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Piece {
+    /// Where it begins, in the addresses that the two sides agreed on (a guest's physical ones).
+    pub address: u64,
+    /// Its length in bytes.
+    pub len: u32,
+    /// Whether the device writes it; it reads it otherwise.
+    pub is_writable: bool,
+}
+
+/// The driver's memory, for reading a table of descriptors out of it.
+pub trait Tables {
+    /// Copies the bytes at `address`, each once; `false` where some of them are not the driver's.
+    fn copy_out(&self, address: u64, into: &mut [u8]) -> bool;
+}
+
+/// A driver that has no tables.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoTables;
+
+impl Tables for NoTables {
+    fn copy_out(&self, _address: u64, _into: &mut [u8]) -> bool {
+        false
+    }
+}
+
+/// One request as the device took it. The memory is kept from request to request.
+#[derive(Debug)]
+pub struct Chain {
+    pub(crate) head: u16,
+    pieces: Vec<Piece>,
+}
+
+impl Chain {
+    /// Makes an empty chain, with room for the longest.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { head: 0, pieces: Vec::with_capacity(PIECES_MAX) }
+    }
+
+    /// Returns its name, to give it back with.
+    #[must_use]
+    pub const fn head(&self) -> u16 {
+        self.head
+    }
+
+    /// Lends the pieces that the device reads.
+    #[must_use]
+    pub fn readable(&self) -> &[Piece] {
+        &self.pieces[..self.readable_count()]
+    }
+
+    /// Lends the pieces that the device writes.
+    #[must_use]
+    pub fn writable(&self) -> &[Piece] {
+        &self.pieces[self.readable_count()..]
+    }
+
+    fn readable_count(&self) -> usize {
+        self.pieces.partition_point(|piece| !piece.is_writable)
+    }
+
+    pub(crate) fn begin(&mut self, head: u16) {
+        self.head = head;
+        self.pieces.clear();
+    }
+
+    pub(crate) fn push(&mut self, piece: Piece) -> Result<(), Malformed> {
+        if self.pieces.len() >= PIECES_MAX {
+            return Err(Malformed::Long);
+        }
+        if !piece.is_writable && self.pieces.last().is_some_and(|last| last.is_writable) {
+            return Err(Malformed::Order);
+        }
+        self.pieces.push(piece);
+        Ok(())
+    }
+}
+
+impl Default for Chain {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Writes a table of `pieces` as the device reads it, each followed by the next.
+///
+/// # Panics
+///
+/// Where `into` has not exactly [`PIECE_BYTES`] for each of at most [`PIECES_MAX`] pieces.
+pub fn write_table(pieces: &[Piece], into: &mut [u8]) {
+    assert!(
+        pieces.len() <= PIECES_MAX && into.len() == pieces.len() * PIECE_BYTES,
+        "a table has room for its pieces"
+    );
+    for (place, (piece, bytes)) in (1_u16..).zip(pieces.iter().zip(into.chunks_exact_mut(PIECE_BYTES))) {
+        let has_next = usize::from(place) < pieces.len();
+        let flags = if has_next { NEXT } else { 0 } | if piece.is_writable { WRITE } else { 0 };
+        bytes[..8].copy_from_slice(&piece.address.to_le_bytes());
+        bytes[8..12].copy_from_slice(&piece.len.to_le_bytes());
+        bytes[12..14].copy_from_slice(&flags.to_le_bytes());
+        bytes[14..].copy_from_slice(&(if has_next { place } else { 0 }).to_le_bytes());
+    }
+}
+
+/// A descriptor as it was copied out of shared memory.
+#[derive(Clone, Copy)]
+pub(crate) struct Copied {
+    pub(crate) address: u64,
+    pub(crate) len: u32,
+    pub(crate) flags: u16,
+    pub(crate) next: u16,
+}
+
+impl Copied {
+    pub(crate) fn from_bytes(bytes: &[u8; PIECE_BYTES]) -> Self {
+        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = *bytes;
+        Self {
+            address: u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+            len: u32::from_le_bytes([i, j, k, l]),
+            flags: u16::from_le_bytes([m, n]),
+            next: u16::from_le_bytes([o, p]),
+        }
+    }
+
+    pub(crate) const fn piece(self) -> Piece {
+        Piece { address: self.address, len: self.len, is_writable: self.flags & WRITE != 0 }
+    }
+}

@@ -1,0 +1,135 @@
+//! The split virtqueue of VIRTIO 1.2 (section 2.7): requests from one driver to one device, in memory that both map.
+//!
+//! The way of one request: [`Driver::add`] (writes descriptors and an entry) -> [`Driver::publish`] (shows a whole batch, says
+//! whether to kick the device) -> [`Device::take`] (copies a chain once and checks it) -> [`Device::give_back`] ->
+//! [`Device::publish`] (shows what is used, says whether to call the driver) -> [`Driver::take`].
+//!
+//! Neither side believes the other: every value is loaded once and checked, and what is to be remembered (which descriptor
+//! follows which, how many requests are under way) is remembered in private memory. What does not fit is a [`Malformed`], after
+//! which the queue is not to be used any more. Nothing here sleeps or makes a system call: kicks and calls are the caller's.
+//! `docs/virtqueue.md` has the proof that no wake-up is lost, and the mutants.
+
+mod chain;
+mod device;
+mod driver;
+mod heap;
+#[cfg(not(any(loom, miri)))]
+mod mapped;
+
+use crate::sync::{Word, Word16, Word64};
+
+pub use chain::{Chain, NoTables, PIECE_BYTES, Piece, Tables, write_table};
+pub use device::Device;
+pub use driver::{Driver, Used};
+pub use heap::Heap;
+#[cfg(not(any(loom, miri)))]
+pub use mapped::{Mapped, part_bytes};
+
+/// Most entries of a queue, 32,768 (VIRTIO 1.2, 2.7).
+pub const SIZE_MAX: u16 = 1 << 15;
+
+/// Most pieces of a chain, tables included. Linux's guests use 5; a limit of our own, for the specification's is the queue's size.
+pub const PIECES_MAX: usize = 64;
+
+/// A descriptor as it lies in shared memory.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub struct Descriptor {
+    pub(crate) address: Word64,
+    pub(crate) len: Word,
+    pub(crate) flags: Word16,
+    pub(crate) next: Word16,
+}
+
+/// An element of the used ring as it lies in shared memory.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub struct UsedElement {
+    pub(crate) id: Word,
+    pub(crate) len: Word,
+}
+
+/// Where the words of one queue lie.
+///
+/// All slices have the lengths that belong to one size, a power of two from 1 to [`SIZE_MAX`], and are the same each time. Words
+/// are little-endian, as are all targets that Evener is built for.
+pub trait Home {
+    /// Lends the descriptors: as many as the queue's size.
+    fn descriptors(&self) -> &[Descriptor];
+    /// Lends the available ring, which the driver writes: flags, index, `size` entries, the `used_event`.
+    fn available(&self) -> &[Word16];
+    /// Lends the beginning of the used ring, which the device writes: flags, index.
+    fn used_head(&self) -> &[Word16];
+    /// Lends the elements of the used ring: as many as the queue's size.
+    fn used(&self) -> &[UsedElement];
+    /// Lends the word behind the used ring: `avail_event`, which the device writes.
+    fn avail_event(&self) -> &Word16;
+}
+
+/// How the two sides tell each other that they need not be woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Events {
+    /// By a flag: wake me always, or never.
+    Flags,
+    /// By index: wake me when that one is there (`VIRTIO_F_EVENT_IDX`). To be chosen only where both sides agreed on it.
+    Index,
+}
+
+/// What the peer wrote that cannot be. The queue is over: nobody knows what else is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Malformed {
+    /// The available or used index moved by more than there can be.
+    Index {
+        /// By so many.
+        by: u16,
+    },
+    /// A chain begins at a descriptor that is not there, or that the driver never gave away.
+    Head(u32),
+    /// A descriptor names a successor that is not there.
+    Next(u16),
+    /// A chain has more than [`PIECES_MAX`] pieces, or a loop.
+    Long,
+    /// A table of this many bytes: not whole descriptors, none, or more than [`PIECES_MAX`].
+    TableBytes(u32),
+    /// A table, or part of it, lies where no memory is.
+    TableAddress(u64),
+    /// A table inside a table, or a table with a successor.
+    Nested,
+    /// A piece to be read follows one to be written.
+    Order,
+}
+
+/// A home whose slices do not belong to one size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Misfit;
+
+/// A driver may tell that it wants no calls (in the available ring), a device that it wants no kicks (in the used ring).
+pub(crate) const QUIET: u16 = 1;
+
+pub(crate) const FLAGS: usize = 0;
+pub(crate) const INDEX: usize = 1;
+pub(crate) const ENTRIES: usize = 2;
+
+pub(crate) const NEXT: u16 = 1;
+pub(crate) const WRITE: u16 = 2;
+pub(crate) const TABLE: u16 = 4;
+
+/// Returns the size of the queue at `home`.
+pub(crate) fn size_of_queue(home: &impl Home) -> Result<u16, Misfit> {
+    let size = u16::try_from(home.descriptors().len()).map_err(|_| Misfit)?;
+    let count = usize::from(size);
+    let fits = size.is_power_of_two()
+        && size <= SIZE_MAX
+        && home.available().len() == count + ENTRIES + 1
+        && home.used_head().len() == ENTRIES
+        && home.used().len() == count;
+    if fits { Ok(size) } else { Err(Misfit) }
+}
+
+/// Whether an index that went from `old` to `new` passed `event` (VIRTIO 1.2, 2.7.7.2).
+pub(crate) const fn passes(event: u16, new: u16, old: u16) -> bool {
+    new.wrapping_sub(event).wrapping_sub(1) < new.wrapping_sub(old)
+}
+
+const _: () = assert!(cfg!(target_endian = "little"), "a virtqueue is little-endian");
