@@ -1,8 +1,8 @@
 //! Many AES-128-CBC messages in flight from one thread, in place: the default provider one by one, against Evener's in
 //! asynchronous jobs and in pipelines. Rounds take turns in one process; prints the medians of their ratios.
 //!
-//! `cargo run --release -p evener-provider --example in_flight -- 16384 1,2,4,8,16,32 41`: bytes, messages, rounds.
-//! `EVENER_LIBCRYPTO` names a libcrypto of OpenSSL 3.5 or later; without it the pipelines of the system's libcrypto are
+//! `cargo run --release -p evener-provider --example in_flight -- 16384 1,2,4,8,16,32 41`: bytes, messages, rounds, which are
+//! also what is usual; it takes half a minute. `EVENER_LIBCRYPTO` names a libcrypto of OpenSSL 3.5 or later; without it the pipelines of the system's libcrypto are
 //! called through the provider's table.
 
 #![allow(unsafe_code, reason = "room: its support calls libcrypto")]
@@ -19,9 +19,11 @@ use std::time::{Duration, Instant};
 
 use evener_provider::{OSSL_provider_init, offer_pipelines_anyway};
 
+mod report;
 #[path = "../tests/support/mod.rs"]
 mod support;
 
+use report::argument;
 use support::bytes;
 use support::ffi::job::{Fibre, Step};
 use support::ffi::pipe::{Library, Pipes};
@@ -108,11 +110,6 @@ fn job<'b>(
     }
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
 fn measure(len: usize, counts: &[usize], rounds: usize) {
     DEFAULT.add_builtin("evener", OSSL_provider_init);
     let (_default, evener) = (DEFAULT.load("default").unwrap(), DEFAULT.load("evener").unwrap());
@@ -123,8 +120,10 @@ fn measure(len: usize, counts: &[usize], rounds: usize) {
     let path = env::var("EVENER_LIBCRYPTO").unwrap_or_else(|_| "libcrypto.so.3".to_owned());
     let library = Library::open(Path::new(&path), OSSL_provider_init);
     let kind = library.kind("AES-128-CBC").expect("libipsec-mb is needed");
-    println!("{len} bytes, {rounds} rounds; pipelines through {path}");
-    println!("messages  default MB/s  jobs x  pipeline x");
+    report::heading("cargo run --release -p evener-provider --example in_flight");
+    println!("{len} bytes, {rounds} rounds; pipelines through {path}\n");
+    println!("| messages | default MB/s | jobs, times the default | pipeline, times the default |");
+    println!("|---|---|---|---|");
     for &count in counts {
         let rooms = (0..count as u64).map(|seed| bytes(seed, len + 16)).collect();
         let mut messages = Messages { key: bytes(7, 16), rooms, len };
@@ -136,7 +135,10 @@ fn measure(len: usize, counts: &[usize], rounds: usize) {
             lanes.push(by_default / messages.in_pipes(&mut pipes).as_secs_f64());
             speed.push((messages.turns() * count * len) as f64 / by_default / 1e6);
         }
-        println!("{count:8}  {:12.0}  {:6.2}  {:10.2}", median(speed), median(jobs), median(lanes));
+        speed.sort_by(f64::total_cmp);
+        let (speed, jobs, lanes) =
+            (speed[speed.len() / 2], report::median(&jobs, 2), report::median(&lanes, 2));
+        println!("| {count} | {speed:.0} | {jobs} | {lanes} |");
     }
     let counts = [c"evener-paused", c"evener-combined"].map(|key| evener.count(key).unwrap());
     println!(
@@ -148,13 +150,12 @@ fn measure(len: usize, counts: &[usize], rounds: usize) {
 }
 
 fn main() {
-    let arguments: Vec<String> = env::args().skip(1).collect();
     if env::var_os(CHILD).is_none() {
-        let program = Command::new(env::current_exe().unwrap()).args(arguments).env(CHILD, "auto").status();
-        assert!(program.unwrap().success());
+        let mut again = Command::new(env::current_exe().unwrap());
+        assert!(again.args(env::args().skip(1)).env(CHILD, "auto").status().unwrap().success());
         return;
     }
-    let at = |place: usize, usual: &str| arguments.get(place).cloned().unwrap_or_else(|| usual.to_owned());
-    let counts: Vec<usize> = at(1, "1,2,4,8,16,32").split(',').map(|count| count.parse().unwrap()).collect();
-    measure(at(0, "16384").parse().unwrap(), &counts, at(2, "41").parse().unwrap());
+    let counts = argument(1, "1,2,4,8,16,32");
+    let counts: Vec<usize> = counts.split(',').map(|count| count.parse().unwrap()).collect();
+    measure(argument(0, "16384").parse().unwrap(), &counts, argument(2, "41").parse().unwrap());
 }

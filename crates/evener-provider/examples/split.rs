@@ -1,8 +1,9 @@
-//! Splitting through EVP: one thread works on one large buffer, by the default provider and by Evener's with `threads`, in
-//! calls that take turns. Prints a table of ratios.
+//! Splitting through EVP: one thread works on one large buffer, by the default provider and by Evener's with `threads = 2`,
+//! in calls that take turns. Prints a table of ratios.
 //!
-//! `cargo run --release -p evener-provider --example split -- 64 4 idle AES-128-CTR,AES-128-GCM`: MiB, seconds per row,
-//! `idle` or `busy` (a spinning thread per core beside it), ciphers. `EVENER_THREADS` (2) and `EVENER_SPLIT` say how.
+//! `cargo run --release -p evener-provider --example split -- 64 5 idle,busy AES-128-CTR,AES-128-GCM`: MiB, seconds per
+//! row, `idle` or `busy` (a spinning thread per core beside it), ciphers; without arguments all of it, in less than three
+//! minutes. `EVENER_THREADS` and `EVENER_SPLIT` say how. Each row is a process of its own, which has learned nothing.
 
 #![allow(unsafe_code, reason = "room: its support calls libcrypto")]
 #![allow(
@@ -13,21 +14,29 @@
 
 use std::env;
 use std::hint::black_box;
-use std::process::Command;
+use std::process::{self, Command};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use evener_provider::OSSL_provider_init;
 
+mod report;
 #[path = "../tests/support/mod.rs"]
 mod support;
 
+use report::argument;
 use support::bytes;
 use support::ffi::{Cipher, CipherCtx, DEFAULT};
 
 /// The largest update that OpenSSL takes for XTS, SP 800-38E's 2^20 blocks.
 const UNIT_MAX: usize = 16 << 20;
+
+/// Set in the process that measures a row, to its name.
+const ROW: &str = "SPLIT_ROW";
+
+/// Pairs of calls after which a row ends before its time.
+const PAIRS_MAX: usize = 1_000;
 
 /// One kind of call.
 #[derive(Clone, Copy)]
@@ -86,7 +95,7 @@ fn race(task: Task<'_>, len: usize, time: Duration) -> ([f64; 2], Vec<f64>) {
         [0, 1].into_iter().for_each(|side| _ = bench.call(side, task, len));
     }
     let (mut total, mut ratios, start) = ([0.0; 2], Vec::new(), Instant::now());
-    while start.elapsed() < time {
+    while start.elapsed() < time && ratios.len() < PAIRS_MAX {
         let mut took = [0.0; 2];
         let turn = ratios.len() % 2;
         [turn, 1 - turn].into_iter().for_each(|side| took[side] = bench.call(side, task, len).as_secs_f64());
@@ -97,24 +106,56 @@ fn race(task: Task<'_>, len: usize, time: Duration) -> ([f64; 2], Vec<f64>) {
 }
 
 fn main() {
-    let arguments: Vec<String> = env::args().skip(1).collect();
-    if env::var_os("EVENER_THREADS").is_none() {
-        // The provider reads it when it is loaded.
-        let program = env::current_exe().unwrap();
-        let mut again = Command::new(program);
-        again.args(arguments).env("EVENER_THREADS", "2").env("EVENER_SPLIT_GCM", "on");
-        assert!(again.status().unwrap().success());
-        return;
+    let mib: usize = argument(0, "64").parse().unwrap();
+    let time = Duration::from_secs_f64(argument(1, "5").parse().unwrap());
+    match env::var(ROW) {
+        Ok(row) => measure(&row, mib << 20, time),
+        Err(_) => table(),
     }
+}
+
+/// Starts a process for each row.
+fn table() {
+    report::heading("cargo run --release -p evener-provider --example split");
+    println!(
+        "| cores | cipher | memory | MiB | default GB/s | default/Evener, total | median | deciles | pairs |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|");
+    for cores in argument(2, "idle,busy").split(',') {
+        for cipher in argument(3, "AES-128-CTR,AES-128-XTS,AES-128-CBC,AES-128-GCM").split(',') {
+            // The direction that can be split; both where they differ.
+            let directions: &[&str] = if cipher.ends_with("GCM") { &["open", "seal"] } else { &["open"] };
+            for direction in directions {
+                for memory in ["in-place", "apart"] {
+                    row(&[cores, cipher, direction, memory].join(" "));
+                }
+            }
+        }
+    }
+}
+
+/// Has one row measured: the provider reads its environment when it is loaded.
+fn row(name: &str) {
+    let mut again = Command::new(env::current_exe().unwrap());
+    again.args(env::args().skip(1)).env(ROW, name).env("EVENER_SPLIT_GCM", "on");
+    if env::var_os("EVENER_THREADS").is_none() {
+        again.env("EVENER_THREADS", "2");
+    }
+    if !again.status().unwrap().success() {
+        process::exit(1);
+    }
+}
+
+fn measure(row: &str, len: usize, time: Duration) {
+    let [cores, name, direction, memory] = row.split(' ').collect::<Vec<_>>()[..] else { return };
     DEFAULT.add_builtin("evener", OSSL_provider_init);
     let (_default, _evener) = (DEFAULT.load("default").unwrap(), DEFAULT.load("evener").unwrap());
     // Linked in, the provider has hushed this program's panics.
     drop(std::panic::take_hook());
-    let mib: usize = arguments[0].parse().unwrap();
-    let time = Duration::from_secs_f64(arguments[1].parse().unwrap());
-    let (ends, is_busy) = (AtomicBool::new(false), arguments[2] == "busy");
+    let task = Task { name, encrypts: direction == "seal", in_place: memory == "in-place" };
+    let ends = AtomicBool::new(false);
+    let spinners = if cores == "busy" { thread::available_parallelism().map_or(1, usize::from) } else { 0 };
     thread::scope(|scope| {
-        let spinners = if is_busy { thread::available_parallelism().map_or(1, usize::from) } else { 0 };
         for _ in 0..spinners {
             scope.spawn(|| {
                 let mut work = 1_u64;
@@ -123,41 +164,26 @@ fn main() {
                 }
             });
         }
-        rows(&arguments[3], mib << 20, time);
+        print_row(cores, task, len, race(task, len, time));
         ends.store(true, Relaxed);
     });
 }
 
-fn rows(names: &str, len: usize, time: Duration) {
-    println!(
-        "| cipher | memory | MiB | default GB/s | default/Evener, total | median | lower and upper decile |"
-    );
-    println!("|---|---|---|---|---|---|---|");
-    for name in names.split(',') {
-        for (encrypts, in_place) in [(false, true), (false, false), (true, true), (true, false)] {
-            // The interesting direction; both where they differ.
-            if !encrypts || name.ends_with("GCM") {
-                print_row(Task { name, encrypts, in_place }, len, time);
-            }
-        }
-    }
-}
-
 #[expect(clippy::cast_precision_loss, reason = "three digits are printed")]
-fn print_row(task: Task<'_>, len: usize, time: Duration) {
-    let (total, mut ratios) = race(task, len, time);
+fn print_row(cores: &str, task: Task<'_>, len: usize, (total, mut ratios): ([f64; 2], Vec<f64>)) {
     ratios.sort_by(f64::total_cmp);
     let at = |part: usize| ratios[part * (ratios.len() - 1) / 10];
-    let rate = len as f64 * ratios.len() as f64 / total[0] / 1e9;
     println!(
-        "| {} {} | {} | {} | {rate:.1} | {:.2} | {:.2} | {:.2} {:.2} |",
+        "| {cores} | {} {} | {} | {} | {:.1} | {:.2} | {} | {:.2} {:.2} | {} |",
         task.name,
         if task.encrypts { "encryption" } else { "decryption" },
         if task.in_place { "in place" } else { "apart" },
         len >> 20,
+        len as f64 * ratios.len() as f64 / total[0] / 1e9,
         total[0] / total[1],
-        at(5),
+        report::median(&ratios, 2),
         at(1),
         at(9),
+        ratios.len(),
     );
 }

@@ -1,17 +1,25 @@
-//! What evener.so adds to a call, in one process: `cargo run --release -p evener-provider --example overhead -- FOLDER`.
+//! What evener.so adds to a call, in one process: `cargo run --release -p evener-provider --example overhead`. A folder
+//! that holds `evener.so` may be given, and a part of an algorithm's name; without them it is the module that cargo
+//! built with this program, and all. It takes a few seconds.
 //!
 //! The way: both providers are loaded, this thread stays on one core -> per algorithm, operation and size the default
 //! provider and evener.so take turns, some tens of microseconds each, the first mover changing -> best and lower
-//! quartile of each side, the difference in nanoseconds and the ratio. Machines drift: nothing else is compared.
+//! quartile of each side, the difference in nanoseconds, and the ratios of turns. Machines drift: nothing else is
+//! compared.
 
 #![allow(unsafe_code, reason = "room: calls libcrypto as programs do, in ffi.rs")]
 #![allow(clippy::print_stdout, reason = "a program that reports")]
 
 mod ffi;
+#[path = "../report/mod.rs"]
+mod report;
 
+use std::env;
+use std::fs;
 use std::process::ExitCode;
 
 use ffi::{Operation, Subject};
+use report::argument;
 
 const ALGORITHMS: &[&str] = &["AES-128-CBC", "AES-128-CTR", "AES-128-GCM", "SHA256"];
 const OPERATIONS: &[Operation] = &[Operation::Update, Operation::Message, Operation::Context];
@@ -23,12 +31,14 @@ const ROUNDS: usize = 400;
 const TURN_NS: f64 = 30_000.0;
 
 fn main() -> ExitCode {
-    let Some(folder) = std::env::args().nth(1) else {
-        println!("usage: overhead FOLDER, where FOLDER holds evener.so");
-        return ExitCode::FAILURE;
-    };
+    report::heading("cargo run --release -p evener-provider --example overhead");
     ffi::pin();
-    match ffi::load(&folder).and_then(|()| report(std::env::args().nth(2))) {
+    let body = |folder: &str| ffi::load(folder).and_then(|()| table(&argument(1, "")));
+    let outcome = match argument(0, "").as_str() {
+        "" => with_built_module(body),
+        folder => body(folder),
+    };
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
             println!("{reason}");
@@ -37,28 +47,46 @@ fn main() -> ExitCode {
     }
 }
 
-fn report(only: Option<String>) -> Result<(), String> {
+/// Runs `body` with a folder in which the module that lies beside the folder of this program has its name.
+fn with_built_module(body: impl FnOnce(&str) -> Result<(), String>) -> Result<(), String> {
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let program = env::current_exe().map_err(|error| error.to_string())?;
+    let built = program.ancestors().nth(2).map(|target| target.join("libevener_provider.so"));
+    let module = folder.path().join("evener.so");
+    built.map_or(Ok(0), |built| fs::copy(built, module)).map_err(|error| error.to_string())?;
+    body(&folder.path().to_string_lossy())
+}
+
+/// The rows of those algorithms that have `part` in their names.
+fn table(part: &str) -> Result<(), String> {
     println!(
-        "| algorithm | operation | bytes | default ns: best, quartile | added ns: best, quartile | ratio: best, quartile |"
+        "| algorithm | operation | bytes | default ns: best, quartile | added ns: best, quartile | ratio: best, quartile | median |"
     );
-    println!("|---|---|---|---|---|---|");
-    let wanted = |name: &str| only.as_ref().is_none_or(|only| name.contains(only.as_str()));
-    for name in ALGORITHMS.iter().filter(|name| wanted(name)) {
+    println!("|---|---|---|---|---|---|---|");
+    for name in ALGORITHMS.iter().filter(|name| name.contains(part)) {
         for operation in OPERATIONS {
             for &size in SIZES {
-                let [default, evener] = measure(name, *operation, size)?;
-                println!(
-                    "| {name} | {operation:?} | {size} | {:.1}, {:.1} | {:+.1}, {:+.1} | {:.3}, {:.3} |",
-                    default.best,
-                    default.quartile,
-                    evener.best - default.best,
-                    evener.quartile - default.quartile,
-                    default.best / evener.best,
-                    default.quartile / evener.quartile,
-                );
+                print_row(name, *operation, size)?;
             }
         }
     }
+    Ok(())
+}
+
+fn print_row(name: &str, operation: Operation, size: usize) -> Result<(), String> {
+    let times = measure(name, operation, size)?;
+    let ratios: Vec<f64> = times[0].iter().zip(&times[1]).map(|(plain, evener)| plain / evener).collect();
+    let [default, evener] = times.map(Figures::of);
+    println!(
+        "| {name} | {operation:?} | {size} | {:.1}, {:.1} | {:+.1}, {:+.1} | {:.3}, {:.3} | {} |",
+        default.best,
+        default.quartile,
+        evener.best - default.best,
+        evener.quartile - default.quartile,
+        default.best / evener.best,
+        default.quartile / evener.quartile,
+        report::median(&ratios, 3),
+    );
     Ok(())
 }
 
@@ -67,7 +95,15 @@ struct Figures {
     quartile: f64,
 }
 
-fn measure(name: &str, operation: Operation, size: usize) -> Result<[Figures; 2], String> {
+impl Figures {
+    fn of(mut times: Vec<f64>) -> Self {
+        times.sort_by(f64::total_cmp);
+        Self { best: times[0], quartile: times[ROUNDS / 4] }
+    }
+}
+
+/// Nanoseconds per operation of both sides, round by round.
+fn measure(name: &str, operation: Operation, size: usize) -> Result<[Vec<f64>; 2], String> {
     let mut sides = [Subject::new(name, "default", size)?, Subject::new(name, "evener", size)?];
     if !sides.iter().all(Subject::is_usable) {
         return Err(format!("{name} takes no key of this program's"));
@@ -81,10 +117,7 @@ fn measure(name: &str, operation: Operation, size: usize) -> Result<[Figures; 2]
             times[side].push(sides[side].time(operation, size, count));
         }
     }
-    Ok(times.map(|mut times| {
-        times.sort_by(f64::total_cmp);
-        Figures { best: times[0], quartile: times[ROUNDS / 4] }
-    }))
+    Ok(times)
 }
 
 /// A number of repetitions, at least 4.
