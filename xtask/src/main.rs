@@ -1,5 +1,5 @@
 //! Evener's own checks, its demo, its figures and its packages: `cargo xtask tidy`, `ci`, `demo`,
-//! `figures`, `install`, `deb`.
+//! `figures`, `install`, `deb`, `testbed`.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "talks to a terminal")]
 
@@ -12,6 +12,7 @@ mod figures;
 mod package;
 mod programs;
 mod rust;
+mod testbed;
 mod tidy;
 mod tree;
 
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
         ["figures", ref names @ ..] => figures::run(names),
         ["install"] => package::install(),
         ["deb"] => package::deb(),
+        ["testbed", ref words @ ..] => testbed::run(words),
         _ => usage(),
     }
 }
@@ -39,5 +41,6 @@ fn usage() -> ExitCode {
         "       cargo xtask install      puts command, provider, manual pages below $DESTDIR$PREFIX (/usr/local)"
     );
     eprintln!("       cargo xtask deb          a Debian package of the same, in target/deb/");
+    eprintln!("       cargo xtask testbed      a guest with a crypto module: up, run, shell, down");
     ExitCode::from(2)
 }

@@ -39,7 +39,8 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
     ("evener-provider-test", Use(&["evener-provider", "evener-core", "evener-driver-emulated"]), &[]),
     ("evener-conformance-openssl", Use(&["evener-vectors", "evener-provider", "evener-provider-test"]), &[]),
     ("evener-vectors", Use(&[]), &[]),
-    ("xtask", Use(&[]), &[]),
+    ("evener-testbed", Use(&[]), &[]),
+    ("xtask", Use(&["evener-testbed"]), &[]),
 ];
 
 const DRIVER_TESTS: &[&str] = &["evener-vectors", "evener-driver-libcrypto"];

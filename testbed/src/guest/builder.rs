@@ -1,0 +1,393 @@
+//! What a guest is made of, and its start.
+//!
+//! The way: programs, files and settings -> an initramfs in a folder of this boot -> QEMU, which connects to our socket
+//! -> init says `up`.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::unistd::Pid;
+
+use super::{GLANCE, Guest, ended};
+use crate::error::{Error, at};
+use crate::initramfs::Payload;
+use crate::place;
+use crate::profile::Profile;
+use crate::qemu::Qemu;
+use crate::qmp::Throttle;
+use crate::{kernel, up};
+
+/// Seconds after its limit at which QEMU is killed even if nobody is there to end it.
+const GRACE_S: u64 = 20;
+/// Settings that init reads.
+const SETTINGS: &str = "etc/testbed";
+
+/// The crypto module of a guest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Module {
+    /// QEMU's own, which computes in QEMU's main thread. Throttles need QEMU 8.
+    BuiltIn(Throttle),
+    /// A process that serves vhost-user-crypto at this socket. Needs QEMU 8.
+    VhostUser {
+        /// The socket, on which the process listens already.
+        socket: PathBuf,
+        /// Whether the device offers VIRTIO_F_RING_EVENT_IDX.
+        event_idx: bool,
+    },
+    /// None: for tests that a suite notices that.
+    None,
+}
+
+/// Guest time that counts instructions: an instruction takes 2^shift ns. Costs per request are repeatable then, but what
+/// runs beside the CPU is not in step with it: never judge overlap by such a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Icount {
+    /// Binary logarithm of nanoseconds per instruction.
+    pub shift: u8,
+    /// Whether an idle guest waits for real time.
+    pub sleep: bool,
+}
+
+impl Icount {
+    /// 2 ns, near the AM3358 of paper 002 from 4 KiB on (docs/testbed.md).
+    pub const NEAR_AM3358: Self = Self { shift: 1, sleep: true };
+}
+
+/// A guest that is not started yet.
+#[derive(Debug)]
+pub struct Builder {
+    profile: Profile,
+    module: Module,
+    vcpus: u8,
+    memory_mib: u32,
+    icount: Option<Icount>,
+    payload: Payload,
+    openssl: bool,
+    kernel_modules: Vec<String>,
+    share: Option<PathBuf>,
+    network: bool,
+    limit: Duration,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            profile: Profile::X86_64,
+            module: Module::BuiltIn(Throttle::default()),
+            vcpus: 1,
+            memory_mib: 512,
+            icount: None,
+            payload: Payload::default(),
+            openssl: true,
+            kernel_modules: Vec::new(),
+            share: None,
+            network: false,
+            limit: Duration::from_secs(120),
+        }
+    }
+}
+
+impl Builder {
+    /// Sets the kind of machine.
+    #[must_use]
+    pub fn profile(self, profile: Profile) -> Self {
+        Self { profile, ..self }
+    }
+
+    /// Sets the crypto module.
+    #[must_use]
+    pub fn module(self, module: Module) -> Self {
+        Self { module, ..self }
+    }
+
+    /// Sets how many CPUs the guest has. Two need three free cores of the host to behave.
+    #[must_use]
+    pub fn vcpus(self, vcpus: u8) -> Self {
+        Self { vcpus, ..self }
+    }
+
+    /// Lets guest time count instructions.
+    #[must_use]
+    pub fn icount(self, icount: Icount) -> Self {
+        Self { icount: Some(icount), ..self }
+    }
+
+    /// Puts a program of the host with its libraries on the guest's search path, under its own name.
+    #[must_use]
+    pub fn program(mut self, path: impl Into<PathBuf>) -> Self {
+        self.payload.programs.push(path.into());
+        self
+    }
+
+    /// Puts a shared library that programs open at run time, with what it needs, where the guest's loader looks.
+    #[must_use]
+    pub fn library(mut self, path: impl Into<PathBuf>) -> Self {
+        self.payload.libraries.push(path.into());
+        self
+    }
+
+    /// Puts a file with these contents at `path` in the guest. Everybody may run it.
+    #[must_use]
+    pub fn file(mut self, path: &str, bytes: impl Into<Vec<u8>>) -> Self {
+        self.payload.files.push((path.to_owned(), bytes.into()));
+        self
+    }
+
+    /// Loads a kernel module besides the usual ones, as `cuse` or `tls`.
+    #[must_use]
+    pub fn kernel_module(mut self, name: &str) -> Self {
+        self.kernel_modules.push(name.to_owned());
+        self
+    }
+
+    /// Shows a folder of the host at /share in the guest (9p), for both to read and write.
+    #[must_use]
+    pub fn share(self, folder: impl Into<PathBuf>) -> Self {
+        Self { share: Some(folder.into()), ..self }
+    }
+
+    /// Lets the guest reach the loopback of the host, as 10.0.2.2, and nothing else.
+    #[must_use]
+    pub fn host_loopback(self) -> Self {
+        Self { network: true, ..self }
+    }
+
+    /// Sets how long the guest may live, its boot included.
+    #[must_use]
+    pub fn limit(self, limit: Duration) -> Self {
+        Self { limit, ..self }
+    }
+
+    /// Starts the guest and waits until commands can be run.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoQemu`] and [`Error::NotUp`] where the test bed is not there: tests print these as the reason for which
+    /// they are skipped ([`Error::is_absence`]). [`Error::OldQemu`] where a newer QEMU is needed for what was asked.
+    /// [`Error::TimeLimit`] and [`Error::Ended`] where the guest does not come up.
+    pub fn boot(self) -> Result<Guest, Error> {
+        let qemu = Qemu::find(self.profile)?;
+        up::check(self.profile)?;
+        self.start(&qemu)
+    }
+
+    /// Starts the guest for a test; where there is no test bed, says that the test is skipped, and for which reason.
+    ///
+    /// # Panics
+    ///
+    /// Where there is a test bed and the guest does not come up.
+    #[must_use]
+    #[allow(clippy::print_stdout, clippy::panic, reason = "only tests call it, and that is how they speak")]
+    pub fn boot_or_skip(self) -> Option<Guest> {
+        match self.boot() {
+            Ok(guest) => Some(guest),
+            Err(error) if error.is_absence() => {
+                println!("skipped: {error}");
+                None
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Starts the guest before it is known that it is as it must be.
+    pub(crate) fn start(mut self, qemu: &Qemu) -> Result<Guest, Error> {
+        self.check(qemu)?;
+        let folder = tempfile::Builder::new().prefix("boot").tempdir_in(place::folder("boots")?)?;
+        self.complete_payload()?;
+        self.payload.write(self.profile, Path::new("/"), &folder.path().join("initrd"))?;
+        let socket = folder.path().join("control.sock");
+        let listener = UnixListener::bind(&socket).map_err(|error| at(&socket, error))?;
+        let log = File::create(folder.path().join("qemu.log"))?;
+        let mut command = qemu.command(Some(self.limit.as_secs() + GRACE_S));
+        command.args(self.arguments()?).current_dir(folder.path());
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).process_group(0);
+        let mut child = command.spawn().map_err(|error| at(Path::new(command.get_program()), error))?;
+        let ends = Instant::now() + self.limit;
+        let group = Pid::from_raw(i32::try_from(child.id()).expect("process numbers are small"));
+        let control = accept(&listener, &mut child, folder.path(), ends)?;
+        let control = BufReader::new(control);
+        let limit = self.limit;
+        let mut guest =
+            Guest { child, group, control, folder, ends, limit, stdout_at: 0, stderr_at: 0, boot_s: 0.0 };
+        let line = guest.line()?;
+        let boot_s = line.strip_prefix("up ").and_then(|seconds| seconds.parse().ok());
+        guest.boot_s = boot_s.ok_or(Error::Protocol { who: "the guest", said: line })?;
+        Ok(guest)
+    }
+
+    /// Runs a shell on the guest's console, which is this terminal, until it is left. Ctrl-A X ends QEMU.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Builder::boot`].
+    pub fn shell(mut self) -> Result<(), Error> {
+        let qemu = Qemu::find(self.profile)?;
+        up::check(self.profile)?;
+        self.check(&qemu)?;
+        let folder = tempfile::Builder::new().prefix("boot").tempdir_in(place::folder("boots")?)?;
+        self.complete_payload()?;
+        self.setting("shell=yes\n");
+        self.payload.write(self.profile, Path::new("/"), &folder.path().join("initrd"))?;
+        let mut command = qemu.command(None);
+        command.args(self.machine()?).args(["-serial", "mon:stdio"]).current_dir(folder.path());
+        let status = command.status().map_err(|error| at(Path::new(command.get_program()), error))?;
+        match status.success() {
+            true => Ok(()),
+            false => Err(ended(folder.path(), &status.to_string())),
+        }
+    }
+
+    fn check(&self, qemu: &Qemu) -> Result<(), Error> {
+        match &self.module {
+            Module::BuiltIn(throttle) if *throttle != Throttle::default() => {
+                qemu.must_be_full("throttle of the module")
+            }
+            Module::VhostUser { .. } => qemu.must_be_full("usable vhost-user module"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds openssl with its afalg engine, and the settings for init.
+    fn complete_payload(&mut self) -> Result<(), Error> {
+        if let (true, Some(openssl)) = (self.openssl, place::on_path("openssl")) {
+            self.payload.programs.push(openssl);
+            self.add_engine()?;
+        }
+        let facts = self.profile.facts();
+        let network = if self.network { "virtio_net" } else { "" };
+        let share = if self.share.is_some() { "9pnet_virtio 9p" } else { "" };
+        let modules = format!("{} {network} {share} {}", facts.modules, self.kernel_modules.join(" "));
+        let yes = |on: bool| if on { "yes" } else { "" };
+        self.setting(&format!(
+            "modules='{modules}'\nnetwork={}\nshare={}\nconsole={}\n",
+            yes(self.network),
+            yes(self.share.is_some()),
+            facts.console
+        ));
+        Ok(())
+    }
+
+    /// The engine is opened at run time, and OpenSSL wants a configuration, be it an empty one.
+    fn add_engine(&mut self) -> Result<(), Error> {
+        let engine = Path::new(self.profile.facts().afalg_engine);
+        if engine.is_file() {
+            let bytes = std::fs::read(engine).map_err(|error| at(engine, error))?;
+            self.payload.files.push((engine.display().to_string(), bytes));
+        }
+        self.payload.files.push(("usr/lib/ssl/openssl.cnf".to_owned(), b"openssl_conf = d\n[d]\n".to_vec()));
+        Ok(())
+    }
+
+    fn setting(&mut self, lines: &str) {
+        match self.payload.files.iter_mut().find(|(path, _)| path == SETTINGS) {
+            Some((_, text)) => text.extend_from_slice(lines.as_bytes()),
+            None => self.payload.files.push((SETTINGS.to_owned(), lines.as_bytes().to_vec())),
+        }
+    }
+
+    /// All of QEMU's arguments for a guest without a terminal; names of files are relative to the boot's folder.
+    fn arguments(&self) -> Result<Vec<String>, Error> {
+        let mut words = self.machine()?;
+        let more = "-serial file:console -qmp unix:qmp.sock,server=on,wait=off -device virtio-serial-pci \
+            -chardev socket,id=control,path=control.sock -device virtserialport,chardev=control,nr=1 \
+            -chardev file,id=stdout,path=stdout -device virtserialport,chardev=stdout,nr=2 \
+            -chardev file,id=stderr,path=stderr -device virtserialport,chardev=stderr,nr=3";
+        words.extend(more.split_whitespace().map(str::to_owned));
+        Ok(words)
+    }
+
+    /// Machine, kernel, module, share and network.
+    fn machine(&self) -> Result<Vec<String>, Error> {
+        let facts = self.profile.facts();
+        let mut words: Vec<String> = facts.machine.iter().map(|&word| word.to_owned()).collect();
+        let mut add = |text: String| words.extend(text.split(' ').map(str::to_owned));
+        add(format!("-accel tcg -smp {} -m {}", self.vcpus, self.memory_mib));
+        add("-nodefaults -no-user-config -display none -no-reboot -initrd initrd".to_owned());
+        match &self.module {
+            Module::BuiltIn(throttle) => {
+                add(format!(
+                    "-object cryptodev-backend-builtin,id=cryptodev0,queues=1{}",
+                    throttled(*throttle)
+                ));
+                add("-device virtio-crypto-pci,id=crypto0,cryptodev=cryptodev0".to_owned());
+            }
+            Module::VhostUser { event_idx, .. } => {
+                // The module reads and writes the guest's memory, which must be a shared file.
+                add(format!("-object memory-backend-memfd,id=ram0,size={}M,share=on", self.memory_mib));
+                add("-machine memory-backend=ram0 -object cryptodev-vhost-user,id=cryptodev0,chardev=module"
+                    .to_owned());
+                let event_idx = if *event_idx { "on" } else { "off" };
+                add(format!(
+                    "-device virtio-crypto-pci,id=crypto0,cryptodev=cryptodev0,event_idx={event_idx}"
+                ));
+            }
+            Module::None => {}
+        }
+        if let Some(Icount { shift, sleep }) = self.icount {
+            add(format!("-icount shift={shift},sleep={}", if sleep { "on" } else { "off" }));
+        }
+        if self.network {
+            add("-netdev user,id=net0,ipv6=off -device virtio-net-pci,netdev=net0,romfile=".to_owned());
+        }
+        // Paths may hold spaces, so they are words of their own; QEMU wants commas doubled.
+        let path = |path: &Path| {
+            Ok::<_, Error>(
+                path.canonicalize()
+                    .map_err(|error| at(path, error))?
+                    .display()
+                    .to_string()
+                    .replace(',', ",,"),
+            )
+        };
+        if let Some(folder) = &self.share {
+            let share =
+                format!("local,path={},mount_tag=share,security_model=none,multidevs=remap", path(folder)?);
+            words.extend(["-virtfs".to_owned(), share]);
+        }
+        if let Module::VhostUser { socket, .. } = &self.module {
+            words.extend(["-chardev".to_owned(), format!("socket,id=module,path={}", path(socket)?)]);
+        }
+        words.extend(["-kernel".to_owned(), kernel::image(self.profile)?.display().to_string()]);
+        words.extend([
+            "-append".to_owned(),
+            format!("console={} quiet panic=-1 {}", facts.console, facts.kernel_words),
+        ]);
+        Ok(words)
+    }
+}
+
+fn throttled(throttle: Throttle) -> String {
+    let word = |name, value: u64| if value == 0 { String::new() } else { format!(",{name}={value}") };
+    word("throttle-bps", throttle.bytes_per_s) + &word("throttle-ops", throttle.ops_per_s)
+}
+
+/// Waits for QEMU on our socket.
+fn accept(
+    listener: &UnixListener,
+    child: &mut Child,
+    folder: &Path,
+    ends: Instant,
+) -> Result<UnixStream, Error> {
+    listener.set_nonblocking(true)?;
+    loop {
+        if let Ok((stream, _)) = listener.accept() {
+            stream.set_nonblocking(false)?;
+            stream.set_read_timeout(Some(GLANCE * 10))?;
+            return Ok(stream);
+        }
+        if let Some(status) = child.try_wait()? {
+            return Err(ended(folder, &status.to_string()));
+        }
+        if Instant::now() > ends {
+            child.kill()?;
+            return Err(ended(folder, "no connection"));
+        }
+        thread::sleep(GLANCE);
+    }
+}

@@ -1,0 +1,55 @@
+#!/bin/busybox sh
+# PID 1 of the guest. The way: mounts -> modules -> "up" -> for each line on port 1 a command -> power off.
+# Port 1 carries lines and answers, ports 2 and 3 what commands write. Port 1 ends when the host goes away.
+# /etc/testbed is written for each boot: modules, share, network, shell, console.
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t devtmpfs dev /dev 2>/dev/null
+mkdir -p /dev/shm /dev/pts
+mount -t tmpfs tmp /tmp
+mount -t tmpfs shm /dev/shm
+mount -t tmpfs run /run
+mount -t devpts pts /dev/pts
+export PATH=/payload:/bin:/usr/bin HOME=/tmp LC_ALL=C
+. /etc/testbed
+# The kernel asks this program for templates (ctr, gcm, authenc, cryptd).
+echo /bin/modprobe > /proc/sys/kernel/modprobe
+for module in $modules; do
+    modprobe "$module" || echo "testbed: no kernel module $module" > /dev/kmsg
+done
+ip link set lo up
+if [ -n "$network" ]; then
+    # No route beyond 10.0.2.2, which is the host's loopback.
+    ip link set eth0 up && ip addr add 10.0.2.15/24 dev eth0
+fi
+[ -z "$share" ] || { mkdir -p /share && mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144 share /share; }
+if [ -n "$shell" ]; then
+    setsid sh -c "exec sh -l < /dev/$console > /dev/$console 2>&1"
+    poweroff -f
+fi
+
+# Which number the device gets differs from boot to boot.
+tries=0
+until [ -e /dev/vport*p3 ] || [ $tries = 500 ]; do usleep 10000; tries=$((tries + 1)); done
+port=$(echo /dev/vport*p3)
+port=${port%3}
+exec 3<>${port}1 4>${port}2 5>${port}3
+read -r now rest < /proc/uptime
+echo "up $now" >&3
+
+while read -r word rest <&3; do
+    [ "$word" = run ] || break
+    echo "$rest" | base64 -d > /run/command
+    rm -rf /run/answer
+    mkdir -p /run/answer/out
+    read -r before rest < /proc/uptime
+    sh /run/command < /dev/null >&4 2>&5 3>&- 4>&- 5>&-
+    status=$?
+    read -r after rest < /proc/uptime
+    dmesg -r > /run/answer/kernel.log
+    (cd /run/answer && find . | cpio -o -H newc 2>/dev/null) > /run/answer.cpio
+    echo "done $status $before $after $(stat -c %s /run/answer.cpio)" >&3
+    cat /run/answer.cpio >&3
+done
+sync
+poweroff -f

@@ -1,0 +1,145 @@
+//! The guest's kernel: the distribution's own package, unpacked and never installed.
+//!
+//! The way: the pinned version, else the newest of its flavour -> unpacked -> modules indexed by busybox's depmod
+//! -> the ELF kernel taken out of the compressed image. QEMU boots that through its PVH note at once, where the image
+//! would first unpack itself, which takes six seconds under emulation (measured).
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::apt::{self, Apt};
+use crate::error::{Error, at};
+use crate::place;
+use crate::profile::Profile;
+use crate::tools::Tools;
+
+/// Start of an xz stream (xz file format, 2.1.1.1), in which the kernel lies.
+const XZ: &[u8] = b"\xfd7zXZ\0";
+
+/// What of the package is unpacked; the rest is 300 MB of drivers for other hardware.
+const PARTS: [&str; 11] = [
+    "modules.*",
+    "kernel/crypto/*",
+    "kernel/arch/*/crypto/*",
+    "kernel/drivers/crypto/virtio/*",
+    "kernel/drivers/virtio/*",
+    "kernel/drivers/net/*",
+    "kernel/drivers/char/*",
+    "kernel/fs/*",
+    "kernel/net/*",
+    "kernel/lib/*",
+    "kernel/drivers/pci/*",
+];
+
+/// A kernel package by name and version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Choice {
+    pub(crate) package: String,
+    pub(crate) version: String,
+    /// Whether it is the one that the test bed was tried with.
+    pub(crate) pinned: bool,
+}
+
+/// The pinned kernel if the archives still have it, else the newest of its flavour.
+///
+/// # Errors
+///
+/// [`Error::Packages`] where there is none of that flavour.
+pub(crate) fn choose(apt: &Apt, profile: Profile) -> Result<Choice, Error> {
+    let facts = profile.facts();
+    let (package, version) = facts.kernel;
+    let package = format!("{package}{}", facts.architecture);
+    if apt.versions(&package)?.iter().any(|known| known == version) {
+        return Ok(Choice { package, version: version.to_owned(), pinned: true });
+    }
+    let (start, end) = facts.flavour;
+    let end = format!("{end}{}", facts.architecture);
+    let names = apt.names(start)?;
+    let newest = names.iter().filter(|name| numbers(name, start, &end).is_some());
+    let newest = newest.max_by_key(|name| numbers(name, start, &end)).cloned();
+    let gone = || {
+        Error::Packages(format!("the archives have neither {package} {version} nor any {start}NUMBER{end}"))
+    };
+    let package = newest.ok_or_else(gone)?;
+    let version = apt.versions(&package)?.into_iter().next().unwrap_or_default();
+    Ok(Choice { package, version, pinned: false })
+}
+
+/// The numbers in the name of a kernel package of just this flavour: 6, 1, 0, 56 of `linux-image-6.1.0-56-amd64`.
+fn numbers(name: &str, start: &str, end: &str) -> Option<Vec<u32>> {
+    let middle =
+        name.strip_prefix(start)?.strip_suffix(end)?.trim_end_matches("+deb12").trim_end_matches("+deb13");
+    let numbers: Vec<u32> =
+        middle.split(['.', '-']).map(|number| number.parse().ok()).collect::<Option<_>>()?;
+    // Packages like linux-image-6.12-amd64 only depend on others.
+    (numbers.len() > 2).then_some(numbers)
+}
+
+/// Fetches, unpacks and prepares a kernel, where that was not done before.
+pub(crate) fn prepare(apt: &Apt, profile: Profile, choice: &Choice, tools: &Tools) -> Result<(), Error> {
+    let folder = profile.folder().join("kernel");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).map_err(|error| at(&folder, error))?;
+    }
+    let package = apt.download(&[&format!("{}={}", choice.package, choice.version)])?.remove(0);
+    let patterns: Vec<String> = PARTS.iter().map(|part| format!("./lib/modules/*/{part}")).collect();
+    apt::unpack(&package, &folder, &[vec!["./boot/*".to_owned()], patterns].concat())?;
+    let mut depmod = tools.busybox("depmod");
+    depmod.arg("-b").arg(&folder).arg(release(profile)?);
+    apt::succeed("busybox depmod", &mut depmod)?;
+    extract(profile, tools)
+}
+
+/// The kernel's release, as in `6.1.0-56-amd64`.
+pub(crate) fn release(profile: Profile) -> Result<String, Error> {
+    let modules = profile.folder().join("kernel/lib/modules");
+    let mut entries = fs::read_dir(&modules).map_err(|error| at(&modules, error))?;
+    let entry =
+        entries.next().ok_or_else(|| Error::Packages("the kernel's package holds no modules".to_owned()))?;
+    Ok(entry?.file_name().to_string_lossy().into_owned())
+}
+
+/// What QEMU boots: the ELF kernel, or the package's image where that could not be taken apart.
+pub(crate) fn image(profile: Profile) -> Result<PathBuf, Error> {
+    let elf = profile.folder().join("vmlinux");
+    if elf.exists() {
+        return Ok(elf);
+    }
+    let boot = profile.folder().join("kernel/boot");
+    Ok(boot.join(format!("vmlinuz-{}", release(profile)?)))
+}
+
+fn extract(profile: Profile, tools: &Tools) -> Result<(), Error> {
+    let elf = profile.folder().join("vmlinux");
+    if elf.exists() {
+        fs::remove_file(&elf).map_err(|error| at(&elf, error))?;
+    }
+    let image = image(profile)?;
+    let bytes = fs::read(&image).map_err(|error| at(&image, error))?;
+    let Some(start) = bytes.windows(XZ.len()).position(|window| window == XZ) else { return Ok(()) };
+    let packed = profile.folder().join("vmlinux.xz");
+    place::write_whole(&packed, &bytes[start..])?;
+    let output = apt::succeed("xz", tools.xz().arg(&packed))?;
+    fs::remove_file(&packed).map_err(|error| at(&packed, error))?;
+    match output.stdout.starts_with(b"\x7fELF") {
+        true => Ok(place::write_whole(&elf, &output.stdout)?),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_kernels_of_the_flavour_itself_are_compared_and_by_number() {
+        let number = |name: &str| numbers(name, "linux-image-", "-amd64");
+        assert_eq!(number("linux-image-6.1.0-56-amd64"), Some(vec![6, 1, 0, 56]));
+        assert!(number("linux-image-6.1.0-100-amd64") > number("linux-image-6.1.0-56-amd64"));
+        assert_eq!(number("linux-image-6.12.111+deb12-amd64"), Some(vec![6, 12, 111]));
+        for other in ["cloud-amd64", "rt-amd64", "amd64-dbg", "amd64-unsigned", "armmp"] {
+            assert_eq!(number(&format!("linux-image-6.1.0-56-{other}")), None);
+        }
+        assert_eq!(number("linux-image-6.12-amd64"), None);
+    }
+}

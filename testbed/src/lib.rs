@@ -1,0 +1,38 @@
+//! The test bed: a weak CPU with an asynchronous crypto module, on every machine that has QEMU.
+//!
+//! The way: [`up`] fetches packages and proves a first guest -> [`Guest::builder`] says which module, programs and
+//! settings a guest has -> [`Guest::run`] runs commands in it and gives status, output, files and the kernel's log ->
+//! [`Guest::qmp`] looks at the module from outside. `docs/testbed.md` tells what such a guest is good for and what not.
+//!
+//! ```no_run
+//! use evener_testbed::Guest;
+//!
+//! let mut guest = Guest::builder().program("target/release/evener").boot()?;
+//! let outcome = guest.run("evener devices")?;
+//! println!("{} {}", outcome.status, outcome.stdout);
+//! # Ok::<(), evener_testbed::Error>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod apt;
+mod cpio;
+mod error;
+mod guest;
+mod initramfs;
+mod kernel;
+mod libraries;
+mod log;
+mod place;
+mod profile;
+mod qemu;
+mod qmp;
+mod tools;
+mod up;
+
+pub use error::Error;
+pub use guest::{Builder, Guest, Icount, Module, Outcome};
+pub use log::KernelLog;
+pub use place::root;
+pub use profile::Profile;
+pub use qmp::{ModuleCounts, Qmp, Throttle};
+pub use up::{Ready, Step, check, down, up};

@@ -1,0 +1,76 @@
+//! Profiles: the machines that a guest may be.
+
+use std::path::PathBuf;
+
+use crate::place;
+
+/// A kind of guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Profile {
+    /// A 64-bit PC without AES instructions (`qemu64`), which runs the host's programs.
+    X86_64,
+}
+
+/// What the parts of the test bed need to know of a profile.
+pub(crate) struct Facts {
+    /// Name of its folder below `target/testbed`.
+    pub(crate) name: &'static str,
+    /// The kernel's package and the version that everything was tried with. Later ones may bind no module driver.
+    pub(crate) kernel: (&'static str, &'static str),
+    /// What stands before and after the number in names of kernels of the same flavour.
+    pub(crate) flavour: (&'static str, &'static str),
+    /// Suffix of packages' names: the architecture, where it is not the host's.
+    pub(crate) architecture: &'static str,
+    /// QEMU's program.
+    pub(crate) qemu: &'static str,
+    /// QEMU's words for the machine.
+    pub(crate) machine: &'static [&'static str],
+    /// Device of the serial console.
+    pub(crate) console: &'static str,
+    /// More words for the kernel.
+    pub(crate) kernel_words: &'static str,
+    /// Folders with shared libraries, as the guest's loader searches them.
+    pub(crate) library_folders: &'static [&'static str],
+    /// Where OpenSSL opens its engine for AF_ALG, on the host and in the guest.
+    pub(crate) afalg_engine: &'static str,
+    /// Kernel modules that every guest loads, in this order.
+    pub(crate) modules: &'static str,
+    /// Kernel modules that are there to be loaded, besides all of `kernel/crypto`.
+    pub(crate) more_modules: &'static [&'static str],
+}
+
+/// Flavour `amd64`: the cloud flavour lacks virtio_crypto, crypto_engine and 9p.
+const X86_64: Facts = Facts {
+    name: "x86_64",
+    kernel: ("linux-image-6.1.0-56-amd64", "6.1.192-2"),
+    flavour: ("linux-image-", "-amd64"),
+    architecture: "",
+    qemu: "qemu-system-x86_64",
+    machine: &["-machine", "pc", "-cpu", "qemu64"],
+    console: "ttyS0",
+    kernel_words: "mitigations=off nokaslr 8250.nr_uarts=1",
+    library_folders: &[
+        "/lib/x86_64-linux-gnu",
+        "/usr/lib/x86_64-linux-gnu",
+        "/lib64",
+        "/usr/lib64",
+        "/usr/local/lib",
+    ],
+    afalg_engine: "/usr/lib/x86_64-linux-gnu/engines-3/afalg.so",
+    modules: "virtio_pci virtio_console virtio_crypto algif_skcipher algif_hash algif_aead",
+    more_modules: &["virtio_net", "9p", "9pnet_virtio", "cuse", "tls", "aesni-intel", "virtio_rng"],
+};
+
+impl Profile {
+    pub(crate) fn facts(self) -> &'static Facts {
+        match self {
+            Self::X86_64 => &X86_64,
+        }
+    }
+
+    /// The folder with all that belongs to this profile.
+    pub(crate) fn folder(self) -> PathBuf {
+        place::root().join(self.facts().name)
+    }
+}

@@ -1,0 +1,133 @@
+//! Which QEMU there is, what it can do, and how a guest is started with it.
+//!
+//! QEMU 8 and newer have throttles and counters of the module and serve vhost-user modules; 7.2, Debian 12's own, has the
+//! built-in module only (7.2.22 crashes with vhost-user-crypto: measured). So `up` unpacks the one of the backports.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::apt::{self, Apt};
+use crate::error::Error;
+use crate::place;
+use crate::profile::Profile;
+
+/// First version with throttles, counters and usable vhost-user modules.
+const FULL: (u32, u32) = (8, 0);
+
+/// A QEMU that starts.
+#[derive(Clone, Debug)]
+pub(crate) struct Qemu {
+    program: PathBuf,
+    /// Folder below which it was unpacked, if it was.
+    unpacked: Option<PathBuf>,
+    pub(crate) version: (u32, u32),
+}
+
+impl Qemu {
+    /// The one that `up` unpacked, else the installed one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoQemu`] where there is none that starts.
+    pub(crate) fn find(profile: Profile) -> Result<Self, Error> {
+        let name = profile.facts().qemu;
+        let folder = place::root().join("qemu");
+        let unpacked = folder.join("usr/bin").join(name);
+        let ours = unpacked.is_file().then_some((unpacked, Some(folder)));
+        let installed = place::on_path(name).map(|program| (program, None));
+        let both = [ours, installed].into_iter().flatten();
+        let started =
+            both.filter_map(|(program, unpacked)| Self { program, unpacked, version: (0, 0) }.asked());
+        started.max_by_key(|qemu| qemu.version).ok_or(Error::NoQemu)
+    }
+
+    /// Whether it has throttles, counters and vhost-user modules.
+    pub(crate) fn is_full(&self) -> bool {
+        self.version >= FULL
+    }
+
+    /// Fails with [`Error::OldQemu`] where it has not all that newer ones have.
+    pub(crate) fn must_be_full(&self, what: &'static str) -> Result<(), Error> {
+        let (major, minor) = self.version;
+        match self.is_full() {
+            true => Ok(()),
+            false => Err(Error::OldQemu { what, version: format!("{major}.{minor}") }),
+        }
+    }
+
+    /// A command that starts it, without arguments of a guest. It is killed after `limit_s` seconds even if we are not
+    /// there any more.
+    pub(crate) fn command(&self, limit_s: Option<u64>) -> Command {
+        let mut command = match limit_s {
+            Some(limit_s) => {
+                let mut command = Command::new("timeout");
+                command.args(["--signal=KILL", &limit_s.to_string()]).arg(&self.program);
+                command
+            }
+            None => Command::new(&self.program),
+        };
+        if let Some(folder) = &self.unpacked {
+            let libraries =
+                ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"].map(|path| folder.join(path));
+            command.env("LD_LIBRARY_PATH", std::env::join_paths(libraries).expect("no colon in these paths"));
+            for data in ["usr/share/qemu", "usr/share/seabios"] {
+                command.arg("-L").arg(folder.join(data));
+            }
+        }
+        command
+    }
+
+    fn asked(mut self) -> Option<Self> {
+        let output = self.command(None).arg("--version").output().ok()?;
+        self.version = version(&String::from_utf8_lossy(&output.stdout))?;
+        Some(self)
+    }
+}
+
+/// 10 and 0 of `QEMU emulator version 10.0.2 (Debian 1:10.0.2+ds-2)`.
+fn version(said: &str) -> Option<(u32, u32)> {
+    let mut numbers = said.split("version ").nth(1)?.split('.').map(|number| number.parse().ok());
+    Some((numbers.next()??, numbers.next()??))
+}
+
+/// Gets a QEMU if there is none, or a better one if the backports have it.
+pub(crate) fn prepare(apt: &Apt, profile: Profile) -> Result<Qemu, Error> {
+    if let Ok(qemu) = Qemu::find(profile) {
+        if qemu.is_full() {
+            return Ok(qemu);
+        }
+    }
+    let package = package(profile);
+    let packages = apt
+        .download_with_dependencies(package, &apt.backports)
+        .or_else(|_| apt.download_with_dependencies(package, &apt.release))?;
+    let folder = place::root().join("qemu");
+    for package in packages {
+        apt::unpack(&package, &folder, &[])?;
+    }
+    Qemu::find(profile)
+}
+
+fn package(profile: Profile) -> &'static str {
+    match profile {
+        Profile::X86_64 => "qemu-system-x86",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_as_debian_prints_them() {
+        assert_eq!(
+            version("QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)\nCopyright"),
+            Some((7, 2))
+        );
+        assert_eq!(
+            version("QEMU emulator version 10.0.2 (Debian 1:10.0.2+ds-2+deb13u1~bpo12+1)"),
+            Some((10, 0))
+        );
+        assert_eq!(version("no such thing"), None);
+    }
+}

@@ -1,0 +1,60 @@
+//! Programs of the host that setting up needs: fetched like everything else, so that none has to be installed.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::apt::{self, Apt};
+use crate::error::Error;
+use crate::place;
+use crate::profile::Profile;
+
+/// Unpacked programs.
+pub(crate) struct Tools {
+    /// The guest's busybox.
+    pub(crate) busybox: PathBuf,
+    /// One that runs here.
+    host_busybox: PathBuf,
+    xz: PathBuf,
+}
+
+impl Tools {
+    pub(crate) fn prepare(apt: &Apt, profile: Profile) -> Result<Self, Error> {
+        let folder = place::folder("tools")?;
+        let packages = apt.download(&["busybox-static", "xz-utils"])?;
+        apt::unpack(&packages[0], &folder, &["./bin/busybox".to_owned()])?;
+        apt::unpack(&packages[1], &folder, &["./usr/bin/xz".to_owned()])?;
+        let host_busybox = folder.join("bin/busybox");
+        let architecture = profile.facts().architecture;
+        let busybox = match architecture {
+            "" => host_busybox.clone(),
+            _ => {
+                let package = apt.download(&[&format!("busybox-static{architecture}")])?.remove(0);
+                apt::unpack(&package, &profile.folder(), &["./bin/busybox".to_owned()])?;
+                profile.folder().join("bin/busybox")
+            }
+        };
+        Ok(Self { busybox, host_busybox, xz: folder.join("usr/bin/xz") })
+    }
+
+    /// One of busybox's commands.
+    pub(crate) fn busybox(&self, applet: &str) -> Command {
+        let mut command = Command::new(&self.host_busybox);
+        command.arg(applet);
+        command
+    }
+
+    /// A command that unpacks xz. busybox's refuses the filter that kernels are packed with (tried: 1.35).
+    pub(crate) fn xz(&self) -> Command {
+        let mut command = Command::new(&self.xz);
+        // Behind the stream lies more of the image.
+        command.args(["--decompress", "--stdout", "--single-stream"]);
+        command
+    }
+
+    /// Names of busybox's commands.
+    pub(crate) fn applets(&self) -> Result<Vec<String>, Error> {
+        let output = apt::succeed("busybox", &mut self.busybox("--list"))?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        Ok(text.lines().filter(|name| *name != "busybox").map(str::to_owned).collect())
+    }
+}

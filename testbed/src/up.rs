@@ -1,0 +1,140 @@
+//! Setting the test bed up, and proving that it is as it must be.
+//!
+//! The way: lists -> QEMU -> busybox -> kernel -> base of the initramfs -> a first guest, in which AF_ALG must bind the
+//! module's driver by name. Only then `ready` is written, which guests ask for.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use crate::apt::Apt;
+use crate::error::{Error, at};
+use crate::guest::Guest;
+use crate::profile::Profile;
+use crate::qemu::{self, Qemu};
+use crate::tools::Tools;
+use crate::{initramfs, kernel, place};
+
+/// What a set-up test bed consists of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ready {
+    /// The kernel's package.
+    pub kernel: String,
+    /// Its version.
+    pub kernel_version: String,
+    /// Whether it is the version that everything was tried with.
+    pub kernel_is_pinned: bool,
+    /// What init is made of: another one makes the base anew.
+    init: String,
+}
+
+/// A step that is done, and what it took.
+pub struct Step {
+    /// What was done.
+    pub what: String,
+    /// Milliseconds by the clock.
+    pub took_ms: u128,
+}
+
+/// Sets up `profile`; `probe` is the program `testbed-probe`, `tell` is told of each step.
+///
+/// # Errors
+///
+/// What could not be had or done. [`Error::Packages`] where the kernel does not offer the module's driver.
+pub fn up(profile: Profile, probe: &Path, tell: &mut dyn FnMut(&Step)) -> Result<Ready, Error> {
+    let mut at = Instant::now();
+    let mut step = |what: String| {
+        tell(&Step { what, took_ms: at.elapsed().as_millis() });
+        at = Instant::now();
+    };
+    place::folder(profile.facts().name)?;
+    if let Ok(ready) = check(profile) {
+        return Ok(ready);
+    }
+    let apt = Apt::with_new_lists(&[])?;
+    step("read the lists of packages".to_owned());
+    let qemu = qemu::prepare(&apt, profile)?;
+    step(format!("QEMU {}.{}", qemu.version.0, qemu.version.1));
+    let tools = Tools::prepare(&apt, profile)?;
+    let choice = kernel::choose(&apt, profile)?;
+    kernel::prepare(&apt, profile, &choice, &tools)?;
+    step(format!("{} {}", choice.package, choice.version));
+    initramfs::make_base(profile, &tools)?;
+    step("base of the initramfs".to_owned());
+    remove(&refusal(profile))?;
+    let boot_s = prove(profile, probe, &choice)?;
+    step(format!("a guest, whose kernel ran {boot_s} s until the first command"));
+    let ready = Ready {
+        kernel: choice.package,
+        kernel_version: choice.version,
+        kernel_is_pinned: choice.pinned,
+        init: initramfs::INIT.to_owned(),
+    };
+    let text = serde_json::to_string_pretty(&ready).map_err(std::io::Error::from)?;
+    place::write_whole(&mark(profile), text.as_bytes())?;
+    Ok(ready)
+}
+
+/// Boots once; the driver must bind by its name and encrypt a published vector rightly.
+fn prove(profile: Profile, probe: &Path, choice: &kernel::Choice) -> Result<String, Error> {
+    let qemu = Qemu::find(profile)?;
+    let mut guest = Guest::builder().profile(profile).program(probe).start(&qemu)?;
+    let outcome = guest.run("testbed-probe")?;
+    if outcome.status != 0 {
+        let kernel::Choice { package, version, .. } = choice;
+        let pinned = profile.facts().kernel;
+        let reason = format!(
+            "the kernel of {package} {version} does not do AES-CBC on the module through AF_ALG: {}{}. Tried and known to do: {} {}",
+            outcome.stdout, outcome.stderr, pinned.0, pinned.1
+        );
+        place::write_whole(&refusal(profile), reason.as_bytes())?;
+        return Err(Error::Packages(reason));
+    }
+    Ok(format!("{:.1}", guest.boot_s))
+}
+
+/// What was set up.
+///
+/// # Errors
+///
+/// [`Error::NotUp`] where [`up`] has not come to its end or is to be run again; [`Error::Packages`] where its first guest
+/// had no usable module, which tests must not pass over as an absence.
+pub fn check(profile: Profile) -> Result<Ready, Error> {
+    if let Ok(reason) = fs::read_to_string(refusal(profile)) {
+        return Err(Error::Packages(reason));
+    }
+    let text = fs::read_to_string(mark(profile)).map_err(|_| Error::NotUp)?;
+    let ready: Ready = serde_json::from_str(&text).map_err(|_| Error::NotUp)?;
+    if ready.init == initramfs::INIT { Ok(ready) } else { Err(Error::NotUp) }
+}
+
+/// Removes all that was set up. Guests that still run keep what they have open.
+///
+/// # Errors
+///
+/// [`Error::Io`].
+pub fn down() -> Result<(), Error> {
+    let root = place::root();
+    match root.exists() {
+        true => Ok(fs::remove_dir_all(&root).map_err(|error| at(&root, error))?),
+        false => Ok(()),
+    }
+}
+
+fn mark(profile: Profile) -> PathBuf {
+    profile.folder().join("ready")
+}
+
+/// Holds the reason for which the first guest was of no use.
+fn refusal(profile: Profile) -> PathBuf {
+    profile.folder().join("refused")
+}
+
+fn remove(path: &Path) -> Result<(), Error> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(at(path, error).into()),
+        _ => Ok(()),
+    }
+}

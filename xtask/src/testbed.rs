@@ -1,0 +1,232 @@
+//! `cargo xtask testbed`: the test bed by hand.
+//!
+//! `up` sets it up and proves it, `run` runs one command in a guest of its own, `shell` opens a shell in one, `down`
+//! removes everything. What a guest is and is not good for stands in docs/testbed.md.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
+
+use evener_testbed::{Builder, Error, Guest, Icount, Module, Outcome, Profile, Throttle};
+use serde_json::json;
+
+use crate::tree::cargo;
+
+/// How often output of a running guest is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+const USAGE: &str = "\
+usage: cargo xtask testbed up                      fetches QEMU, a kernel and busybox; boots a first guest
+       cargo xtask testbed run [OPTION]... COMMAND runs a line of shell in a new guest; its exit status is ours
+       cargo xtask testbed shell [OPTION]...       a shell in a new guest; Ctrl-D or Ctrl-A X ends it
+       cargo xtask testbed down                    removes target/testbed
+options: --program FILE          a program of this machine, with its libraries, on the guest's search path
+         --library FILE          a library that programs open at run time
+         --file FILE:PATH        a file, at PATH in the guest
+         --kernel-module NAME    loads cuse, tls, ...
+         --share FOLDER          shows a folder of this machine at /share
+         --network               lets the guest reach this machine's loopback, as 10.0.2.2
+         --module built-in|none|vhost-user:SOCKET
+         --throttle-bps N, --throttle-ops N   of the built-in module (QEMU 8)
+         --vcpus N, --icount, --limit SECONDS (default 120)
+         --out FOLDER            keeps what the command leaves in /out
+         --json                  status, output, kernel warnings and module counts as one line of JSON";
+
+/// Runs one of the four.
+pub(crate) fn run(words: &[&str]) -> ExitCode {
+    let done = match words {
+        ["up"] => up().map(|()| ExitCode::SUCCESS),
+        ["down"] => evener_testbed::down().map(|()| ExitCode::SUCCESS).map_err(|error| error.to_string()),
+        ["run", rest @ ..] => Wish::read(rest).and_then(Wish::run),
+        ["shell", rest @ ..] => Wish::read(rest).and_then(Wish::shell),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    done.unwrap_or_else(|reason| {
+        eprintln!("testbed: {reason}");
+        ExitCode::FAILURE
+    })
+}
+
+fn up() -> Result<(), String> {
+    let mut build = cargo();
+    build.args(["build", "-q", "-p", "evener-testbed", "--bin", "testbed-probe"]);
+    if !build.status().is_ok_and(|status| status.success()) {
+        return Err("testbed-probe does not build".to_owned());
+    }
+    let probe = env::current_exe().map_err(|error| error.to_string())?.with_file_name("testbed-probe");
+    let start = Instant::now();
+    let ready = evener_testbed::up(Profile::X86_64, &probe, &mut |step| {
+        println!("{:6} ms  {}", step.took_ms, step.what);
+    })
+    .map_err(|error| error.to_string())?;
+    let note = if ready.kernel_is_pinned { "" } else { ", not the one that everything was tried with" };
+    println!("{:6} ms  ready: {} {}{note}", start.elapsed().as_millis(), ready.kernel, ready.kernel_version);
+    Ok(())
+}
+
+/// What was asked for on the command line.
+#[derive(Default)]
+struct Wish {
+    builder: Builder,
+    throttle: Throttle,
+    out: Option<PathBuf>,
+    json: bool,
+    command: String,
+}
+
+impl Wish {
+    fn read(words: &[&str]) -> Result<Self, String> {
+        let mut wish = Self::default();
+        let mut words = words.iter();
+        while let Some(&word) = words.next() {
+            if !word.starts_with("--") {
+                wish.command = words.fold(word.to_owned(), |line, word| line + " " + word);
+                return Ok(wish);
+            }
+            match word {
+                "--" => {}
+                "--json" => wish.json = true,
+                "--network" => wish.builder = wish.builder.host_loopback(),
+                "--icount" => wish.builder = wish.builder.icount(Icount::NEAR_AM3358),
+                _ => {
+                    let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
+                    wish = wish.with_value(word, value)?;
+                }
+            }
+        }
+        Ok(wish)
+    }
+
+    fn with_value(mut self, option: &str, value: &str) -> Result<Self, String> {
+        let number = || value.parse::<u64>().map_err(|_| format!("{option} needs a number, not {value}"));
+        match option {
+            "--program" => self.builder = self.builder.program(value),
+            "--library" => self.builder = self.builder.library(value),
+            "--kernel-module" => self.builder = self.builder.kernel_module(value),
+            "--share" => self.builder = self.builder.share(value),
+            "--out" => self.out = Some(PathBuf::from(value)),
+            "--limit" => self.builder = self.builder.limit(Duration::from_secs(number()?)),
+            "--vcpus" => {
+                let count = number()?.try_into().map_err(|_| "--vcpus: at most 255".to_owned())?;
+                self.builder = self.builder.vcpus(count);
+            }
+            "--throttle-bps" => self.throttle.bytes_per_s = number()?,
+            "--throttle-ops" => self.throttle.ops_per_s = number()?,
+            "--module" => self.builder = self.builder.module(module(value)?),
+            "--file" => {
+                let (source, path) = value.rsplit_once(':').ok_or("--file needs FILE:PATH")?;
+                let bytes = fs::read(source).map_err(|error| format!("{source}: {error}"))?;
+                self.builder = self.builder.file(path, bytes);
+            }
+            _ => return Err(format!("unknown option {option}\n{USAGE}")),
+        }
+        if self.throttle != Throttle::default() {
+            self.builder = self.builder.module(Module::BuiltIn(self.throttle));
+        }
+        Ok(self)
+    }
+
+    fn shell(self) -> Result<ExitCode, String> {
+        self.builder.shell().map(|()| ExitCode::SUCCESS).map_err(|error| error.to_string())
+    }
+
+    fn run(self) -> Result<ExitCode, String> {
+        if self.command.is_empty() {
+            return Err("run needs a command".to_owned());
+        }
+        let (out, json) = (self.out, self.json);
+        let mut guest = self.builder.boot().map_err(|error| error.to_string())?;
+        let outcome = watched(&mut guest, &self.command, json).map_err(|error| error.to_string())?;
+        if let Some(folder) = out {
+            keep(&outcome, &folder)?;
+        }
+        let warnings = outcome.kernel_log.warnings();
+        if json {
+            // QEMU 7 does not count; a vhost-user module counts by itself.
+            let counts = guest.qmp().and_then(|mut qmp| qmp.module_counts()).ok();
+            println!(
+                "{}",
+                json!({ "outcome": outcome, "boot_s": guest.boot_s, "kernel_warnings": warnings, "module": counts })
+            );
+        } else {
+            warnings.iter().for_each(|line| eprintln!("testbed: the guest's kernel warns: {line}"));
+        }
+        let status = u8::try_from(outcome.status).unwrap_or(u8::MAX);
+        guest.shut_down().map_err(|error| error.to_string())?;
+        Ok(ExitCode::from(status))
+    }
+}
+
+/// Writes what the command left in /out below `folder`.
+fn keep(outcome: &Outcome, folder: &Path) -> Result<(), String> {
+    for (name, bytes) in &outcome.files {
+        let path = folder.join(name);
+        let above = path.parent().unwrap_or(folder);
+        let written = fs::create_dir_all(above).and_then(|()| fs::write(&path, bytes));
+        written.map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Runs `command` and, unless `silent`, shows what it writes while it runs.
+fn watched(guest: &mut Guest, command: &str, silent: bool) -> Result<Outcome, Error> {
+    let [stdout, stderr] = guest.live_output();
+    guest.start(command)?;
+    if silent {
+        return guest.finish();
+    }
+    thread::scope(|scope| {
+        let (done, is_done) = mpsc::channel::<()>();
+        scope.spawn(move || {
+            let (mut stdout, mut stderr) = (Follower::new(stdout), Follower::new(stderr));
+            loop {
+                // The sender is dropped at the end; what came until then is shown still.
+                let over = is_done.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Disconnected);
+                stdout.show(&mut io::stdout());
+                stderr.show(&mut io::stderr());
+                if over {
+                    return;
+                }
+            }
+        });
+        let outcome = guest.finish();
+        drop(done);
+        outcome
+    })
+}
+
+/// Shows what a file gets.
+struct Follower {
+    path: PathBuf,
+    seen: usize,
+}
+
+impl Follower {
+    fn new(path: PathBuf) -> Self {
+        Self { path, seen: 0 }
+    }
+
+    fn show(&mut self, to: &mut impl io::Write) {
+        let bytes = fs::read(&self.path).unwrap_or_default();
+        // A reader that went away is no reason to stop the guest.
+        to.write_all(bytes.get(self.seen..).unwrap_or_default())
+            .and_then(|()| to.flush())
+            .unwrap_or_default();
+        self.seen = bytes.len();
+    }
+}
+
+fn module(text: &str) -> Result<Module, String> {
+    match (text, text.strip_prefix("vhost-user:")) {
+        ("built-in", _) => Ok(Module::BuiltIn(Throttle::default())),
+        ("none", _) => Ok(Module::None),
+        (_, Some(socket)) => Ok(Module::VhostUser { socket: PathBuf::from(socket), event_idx: true }),
+        _ => Err(format!("no such module: {text}")),
+    }
+}
