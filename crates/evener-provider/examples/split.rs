@@ -137,7 +137,7 @@ fn table() {
 /// Has one row measured: the provider reads its environment when it is loaded.
 fn row(name: &str) {
     let mut again = Command::new(env::current_exe().unwrap());
-    again.args(env::args().skip(1)).env(ROW, name).env("EVENER_SPLIT_GCM", "on");
+    again.args(env::args().skip(1)).env(ROW, name);
     if env::var_os("EVENER_THREADS").is_none() {
         again.env("EVENER_THREADS", "2");
     }

@@ -59,9 +59,6 @@ pub(crate) struct Settings {
     /// Threads that may work on one buffer, the caller included; 0 and 1: the caller alone.
     pub(crate) threads: usize,
     pub(crate) split: Split,
-    /// Whether GCM is split too. Only where it is asked for: a message that was split and is then left in its middle
-    /// answers some calls otherwise than OpenSSL's.
-    pub(crate) splits_gcm: bool,
     pub(crate) statistics: Shown,
 }
 
@@ -108,7 +105,6 @@ const KEYS: &[Key] = &[
         take: threads,
     },
     Key { name: c"split", variable: "EVENER_SPLIT", wants: "off, auto or a number of bytes", take: split },
-    Key { name: c"split_gcm", variable: "EVENER_SPLIT_GCM", wants: "off or on", take: split_gcm },
     Key { name: c"statistics", variable: "EVENER_STATISTICS", wants: "on or off", take: statistics },
 ];
 
@@ -143,15 +139,6 @@ fn split(settings: &mut Settings, value: &str) -> Option<()> {
         "off" => Split::Off,
         "auto" => Split::Auto,
         number => Split::Bytes(number.parse().ok().filter(|&bytes| bytes > 0)?),
-    };
-    Some(())
-}
-
-fn split_gcm(settings: &mut Settings, value: &str) -> Option<()> {
-    settings.splits_gcm = match value {
-        "off" => false,
-        "on" => true,
-        _ => return None,
     };
     Some(())
 }

@@ -39,6 +39,8 @@ reasons! {
     Pipes = 8, c"the call does not fit the pipeline";
     /// Padding is off, and a message ends within a block.
     PartialBlock = 9, c"a message of the pipeline ends within a block";
+    /// A message with more text than its mode allows.
+    TooLong = 10, c"the message is longer than its mode allows";
 }
 
 /// A table that is only read.

@@ -11,7 +11,7 @@ use support::ffi::{Cipher, CipherCtx, DEFAULT, LibCtx, Provider, clear_errors, i
 use support::{Random, bytes, in_program, usual};
 
 /// Splits whatever has two parts.
-const SPLIT: &[(&str, &str)] = &[("EVENER_THREADS", "3"), ("EVENER_SPLIT", "16"), ("EVENER_SPLIT_GCM", "on")];
+const SPLIT: &[(&str, &str)] = &[("EVENER_THREADS", "3"), ("EVENER_SPLIT", "16")];
 
 const NAMES: &[&str] = &[
     "AES-128-CBC",

@@ -122,11 +122,19 @@ fn look(twins: &mut Twins) {
 
 fn tag(twins: &mut Twins, dice: &mut Dice) {
     let bytes = [16, 16, 12, 4, 3][dice.place(5)];
-    match dice.below(3) {
-        0 => drop(twins.both("tag", |context| context.tag(bytes))),
-        1 => {
+    match dice.below(10) {
+        0..3 => drop(twins.both("tag", |context| context.tag(bytes))),
+        3..6 => {
             let tag = dice.octets();
             twins.both("set tag", |context| context.set_tag(&tag, bytes));
+        }
+        6 => {
+            let length = dice.length(1);
+            twins.record(&dice.bytes(length), true);
+        }
+        7 => {
+            let aad = dice.octets();
+            twins.both("associated data of a record", |context| context.set_tls_aad(&aad));
         }
         _ => {
             let (iv, bytes) = (dice.octets(), [12, 12, 8, 13, 16, 60, 128][dice.place(7)]);
@@ -140,9 +148,7 @@ fn tag(twins: &mut Twins, dice: &mut Dice) {
 fn parameter(twins: &mut Twins, dice: &mut Dice) {
     match dice.below(4) {
         0 => {
-            // Between two blocks another number than 0 would point into key stream of some block before.
-            let is_between = twins.both("num", |context| context.num()) == 0;
-            let num = if is_between { 0 } else { [0, 1, 5, 15][dice.place(4)] };
+            let num = [0, 1, 5, 15][dice.place(4)];
             twins.both(&format!("num {num}"), |context| context.set_num(num));
         }
         1 => {

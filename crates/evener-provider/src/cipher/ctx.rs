@@ -48,6 +48,8 @@ pub(crate) struct CipherCtx {
     pub(crate) elsewhere: Cell<usize>,
     /// Messages that are at their end and not in the process's statistics yet.
     direct: Direct,
+    /// GCM with splitting configured: what is known about the message.
+    pub(crate) gcm: Option<Box<gcm::Gcm>>,
     /// The messages of a pipeline.
     pub(crate) pipes: Option<Box<Pipes>>,
 }
@@ -69,6 +71,7 @@ impl CipherCtx {
             is_tracked: row.is_tracked(),
             message,
             split: None,
+            gcm: None,
             pipes: None,
             elsewhere: Cell::new(0),
             direct: Direct::default(),
@@ -144,11 +147,11 @@ impl CipherCtx {
 
     /// An init of a tracked context. An IV that was moved inside is given anew where OpenSSL would take the old one.
     pub(crate) fn init(&mut self, call: &Init<'_>) -> Result<c_int, Reason> {
-        if self.message.state == State::Failed {
-            self.message.state = State::InnerOnly;
-        }
         if self.row().splits_gcm() {
             return gcm::init(self, call);
+        }
+        if self.message.state == State::Failed {
+            self.message.state = State::InnerOnly;
         }
         owned::leave(self)?;
         self.thresh = usize::MAX;

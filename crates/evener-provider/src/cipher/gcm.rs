@@ -1,70 +1,61 @@
 //! GCM messages whose large updates are split between threads; only contexts for which that is configured come here.
 //!
 //! The way of a message: init with a nonce of 96 bits ([`init`]) -> small updates go to the inner context and are counted
-//! ([`update`]) -> a large one that helpers come for: the inner context gives up its sum, parts are done and joined, and
-//! the inner context is started anew where they end ([`shift`]) -> the next ones go to it again, at its own speed -> the
-//! tag that it makes or checks in the end is put right for where it really began ([`last`], [`get`]).
+//! ([`update`]) -> a large one that helpers come for ([`ahead::split`]): from then on the text goes to a context that is
+//! ahead of the inner one, and the inner one stays as the message's face: it holds what the program set and asks for ->
+//! the tag of the one ahead is put right for where it really began, and given to the face ([`last`]).
 //!
-//! docs/gcm-split.md has the algebra and why it can be done with OpenSSL's own contexts.
+//! Whatever else the program does in the middle of such a message, the face is first brought to where the message is
+//! ([`restore`]) and does it itself. docs/gcm-split.md has the algebra and why it can be done with OpenSSL's own contexts.
+
+mod ahead;
+mod parts;
 
 use std::ffi::c_int;
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::sync::atomic::Ordering::Relaxed;
 
-use evener::split::{Hand, Helpers};
+use evener::split::Call;
 use evener_core::BLOCK_BYTES;
-use evener_core::ghash::{Block, Element, HashKey, Lengths, counter_after, join};
-use evener_core::job::Memory;
-use evener_core::statistics::Count;
+use evener_core::ghash::{Block, HashKey, Lengths};
 use evener_ossl_sys::Param;
-use evener_ring::Parts;
 
-use super::Row;
 use super::ctx::CipherCtx;
-use super::split::{ecb, started, through};
+use super::message::State;
+use super::split::ask_gcm;
 use crate::err::Reason;
 use crate::ffi::cipher::{Init, Update};
-use crate::ffi::inner::{Inner, Own};
 use crate::ffi::params;
+use ahead::Ahead;
 
 /// Text of one message in bytes, 2^36 - 32 (SP 800-38D, section 5.2.1.1).
 const TEXT_MAX: u64 = (1 << 36) - 32;
 
-/// Parts are longer than other modes', for each costs an IV, a tag and four products, about 1 us.
-const PARTS_PER_PART: usize = 4;
+/// Bytes of a nonce that can be split: 96 bits.
+const NONCE_BYTES: usize = 12;
+
+/// The longest nonce that OpenSSL takes, in bytes (`GCM_IV_MAX_SIZE`).
+const NONCE_BYTES_MAX: usize = 128;
 
 /// What is known about a message, beside key and direction.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(crate) struct Gcm {
     /// The message began with a nonce of 96 bits and all that came is counted here.
     is_known: bool,
-    nonce: [u8; 12],
+    /// Something was set that a new context would not have: TLS's IV, or what nobody knows. For good.
+    is_strange: bool,
+    nonce: [u8; NONCE_BYTES],
     aad_bytes: u64,
     text_bytes: u64,
-    /// Where the inner context began, when it is not the message's beginning.
-    begun: Option<Begun>,
-    /// The tag that the program gave for checking, and its length. Like OpenSSL's it stays for the next message.
-    given: Option<(Block, usize)>,
-    /// The tag of an ended message that was shifted.
-    made: Option<Block>,
+    /// Where the text goes, once the message was split. The inner context is then its face.
+    ahead: Option<Ahead>,
     /// From the captured key, when it was first needed.
     hash: Option<HashKey>,
 }
 
-/// A beginning that was solved for.
-#[derive(Clone, Copy)]
-struct Begun {
-    /// The inner context's J0.
-    counter: Block,
-    /// Text before it. Of associated data it got one block.
-    text_bytes: u64,
-}
-
 impl Gcm {
+    /// The message's J0.
     fn counter(&self) -> Block {
         let mut counter = [0; BLOCK_BYTES];
-        counter[..12].copy_from_slice(&self.nonce);
+        counter[..NONCE_BYTES].copy_from_slice(&self.nonce);
         counter[15] = 1;
         counter
     }
@@ -74,403 +65,219 @@ impl Gcm {
         Lengths { aad_bytes: self.aad_bytes, text_bytes: self.text_bytes }
     }
 
-    /// J0 and lengths of the inner context.
-    fn inner(&self) -> (Block, Lengths) {
-        let Some(begun) = self.begun else { return (self.counter(), self.lengths()) };
-        let text_bytes = self.text_bytes - begun.text_bytes;
-        (begun.counter, Lengths { aad_bytes: BLOCK_BYTES as u64, text_bytes })
+    /// Bytes of the block that is not whole yet.
+    fn open_bytes(&self) -> usize {
+        usize::try_from(self.text_bytes % BLOCK_BYTES as u64).unwrap_or(0)
+    }
+
+    /// A copy in the same state; `None` where the inner provider makes none.
+    pub(crate) fn duplicate(&self) -> Option<Box<Self>> {
+        let ahead = match &self.ahead {
+            Some(ahead) => Some(ahead.duplicate()?),
+            None => None,
+        };
+        Some(Box::new(Self { ahead, hash: self.hash.clone(), ..*self }))
     }
 }
 
 /// The state of a context that was made for GCM with splitting configured.
 fn state(ctx: &mut CipherCtx) -> &mut Gcm {
-    ctx.message.gcm.get_or_insert_default()
+    ctx.gcm.get_or_insert_default()
+}
+
+fn is_split(ctx: &mut CipherCtx) -> bool {
+    state(ctx).ahead.is_some()
 }
 
 /// An init: forwarded, and what it began is noted.
 pub(super) fn init(ctx: &mut CipherCtx, call: &Init<'_>) -> Result<c_int, Reason> {
-    let gcm = state(ctx);
-    if gcm.begun.is_some() && call.iv.is_none() {
-        // In mid-message, behind the inner context's back: nothing but the same direction again can be done right.
-        let is_same = call.key.is_none() && call.encrypts == ctx.message.encrypts && !call.has_params();
-        return if is_same { Ok(1) } else { Err(Reason::Lost) };
+    // With a nonce nothing is left of the message before; without, OpenSSL goes on with it.
+    let begins = call.iv.is_some_and(|iv| (1..=NONCE_BYTES_MAX).contains(&iv.len()));
+    if !begins {
+        let changes = call.key.is_some() || call.iv.is_some() || call.has_params();
+        if changes || call.encrypts != ctx.message.encrypts {
+            restore(ctx)?;
+        }
+        alive(ctx)?;
     }
-    ctx.tell();
-    let gcm = state(ctx);
-    let (was_begun, given) = (gcm.begun.take().is_some(), gcm.given);
-    gcm.made = None;
+    ctx.message.state = State::InnerOnly;
     let answer = call.inner(ctx.row(), ctx.inner);
-    let is_known = answer == 1 && call.iv.is_some_and(|iv| iv.len() == 12);
-    let is_new =
-        answer != 1 || call.iv.is_some() || call.key.is_some() || call.encrypts != ctx.message.encrypts;
-    if answer == 1 {
-        ctx.message.started(call.encrypts, call.key, None);
+    let goes_on = answer == 1 && !begins && call.key.is_none() && call.encrypts == ctx.message.encrypts;
+    if !goes_on {
+        ctx.tell();
+        let nonce = call.iv.and_then(|iv| iv.try_into().ok()).filter(|_| answer == 1);
+        let gcm = state(ctx);
+        gcm.ahead = None;
+        gcm.is_known = nonce.is_some();
+        (gcm.nonce, gcm.aad_bytes, gcm.text_bytes) = (nonce.unwrap_or_default(), 0, 0);
     }
-    let gcm = state(ctx);
-    if call.key.is_some() || answer != 1 {
-        gcm.hash = None;
+    if call.key.is_some() {
+        state(ctx).hash = None;
+        // Refused, it may be the inner one's all the same.
+        ctx.message.forget_key();
     }
-    if is_new {
-        (gcm.is_known, gcm.aad_bytes, gcm.text_bytes) = (is_known, 0, 0);
-    }
-    if let (true, Some(iv)) = (is_known, call.iv) {
-        gcm.nonce.copy_from_slice(iv);
-    }
-    if let (true, Some((tag, len)), false) = (was_begun, given, call.encrypts) {
-        // The inner context holds one that was put right for the message before.
-        ctx.inner().set_tag(&tag[..len]);
-    }
+    // The inner direction is what was asked for, even where something else of the call was refused.
+    ctx.message.started(call.encrypts, call.key.filter(|_| answer == 1), None);
     saw(ctx, call);
     Ok(answer)
+}
+
+/// What may be set and asked for at the face while the message is ahead of it. EVP repeats padding and the length of the key
+/// at each init of a context that was told of them; they mean nothing here.
+fn is_for_face(param: &Param) -> bool {
+    match params::key(param).to_bytes() {
+        b"tag" | b"keylen" | b"padding" => true,
+        b"ivlen" => params::number(param) == Some(NONCE_BYTES),
+        _ => false,
+    }
 }
 
 /// Parameters were set in the inner context, or came with an init.
 pub(crate) fn saw(ctx: &mut CipherCtx, call: &Init<'_>) {
     let gcm = state(ctx);
     call.each(|param| match params::key(param).to_bytes() {
-        b"tag" => {
-            let tag = params::octets(param).filter(|tag| tag.len() <= BLOCK_BYTES);
-            gcm.given = tag.map(|tag| {
-                let mut room = [0; BLOCK_BYTES];
-                room[..tag.len()].copy_from_slice(tag);
-                (room, tag.len())
-            });
-        }
-        // EVP repeats the padding at each init of a context that was told of it; it means nothing here.
-        b"keylen" | b"padding" => {}
-        b"ivlen" if params::number(param) == Some(12) => {}
-        _ => gcm.is_known = false,
+        // Of another length than the nonce, it takes it away.
+        b"ivlen" => gcm.is_known &= is_for_face(param),
+        _ => gcm.is_strange |= !is_for_face(param),
     });
     settle(ctx);
 }
 
 /// Every call comes here while something is known, and none otherwise.
 fn settle(ctx: &mut CipherCtx) {
-    let is_ours = ctx.message.gcm.as_ref().is_some_and(|gcm| gcm.is_known || gcm.begun.is_some());
+    let gcm = state(ctx);
+    let is_ours = gcm.ahead.is_some() || gcm.is_known && !gcm.is_strange;
     ctx.thresh = if is_ours && !ctx.message.key().is_empty() { 0 } else { usize::MAX };
 }
 
-/// The message goes on in ways that are not looked into. Refused where the inner context is not at its beginning.
-pub(super) fn lose_sight(ctx: &mut CipherCtx) -> Result<c_int, Reason> {
-    let gcm = state(ctx);
-    if gcm.begun.is_some() {
-        return Err(Reason::Lost);
+/// An error where the message was given up.
+fn alive(ctx: &CipherCtx) -> Result<(), Reason> {
+    if ctx.message.state == State::Failed { Err(Reason::Lost) } else { Ok(()) }
+}
+
+/// Brings the inner context to where the message is; does nothing where it is there.
+fn restore(ctx: &mut CipherCtx) -> Result<(), Reason> {
+    alive(ctx)?;
+    if !is_split(ctx) {
+        return Ok(());
     }
-    gcm.is_known = false;
+    let restored = ahead::sum(ctx).and_then(|sum| ahead::replay(ctx, sum));
+    restored.ok_or_else(|| super::owned::fail(ctx))
+}
+
+/// The message goes on in ways that are not looked into.
+pub(super) fn lose_sight(ctx: &mut CipherCtx) -> Result<c_int, Reason> {
+    restore(ctx)?;
+    state(ctx).is_known = false;
     settle(ctx);
     Ok(1)
 }
 
 /// One update of a known message.
 pub(super) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason> {
-    let len = call.len() as u64;
     ctx.taken = ctx.taken.wrapping_add(call.len());
-    if call.is_aad() {
-        if state(ctx).begun.is_some() {
-            return Ok(0); // After text, as OpenSSL has it.
-        }
-        let answer = call.inner(ctx);
-        if answer == 1 {
-            state(ctx).aad_bytes += len;
-        }
-        return Ok(answer);
+    let is_text = call.is_whole() && call.can_work(0, 0, call.len());
+    let way = if is_text { ask_gcm(ctx, call.len()) } else { None };
+    let answer = match way.as_ref().and_then(Call::helpers) {
+        Some(helpers) => match ahead::split(ctx, call, helpers)? {
+            Some(answer) => answer,
+            None => return whole(ctx, call, is_text),
+        },
+        None => whole(ctx, call, is_text)?,
+    };
+    if let (Some(way), 1) = (way, answer) {
+        way.end();
     }
-    if call.is_whole() {
-        if let Some(answer) = split(ctx, call)? {
-            return Ok(answer);
-        }
+    Ok(answer)
+}
+
+/// An update that is not split.
+fn whole(ctx: &mut CipherCtx, call: &Update, is_text: bool) -> Result<c_int, Reason> {
+    if is_split(ctx) {
+        return later(ctx, call, is_text);
     }
     let answer = call.inner(ctx);
     let gcm = state(ctx);
-    match answer {
-        1 => gcm.text_bytes += len,
+    match (answer, call.is_aad()) {
+        (1, true) => gcm.aad_bytes += call.len() as u64,
+        (1, false) => gcm.text_bytes += call.len() as u64,
         // How much of it went in is not told.
-        _ if gcm.begun.is_some() => return Err(Reason::Lost),
         _ => gcm.is_known = false,
     }
     settle(ctx);
     Ok(answer)
 }
 
-/// How one update falls: to the block boundary, whole blocks, the rest.
-struct Cut {
-    head: usize,
-    bulk: usize,
-}
-
-/// Splits one update; `None` where it goes to the inner context whole, as nothing was touched yet.
-fn split(ctx: &mut CipherCtx, call: &Update) -> Result<Option<c_int>, Reason> {
-    let Some(way) = super::split::ask_gcm(ctx, call.len()) else { return Ok(None) };
-    let Some(helpers) = way.helpers() else {
-        // Whole, and timed.
-        let answer = call.inner(ctx);
-        if answer == 1 {
-            state(ctx).text_bytes += call.len() as u64;
-            way.end();
-            return Ok(Some(1));
+/// An update of a message that was split before.
+fn later(ctx: &mut CipherCtx, call: &Update, is_text: bool) -> Result<c_int, Reason> {
+    if is_text {
+        if state(ctx).text_bytes + call.len() as u64 > TEXT_MAX {
+            return Err(Reason::TooLong);
         }
-        return Ok(None);
-    };
-    let gcm = state(ctx);
-    let past = usize::try_from(gcm.text_bytes % BLOCK_BYTES as u64).unwrap_or(0);
-    let head = (BLOCK_BYTES - past) % BLOCK_BYTES;
-    let bulk = call.len().saturating_sub(head) / BLOCK_BYTES * BLOCK_BYTES;
-    let cut = Cut { head, bulk };
-    let part_bytes = (helpers.part_bytes(bulk) * PARTS_PER_PART).min(bulk.div_ceil(4).next_multiple_of(4096));
-    let is_worth = bulk > part_bytes
-        && gcm.text_bytes + call.len() as u64 <= TEXT_MAX
-        && call.can_work(0, 0, call.len());
-    if !is_worth || !ready(ctx) {
-        return Ok(None);
+        let done = ahead::text(ctx, call, 0, call.len());
+        return done.map(|()| call.done(call.len())).ok_or_else(|| super::owned::fail(ctx));
     }
-    let done = at_boundary(ctx, call, &cut).and_then(|sum| parts(ctx, call, &cut, sum, part_bytes, helpers));
-    let done = done.and_then(|sum| shift(ctx, sum)).and_then(|()| rest(ctx, call, &cut));
-    if done.is_none() {
+    let is_refused = call.is_aad() || call.is_whole() && !call.has_room(call.len());
+    if call.len() > 0 && !is_refused {
+        // Input and output that overlap otherwise than exactly, or a final in disguise.
+        lose_sight(ctx)?;
+    }
+    Ok(call.inner(ctx))
+}
+
+/// The end of a message. One that was split ends ahead, and `finish` ends its face.
+pub(crate) fn last(ctx: &mut CipherCtx, finish: impl Fn(&CipherCtx) -> c_int) -> Result<c_int, Reason> {
+    alive(ctx)?;
+    if !is_split(ctx) {
         state(ctx).is_known = false;
-        return Err(super::owned::fail(ctx));
-    }
-    way.end();
-    Ok(Some(call.done(call.len())))
-}
-
-/// Whether this libcrypto does as we need, and the hash key can be divided by.
-fn ready(ctx: &mut CipherCtx) -> bool {
-    if !ctx.prov().gcm_tells_tags(|| tells_tags(ctx.row(), ctx.message.key().len())) {
-        return false;
-    }
-    if state(ctx).hash.is_none() {
-        let hash = mask(ctx, [0; BLOCK_BYTES]).and_then(|key| HashKey::new(&key));
-        state(ctx).hash = hash;
-    }
-    state(ctx).hash.is_some()
-}
-
-/// E(block) under the message's key.
-fn mask(ctx: &CipherCtx, block: Block) -> Option<Block> {
-    let mut block = block;
-    through(ecb(ctx, true, ctx.message.key())?.inner(), &mut block)?;
-    Some(block)
-}
-
-/// Brings the inner context to a block boundary and takes its sum; it is of no use afterwards.
-fn at_boundary(ctx: &mut CipherCtx, call: &Update, cut: &Cut) -> Option<Element> {
-    if cut.head > 0 && !ctx.inner().work(&mut call.memory(0, 0, cut.head)) {
-        return None;
-    }
-    state(ctx).text_bytes += cut.head as u64;
-    let gcm = state(ctx);
-    if gcm.begun.is_none() && gcm.aad_bytes + gcm.text_bytes == 0 {
-        return Some(Element::default());
-    }
-    let (counter, lengths) = gcm.inner();
-    let tag = told_tag(ctx.inner(), ctx.message.encrypts)?;
-    let digest = xor(tag, mask(ctx, counter)?);
-    Some(state(ctx).hash.as_ref()?.state_of(&digest, lengths))
-}
-
-/// Ends `inner` and takes its tag. A context that decrypts does not tell it, one that encrypts does; and turning it around
-/// changes nothing else.
-fn told_tag(inner: Inner<'_>, encrypts: bool) -> Option<Block> {
-    ((encrypts || inner.init(true, None, None)) && inner.finish()).then(|| inner.tag()).flatten()
-}
-
-/// Whether turning a context around tells the tag of what it decrypted: tried once per library context.
-fn tells_tags(row: &Row, key_bytes: usize) -> bool {
-    let (key, iv, text) = ([0x42; 32], [0x17; BLOCK_BYTES], [0x55; 40]);
-    let Some(key) = key.get(..key_bytes) else { return false };
-    let made = |encrypts: bool, text: &mut [u8; 40]| {
-        let own = started(row, encrypts, key)?;
-        let inner = own.inner();
-        let done = inner.init(encrypts, None, Some(&iv))
-            && inner.associate(&iv)
-            && inner.work(&mut Memory::InPlace { room: text, input_bytes: 40 });
-        done.then(|| told_tag(inner, encrypts)).flatten()
-    };
-    let mut room = text;
-    let tag = made(true, &mut room);
-    tag.is_some() && made(false, &mut room) == tag && room == text
-}
-
-/// Works on the whole blocks in parts, and joins their sums to `sum`.
-fn parts(
-    ctx: &mut CipherCtx,
-    call: &Update,
-    cut: &Cut,
-    sum: Element,
-    part_bytes: usize,
-    helpers: &Helpers,
-) -> Option<Element> {
-    let gcm = state(ctx);
-    let counter = counter_after(&gcm.counter(), gcm.text_bytes / BLOCK_BYTES as u64);
-    gcm.text_bytes += cut.bulk as u64;
-    let mut memory = call.memory(cut.head, cut.head, cut.bulk);
-    let mut shared = match &mut memory {
-        Memory::InPlace { room, .. } => Parts::in_place(room, part_bytes),
-        Memory::Apart { src, dst } => Parts::apart(src, dst, part_bytes),
-    };
-    let sums = Mutex::new(vec![Element::default(); shared.count()]);
-    let (row, message, ctx) = (ctx.row(), &ctx.message, &*ctx);
-    let hash = message.gcm.as_ref()?.hash.as_ref()?;
-    let ecb_row = super::split::ecb_row(ctx, message.key().len())?;
-    let blocks = (part_bytes / BLOCK_BYTES) as u64;
-    ctx.counts().split.fetch_add(1, Relaxed);
-    ctx.went(Count::Split, cut.bulk);
-    let (encrypts, key) = (message.encrypts, message.key());
-    let hand = || -> Option<Box<dyn Hand + '_>> {
-        let (context, ecb) = (started(row, encrypts, key)?, started(ecb_row, true, key)?);
-        Some(Box::new(Worker { context, ecb, encrypts, hash, counter, blocks, sums: &sums }))
-    };
-    if !helpers.share(&mut shared, &hand) {
-        return None;
-    }
-    let sums = sums.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let (last, rest) = sums.split_last()?;
-    let power = hash.power(blocks);
-    let sum = rest.iter().fold(sum, |sum, part| join(sum, *part, power));
-    let last_blocks = ((cut.bulk - rest.len() * part_bytes) / BLOCK_BYTES) as u64;
-    Some(join(sum, *last, hash.power(last_blocks)))
-}
-
-/// Starts the inner context anew where the message stands: counter by the IV, sum by one block of associated data.
-fn shift(ctx: &mut CipherCtx, sum: Element) -> Option<()> {
-    let gcm = state(ctx);
-    let (counter, text_bytes) =
-        (counter_after(&gcm.counter(), gcm.text_bytes / BLOCK_BYTES as u64), gcm.text_bytes);
-    let hash = gcm.hash.as_ref()?;
-    let (iv, leading) = (hash.iv_starting_at(&counter), hash.aad_leading_to(sum));
-    let inner = ctx.inner();
-    let begun = inner.init(ctx.message.encrypts, None, Some(&iv)) && inner.associate(&leading);
-    state(ctx).begun = Some(Begun { counter, text_bytes });
-    begun.then_some(())
-}
-
-/// The bytes behind the last whole block.
-fn rest(ctx: &mut CipherCtx, call: &Update, cut: &Cut) -> Option<()> {
-    let from = cut.head + cut.bulk;
-    let len = call.len() - from;
-    let done = len == 0 || ctx.inner().work(&mut call.memory(from, from, len));
-    state(ctx).text_bytes += len as u64;
-    done.then_some(())
-}
-
-/// The end of a message. One that was shifted ends in the inner context with a tag that is put right.
-pub(crate) fn last(ctx: &mut CipherCtx, finish: impl FnOnce(&CipherCtx) -> c_int) -> Result<c_int, Reason> {
-    if state(ctx).begun.is_none() {
-        state(ctx).is_known = false;
+        settle(ctx);
         return Ok(finish(ctx));
     }
-    if state(ctx).text_bytes > TEXT_MAX {
-        return Err(Reason::Lost);
-    }
-    let correction = correction(ctx).ok_or(Reason::Lost)?;
-    state(ctx).is_known = false;
-    if ctx.message.encrypts {
-        let answer = finish(ctx);
-        let made = (answer == 1).then(|| ctx.inner().tag()).flatten();
-        state(ctx).made = made.map(|tag| xor(tag, correction));
-        return Ok(answer);
-    }
-    let Some((tag, len)) = state(ctx).given else { return Ok(0) };
-    if !ctx.inner().set_tag(&xor(tag, correction)[..len]) {
-        return Err(Reason::Lost);
-    }
-    Ok(finish(ctx))
-}
-
-/// What lies between the inner context's tag and the message's: two masks, and the lengths that were hashed in.
-fn correction(ctx: &mut CipherCtx) -> Option<Block> {
-    let gcm = state(ctx);
-    let (own, inner) = (gcm.lengths(), gcm.inner());
-    let hash = gcm.hash.as_ref()?;
-    let zero = Element::default();
-    let lengths = xor(hash.digest(zero, own), hash.digest(zero, inner.1));
-    let counter = gcm.counter();
-    Some(xor(lengths, xor(mask(ctx, counter)?, mask(ctx, inner.0)?)))
-}
-
-/// Answers questions about a message that was shifted; `ask` answers one about the inner context.
-pub(crate) fn get(ctx: &mut CipherCtx, list: &mut [Param], ask: impl Fn(&Param) -> Option<Param>) -> c_int {
     let encrypts = ctx.message.encrypts;
-    let gcm = state(ctx);
-    let answered = list.iter_mut().all(|param| match params::key(param).to_bytes() {
-        b"iv" | b"updated-iv" => params::answer_octets(param, &gcm.nonce),
-        b"ivlen" => params::answer_length(param, gcm.nonce.len()),
-        b"tag" => gcm.made.is_some_and(|tag| {
-            let wanted = tag.get(..param.data_size).filter(|wanted| encrypts && !wanted.is_empty());
-            wanted.is_some_and(|wanted| params::answer_octets(param, wanted))
-        }),
-        _ => ask(param).map(|answer| *param = answer).is_some(),
-    });
-    c_int::from(answered)
-}
-
-/// Whether questions and parameters are ours to look at.
-pub(crate) fn is_begun(ctx: &CipherCtx) -> bool {
-    ctx.message.gcm.as_ref().is_some_and(|gcm| gcm.begun.is_some())
-}
-
-/// Parameters for a message that was shifted: a tag to check is kept, the nonce's length may be said again.
-pub(crate) fn set(ctx: &mut CipherCtx, call: &Init<'_>) -> Result<c_int, Reason> {
-    let mut fits = true;
-    let encrypts = ctx.message.encrypts;
-    call.each(|param| {
-        fits &= match params::key(param).to_bytes() {
-            b"tag" => !encrypts && params::octets(param).is_some_and(|tag| (1..=16).contains(&tag.len())),
-            b"ivlen" => params::number(param) == Some(12),
-            b"keylen" | b"padding" => true,
-            _ => false,
-        }
-    });
-    if !fits {
-        return Ok(0);
+    let given = if encrypts { None } else { ahead::held_tag(ctx) };
+    if !encrypts && given.is_none() {
+        // Refused: the program has not said what the tag is to be, and may still do so.
+        return Ok(finish(ctx));
     }
-    saw(ctx, call);
+    let ended = ahead::sum(ctx).and_then(|sum| Some((sum, ahead::tag(ctx, sum)?)));
+    let Some((sum, tag)) = ended else { return Err(super::owned::fail(ctx)) };
+    let kept = match given {
+        None => Some((tag, BLOCK_BYTES)),
+        Some(given) => is_same(&tag[..given.1], &given.0[..given.1]).then_some(given),
+    };
+    let Some(kept) = kept else {
+        // The face, brought to where the message is, refuses it itself.
+        ahead::replay(ctx, sum).ok_or_else(|| super::owned::fail(ctx))?;
+        state(ctx).is_known = false;
+        settle(ctx);
+        return Ok(finish(ctx));
+    };
+    ahead::end(ctx, kept, finish).ok_or_else(|| super::owned::fail(ctx))
+}
+
+/// Whether two tags are the same; no branch depends on a byte of them but the answer's.
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let differences = one.iter().zip(other).fold(0, |all, (one, other)| all | (one ^ other));
+    one.len() == other.len() && std::hint::black_box(differences) == 0
+}
+
+/// Questions are coming: only those about TLS's IV, which change it, are more than the face can answer.
+pub(crate) fn asked(ctx: &mut CipherCtx, questions: &[Param]) -> Result<c_int, Reason> {
+    alive(ctx)?;
+    if questions.iter().any(|param| params::key(param).to_bytes().starts_with(b"tls")) {
+        state(ctx).is_strange = true;
+        return lose_sight(ctx);
+    }
     Ok(1)
 }
 
-fn xor(a: Block, b: Block) -> Block {
-    (u128::from_ne_bytes(a) ^ u128::from_ne_bytes(b)).to_ne_bytes()
-}
-
-/// One thread's contexts.
-struct Worker<'w> {
-    context: Own<'w>,
-    ecb: Own<'w>,
-    encrypts: bool,
-    hash: &'w HashKey,
-    /// J0 of the first part: one before the first block's counter.
-    counter: Block,
-    /// Blocks of every part but the last.
-    blocks: u64,
-    sums: &'w Mutex<Vec<Element>>,
-}
-
-impl Worker<'_> {
-    fn work(&self, index: usize, memory: &mut Memory<'_>) -> Option<()> {
-        let text_bytes = super::owned::input_of(memory).len() as u64;
-        let counter = counter_after(&self.counter, self.blocks * index as u64);
-        let inner = self.context.inner();
-        let done =
-            inner.init(self.encrypts, None, Some(&self.hash.iv_starting_at(&counter))) && inner.work(memory);
-        if !done {
-            return None;
-        }
-        let mut mask = counter;
-        through(self.ecb.inner(), &mut mask)?;
-        let digest = xor(told_tag(inner, self.encrypts)?, mask);
-        let sum = self.hash.state_of(&digest, Lengths { aad_bytes: 0, text_bytes });
-        self.sums.lock().unwrap_or_else(PoisonError::into_inner)[index] = sum;
-        Some(())
+/// Parameters are coming.
+pub(crate) fn before_set(ctx: &mut CipherCtx, call: &Init<'_>) -> Result<c_int, Reason> {
+    alive(ctx)?;
+    let mut fits = true;
+    call.each(|param| fits &= is_for_face(param));
+    if !fits {
+        restore(ctx)?;
     }
-}
-
-impl Hand for Worker<'_> {
-    fn apart(&mut self, index: usize, input: &[u8], output: &mut [u8]) -> bool {
-        self.work(index, &mut Memory::Apart { src: input, dst: output }).is_some()
-    }
-
-    fn in_place(&mut self, index: usize, data: &mut [u8]) -> bool {
-        let input_bytes = data.len();
-        self.work(index, &mut Memory::InPlace { room: data, input_bytes }).is_some()
-    }
+    Ok(1)
 }

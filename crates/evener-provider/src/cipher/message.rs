@@ -51,11 +51,11 @@ pub(crate) struct Message {
     /// Owned: IV or counter of the next block.
     pub(crate) chain: [u8; 16],
     pub(crate) held: [u8; 16],
+    /// Owned, CTR: counter of the last block whose key stream was not used at once, all of it.
+    pub(crate) broken: Option<[u8; 16]>,
     key: [u8; KEY_BYTES_MAX],
     /// Of the key, where one was needed. Copies of the context share it.
     session: Option<Arc<Session>>,
-    /// GCM with splitting configured.
-    pub(crate) gcm: Option<super::gcm::Gcm>,
 }
 
 impl Default for Message {
@@ -74,9 +74,9 @@ impl Default for Message {
             iv: [0; 16],
             chain: [0; 16],
             held: [0; 16],
+            broken: None,
             key: [0; KEY_BYTES_MAX],
             session: None,
-            gcm: None,
         }
     }
 }

@@ -151,10 +151,7 @@ fn row(prov: &ProvCtx, provider: *mut c_void, name: &str, functions: &[Dispatch]
         thresh: raw_thresh.min(combined::thresh(prov, algorithm)),
         raw_thresh,
         split_from: algorithm.map_or(usize::MAX, |_| prov.settings.split_from()),
-        gcm_from: match prov.settings.splits_gcm && name.ends_with("-GCM") {
-            true => prov.settings.split_from(),
-            false => usize::MAX,
-        },
+        gcm_from: if name.ends_with("-GCM") { prov.settings.split_from() } else { usize::MAX },
         newctx: find!(functions, CIPHER_NEWCTX: NewCtx)?,
         freectx: find!(functions, CIPHER_FREECTX: FreeCtx)?,
         encrypt_init: find!(functions, CIPHER_ENCRYPT_INIT: CipherInit)?,

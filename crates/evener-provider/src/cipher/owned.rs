@@ -25,6 +25,7 @@ pub(crate) fn enter(ctx: &mut CipherCtx) -> bool {
         ctx.message.chain = chain;
     }
     ctx.message.held_len = 0;
+    ctx.message.broken = None;
     ctx.message.state = State::Owned;
     // Every update comes here from now on, however small.
     ctx.thresh = 0;
@@ -44,8 +45,13 @@ pub(crate) fn leave(ctx: &mut CipherCtx) -> Result<(), Reason> {
         // The held key stream belongs to the block before.
         advance(&mut chain, u128::MAX);
     }
+    // OpenSSL keeps the key stream of the last broken block, and a program may set `num` to point into it again.
+    let broken = ctx.message.broken.take().filter(|_| held == 0);
+    let kept = broken
+        .is_none_or(|counter| inner.init(ctx.message.encrypts, None, Some(&counter)) && inner.feed(&[0]));
     // Key stream that was used is used up inside by any bytes of the same length.
-    let back = inner.init(ctx.message.encrypts, None, ctx.row().has_iv().then_some(&chain))
+    let back = kept
+        && inner.init(ctx.message.encrypts, None, ctx.row().has_iv().then_some(&chain[..]))
         && (held == 0 || inner.feed(&ctx.message.held[..held]));
     if !back {
         return Err(fail(ctx));
@@ -156,6 +162,7 @@ fn stream(ctx: &mut CipherCtx, call: &Update) -> Option<Result<usize, ()>> {
         }
         if tail > 0 {
             let mut key_stream = [0; BLOCK_BYTES];
+            ctx.message.broken = Some(ctx.message.chain);
             one_block(ctx, &mut key_stream)?;
             ctx.message.held = key_stream;
             call.xor(head + bulk_bytes, &key_stream[..tail]);

@@ -67,7 +67,7 @@ impl<'r> Plain<'r> {
     pub fn run(&self, iv: &[u8; 16], memory: &mut Memory<'_>) -> Result<(), RawError> {
         let own = Own::new(self.row).ok_or(RawError::Undone)?;
         let inner = own.inner();
-        let iv = self.row.has_iv().then_some(iv);
+        let iv = self.row.has_iv().then_some(&iv[..]);
         let ready = inner.init(self.direction == Direction::Encrypt, Some(self.key), iv);
         if !ready || self.row.is_padded() && !inner.set_padding(false) {
             return Err(RawError::Undone);

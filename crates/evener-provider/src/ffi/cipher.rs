@@ -15,6 +15,7 @@ use crate::cipher::ctx::CipherCtx;
 use crate::cipher::message::Message;
 use crate::cipher::{Row, gcm, owned, route};
 use crate::core::Core;
+use crate::err::Reason;
 use crate::table::erased;
 
 /// The functions that stand in a cipher's table instead of the inner ones.
@@ -141,26 +142,6 @@ dispatch! {
     }
 }
 
-/// Questions about a GCM message, one by one where it is not the inner context that knows.
-#[inline(never)]
-fn gcm_params(ctx: &mut CipherCtx, get: GetParams, params: *mut Param) -> c_int {
-    let inner = ctx.inner;
-    if !gcm::is_begun(ctx) {
-        // SAFETY: the inner function with its own context; the rest is the caller's.
-        return unsafe { get(inner, params) };
-    }
-    for_c(core_of(ctx.row()), || {
-        // SAFETY: the core's list, lent for the call.
-        let list = unsafe { params::list_mut(params) };
-        Ok(gcm::get(ctx, list, |param| {
-            let mut one = [*param, Param::END];
-            // SAFETY: the inner function with its own context and a list that ends.
-            let answered = unsafe { get(inner, one.as_mut_ptr()) };
-            (answered == 1).then_some(one[0])
-        }))
-    })
-}
-
 /// Puts the truth about the message back into the inner context.
 #[inline(never)]
 fn hand_back(ctx: &mut CipherCtx) -> c_int {
@@ -191,10 +172,14 @@ dispatch! {
         let Some(dup) = ctx.row().dupctx else { return ptr::null_mut() };
         for_c(core_of(ctx.row()), || {
             owned::leave(ctx)?;
+            let gcm = match &ctx.gcm {
+                Some(gcm) => Some(gcm.duplicate().ok_or(Reason::Unavailable)?),
+                None => None,
+            };
             // SAFETY: the inner function with its own context.
             let copy = known(wrap(ctx.row(), unsafe { dup(ctx.inner) }, ctx.message.clone()));
             Ok(copy.map_or(ptr::null_mut(), |copy| {
-                (copy.thresh, copy.taken) = (ctx.thresh, ctx.taken);
+                (copy.thresh, copy.taken, copy.gcm) = (ctx.thresh, ctx.taken, gcm);
                 // Bytes before the copy are counted once, with the original.
                 copy.elsewhere.set(ctx.taken);
                 copy.pipes = ctx.pipes.as_ref().and_then(|pipes| pipes.duplicate());
@@ -298,9 +283,12 @@ dispatch! {
         let Some(ctx) = known(ctx) else { return 0 };
         let Some(get) = ctx.row().get_ctx_params else { return 0 };
         if ctx.row().splits_gcm() {
-            return gcm_params(ctx, get, params);
-        }
-        if ctx.thresh == 0 && hand_back(ctx) != 1 {
+            // SAFETY: the core's list, lent for the call.
+            let questions = unsafe { params::list(params) };
+            if for_c(core_of(ctx.row()), || gcm::asked(ctx, questions)) != 1 {
+                return 0;
+            }
+        } else if ctx.thresh == 0 && hand_back(ctx) != 1 {
             return 0;
         }
         // SAFETY: as above.
@@ -319,8 +307,8 @@ dispatch! {
         let Some(set) = ctx.row().set_ctx_params else { return 0 };
         if ctx.row().splits_gcm() {
             let call = Init::of(true, NOTHING, NOTHING, params);
-            if gcm::is_begun(ctx) {
-                return for_c(core_of(ctx.row()), || gcm::set(ctx, &call));
+            if for_c(core_of(ctx.row()), || gcm::before_set(ctx, &call)) != 1 {
+                return 0;
             }
             // SAFETY: the inner function with its own context; the rest is the caller's.
             let answer = unsafe { set(ctx.inner, params) };

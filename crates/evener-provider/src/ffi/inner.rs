@@ -1,7 +1,7 @@
 //! An inner cipher context behind safe calls.
 
 use std::ffi::c_void;
-use std::ptr;
+use std::{mem, ptr};
 
 use evener_core::job::Memory;
 use evener_ossl_sys::{
@@ -10,6 +10,7 @@ use evener_ossl_sys::{
 
 use super::call::Update;
 use crate::cipher::Row;
+use crate::cipher::ctx::CipherCtx;
 
 // SAFETY: what the pointers lead to is constant or the provider itself, which locks what changes.
 unsafe impl Sync for Row {}
@@ -31,8 +32,8 @@ impl<'r> Inner<'r> {
         Self { row, ctx }
     }
 
-    /// Init with a key, an IV of 16 bytes, both or neither.
-    pub(crate) fn init(self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8; 16]>) -> bool {
+    /// Init with a key, an IV, both or neither.
+    pub(crate) fn init(self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> bool {
         let init: CipherInit = if encrypts { self.row.encrypt_init } else { self.row.decrypt_init };
         let (key, key_len) = key.map_or((ptr::null(), 0), |key| (key.as_ptr(), key.len()));
         let (iv, iv_len) = iv.map_or((ptr::null(), 0), |iv| (iv.as_ptr(), iv.len()));
@@ -134,13 +135,13 @@ impl<'r> Inner<'r> {
         (answered == 1 && params[0].return_size == size_of::<u32>()).then_some(value != 0)
     }
 
-    /// Associated data: one block.
-    pub(crate) fn associate(self, block: &[u8; 16]) -> bool {
+    /// Associated data.
+    pub(crate) fn associate(self, data: &[u8]) -> bool {
         let mut written = 0;
-        let (room, len) = (block.len(), block.len());
+        let (room, len) = (data.len(), data.len());
         // SAFETY: as above; null output says that this is associated data, and yet the room is looked at.
         let done = unsafe {
-            (self.row.update)(self.ctx, ptr::null_mut(), &raw mut written, room, block.as_ptr(), len)
+            (self.row.update)(self.ctx, ptr::null_mut(), &raw mut written, room, data.as_ptr(), len)
         };
         done == 1
     }
@@ -160,6 +161,25 @@ impl<'r> Inner<'r> {
         // SAFETY: as above; the list is ended, with room for a tag.
         let answered = unsafe { get(self.ctx, params.as_mut_ptr()) };
         (answered == 1 && params[0].return_size == tag.len()).then_some(tag)
+    }
+
+    /// How many bytes of the tag count; 16 where none was made or given.
+    pub(crate) fn tag_bytes(self) -> Option<usize> {
+        let mut value = 0_usize;
+        let mut params = [
+            Param {
+                key: c"taglen".as_ptr(),
+                data_type: PARAM_UNSIGNED_INTEGER,
+                data: (&raw mut value).cast(),
+                data_size: size_of::<usize>(),
+                return_size: PARAM_UNMODIFIED,
+            },
+            Param::END,
+        ];
+        let get = self.row.get_ctx_params?;
+        // SAFETY: as above; the list is ended, with room for a number.
+        let answered = unsafe { get(self.ctx, params.as_mut_ptr()) };
+        (answered == 1 && params[0].return_size == size_of::<usize>() && value <= 16).then_some(value)
     }
 
     /// Sets the tag that a decryption is checked against.
@@ -226,6 +246,12 @@ impl<'r> Own<'r> {
 
     pub(crate) fn inner(&self) -> Inner<'r> {
         self.0
+    }
+
+    /// Gives `ctx` this one for its inner context, and takes that. Both are of one row.
+    pub(crate) fn trade(&mut self, ctx: &mut CipherCtx) {
+        assert!(ptr::eq(self.0.row, ctx.row()), "contexts of one algorithm");
+        mem::swap(&mut self.0.ctx, &mut ctx.inner);
     }
 }
 

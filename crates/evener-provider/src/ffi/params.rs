@@ -53,30 +53,6 @@ pub(crate) fn number(param: &Param) -> Option<usize> {
     }
 }
 
-/// The value of an octet string; `None` for other types and where there is none.
-pub(crate) fn octets(param: &Param) -> Option<&[u8]> {
-    if param.data_type != PARAM_OCTET_STRING || param.data.is_null() {
-        return None;
-    }
-    // SAFETY: a parameter of this type that is set has `data_size` bytes at `data`.
-    Some(unsafe { slice::from_raw_parts(param.data.cast_const().cast(), param.data_size) })
-}
-
-/// Answers with a length, into a number of 32 bits or of a word; false where something else was asked for.
-pub(crate) fn answer_length(param: &mut Param, value: usize) -> bool {
-    if param.data_size == size_of::<u32>() {
-        return u32::try_from(value).is_ok_and(|value| answer_number(param, value));
-    }
-    let fits = param.data_type == PARAM_UNSIGNED_INTEGER && param.data_size == size_of::<usize>();
-    if !fits || param.data.is_null() {
-        return false;
-    }
-    // SAFETY: there is room for the number at `data`.
-    unsafe { param.data.cast::<usize>().write_unaligned(value) };
-    param.return_size = size_of::<usize>();
-    true
-}
-
 /// Answers with text that outlives the provider's use of it; false where something else was asked for.
 pub(crate) fn answer_text(param: &mut Param, text: &CStr) -> bool {
     if param.data_type != PARAM_UTF8_PTR || param.data.is_null() {

@@ -1,0 +1,164 @@
+//! Parts of one update, each by a context of its own that is started where the part begins, and their sums.
+//!
+//! The way: [`ready`] (does this libcrypto do as we need?) -> [`share`]: each thread makes its contexts, works on parts and
+//! reads their sums out of the tags -> the sums joined by powers of the hash key.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering::Relaxed;
+
+use evener::split::{Hand, Helpers};
+use evener_core::BLOCK_BYTES;
+use evener_core::ghash::{Block, Element, HashKey, Lengths, counter_after, join};
+use evener_core::job::Memory;
+use evener_core::statistics::Count;
+use evener_ring::Parts;
+
+use super::super::Row;
+use super::super::ctx::CipherCtx;
+use super::super::owned::input_of;
+use super::super::split::{ecb, ecb_row, started, through};
+use super::ahead::{Cut, blocks};
+use super::state;
+use crate::ffi::cipher::Update;
+use crate::ffi::inner::{Inner, Own};
+
+/// Parts are longer than other modes', for each costs an IV, a tag and four products, about 1 us.
+const PARTS_PER_PART: usize = 4;
+
+/// Length of the parts of `bulk` bytes.
+pub(super) fn part_bytes(helpers: &Helpers, bulk: usize) -> usize {
+    (helpers.part_bytes(bulk) * PARTS_PER_PART).min(bulk.div_ceil(4).next_multiple_of(4096))
+}
+
+/// Whether this libcrypto does as we need, and the hash key can be divided by.
+pub(super) fn ready(ctx: &mut CipherCtx) -> bool {
+    if !ctx.prov().gcm_tells_tags(|| tells_tags(ctx.row(), ctx.message.key().len())) {
+        return false;
+    }
+    if state(ctx).hash.is_none() {
+        let hash = mask(ctx, [0; BLOCK_BYTES]).and_then(|key| HashKey::new(&key));
+        state(ctx).hash = hash;
+    }
+    state(ctx).hash.is_some()
+}
+
+/// E(block) under the message's key.
+pub(super) fn mask(ctx: &CipherCtx, block: Block) -> Option<Block> {
+    let mut block = block;
+    through(ecb(ctx, true, ctx.message.key())?.inner(), &mut block)?;
+    Some(block)
+}
+
+/// Ends `inner` and takes its tag. A context that decrypts does not tell it, one that encrypts does; and turning it around
+/// changes nothing else.
+pub(super) fn told_tag(inner: Inner<'_>, encrypts: bool) -> Option<Block> {
+    ((encrypts || inner.init(true, None, None)) && inner.finish()).then(|| inner.tag()).flatten()
+}
+
+/// Whether turning a context around tells the tag of what it decrypted, and lets it hold another: tried once per library
+/// context.
+fn tells_tags(row: &Row, key_bytes: usize) -> bool {
+    let (key, iv, text) = ([0x42; 32], [0x17; BLOCK_BYTES], [0x55; 40]);
+    let Some(key) = key.get(..key_bytes) else { return false };
+    let made = |encrypts: bool, text: &mut [u8; 40]| {
+        let own = started(row, encrypts, key)?;
+        let inner = own.inner();
+        let done = inner.init(encrypts, None, Some(&iv))
+            && inner.associate(&iv)
+            && inner.work(&mut Memory::InPlace { room: text, input_bytes: 40 });
+        let tag = done.then(|| told_tag(inner, encrypts)).flatten()?;
+        let holds = inner.init(false, None, None) && inner.set_tag(&iv) && inner.init(true, None, None);
+        (holds && inner.tag() == Some(iv) && inner.tag_bytes() == Some(iv.len())).then_some(tag)
+    };
+    let mut room = text;
+    let tag = made(true, &mut room);
+    tag.is_some() && made(false, &mut room) == tag && room == text
+}
+
+/// Works on the whole blocks in parts, and joins their sums to `sum`.
+pub(super) fn share(
+    ctx: &mut CipherCtx,
+    call: &Update,
+    cut: &Cut,
+    sum: Element,
+    part_bytes: usize,
+    helpers: &Helpers,
+) -> Option<Element> {
+    let gcm = state(ctx);
+    let counter = counter_after(&gcm.counter(), blocks(gcm));
+    gcm.text_bytes += cut.bulk as u64;
+    let mut memory = call.memory(cut.head, cut.head, cut.bulk);
+    let mut shared = match &mut memory {
+        Memory::InPlace { room, .. } => Parts::in_place(room, part_bytes),
+        Memory::Apart { src, dst } => Parts::apart(src, dst, part_bytes),
+    };
+    let sums = Mutex::new(vec![Element::default(); shared.count()]);
+    let (row, message, ctx) = (ctx.row(), &ctx.message, &*ctx);
+    let hash = ctx.gcm.as_ref()?.hash.as_ref()?;
+    let ecb_row = ecb_row(ctx, message.key().len())?;
+    let part_blocks = (part_bytes / BLOCK_BYTES) as u64;
+    ctx.counts().split.fetch_add(1, Relaxed);
+    ctx.went(Count::Split, cut.bulk);
+    let (encrypts, key) = (message.encrypts, message.key());
+    let hand = || -> Option<Box<dyn Hand + '_>> {
+        let (context, ecb) = (started(row, encrypts, key)?, started(ecb_row, true, key)?);
+        Some(Box::new(Worker { context, ecb, encrypts, hash, counter, blocks: part_blocks, sums: &sums }))
+    };
+    if !helpers.share(&mut shared, &hand) {
+        return None;
+    }
+    let sums = sums.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let (last, rest) = sums.split_last()?;
+    let power = hash.power(part_blocks);
+    let sum = rest.iter().fold(sum, |sum, part| join(sum, *part, power));
+    let last_blocks = ((cut.bulk - rest.len() * part_bytes) / BLOCK_BYTES) as u64;
+    Some(join(sum, *last, hash.power(last_blocks)))
+}
+
+pub(super) fn xor(a: Block, b: Block) -> Block {
+    (u128::from_ne_bytes(a) ^ u128::from_ne_bytes(b)).to_ne_bytes()
+}
+
+/// One thread's contexts.
+struct Worker<'w> {
+    context: Own<'w>,
+    ecb: Own<'w>,
+    encrypts: bool,
+    hash: &'w HashKey,
+    /// J0 of the first part: one before the first block's counter.
+    counter: Block,
+    /// Blocks of every part but the last.
+    blocks: u64,
+    sums: &'w Mutex<Vec<Element>>,
+}
+
+impl Worker<'_> {
+    fn work(&self, index: usize, memory: &mut Memory<'_>) -> Option<()> {
+        let text_bytes = input_of(memory).len() as u64;
+        let counter = counter_after(&self.counter, self.blocks * index as u64);
+        let inner = self.context.inner();
+        let done =
+            inner.init(self.encrypts, None, Some(&self.hash.iv_starting_at(&counter))) && inner.work(memory);
+        if !done {
+            return None;
+        }
+        let mut mask = counter;
+        through(self.ecb.inner(), &mut mask)?;
+        let digest = xor(told_tag(inner, self.encrypts)?, mask);
+        let sum = self.hash.state_of(&digest, Lengths { aad_bytes: 0, text_bytes });
+        self.sums.lock().unwrap_or_else(PoisonError::into_inner)[index] = sum;
+        Some(())
+    }
+}
+
+impl Hand for Worker<'_> {
+    fn apart(&mut self, index: usize, input: &[u8], output: &mut [u8]) -> bool {
+        self.work(index, &mut Memory::Apart { src: input, dst: output }).is_some()
+    }
+
+    fn in_place(&mut self, index: usize, data: &mut [u8]) -> bool {
+        let input_bytes = data.len();
+        self.work(index, &mut Memory::InPlace { room: data, input_bytes }).is_some()
+    }
+}
