@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::{env, fs};
 
 pub mod ffi;
+pub mod pair;
 
 /// Set in the process that a test starts to run its body in.
 const CHILD: &str = "PROVIDER_TEST_CHILD";

@@ -1,0 +1,51 @@
+//! The same program by both providers, and what splits its buffers.
+
+use super::Random;
+use super::ffi::{Cipher, CipherCtx, DEFAULT, LibCtx, Provider, clear_errors};
+
+/// Splits whatever has two parts.
+pub const SPLIT: &[(&str, &str)] = &[("EVENER_THREADS", "3"), ("EVENER_SPLIT", "16")];
+
+pub fn evener() -> Provider {
+    DEFAULT.load("evener").unwrap()
+}
+
+pub fn split_count(evener: &Provider) -> u32 {
+    evener.count(c"evener-split").unwrap()
+}
+
+/// The same program by both providers.
+pub struct Pair {
+    pub ciphers: [Cipher; 2],
+    pub contexts: [CipherCtx; 2],
+}
+
+impl Pair {
+    pub fn new(context: &LibCtx, name: &str) -> Self {
+        let by = |who| context.cipher(name, &format!("provider={who}")).unwrap();
+        Self { ciphers: ["evener", "default"].map(by), contexts: [CipherCtx::new(), CipherCtx::new()] }
+    }
+
+    /// Does `step` to both; panics with `what` where they do not agree.
+    pub fn both<T: PartialEq>(&self, what: &str, step: impl Fn(&CipherCtx, &Cipher) -> T) -> T {
+        let [ours, judge] = [0, 1].map(|at| step(&self.contexts[at], &self.ciphers[at]));
+        clear_errors();
+        assert!(ours == judge, "{what}");
+        ours
+    }
+
+    pub fn duplicate(&mut self) {
+        self.contexts = [self.contexts[0].duplicate(), self.contexts[1].duplicate()];
+    }
+}
+
+/// Lengths about which a cut may go wrong: mostly of several parts, sometimes of a few bytes.
+pub fn length(random: &mut Random) -> usize {
+    match random.below(6) {
+        0 => random.below(100),
+        1 => 16 * random.below(100),
+        2 => 16_384 * (1 + random.below(20)) + random.below(40),
+        3 => 16 * random.below(20_000),
+        _ => random.below(300_000),
+    }
+}
