@@ -174,6 +174,8 @@ fn price(prospect: &Prospect) -> f64 {
 #[derive(Clone, Debug, PartialEq)]
 struct Row {
     c: Option<f64>,
+    /// Time of one job on a core of which workers have only a share; infinite where `c` is not known.
+    on_shared_core: f64,
     /// One for each module.
     cells: Vec<Cell>,
     /// The greatest gain on any module; below zero where none takes it.
@@ -246,6 +248,7 @@ fn row(prospect: &Prospect, lambda: f64, lane: &Lane) -> Row {
     let one = if open().nth(1).is_some() { BUSY } else { 1.0 };
     Row {
         c,
+        on_shared_core: c.map_or(f64::INFINITY, |c| c / prospect.share),
         gain: cells.iter().map(|cell| cell.gain).fold(f64::NEG_INFINITY, f64::max),
         worked: 0.0,
         is_left_to_modules: false,

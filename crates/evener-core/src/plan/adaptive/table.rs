@@ -117,10 +117,11 @@ impl Table {
         };
         let row = &self.rows[lane];
         let take = Choice::Take { lane, is_try: false };
-        let (Some(c), true) = (row.c, row.gain > 0.0) else { return take };
+        if row.c.is_none() || row.gain <= 0.0 {
+            return take;
+        }
         // Whether the others would have done all that waits before this core had done one of them.
-        let own = c / self.share;
-        let rest = own - super::float(modules_busy);
+        let rest = row.on_shared_core - super::float(modules_busy);
         match done_before(rest, &waiting, &self.without_core) {
             Some(others) => Choice::AskAgainIn(wait(others + super::float(modules_busy))),
             None => take,
