@@ -24,12 +24,48 @@ const BARE_CHUNK_JOBS: usize = 64;
 pub struct Visit {
     /// Time of each round, from the barrier to the end of the last job.
     pub rounds: Vec<Nanos>,
+    /// Rounds of these that began while two workers shared a core.
+    pub crowded: usize,
     /// Core time of all threads per round, where it is known.
     pub core: Option<Nanos>,
     /// One round by the paper's clock: from before the threads are created until after they are joined.
     pub paper_clock: Option<Nanos>,
     /// What Evener's workers did, all rounds together.
     pub report: Option<Report>,
+}
+
+/// A visit takes at most so many times its budget by the clock on the wall. What is between rounds (the barrier, the
+/// memory that is filled anew) takes about as long as the shortest rounds that are worth measuring; on a machine that others
+/// keep busy it takes a hundred times as long, and rounds that wait for that say nothing anyway.
+const VISIT_BUDGETS_MAX: u64 = 10;
+
+/// How far a visit has come. There is always one round.
+pub(crate) struct Pace {
+    budget: Nanos,
+    used: Nanos,
+    began: Nanos,
+    pub(crate) rounds: Vec<Nanos>,
+    pub(crate) crowded: usize,
+}
+
+impl Pace {
+    pub(crate) fn new(budget: Nanos) -> Self {
+        Self { budget, used: Nanos::ZERO, began: SystemClock.now(), rounds: Vec::new(), crowded: 0 }
+    }
+
+    pub(crate) fn wants_more(&self) -> bool {
+        let has_time = || SystemClock.now() - self.began < Nanos(self.budget.0 * VISIT_BUDGETS_MAX);
+        self.rounds.is_empty() || self.used < self.budget && has_time()
+    }
+
+    /// A round of so many turns; each says how long it took and whether its workers had cores of their own.
+    pub(crate) fn round(&mut self, turns: usize, mut turn: impl FnMut() -> (Nanos, bool)) {
+        let turns: Vec<(Nanos, bool)> = (0..turns).map(|_| turn()).collect();
+        let round = turns.iter().map(|(time, _)| *time).sum();
+        self.crowded += usize::from(turns.iter().any(|(_, is_spread)| !is_spread));
+        self.used += round;
+        self.rounds.push(round);
+    }
 }
 
 /// Who does the jobs.
@@ -258,31 +294,28 @@ fn evener_rounds<'m>(
     setup: Setup<'m>,
     budget: Nanos,
 ) -> Visit {
-    let mut rounds = Vec::new();
+    let mut pace = Pace::new(budget);
     let ((), report) = evener::run(setup, |runtime| {
         let (mut inlet, mut outlet) = runtime.stream();
-        let mut used = Nanos::ZERO;
-        while rounds.is_empty() || used < budget {
-            let mut round = Nanos::ZERO;
-            for _ in 0..load.turns {
+        while pace.wants_more() {
+            pace.round(load.turns, || {
                 arm_all(jobs, load);
                 runtime.hold();
                 let count = jobs.len();
                 let submitted = inlet.submit_all(jobs);
                 debug_assert_eq!(submitted, Submitted::Yes, "the outlet is there");
-                runtime.spread();
+                let is_spread = runtime.spread();
                 let start = runtime.release();
                 // Asleep until the end, because two workers want two cores.
                 outlet.wait_for_all();
                 jobs.extend(std::iter::from_fn(|| outlet.next()).take(count));
-                round += runtime.last_done() - start;
-            }
-            used += round;
-            rounds.push(round);
+                (runtime.last_done() - start, is_spread)
+            });
         }
     });
+    let Pace { rounds, crowded, .. } = pace;
     let core = report.total().core_time().map(|core| Nanos(core.0 / rounds.len() as u64));
-    Visit { rounds, core, paper_clock: None, report: Some(report) }
+    Visit { rounds, crowded, core, paper_clock: None, report: Some(report) }
 }
 
 fn openssl(load: &Workload, memory: &mut Memory, workers: usize, budget: Nanos) -> Result<Visit, BenchError> {

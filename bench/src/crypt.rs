@@ -9,9 +9,6 @@ use crate::report::{CellResult, ContenderResult, Results};
 use crate::statistics::Spread;
 use crate::workload::{Layout, Workload, log_normal_sizes};
 
-/// Time of all visits of a contender to a cell together, so that small cells are not left to chance.
-const CELL_TIME: Nanos = Nanos::from_millis(100);
-
 /// What is to be measured.
 #[derive(Clone, Debug)]
 pub struct Experiment {
@@ -27,6 +24,8 @@ pub struct Experiment {
     pub count: usize,
     /// Visits of each contender to each cell.
     pub runs: usize,
+    /// Time of all visits of a contender to a cell together, so that small cells are not left to chance.
+    pub cell_time: Nanos,
     /// CPU workers; for memory of layout `cache`.
     pub workers: usize,
     /// Who competes, baselines first.
@@ -79,7 +78,7 @@ fn measure_cell(
     let able: Vec<&Contender> =
         experiment.contenders.iter().filter(|contender| contender.can_do(&load)).collect();
     let mut visits: Vec<Vec<Visit>> = vec![Vec::new(); able.len()];
-    let budget = Nanos(CELL_TIME.0 / experiment.runs.max(1) as u64);
+    let budget = Nanos(experiment.cell_time.0 / experiment.runs.max(1) as u64);
     for run in 0..experiment.runs {
         // Another goes first in each run, so that no one always follows the same.
         for place in 0..able.len() {
@@ -150,6 +149,7 @@ fn summarise(contender: &Contender, visits: &[Visit], load: &Workload) -> Conten
         contender: contender.name(),
         emulated: matches!(contender, Contender::Evener { modules: true, .. }),
         rounds: visits.iter().map(|visit| visit.rounds.len()).sum(),
+        crowded_rounds: visits.iter().map(|visit| visit.crowded).sum(),
         milliseconds: seconds.scaled(1e3),
         megabytes_per_second: seconds.inverse(megabytes),
         core_milliseconds: values(|visit| visit.core.map(|core| core.as_secs_f64() * 1e3)),

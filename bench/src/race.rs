@@ -9,7 +9,7 @@ use evener::core::driver::Clock as _;
 use evener::{Barrier, SystemClock};
 use evener_core::Nanos;
 
-use crate::contender::Visit;
+use crate::contender::{Pace, Visit};
 
 pub(crate) fn chunks_of<T>(jobs: Vec<T>, chunk_jobs: usize) -> Vec<Mutex<Vec<T>>> {
     let mut jobs = jobs.into_iter().peekable();
@@ -34,7 +34,7 @@ struct Track {
     core_ns: AtomicU64,
 }
 
-/// Runs rounds until `budget` is used up; without budget each job is done exactly once.
+/// Runs rounds until `budget` is used up ([`Pace`]); without budget each job is done exactly once.
 pub(crate) fn race<C: Send>(
     chunks: &[Mutex<C>],
     mut work: Vec<impl FnMut(&mut C) + Send>,
@@ -56,7 +56,7 @@ pub(crate) fn race<C: Send>(
         core_ns: AtomicU64::new(0),
     };
     let workers = work.len();
-    let mut rounds = Vec::new();
+    let mut pace = Pace::new(budget);
     track.barrier.hold();
     thread::scope(|scope| {
         for (worker, work) in work.iter_mut().enumerate() {
@@ -64,24 +64,21 @@ pub(crate) fn race<C: Send>(
             let starter = thread::current();
             scope.spawn(move || track.run(worker, chunks, work, &starter));
         }
-        let mut used = Nanos::ZERO;
-        while used < budget {
-            let mut round = Nanos::ZERO;
-            for _ in 0..turns {
+        while pace.wants_more() {
+            pace.round(turns, || {
                 restore();
-                round += track.one_turn(workers);
-            }
-            used += round;
-            rounds.push(round);
+                track.one_turn(workers)
+            });
         }
         track.over.store(true, Ordering::Release);
     });
-    let core = Nanos(track.core_ns.into_inner() / rounds.len() as u64);
+    let core = Nanos(track.core_ns.into_inner() / pace.rounds.len() as u64);
     restore();
     let start = clock.now();
     track_once(chunks, &mut work);
     let paper_clock = Nanos((clock.now() - start).0 * turns as u64);
-    Visit { rounds, core: Some(core), paper_clock: Some(paper_clock), report: None }
+    let Pace { rounds, crowded, .. } = pace;
+    Visit { rounds, crowded, core: Some(core), paper_clock: Some(paper_clock), report: None }
 }
 
 /// One round by the paper's clock: threads made for it and joined after it.
@@ -106,22 +103,22 @@ fn take_chunks<C>(next: &AtomicUsize, chunks: &[Mutex<C>], work: &mut impl FnMut
 }
 
 impl Track {
-    /// Opens the barrier once and waits for the end; returns the time between.
-    fn one_turn(&self, workers: usize) -> Nanos {
+    /// Opens the barrier once and waits for the end; returns the time between, and whether workers had cores of their own.
+    fn one_turn(&self, workers: usize) -> (Nanos, bool) {
         self.barrier.hold();
         while !self.barrier.all_stand() {
             thread::yield_now();
         }
         self.next.store(0, Ordering::Relaxed);
         self.ended.store(0, Ordering::Relaxed);
-        self.barrier.spread();
+        let is_spread = self.barrier.spread();
         let start = SystemClock.now();
         self.barrier.release();
         // Asleep, as Evener's caller is: two workers want two cores.
         while self.ended.load(Ordering::Acquire) < workers {
             thread::park();
         }
-        Nanos(self.last_end_ns.load(Ordering::Acquire)) - start
+        (Nanos(self.last_end_ns.load(Ordering::Acquire)) - start, is_spread)
     }
 
     fn is_over(&self) -> bool {

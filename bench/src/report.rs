@@ -52,6 +52,8 @@ pub struct ContenderResult {
     pub emulated: bool,
     /// Rounds of all visits together.
     pub rounds: usize,
+    /// Rounds of these that began while two workers shared a core: one of them began late.
+    pub crowded_rounds: usize,
     /// Time of a round.
     pub milliseconds: Spread,
     /// Plaintext per time, in 10^6 bytes per second.
@@ -124,6 +126,14 @@ fn line(result: &ContenderResult) -> String {
     }
     for (baseline, ratio) in &result.faster_than {
         write!(line, "  {:.2} [{:.2} {:.2}] x {baseline}", ratio.median, ratio.low, ratio.high).ok();
+    }
+    if result.crowded_rounds > 0 {
+        write!(
+            line,
+            "  ({} of {} rounds began with two workers on a core)",
+            result.crowded_rounds, result.rounds
+        )
+        .ok();
     }
     if result.emulated {
         line.push_str("  (emulated)");

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use evener::core::plan::Policy;
-use evener::core::{Algorithm, Direction, Family, Objective};
+use evener::core::{Algorithm, Direction, Family, Nanos, Objective};
 use evener_bench::contender::Contender;
 use evener_bench::crypt::{Experiment, Sizes, measure};
 use evener_bench::workload::Layout;
@@ -51,6 +51,10 @@ pub(crate) struct Crypt {
     /// Visits of each contender to each size; from six on the bounds of a ratio hold with 95 per cent.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
+
+    /// Milliseconds that a contender's rounds of one size take together, all runs; there is one round in each run at least.
+    #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=600_000))]
+    cell_time: u32,
 
     /// Policies of Evener: cpu_only, module_only, round_robin, polling, shared_queue, adaptive.
     #[arg(long, value_delimiter = ',', default_value = "adaptive")]
@@ -157,6 +161,7 @@ fn experiment(arguments: &Crypt, direction: Direction) -> anyhow::Result<Experim
         sizes,
         count: usize::try_from(arguments.count)?,
         runs: usize::try_from(arguments.runs)?,
+        cell_time: Nanos::from_millis(arguments.cell_time.into()),
         workers,
         contenders: contenders(arguments, direction, workers),
     })

@@ -11,7 +11,8 @@ use serde_json::Value;
 /// Runs a small experiment and gives its report, which fits the schema.
 fn bench(options: &[&str]) -> Value {
     let place = Place::new();
-    let small = ["bench", "crypt", "--count", "64", "--runs", "2", "--json", "report.json"];
+    let small =
+        ["bench", "crypt", "--count", "64", "--runs", "2", "--cell-time", "1", "--json", "report.json"];
     place.evener().args(small).args(options).run().succeeded();
     let report: Value = serde_json::from_slice(&fs::read(place.join("report.json")).unwrap()).unwrap();
     assert_eq!(schema::misfits("bench-crypt.schema.json", &report), [""; 0], "{options:?}");
@@ -78,7 +79,7 @@ fn a_module_takes_part_and_nothing_hides_that_it_is_emulated() {
     let place = Place::new();
     let policies = ["module_only", "round_robin", "polling", "shared_queue"];
     let module = ["--module", "emulated:am3358", "--cpu-cost", "emulated:am3358", "--workers", "1"];
-    let small = ["bench", "crypt", "--count", "64", "--runs", "1", "--sizes", "64"];
+    let small = ["bench", "crypt", "--count", "64", "--runs", "1", "--cell-time", "1", "--sizes", "64"];
     let files = ["--json", "report.json", "--svg", "picture.svg"];
     let ran =
         place.evener().args(small).args(module).args(["--policies", &policies.join(",")]).args(files).run();
@@ -102,9 +103,10 @@ fn a_module_takes_part_and_nothing_hides_that_it_is_emulated() {
 fn costs_that_are_learned_are_kept_and_the_objective_is_named() {
     let place = Place::new();
     let module = ["--module", "emulated:d=1000+0,h=1000+0", "--policies", "adaptive"];
-    let small = ["bench", "crypt", "--count", "64", "--runs", "1", "--sizes", "1K", "--json", "report.json"];
+    let small = ["bench", "crypt", "--count", "64", "--runs", "1", "--sizes", "1K"];
+    let files = ["--json", "report.json"];
     let run = place.evener().env("EVENER_CACHE_DIR", place.join("cache"));
-    run.args(small).args(module).args(["--objective", "cpu"]).run().succeeded();
+    run.args(small).args(files).args(module).args(["--objective", "cpu"]).run().succeeded();
     let report: Value = serde_json::from_slice(&fs::read(place.join("report.json")).unwrap()).unwrap();
     assert_eq!(list(&report, "cells")[0]["contenders"][0]["contender"], "adaptive for cpu, emulated");
     let kept = fs::read_dir(place.join("cache"))

@@ -325,9 +325,9 @@ impl<'m> Backlog<'m> {
         self.barrier.all_stand()
     }
 
-    /// Waits until the workers that stand at the barrier stand on different cores.
-    pub(crate) fn spread(&self) {
-        self.barrier.spread();
+    /// Waits until the workers that stand at the barrier stand on different cores, or gives up.
+    pub(crate) fn spread(&self) -> bool {
+        self.barrier.spread()
     }
 
     /// Opens the barrier.

@@ -20,6 +20,8 @@ pub struct Barrier {
     stands: Vec<CachePadded<AtomicU32>>,
     /// For each worker the core that it stood on when it last looked. The worker writes it, the holder reads it.
     cores: Vec<CachePadded<AtomicU32>>,
+    /// Naps that the next [`Barrier::spread`] takes at most. The holder writes it.
+    naps: AtomicU32,
 }
 
 /// What a worker that ended leaves: nobody waits for it. Even, so that no hold has this number.
@@ -33,6 +35,10 @@ const SPREAD_NAP: Duration = Duration::from_micros(50);
 /// (measured: up to 4 ms).
 const SPREAD_NAPS: u32 = 400;
 
+/// The same where it was in vain lately: one offer to the kernel's balancing each time, no more. Workers that cannot stand
+/// alone, because others want the cores too, will not be able to in the next round either.
+const SPREAD_NAPS_LEAST: u32 = 25;
+
 /// Looks between two offers of the core to others. A guess.
 const LOOKS_PER_YIELD: u32 = 64;
 
@@ -41,7 +47,7 @@ impl Barrier {
     #[must_use]
     pub fn new(workers: usize) -> Self {
         let words = || (0..workers).map(|_| CachePadded::new(AtomicU32::new(0))).collect();
-        Self { turn: AtomicU32::new(0), stands: words(), cores: words() }
+        Self { turn: AtomicU32::new(0), stands: words(), cores: words(), naps: AtomicU32::new(SPREAD_NAPS) }
     }
 
     /// Asks every worker to stop. Workers that sleep must be woken by the caller.
@@ -89,19 +95,23 @@ impl Barrier {
         cores.len() == workers
     }
 
-    /// Waits, asleep, until the system has put those who stand on different cores, but not longer than
-    /// [`SPREAD_NAPS`] naps: workers may be more than cores.
+    /// Waits, asleep, until the system has put those who stand on different cores; returns whether it has. Not longer
+    /// than [`SPREAD_NAPS`] naps, for workers may be more than cores, and half as long after each time in vain.
     ///
     /// Without it a measurement of some milliseconds is one of the kernel's balancing: two threads that stood or
     /// woke while the holder was awake often share a core, and the second starts up to 4 ms late.
-    pub fn spread(&self) {
-        for _ in 0..SPREAD_NAPS {
+    #[must_use]
+    pub fn spread(&self) -> bool {
+        // Relaxed: nobody but the holder reads it.
+        let naps = self.naps.load(Ordering::Relaxed);
+        let is_spread = (0..naps).any(|_| {
             // First asleep, so that the holder's core is free for a worker.
             thread::sleep(SPREAD_NAP);
-            if self.are_spread() {
-                return;
-            }
-        }
+            self.are_spread()
+        });
+        let next = if is_spread { SPREAD_NAPS } else { (naps / 2).max(SPREAD_NAPS_LEAST) };
+        self.naps.store(next, Ordering::Relaxed);
+        is_spread
     }
 
     /// Stands busily while workers are held, unless `end` comes; passes at once when nobody measures.
@@ -160,6 +170,22 @@ mod tests {
             barrier.release();
             assert!(!barrier.is_held());
         }
+    }
+
+    #[test]
+    fn workers_that_share_a_core_are_waited_for_less_each_time_until_they_stand_alone() {
+        let barrier = Barrier::new(2);
+        barrier.hold();
+        // Both are this thread, which the kernel may move between the looks: so the cores are said by hand.
+        (0..2).for_each(|worker| look(&barrier, worker));
+        barrier.cores.iter().for_each(|core| core.store(7, Ordering::Relaxed));
+        let naps_after = |is_spread: bool| {
+            assert_eq!(barrier.spread(), is_spread);
+            barrier.naps.load(Ordering::Relaxed)
+        };
+        assert_eq!([false; 6].map(naps_after), [200, 100, 50, 25, 25, 25]);
+        barrier.cores[0].store(8, Ordering::Relaxed);
+        assert_eq!(naps_after(true), SPREAD_NAPS);
     }
 
     #[test]

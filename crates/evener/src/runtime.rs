@@ -149,9 +149,11 @@ impl<'r, 'm> Runtime<'r, 'm> {
         }
     }
 
-    /// Waits until the workers at the barrier stand on different cores ([`Barrier::spread`](crate::Barrier::spread)).
-    pub fn spread(&self) {
-        self.shared.backlog.spread();
+    /// Waits until the workers at the barrier stand on different cores, or gives up
+    /// ([`Barrier::spread`](crate::Barrier::spread)); returns whether they do.
+    #[must_use]
+    pub fn spread(&self) -> bool {
+        self.shared.backlog.spread()
     }
 
     /// Opens the barrier; returns the moment.
