@@ -234,6 +234,14 @@ mod tests {
     }
 
     #[test]
+    fn what_takes_no_time_has_a_mean_that_is_sure() {
+        let mut learned = Learned::default();
+        (0..100).for_each(|_| learned.saw(1, 100, Nanos::ZERO));
+        assert_eq!(learned.at(100), Some(Nanos::ZERO));
+        assert!(learned.error() < 0.01, "{}", learned.error());
+    }
+
+    #[test]
     fn a_frozen_estimator_learns_nothing() {
         let mut estimator = Estimator::new(1);
         estimator.freeze();

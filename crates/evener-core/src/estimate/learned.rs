@@ -76,13 +76,16 @@ impl Learned {
         }
         let (ns, bytes) = (float(cost.0) / float(jobs), float(bytes) / float(jobs));
         let expected = self.carried_to(bytes);
-        let is_surprise = ns > expected * SURPRISE || ns * SURPRISE < expected;
+        let is_surprise =
+            (ns > expected * SURPRISE || ns * SURPRISE < expected) && !cfg!(mutant = "outliers_believed");
         self.surprises = if is_surprise { self.surprises + 1 } else { 0 };
         self.samples = self.samples.saturating_add(1);
         if self.samples == 1 || self.surprises >= SURPRISES_MAX {
             *self = Self::kept(ns, bytes, self.surprises.max(1));
         } else if !is_surprise {
-            self.spread += WEIGHT * ((ns / expected - 1.0).abs() - self.spread);
+            // What takes no time at all strays from nothing.
+            let strays = if expected > 0.0 { (ns / expected - 1.0).abs() } else { 0.0 };
+            self.spread += WEIGHT * (strays - self.spread);
             self.ns += WEIGHT * (ns - self.ns);
             self.bytes += WEIGHT * (bytes - self.bytes);
         }

@@ -97,6 +97,7 @@ impl OnCore {
     fn mean(&self, method: Method, width: usize) -> Option<&Learned> {
         let at = |width: usize| self.exact(method, width);
         match method {
+            Method::MultiBuffer if cfg!(mutant = "wide_tells_narrow") => (0..WIDTHS).find_map(at),
             Method::MultiBuffer => (0..=width).rev().find_map(at),
             Method::Plain => (0..=width).rev().find_map(at).or_else(|| (width + 1..WIDTHS).find_map(at)),
         }
@@ -121,7 +122,7 @@ impl OnCore {
         choice.method = after;
         if choice.compared_ns == 0.0 {
             choice.compared_ns = in_force;
-        } else if (in_force / choice.compared_ns - 1.0).abs() > DRIFT {
+        } else if (in_force / choice.compared_ns - 1.0).abs() > DRIFT && !cfg!(mutant = "drift_ignored") {
             choice.compared_ns = in_force;
             choice.tries = choice.tries.min(TRIES_MAX - 1);
         }
@@ -129,7 +130,7 @@ impl OnCore {
 
     /// Whether a burst of this width is to try `other` than the method in force: nothing is known of it, or too little.
     fn wants_try(&self, other: Method, width: usize) -> bool {
-        if self.choices[width].tries >= TRIES_MAX {
+        if self.choices[width].tries >= TRIES_MAX && !cfg!(mutant = "tries_endless") {
             return false;
         }
         let (Some(plain), Some(multi)) =
@@ -157,7 +158,7 @@ fn advantage(plain: &Learned, multi: &Learned) -> f64 {
 
 /// What that may err.
 fn doubt(plain: &Learned, multi: &Learned) -> f64 {
-    SURE * plain.error().hypot(multi.error())
+    if cfg!(mutant = "sure_of_one_sample") { 0.0 } else { SURE * plain.error().hypot(multi.error()) }
 }
 
 /// The better method; `before`, unless the other is better for sure.
@@ -165,6 +166,7 @@ fn better(before: Method, plain: &Learned, multi: &Learned) -> Method {
     let (advantage, doubt) = (advantage(plain, multi), doubt(plain, multi));
     match before {
         Method::Plain if advantage > MARGIN + doubt => Method::MultiBuffer,
+        Method::MultiBuffer if advantage < MARGIN && cfg!(mutant = "no_hysteresis") => Method::Plain,
         Method::MultiBuffer if advantage < MARGIN - doubt.max(MARGIN / 2.0) => Method::Plain,
         method => method,
     }
