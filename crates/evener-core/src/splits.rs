@@ -91,7 +91,7 @@ impl Splits {
             self.guard.kept_inline(class, 1);
             return Way::Whole;
         }
-        if self.guard.is_control(class) || self.is_too_short(class) {
+        if self.guard.is_control(class) || self.is_too_short(class, load) {
             return Way::Whole;
         }
         Way::Split
@@ -126,9 +126,9 @@ impl Splits {
         self.guard.total()
     }
 
-    fn is_too_short(&mut self, class: usize) -> bool {
-        let Some(whole) = self.guard.inline_mean(class) else { return false };
-        // Calls that are entered in part are far longer than any hand-over that is worth waiting for.
+    fn is_too_short(&mut self, class: usize, load: Load) -> bool {
+        let Some(entered) = self.guard.inline_mean(class) else { return false };
+        let whole = scaled(entered, load.bytes, entered_bytes(load));
         if whole.0 >= self.handover.0.saturating_mul(HANDOVERS_MIN) {
             return false;
         }
@@ -151,10 +151,19 @@ fn class(load: Load) -> usize {
     load.kind * CLASS_COUNT + power.min(CLASS_COUNT - 1)
 }
 
-/// What the call would have taken at its class's smallest size, or at [`ENTERED_WHOLE`]: calls of one class are compared
-/// whatever their mixture.
+/// Bytes at which calls of the load's class are entered: the smallest of its class, or [`ENTERED_WHOLE`]. So calls of one
+/// class are compared whatever their mixture.
+const fn entered_bytes(load: Load) -> usize {
+    let power = load.bytes.ilog2();
+    1 << if power < ENTERED_WHOLE { power } else { ENTERED_WHOLE }
+}
+
 fn at_class_size(load: Load, cost: Nanos) -> Nanos {
-    let smallest = 1_u128 << load.bytes.ilog2().min(ENTERED_WHOLE);
-    let scaled = u128::from(cost.0) * smallest / load.bytes as u128;
+    scaled(cost, entered_bytes(load), load.bytes)
+}
+
+/// What takes `cost` for `from` bytes, for `to` bytes.
+fn scaled(cost: Nanos, to: usize, from: usize) -> Nanos {
+    let scaled = u128::from(cost.0) * to as u128 / from as u128;
     Nanos(u64::try_from(scaled).unwrap_or(u64::MAX))
 }
