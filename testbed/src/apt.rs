@@ -17,29 +17,40 @@ mod sources;
 pub(crate) struct Apt {
     folder: PathBuf,
     packages: PathBuf,
+    /// With commas between them.
+    architectures: String,
     /// Names of the distribution's release and of its backports, as in `bookworm-backports`.
     pub(crate) backports: String,
     pub(crate) release: String,
 }
 
 impl Apt {
-    /// Reads the lists of packages anew, for this machine's architecture and for `more` ones.
+    /// Reads the lists of packages anew, for this machine's architecture and a foreign one: empty or as `:armhf`.
     ///
     /// # Errors
     ///
     /// [`Error::Program`] where there is no apt or its lists cannot be had.
-    pub(crate) fn with_new_lists(more: &[&str]) -> Result<Self, Error> {
+    pub(crate) fn with_new_lists(foreign: &str) -> Result<Self, Error> {
         let folder = place::folder("apt")?;
         for below in ["parts", "lists/partial", "cache/archives/partial"] {
             place::folder(&format!("apt/{below}"))?;
         }
+        let architectures = ["amd64", foreign].map(|name| name.trim_start_matches(':')).join(",");
+        let architectures = architectures.trim_end_matches(',').to_owned();
         let codename = sources::codename()?;
         let backports = format!("{codename}-backports");
         let list = folder.join("sources.list");
-        fs::write(&list, sources::list(&codename, more)?).map_err(|error| at(&list, error))?;
-        let apt = Self { folder, packages: place::folder("packages")?, backports, release: codename };
-        apt.run("apt-get", &["-q", "update"])?;
-        Ok(apt)
+        fs::write(&list, sources::list(&codename, &architectures)?).map_err(|error| at(&list, error))?;
+        let apt = Self {
+            architectures,
+            folder,
+            packages: place::folder("packages")?,
+            backports,
+            release: codename,
+        };
+        // One list of many that cannot be had is no reason to stop: what is missing then says so by its name.
+        let updated = apt.run("apt-get", &["-q", "update"]);
+        if apt.versions("busybox-static")?.is_empty() { updated.and(Ok(apt)) } else { Ok(apt) }
     }
 
     /// Versions of `package` in the archives, newest first.
@@ -110,6 +121,7 @@ impl Apt {
             format!("Dir::Etc::sourceparts={}", at("parts")),
             format!("Dir::State::lists={}", at("lists")),
             format!("Dir::Cache={}", at("cache")),
+            format!("APT::Architectures={}", self.architectures),
             "APT::Sandbox::User=".to_owned(),
             "Acquire::Languages=none".to_owned(),
             // Only lists of ours are written, and the system's locks need rights.

@@ -80,7 +80,7 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Describes a guest: profile x86-64, one CPU, 512 MiB, the built-in module without throttle, two minutes.
+    /// Describes a guest: profile x86-64, one CPU, 512 MiB, the built-in module without throttle, five minutes.
     #[must_use]
     pub fn builder() -> Builder {
         Builder::default()

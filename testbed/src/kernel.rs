@@ -7,10 +7,12 @@
 use std::fs;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 use crate::apt::{self, Apt};
 use crate::error::{Error, at};
 use crate::place;
-use crate::profile::Profile;
+use crate::profile::{Facts, Profile};
 use crate::tools::Tools;
 
 /// Start of an xz stream (xz file format, 2.1.1.1), in which the kernel lies.
@@ -32,7 +34,7 @@ const PARTS: [&str; 11] = [
 ];
 
 /// A kernel package by name and version.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Choice {
     pub(crate) package: String,
     pub(crate) version: String,
@@ -40,7 +42,7 @@ pub(crate) struct Choice {
     pub(crate) pinned: bool,
 }
 
-/// The pinned kernel if the archives still have it, else the newest of its flavour.
+/// The pinned kernel if the archives still have it; else the newest of its flavour, one of the same series before others.
 ///
 /// # Errors
 ///
@@ -52,30 +54,41 @@ pub(crate) fn choose(apt: &Apt, profile: Profile) -> Result<Choice, Error> {
     if apt.versions(&package)?.iter().any(|known| known == version) {
         return Ok(Choice { package, version: version.to_owned(), pinned: true });
     }
-    let (start, end) = facts.flavour;
-    let end = format!("{end}{}", facts.architecture);
-    let names = apt.names(start)?;
-    let newest = names.iter().filter(|name| numbers(name, start, &end).is_some());
-    let newest = newest.max_by_key(|name| numbers(name, start, &end)).cloned();
+    let newest = newest(&apt.names("linux-image-")?, facts.series, facts.flavour);
     let gone = || {
-        Error::Packages(format!("the archives have neither {package} {version} nor any {start}NUMBER{end}"))
+        let Facts { series, flavour, .. } = facts;
+        Error::Packages(format!(
+            "the archives have neither {package} {version} nor another {series}*-{flavour}"
+        ))
     };
-    let package = newest.ok_or_else(gone)?;
+    let package = format!("{}{}", newest.ok_or_else(gone)?, facts.architecture);
     let version = apt.versions(&package)?.into_iter().next().unwrap_or_default();
     Ok(Choice { package, version, pinned: false })
 }
 
-/// The numbers in the name of a kernel package of just this flavour: 6, 1, 0, 56 of `linux-image-6.1.0-56-amd64`.
-fn numbers(name: &str, start: &str, end: &str) -> Option<Vec<u32>> {
-    let middle =
-        name.strip_prefix(start)?.strip_suffix(end)?.trim_end_matches("+deb12").trim_end_matches("+deb13");
-    let numbers: Vec<u32> =
-        middle.split(['.', '-']).map(|number| number.parse().ok()).collect::<Option<_>>()?;
-    // Packages like linux-image-6.12-amd64 only depend on others.
-    (numbers.len() > 2).then_some(numbers)
+fn newest(names: &[String], series: &str, flavour: &str) -> Option<String> {
+    let numbered = names.iter().filter_map(|name| Some((numbers(name, flavour)?, name)));
+    numbered
+        .max_by_key(|(numbers, name)| (name.starts_with(series), numbers.clone()))
+        .map(|(_, name)| name.clone())
 }
 
-/// Fetches, unpacks and prepares a kernel, where that was not done before.
+/// The numbers in the name of a kernel package of just this flavour: 6, 1, 0, 56 of `linux-image-6.1.0-56-amd64`.
+fn numbers(name: &str, flavour: &str) -> Option<Vec<u32>> {
+    let middle = name.strip_prefix("linux-image-")?.strip_suffix(flavour)?.strip_suffix('-')?;
+    let (middle, release) = middle.split_once('+').unwrap_or((middle, ""));
+    let numbers = middle.split(['.', '-']).map(|number| number.parse().ok());
+    let numbers: Vec<u32> = numbers.collect::<Option<_>>()?;
+    // Packages like linux-image-6.12-amd64 only depend on others.
+    (numbers.len() > 2 && !release.contains('-')).then_some(numbers)
+}
+
+/// The kernel that lies ready.
+pub(crate) fn prepared(profile: Profile) -> Option<Choice> {
+    serde_json::from_slice(&fs::read(stamp(profile)).ok()?).ok()
+}
+
+/// Fetches, unpacks and prepares a kernel.
 pub(crate) fn prepare(apt: &Apt, profile: Profile, choice: &Choice, tools: &Tools) -> Result<(), Error> {
     let folder = profile.folder().join("kernel");
     if folder.exists() {
@@ -87,7 +100,14 @@ pub(crate) fn prepare(apt: &Apt, profile: Profile, choice: &Choice, tools: &Tool
     let mut depmod = tools.busybox("depmod");
     depmod.arg("-b").arg(&folder).arg(release(profile)?);
     apt::succeed("busybox depmod", &mut depmod)?;
-    extract(profile, tools)
+    extract(profile, tools)?;
+    let text = serde_json::to_vec(choice).map_err(std::io::Error::from)?;
+    Ok(place::write_whole(&stamp(profile), &text)?)
+}
+
+/// Written last, so that a kernel that was prepared in part is prepared again.
+fn stamp(profile: Profile) -> PathBuf {
+    profile.folder().join("kernel/choice")
 }
 
 /// The kernel's release, as in `6.1.0-56-amd64`.
@@ -133,13 +153,24 @@ mod tests {
 
     #[test]
     fn only_kernels_of_the_flavour_itself_are_compared_and_by_number() {
-        let number = |name: &str| numbers(name, "linux-image-", "-amd64");
+        let number = |name: &str| numbers(name, "amd64");
         assert_eq!(number("linux-image-6.1.0-56-amd64"), Some(vec![6, 1, 0, 56]));
         assert!(number("linux-image-6.1.0-100-amd64") > number("linux-image-6.1.0-56-amd64"));
         assert_eq!(number("linux-image-6.12.111+deb12-amd64"), Some(vec![6, 12, 111]));
         for other in ["cloud-amd64", "rt-amd64", "amd64-dbg", "amd64-unsigned", "armmp"] {
             assert_eq!(number(&format!("linux-image-6.1.0-56-{other}")), None);
         }
+        assert_eq!(number("linux-image-6.12.111+deb12-cloud-amd64"), None);
         assert_eq!(number("linux-image-6.12-amd64"), None);
+    }
+
+    #[test]
+    fn a_kernel_of_the_same_series_comes_before_newer_ones() {
+        let names =
+            ["linux-image-6.1.0-58-amd64", "linux-image-6.12.9+deb12-amd64", "linux-image-6.1.0-9-amd64"];
+        let names = names.map(str::to_owned);
+        assert_eq!(newest(&names, "linux-image-6.1.0-", "amd64").as_ref(), Some(&names[0]));
+        assert_eq!(newest(&names, "linux-image-6.2.0-", "amd64").as_ref(), Some(&names[1]));
+        assert_eq!(newest(&names, "linux-image-6.1.0-", "armmp"), None);
     }
 }

@@ -9,8 +9,9 @@ const KNOWN: &[&str] = &[
     "tsc: ",
     "TSC ",
     "APIC calibration not consistent with PM-Timer",
-    "..MP-BIOS bug: 8254 timer not connected to IO-APIC",
     "hpet: Lost",
+    "hrtimer: interrupt took",
+    "workqueue: ",
     "clocksource: ",
     // The machine `pc` is older than extended configuration space.
     "fail to add MMCONFIG information",

@@ -18,22 +18,28 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
-    pub(crate) fn prepare(apt: &Apt, profile: Profile) -> Result<Self, Error> {
+    /// Where they are unpacked to.
+    pub(crate) fn unpacked(profile: Profile) -> Self {
+        let folder = place::root().join("tools");
+        let host_busybox = folder.join("bin/busybox");
+        let foreign = || profile.folder().join("busybox/bin/busybox");
+        let is_foreign = !profile.facts().architecture.is_empty();
+        let busybox = if is_foreign { foreign() } else { host_busybox.clone() };
+        Self { busybox, host_busybox, xz: folder.join("usr/bin/xz") }
+    }
+
+    /// Fetches and unpacks them.
+    pub(crate) fn fetch(apt: &Apt, profile: Profile) -> Result<Self, Error> {
         let folder = place::folder("tools")?;
         let packages = apt.download(&["busybox-static", "xz-utils"])?;
         apt::unpack(&packages[0], &folder, &["./bin/busybox".to_owned()])?;
         apt::unpack(&packages[1], &folder, &["./usr/bin/xz".to_owned()])?;
-        let host_busybox = folder.join("bin/busybox");
         let architecture = profile.facts().architecture;
-        let busybox = match architecture {
-            "" => host_busybox.clone(),
-            _ => {
-                let package = apt.download(&[&format!("busybox-static{architecture}")])?.remove(0);
-                apt::unpack(&package, &profile.folder(), &["./bin/busybox".to_owned()])?;
-                profile.folder().join("bin/busybox")
-            }
-        };
-        Ok(Self { busybox, host_busybox, xz: folder.join("usr/bin/xz") })
+        if !architecture.is_empty() {
+            let package = apt.download(&[&format!("busybox-static{architecture}")])?.remove(0);
+            apt::unpack(&package, &profile.folder().join("busybox"), &["./bin/busybox".to_owned()])?;
+        }
+        Ok(Self::unpacked(profile))
     }
 
     /// One of busybox's commands.

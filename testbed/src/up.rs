@@ -53,14 +53,11 @@ pub fn up(profile: Profile, probe: &Path, tell: &mut dyn FnMut(&Step)) -> Result
     if let Ok(ready) = check(profile) {
         return Ok(ready);
     }
-    let apt = Apt::with_new_lists(&[])?;
-    step("read the lists of packages".to_owned());
-    let qemu = qemu::prepare(&apt, profile)?;
-    step(format!("QEMU {}.{}", qemu.version.0, qemu.version.1));
-    let tools = Tools::prepare(&apt, profile)?;
-    let choice = kernel::choose(&apt, profile)?;
-    kernel::prepare(&apt, profile, &choice, &tools)?;
-    step(format!("{} {}", choice.package, choice.version));
+    let choice = match (Qemu::find(profile), kernel::prepared(profile)) {
+        (Ok(_), Some(choice)) => choice,
+        _ => fetch(profile, &mut step)?,
+    };
+    let tools = Tools::unpacked(profile);
     initramfs::make_base(profile, &tools)?;
     step("base of the initramfs".to_owned());
     remove(&refusal(profile))?;
@@ -75,6 +72,19 @@ pub fn up(profile: Profile, probe: &Path, tell: &mut dyn FnMut(&Step)) -> Result
     let text = serde_json::to_string_pretty(&ready).map_err(std::io::Error::from)?;
     place::write_whole(&mark(profile), text.as_bytes())?;
     Ok(ready)
+}
+
+/// Fetches what is fetched.
+fn fetch(profile: Profile, step: &mut dyn FnMut(String)) -> Result<kernel::Choice, Error> {
+    let apt = Apt::with_new_lists(profile.facts().architecture)?;
+    step("lists of packages".to_owned());
+    let qemu = qemu::prepare(&apt, profile)?;
+    step(format!("QEMU {}.{}", qemu.version.0, qemu.version.1));
+    let tools = Tools::fetch(&apt, profile)?;
+    let choice = kernel::choose(&apt, profile)?;
+    kernel::prepare(&apt, profile, &choice, &tools)?;
+    step(format!("{} {}", choice.package, choice.version));
+    Ok(choice)
 }
 
 /// Boots once; the driver must bind by its name and encrypt a published vector rightly.

@@ -31,7 +31,7 @@ options: --program FILE          a program of this machine, with its libraries, 
          --network               lets the guest reach this machine's loopback, as 10.0.2.2
          --module built-in|none|vhost-user:SOCKET
          --throttle-bps N, --throttle-ops N   of the built-in module (QEMU 8)
-         --vcpus N, --icount, --limit SECONDS (default 120)
+         --vcpus N, --icount, --limit SECONDS (default 300)
          --out FOLDER            keeps what the command leaves in /out
          --json                  status, output, kernel warnings and module counts as one line of JSON";
 

@@ -38,8 +38,8 @@ pub(super) fn codename() -> Result<String, Error> {
         .ok_or_else(|| Error::Packages("/etc/os-release names no release of Debian or Ubuntu".to_owned()))
 }
 
-/// A list for apt: the archives of `codename` for amd64 and `more` architectures.
-pub(super) fn list(codename: &str, more: &[&str]) -> Result<String, Error> {
+/// A list for apt: the archives of `codename` for these architectures, with commas between them.
+pub(super) fn list(codename: &str, architectures: &str) -> Result<String, Error> {
     let texts = FILES.iter().filter_map(|file| Some((file, fs::read_to_string(file).ok()?)));
     let archives: Vec<Archive> = texts
         .flat_map(|(file, text)| if file.ends_with(".list") { one_liners(&text) } else { stanzas(&text) })
@@ -48,8 +48,7 @@ pub(super) fn list(codename: &str, more: &[&str]) -> Result<String, Error> {
     if archives.is_empty() {
         return Err(Error::Packages(format!("no archive of {codename} in {}", FILES.join(", "))));
     }
-    let architectures = [&["amd64"], more].concat().join(",");
-    Ok(with_backports(codename, archives).iter().map(|archive| archive.line(&architectures)).collect())
+    Ok(with_backports(codename, archives).iter().map(|archive| archive.line(architectures)).collect())
 }
 
 /// Adds the backports, which lie beside the release itself.

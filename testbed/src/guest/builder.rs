@@ -88,7 +88,7 @@ impl Default for Builder {
             kernel_modules: Vec::new(),
             share: None,
             network: false,
-            limit: Duration::from_secs(120),
+            limit: Duration::from_secs(300),
         }
     }
 }
