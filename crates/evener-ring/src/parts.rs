@@ -15,6 +15,9 @@ use crate::{Claims, Word};
 #[derive(Debug)]
 pub struct Parts<'a> {
     claims: Claims,
+    /// Where those who claim at the back begin. They and those at the front go upwards; who meets the other's first part
+    /// goes on with the other's last ones.
+    back_first: usize,
     /// One word per part: [`OPEN`], or [`DONE`] or [`SPOILT`] by its claimant. Its owner reads them when all claimants have left.
     fates: Box<[Word]>,
     /// Where input is read; the output's place where the work is in place.
@@ -79,7 +82,28 @@ impl<'a> Parts<'a> {
     fn cut(input: *const u8, output: *mut u8, len: usize, part_bytes: usize) -> Self {
         let count = len.div_ceil(part_bytes);
         let fates = (0..count).map(|_| Word::new(OPEN)).collect();
-        Self { claims: Claims::new(count), fates, input, output, len, part_bytes, lent: PhantomData }
+        let back_first = count;
+        Self {
+            claims: Claims::new(count),
+            back_first,
+            fates,
+            input,
+            output,
+            len,
+            part_bytes,
+            lent: PhantomData,
+        }
+    }
+
+    /// Lets those who claim at the back begin with the part `first` and go upwards. Memory is read faster that way: of two
+    /// threads on halves of 64 MiB, the one that went downwards took a tenth longer (AMD Zen 4).
+    ///
+    /// # Panics
+    ///
+    /// Where there are fewer parts than `first`.
+    pub fn let_back_begin_at(&mut self, first: usize) {
+        assert!(first <= self.count(), "{first} of {}", self.count());
+        self.back_first = first;
     }
 
     /// Number of parts.
@@ -97,15 +121,20 @@ impl<'a> Parts<'a> {
     /// Claims the first part that is left.
     #[inline]
     pub fn front(&self) -> Option<Part<'_>> {
-        // SAFETY: the claim gives the number out once.
-        self.claims.front().map(|index| unsafe { self.part(index) })
+        // SAFETY: the claim gives the number out once, and no other number is of the same part.
+        self.claims.front().map(|number| unsafe { self.part(self.part_of(number)) })
     }
 
-    /// Claims the last part that is left.
+    /// Claims the next part of those at the back: the last that is left, unless told [otherwise](Self::let_back_begin_at).
     #[inline]
     pub fn back(&self) -> Option<Part<'_>> {
-        // SAFETY: the claim gives the number out once.
-        self.claims.back().map(|index| unsafe { self.part(index) })
+        // SAFETY: as above.
+        self.claims.back().map(|number| unsafe { self.part(self.part_of(number)) })
+    }
+
+    /// The part that a claimed number is of: those from `back_first` on in reverse.
+    const fn part_of(&self, number: usize) -> usize {
+        if number < self.back_first { number } else { self.fates.len() - 1 - (number - self.back_first) }
     }
 
     /// Gives each part that nobody has done to `work`, in order: those that were never claimed and those that failed, but

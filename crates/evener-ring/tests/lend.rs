@@ -54,11 +54,13 @@ proptest! {
         data in prop::collection::vec(any::<u8>(), 0..400),
         part_bytes in 1usize..50,
         seat_count in 0usize..3,
+        back_eighths in 0usize..=8,
     ) {
         let seats: Vec<Seat> = (0..seat_count).map(|_| Seat::new()).collect();
         let (mut in_place, mut output) = (data.clone(), vec![0; data.len()]);
         crewed(&seats, || {
             let mut parts = Parts::in_place(&mut in_place, part_bytes);
+            parts.let_back_begin_at(parts.count() * back_eighths / 8);
             share(&seats, &parts);
             assert!(parts.is_done());
             let parts = Parts::apart(&data, &mut output, part_bytes);
@@ -68,6 +70,24 @@ proptest! {
         prop_assert_eq!(&in_place, &expected);
         prop_assert_eq!(&output, &expected);
     }
+}
+
+/// The order in which parts are claimed, from both ends in turn as `fronts` says.
+fn order(count: usize, back_first: usize, fronts: &[bool]) -> Vec<usize> {
+    let mut data = vec![0; count];
+    let mut parts = Parts::in_place(&mut data, 1);
+    parts.let_back_begin_at(back_first);
+    let claim = |front: &bool| if *front { parts.front() } else { parts.back() };
+    fronts.iter().map_while(claim).map(|part| part.index).collect()
+}
+
+#[test]
+fn both_ends_go_upwards_and_then_take_the_others_last_parts() {
+    let (front, back) = (true, false);
+    assert_eq!(order(6, 3, &[back, front, back, front, back, front]), [3, 0, 4, 1, 5, 2]);
+    assert_eq!(order(6, 3, &[front; 6]), [0, 1, 2, 5, 4, 3]);
+    assert_eq!(order(6, 3, &[back; 6]), [3, 4, 5, 2, 1, 0]);
+    assert_eq!(order(6, 6, &[back; 6]), [5, 4, 3, 2, 1, 0]);
 }
 
 #[test]

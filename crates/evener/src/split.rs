@@ -1,9 +1,9 @@
 //! One large buffer, worked on by its caller and by threads that stay for it.
 //!
 //! The way of one call: [`crew`] finds the threads of this process -> [`Crew::begin`] asks what was learned
-//! ([`Splits`]) -> whole, or [`Helpers::share`]: parts are lent to free seats ([`lend`]), the caller takes them from the
-//! front, helpers from the back, until they meet -> what no helper began is taken back, what one works on is waited for
-//! -> parts that failed are the caller's again -> [`Call::end`]: what it took is learned.
+//! ([`Splits`]) -> whole, or [`Helpers::share`]: parts are lent to free seats ([`lend`]), the caller takes its share from
+//! the front, helpers theirs, and then what is left of the other's -> what no helper began is taken back, what one works on
+//! is waited for -> parts that failed are the caller's again -> [`Call::end`]: what it took is learned.
 //!
 //! Threads are started at the first split and stay as long as the process, asleep. A process that was forked finds no
 //! crew and makes its own; the parent's is left as it lay. To be asked once before threads fork: [`crew`].
@@ -197,6 +197,7 @@ impl Helpers {
         hand: &(dyn Fn() -> Option<Box<dyn Hand + 'h>> + Sync),
     ) -> bool {
         let Some(mut own) = hand() else { return false };
+        parts.let_back_begin_at(parts.count() / (self.seats.len() + 1));
         let shared = &*parts;
         let help = || {
             self.arrived();
@@ -237,7 +238,7 @@ fn take(mut part: Part<'_>, hand: &mut dyn Hand) -> bool {
     done
 }
 
-/// What a helper does: parts from the back, until one fails or none is left.
+/// What a helper does: parts of the helpers' share and then of the caller's, until one fails or none is left.
 fn help(parts: &Parts<'_>, hand: &mut dyn Hand) {
     let mut scratch = Vec::new();
     while let Some(mut part) = parts.back() {
