@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use evener::split::{Crew, crew};
 use evener_provider::OSSL_provider_init;
 
 mod report;
@@ -118,9 +119,10 @@ fn main() {
 fn table() {
     report::heading("cargo run --release -p evener-provider --example split");
     println!(
-        "| cores | cipher | memory | MiB | default GB/s | default/Evener, total | median | deciles | pairs |"
+        "| cores | cipher | memory | MiB | default GB/s | default/Evener, total | median | deciles | pairs | calls \
+         split, kept whole | locks |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|");
     for cores in argument(2, "idle,busy").split(',') {
         for cipher in argument(3, "AES-128-CTR,AES-128-XTS,AES-128-CBC,AES-128-GCM").split(',') {
             // The direction that can be split; both where they differ.
@@ -173,8 +175,9 @@ fn measure(row: &str, len: usize, time: Duration) {
 fn print_row(cores: &str, task: Task<'_>, len: usize, (total, mut ratios): ([f64; 2], Vec<f64>)) {
     ratios.sort_by(f64::total_cmp);
     let at = |part: usize| ratios[part * (ratios.len() - 1) / 10];
+    let guarded = crew().and_then(Crew::learned).map(|splits| splits.total()).unwrap_or_default();
     println!(
-        "| {cores} | {} {} | {} | {} | {:.1} | {:.2} | {} | {:.2} {:.2} | {} |",
+        "| {cores} | {} {} | {} | {} | {:.1} | {:.2} | {} | {:.2} {:.2} | {} | {}, {} | {} |",
         task.name,
         if task.encrypts { "encryption" } else { "decryption" },
         if task.in_place { "in place" } else { "apart" },
@@ -185,5 +188,8 @@ fn print_row(cores: &str, task: Task<'_>, len: usize, (total, mut ratios): ([f64
         at(1),
         at(9),
         ratios.len(),
+        guarded.routed_jobs,
+        guarded.kept_inline_jobs,
+        guarded.locks,
     );
 }
