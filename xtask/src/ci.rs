@@ -12,13 +12,14 @@ use crate::tidy;
 use crate::tree::{Tree, cargo, root};
 
 mod fuzz;
+mod later;
 
 /// How much to run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
     /// What fits into a commit.
     Commit,
-    /// What is long besides: tests marked as ignored, Miri, mutants.
+    /// What is long besides: tests marked as ignored, Miri, mutants, later versions of OpenSSL.
     Full,
 }
 
@@ -37,6 +38,9 @@ pub(crate) fn run(depth: Depth) -> ExitCode {
     tink(&mut tally);
     fuzz::run(&mut tally);
     tests(&mut tally, depth);
+    if depth == Depth::Full {
+        later::run(&mut tally);
+    }
     tally.say(&format!("{} passed, {} failed", tally.passed, tally.failed));
     if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

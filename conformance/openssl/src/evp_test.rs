@@ -1,4 +1,5 @@
-//! OpenSSL's own `evp_test`, built from the distribution's sources against the library that is installed.
+//! OpenSSL's own `evp_test`, built from the distribution's sources against the library that is installed, or as another
+//! OpenSSL's own build made it ([`openssl_build`]).
 //!
 //! The way: its sources, those of its test library and of the option parser -> `cc` -> a run over the data files ->
 //! one [`Stanzas`] per file, from the lines that it prints.
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs, io, process};
 
-use crate::{Setup, bounded, fetched, openssl_sources};
+use crate::{Setup, bounded, fetched, openssl_build, openssl_sources};
 
 /// The program, ready to run.
 pub struct EvpTest {
@@ -44,7 +45,10 @@ impl EvpTest {
     #[must_use]
     pub fn build() -> Option<Self> {
         let (sources, version) = openssl_sources()?;
-        let program = fetched("openssl")?.join(format!("evp_test-{version}"));
+        let program = match openssl_build() {
+            Some(build) => build.join("test/evp_test"),
+            None => fetched("openssl")?.join(format!("evp_test-{version}")),
+        };
         if !program.exists() {
             compile(&sources, &program).expect("OpenSSL's evp_test builds");
         }

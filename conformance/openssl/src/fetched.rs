@@ -1,8 +1,8 @@
 //! What `x` put under `target/foreign`, and how programs of other hands are started.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::{env, fs};
 
 /// Where `x` puts what it fetches for the tests.
 fn folder() -> PathBuf {
@@ -16,9 +16,19 @@ pub fn fetched(name: &str) -> Option<PathBuf> {
     folder().join(name).canonicalize().ok()
 }
 
-/// The sources of OpenSSL and their version, as `3.0.22`: the newest of those that `x` fetched.
+/// Another OpenSSL than the installed one, built where its sources lie, to which the tests were linked.
+#[must_use]
+pub fn openssl_build() -> Option<PathBuf> {
+    env::var_os("EVENER_OPENSSL_BUILD").map(PathBuf::from)
+}
+
+/// The sources of OpenSSL and their version, as `3.0.22`: those of the other OpenSSL, else the newest that `x` fetched.
 #[must_use]
 pub fn openssl_sources() -> Option<(PathBuf, String)> {
+    if let Some(build) = openssl_build() {
+        let version = version_of(&build);
+        return Some((build, version));
+    }
     let listed = fs::read_dir(fetched("openssl")?).ok()?;
     let paths = listed.filter_map(|entry| Some(entry.ok()?.path()));
     let sources = paths.filter(|path| path.join("test/evp_test.c").exists());

@@ -13,5 +13,5 @@ pub mod ffi;
 mod fetched;
 mod setup;
 
-pub use fetched::{bounded, fetched, openssl_sources, say, skipped};
+pub use fetched::{bounded, fetched, openssl_build, openssl_sources, say, skipped};
 pub use setup::{Setup, built};

@@ -6,6 +6,8 @@ use std::{env, fs};
 
 use tempfile::TempDir;
 
+use crate::openssl_build;
+
 /// A configuration in a folder of its own, which goes with it.
 pub struct Setup {
     folder: TempDir,
@@ -84,7 +86,12 @@ impl Setup {
 
     /// Has a program that is yet to be started use this configuration.
     pub fn applied_to(&self, command: &mut Command) {
-        command.env("OPENSSL_CONF", self.path()).env_remove("OPENSSL_MODULES");
+        command.env("OPENSSL_CONF", self.path());
+        // `legacy` of the system's library would load another libcrypto.
+        match openssl_build() {
+            Some(build) => command.env("OPENSSL_MODULES", build.join("providers")),
+            None => command.env_remove("OPENSSL_MODULES"),
+        };
         command.env("PROVIDER_TEST_COUNTS", self.counts());
     }
 

@@ -9,6 +9,7 @@ use evener_ossl_sys::{
 
 pub mod job;
 pub mod pipe;
+pub mod skey;
 
 macro_rules! libcrypto {
     ($(fn $name:ident($($argument:ty),*) $(-> $result:ty)?;)*) => {
