@@ -4,11 +4,15 @@
 //! and says for which hold and on which core -> [`all_stand`](Barrier::all_stand) ->
 //! [`spread`](Barrier::spread) -> [`release`](Barrier::release).
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use evener_core::Nanos;
+use evener_core::driver::Clock as _;
 use evener_ring::CachePadded;
+
+use crate::SystemClock;
 
 /// A barrier for a known number of workers.
 pub struct Barrier {
@@ -20,8 +24,8 @@ pub struct Barrier {
     stands: Vec<CachePadded<AtomicU32>>,
     /// For each worker the core that it stood on when it last looked. The worker writes it, the holder reads it.
     cores: Vec<CachePadded<AtomicU32>>,
-    /// Naps that the next [`Barrier::spread`] takes at most. The holder writes it.
-    naps: AtomicU32,
+    /// Nanoseconds that the next [`Barrier::spread`] takes, about, at most. The holder writes it.
+    patience: AtomicU64,
 }
 
 /// What a worker that ended leaves: nobody waits for it. Even, so that no hold has this number.
@@ -31,13 +35,12 @@ const GONE: u32 = u32::MAX - 1;
 /// is still in the caches.
 const SPREAD_NAP: Duration = Duration::from_micros(50);
 
-/// Naps before the holder gives up: more than 20 ms, several times what Linux takes to balance two cores
-/// (measured: up to 4 ms).
-const SPREAD_NAPS: u32 = 400;
+/// Time after which the holder gives up: several times what Linux takes to balance two cores (measured: up to 4 ms).
+const PATIENCE: Nanos = Nanos::from_millis(20);
 
-/// The same where it was in vain lately: one offer to the kernel's balancing each time, no more. Workers that cannot stand
-/// alone, because others want the cores too, will not be able to in the next round either.
-const SPREAD_NAPS_LEAST: u32 = 25;
+/// The same where it was in vain lately. Workers that cannot stand alone, because others want the cores too, will not be
+/// able to in the next round either.
+const PATIENCE_LEAST: Nanos = Nanos::from_millis(1);
 
 /// Looks between two offers of the core to others. A guess.
 const LOOKS_PER_YIELD: u32 = 64;
@@ -47,7 +50,12 @@ impl Barrier {
     #[must_use]
     pub fn new(workers: usize) -> Self {
         let words = || (0..workers).map(|_| CachePadded::new(AtomicU32::new(0))).collect();
-        Self { turn: AtomicU32::new(0), stands: words(), cores: words(), naps: AtomicU32::new(SPREAD_NAPS) }
+        Self {
+            turn: AtomicU32::new(0),
+            stands: words(),
+            cores: words(),
+            patience: AtomicU64::new(PATIENCE.0),
+        }
     }
 
     /// Asks every worker to stop. Workers that sleep must be woken by the caller.
@@ -96,21 +104,26 @@ impl Barrier {
     }
 
     /// Waits, asleep, until the system has put those who stand on different cores; returns whether it has. Not longer
-    /// than [`SPREAD_NAPS`] naps, for workers may be more than cores, and half as long after each time in vain.
+    /// than [`PATIENCE`], for workers may be more than cores, and half as long after each time in vain.
     ///
     /// Without it a measurement of some milliseconds is one of the kernel's balancing: two threads that stood or
     /// woke while the holder was awake often share a core, and the second starts up to 4 ms late.
     #[must_use]
     pub fn spread(&self) -> bool {
         // Relaxed: nobody but the holder reads it.
-        let naps = self.naps.load(Ordering::Relaxed);
-        let is_spread = (0..naps).any(|_| {
+        let patience = Nanos(self.patience.load(Ordering::Relaxed));
+        let start = SystemClock.now();
+        let is_spread = loop {
             // First asleep, so that the holder's core is free for a worker.
             thread::sleep(SPREAD_NAP);
-            self.are_spread()
-        });
-        let next = if is_spread { SPREAD_NAPS } else { (naps / 2).max(SPREAD_NAPS_LEAST) };
-        self.naps.store(next, Ordering::Relaxed);
+            if self.are_spread() {
+                break true;
+            } else if SystemClock.now() - start >= patience {
+                break false;
+            }
+        };
+        let next = if is_spread { PATIENCE } else { Nanos(patience.0 / 2).max(PATIENCE_LEAST) };
+        self.patience.store(next.0, Ordering::Relaxed);
         is_spread
     }
 
@@ -179,13 +192,13 @@ mod tests {
         // Both are this thread, which the kernel may move between the looks: so the cores are said by hand.
         (0..2).for_each(|worker| look(&barrier, worker));
         barrier.cores.iter().for_each(|core| core.store(7, Ordering::Relaxed));
-        let naps_after = |is_spread: bool| {
+        let patience_after = |is_spread: bool| {
             assert_eq!(barrier.spread(), is_spread);
-            barrier.naps.load(Ordering::Relaxed)
+            barrier.patience.load(Ordering::Relaxed) / 1_000
         };
-        assert_eq!([false; 6].map(naps_after), [200, 100, 50, 25, 25, 25]);
+        assert_eq!([false; 6].map(patience_after), [10_000, 5_000, 2_500, 1_250, 1_000, 1_000]);
         barrier.cores[0].store(8, Ordering::Relaxed);
-        assert_eq!(naps_after(true), SPREAD_NAPS);
+        assert_eq!(patience_after(true), PATIENCE.0 / 1_000);
     }
 
     #[test]

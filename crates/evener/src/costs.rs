@@ -99,6 +99,12 @@ impl Costs {
         self.word(class, width_class(jobs)).fetch_and(!FRESH, Ordering::Relaxed) & FRESH != 0
     }
 
+    /// The next burst of so many jobs is to be sampled, whoever runs it.
+    pub(crate) fn sample_next(&self, class: Class, jobs: usize) {
+        // Relaxed: one bit of a byte that says all. Where nobody has looked yet, the first look sets it.
+        self.word(class, width_class(jobs)).fetch_or(FRESH, Ordering::Relaxed);
+    }
+
     /// How many of the first jobs of such a burst are to try the other method, if that falls to this worker.
     pub(crate) fn take_try(&self, class: Class, jobs: usize) -> Option<usize> {
         let word = self.word(class, width_class(jobs));
@@ -154,7 +160,8 @@ impl Costs {
         }
         let jobs = usize::from(LEAST_WIDTH[width]);
         let method = method_bit(estimator.method(class, jobs));
-        let fresh = if before & MULTI == method { before & FRESH } else { FRESH };
+        let is_same = before & MULTI == method || cfg!(mutant = "change_not_sampled");
+        let fresh = if is_same { before & FRESH } else { FRESH };
         let wants_try = may_try && estimator.method_try(class, jobs).is_some();
         word.store(method | fresh | if wants_try { TRY } else { 0 }, Ordering::Relaxed);
     }

@@ -24,6 +24,8 @@ pub struct CpuKit {
     costs: Arc<Costs>,
     tallies: [Tally; Method::ALL.len()],
     bursts: u64,
+    /// Bursts at the last sample.
+    sampled_at: u64,
     /// Bursts at the last look whether modules matter.
     looked_at: u64,
     /// What a look at the thread's clock costs; it is no cost of a burst. Measured with the first sample.
@@ -43,6 +45,7 @@ impl CpuKit {
             costs: Arc::default(),
             tallies: Default::default(),
             bursts: 0,
+            sampled_at: 0,
             looked_at: 0,
             look: None,
             lessons: None,
@@ -152,8 +155,12 @@ impl CpuKit {
         if !rest.is_empty() {
             let is_first = chosen.is_fresh && self.costs.take_first(class, rest.len());
             let is_sampled = self.bursts % SAMPLE_EVERY == 0 || is_first;
-            let stands_for = if is_first { 1 } else { SAMPLE_EVERY };
             self.bursts += 1;
+            // The first burst of a worker stands for itself: it is no sample of what the worker did before.
+            let stands_for = if is_first { 1 } else { self.bursts - self.sampled_at };
+            if is_sampled {
+                self.sampled_at = self.bursts;
+            }
             self.run_part(rest, chosen.method, is_sampled.then_some(stands_for), clock);
         }
     }

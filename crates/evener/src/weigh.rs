@@ -6,8 +6,10 @@
 //! the same as on the simulator.
 //!
 //! Classes that no module takes are left alone ([`Lanes::leave_alone`]): their jobs go the way of `cpu_only`, and
-//! nobody asks anything but once in a while ([`Weigher::looks_back`]). Single requests of callers: `single.rs`.
+//! nobody asks anything but once in a while ([`Weigher::looks_back`]). Single requests of callers: `single.rs`. Jobs that cores
+//! run so that the guard knows what they take there: `control.rs`.
 
+mod control;
 mod single;
 mod view;
 
@@ -15,11 +17,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use evener_core::estimate::ModuleSample;
-use evener_core::guard::{Counters, Guard};
+use evener_core::guard::{CONTROL_JOBS_FIRST, Counters, Guard};
 use evener_core::plan::adaptive::{CLAIM_TIME, Choice, Table, plan};
 use evener_core::{Class, Nanos, Objective};
 use evener_ring::CachePadded;
 
+use self::control::Controls;
 pub(crate) use self::single::Single;
 pub(crate) use self::view::Circumstances;
 use self::view::Moment;
@@ -39,6 +42,9 @@ const TRY_WINDOW: Nanos = Nanos::from_millis(50);
 
 /// Time until the next such window where nobody made use of one.
 const TRY_PAUSE: Nanos = Nanos::from_millis(250);
+
+/// How long a module's worker waits for the first control job of a class. A guess: below what a core needs for a claim.
+const WAIT_FOR_CONTROL: Nanos = Nanos::from_micros(200);
 
 /// Burst width that plans count with: cores run what waits in full lanes.
 const WIDTH: usize = 16;
@@ -67,6 +73,7 @@ pub(crate) struct Weigher {
     busy_until_ns: Vec<CachePadded<AtomicU64>>,
     /// By module: what it has worked on longest.
     held: Vec<CachePadded<Held>>,
+    controls: Controls,
 }
 
 /// What a module works on. Written by its worker.
@@ -115,7 +122,7 @@ impl State {
     }
 
     fn ledger(&self, lane: usize, module: usize) -> usize {
-        lane * self.modules + module
+        lane * self.modules + if cfg!(mutant = "modules_share_ledgers") { 0 } else { module }
     }
 
     /// Whether the guard has locked a lane for a module.
@@ -130,7 +137,7 @@ impl State {
             return false;
         }
         let since = *self.trying_since.get_or_insert(now);
-        if now - since > TRY_WINDOW {
+        if now - since > TRY_WINDOW && !cfg!(mutant = "window_stays_open") {
             (self.trying_since, self.try_after) = (None, now + TRY_PAUSE);
         }
         self.trying_since.is_some()
@@ -154,6 +161,7 @@ impl Weigher {
             planned_ns: CachePadded::new(AtomicU64::new(0)),
             busy_until_ns: (0..desks).map(|_| CachePadded::new(AtomicU64::new(0))).collect(),
             held: (0..modules).map(|_| CachePadded::new(Held::default())).collect(),
+            controls: Controls::new(LANES),
         }
     }
 
@@ -173,6 +181,11 @@ impl Weigher {
     /// What an idle core takes: a lane and how many jobs, or how long to wait at most for something to change.
     pub(crate) fn core_takes(&self, lanes: &Lanes<'_>, now: Nanos) -> Result<Claim, Nanos> {
         let table = self.table(lanes, now);
+        if let Some(lane) = self.controls.due(|lane| lane < table.lanes() && lanes.waiting(lane) > 0) {
+            // One job, and its burst is sampled.
+            self.costs.sample_next(lanes.classes()[lane], 1);
+            return Ok(Claim { lane, jobs_max: 1, each: table.expected(lane, None) });
+        }
         let modules_busy = self.least_busy(self.fixed.first_module_desk..self.busy_until_ns.len(), now);
         match table.core_takes(|lane| lanes.waiting(lane), modules_busy) {
             Choice::Take { lane, .. } => {
@@ -192,12 +205,33 @@ impl Weigher {
             Choice::Take { lane, is_try } => {
                 if is_try {
                     self.count_try(module, lanes, lane);
+                } else if !self.may_route(module, lane) {
+                    return Err(WAIT_FOR_CONTROL);
                 }
                 Ok(Claim { lane, jobs_max: 1, each: table.expected(lane, Some(module)) })
             }
             Choice::AskAgainIn(time) => Err(time),
             Choice::Leave => Err(PLAN_AGE_MAX),
         }
+    }
+
+    /// A module is about to begin a job: cores owe its class a control job, where they run too few by themselves. Before
+    /// there was any at all, only a few go to modules: the guard takes what they cost for lost.
+    fn may_route(&self, module: usize, lane: usize) -> bool {
+        let has_cores = self.fixed.first_module_desk > 0;
+        let state = &mut *self.state();
+        let ledger = state.ledger(lane, module);
+        let measured = state.guard.counters(ledger).control_jobs;
+        if has_cores && measured == 0 && self.controls.count(lane) >= CONTROL_JOBS_FIRST {
+            // Owed again each time: what a core ran last may not have been sampled, and nobody waits for nothing.
+            self.controls.owe(lane);
+            return false;
+        }
+        let is_due = self.controls.routed(lane, measured < CONTROL_JOBS_FIRST);
+        if has_cores && is_due && state.guard.is_control(ledger) {
+            self.controls.owe(lane);
+        }
+        true
     }
 
     /// Whether modules take anything at all at the moment. Opens lanes for classes that are new.
@@ -242,6 +276,7 @@ impl Weigher {
         let state = &mut *self.state();
         for seen in samples {
             let lane = lanes.lane_of(seen.class);
+            self.controls.measured(lane);
             for module in 0..state.modules {
                 state.guard.control(state.ledger(lane, module), seen.jobs as u64, seen.core);
             }

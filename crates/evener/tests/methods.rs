@@ -190,6 +190,26 @@ fn a_short_process_tries_no_method_and_a_long_one_finds_the_better() {
 }
 
 #[test]
+fn what_a_worker_did_first_counts_once_and_makes_no_short_process_long() {
+    // Sixteen workers with one burst each: 16 ms of core time, too little for a try.
+    let clock = TestClock::default();
+    let costs = Arc::new(Costs::new(Estimator::new(0)));
+    let (session, mut tried) = (session(CBC), 0);
+    for _ in 0..16 {
+        let plain = Fake::new(PLAIN, 1).with_cost(&clock, |jobs, _| BURST_NS * jobs / 32);
+        let multi = Fake::new(MULTI, 16);
+        let runs = multi.runs();
+        let mut kit = CpuKit::new(Box::new(plain), Some(Box::new(multi))).sharing(&costs);
+        let mut rooms = [[0u8; 64]; 32];
+        let mut armed: Vec<_> = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
+        armed.iter_mut().for_each(|job| job.arm(Arc::clone(&session), &[0; 16], 64));
+        kit.run(&mut armed, &clock);
+        tried += runs.lock().unwrap().len();
+    }
+    assert_eq!(tried, 0);
+}
+
+#[test]
 fn a_method_that_is_no_good_costs_four_jobs() {
     let plain: fn(u64, u64) -> u64 = |jobs, _| BURST_NS * jobs / 32;
     let multi: fn(u64, u64) -> u64 = |jobs, _| BURST_NS * jobs;

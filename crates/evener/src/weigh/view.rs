@@ -75,7 +75,8 @@ impl Circumstances {
         let Some((class, since)) = (moment.held)(module) else { return Nanos::ZERO };
         let Some((d, h)) = estimator.on_module(module, class).at(size(class)) else { return Nanos::ZERO };
         let (age, depth) = (moment.now - since, u64::from(self.stations[module].depth.max(1)));
-        if age.0 > (d + h).0.saturating_mul(depth + 1) { Nanos(age.0 / depth) } else { Nanos::ZERO }
+        let is_late = age.0 > (d + h).0.saturating_mul(depth + 1) && !cfg!(mutant = "overdue_ignored");
+        if is_late { Nanos(age.0 / depth) } else { Nanos::ZERO }
     }
 }
 
