@@ -152,12 +152,12 @@ impl Pulse {
             return; // Another thread was faster.
         }
         let core = SystemClock.process_time();
-        let seen = Epoch {
-            span: now - house.began,
-            core: core - house.core,
-            callers: self.callers.swap(0, Ordering::Relaxed),
-            bytes: self.bytes.swap(0, Ordering::Relaxed),
-        };
+        let (callers, bytes) =
+            (self.callers.swap(0, Ordering::Relaxed), self.bytes.swap(0, Ordering::Relaxed));
+        // Looked at again, and last: a thread that lost its core since it first looked, with the house in hand, would count
+        // what came in 100 ms as that of 20.
+        let now = SystemClock.now();
+        let seen = Epoch { span: now - house.began, core: core - house.core, callers, bytes };
         let together = house.controller.end_epoch(&seen);
         house.epochs_on += u64::from(self.together() > 0);
         (house.began, house.core) = (now, core);
