@@ -66,6 +66,8 @@ pub enum JobError {
     },
     /// The module went away or stopped answering while it held the job.
     ModuleLost,
+    /// The module has no room for another key, or the job is longer than it takes: no fault of anybody's.
+    ModuleFull,
     /// The run was cancelled before the job was started.
     Cancelled,
     /// A library below refused a call that should have worked.
@@ -76,7 +78,7 @@ impl JobError {
     /// Whether the job would have gone well elsewhere, so that the CPU redoes it.
     #[must_use]
     pub const fn is_the_modules_fault(self) -> bool {
-        matches!(self, Self::Module { .. } | Self::ModuleLost | Self::Unsupported)
+        matches!(self, Self::Module { .. } | Self::ModuleLost | Self::ModuleFull | Self::Unsupported)
     }
 }
 
@@ -89,6 +91,7 @@ impl fmt::Display for JobError {
             Self::Unsupported => f.write_str("no driver does this"),
             Self::Module { code } => write!(f, "the module reported error {code}"),
             Self::ModuleLost => f.write_str("the module stopped answering"),
+            Self::ModuleFull => f.write_str("the module has no room for the job's key or length"),
             Self::Cancelled => f.write_str("cancelled"),
             Self::Library => f.write_str("a cryptographic library refused the call"),
         }

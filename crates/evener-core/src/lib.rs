@@ -16,6 +16,7 @@ pub mod estimate;
 pub mod ghash;
 pub mod guard;
 pub mod job;
+pub mod known;
 pub mod method;
 pub mod objective;
 pub mod padding;

@@ -7,6 +7,7 @@ use std::ffi::CStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _};
+use std::process;
 use std::ptr::{self, NonNull};
 use std::slice;
 
@@ -18,6 +19,8 @@ use crate::virtqueue::{Descriptor, UsedElement};
 pub struct Region {
     first: NonNull<u8>,
     byte_count: usize,
+    /// The process that has it.
+    process: u32,
 }
 
 /// A span that is not wholly inside the region, or not aligned.
@@ -89,7 +92,7 @@ impl Region {
             return Err(io::Error::last_os_error());
         }
         let first = NonNull::new(memory.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        let region = Self { first, byte_count };
+        let region = Self { first, byte_count, process: process::id() };
         for advice in [libc::MADV_DONTFORK, libc::MADV_DONTDUMP] {
             // SAFETY: the range is this mapping's, and neither advice changes its contents here.
             if unsafe { libc::madvise(memory, byte_count, advice) } != 0 {
@@ -171,6 +174,10 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
+        // In a forked child something else may lie there by now.
+        if process::id() != self.process {
+            return;
+        }
         // SAFETY: this is the range that was mapped, and what `slice` lent ended before.
         unsafe { libc::munmap(self.first.as_ptr().cast(), self.byte_count) };
     }

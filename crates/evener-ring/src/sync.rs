@@ -87,6 +87,7 @@ mod model {
                     self.pass().store(value, order);
                 }
 
+                #[allow(dead_code, reason = "not every word is claimed")]
                 pub(crate) fn compare_exchange(
                     &self,
                     old: $bits,

@@ -302,7 +302,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
         match job.outcome() {
             Outcome::Failed(error) if error.is_the_modules_fault() => {
                 self.redo(job);
-                self.count_error(error)
+                if error == JobError::ModuleFull { None } else { self.count_error(error) }
             }
             _ => {
                 self.errors_in_row = 0;

@@ -1,0 +1,246 @@
+//! The control part of a connection: messages over the socket, in the order of the profile.
+//!
+//! `connect -> agree -> share -> start`, then `create` and `close` of sessions. Each answer has a deadline; whatever goes wrong
+//! here is the end of the connection.
+
+use std::fs::File;
+use std::io::{self, IoSlice, Read as _, Write as _};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use evener_ring::virtqueue::{Events, Malformed};
+use evener_wire::{
+    CONFIG_BYTES, Config, ConfigMessage, CreateSession, HEADER_BYTES, Header, MemoryTable, Message, Region,
+    RingAddresses, RingDescriptor, RingState, SESSION_BYTES, WireError, features, number, protocol_features,
+};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{
+    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags,
+    SocketType, connect, sendmsg, socket_with,
+};
+use zeroize::Zeroizing;
+
+/// How long the host may take for an answer. A guess: a thousand times what it takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What the first byte of the region is called on the wire, for descriptors and for the ring's parts: a number, no pointer of this
+/// process. Not 0, which some back ends take for no address.
+pub(crate) const BASE: u64 = 1 << 20;
+
+/// What ended a connection, or kept it from coming about.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Trouble {
+    /// The system refused.
+    #[error("{what}: {error}", error = io::Error::from_raw_os_error(*.errno))]
+    System {
+        /// What was asked of it.
+        what: &'static str,
+        /// Its number.
+        errno: i32,
+    },
+    /// The host took longer than two seconds for an answer.
+    #[error("the host does not answer")]
+    Silent,
+    /// The host closed the connection.
+    #[error("the host is gone")]
+    Gone,
+    /// The host answered what cannot be understood.
+    #[error("the host's answer is none: {0}")]
+    Wire(#[from] WireError),
+    /// The host answered another message than the one that was sent.
+    #[error("the host answered another message than the one that was sent")]
+    Unasked,
+    /// The host does not offer what this client needs.
+    #[error("the host lacks {0}")]
+    Lacks(&'static str),
+    /// The host wrote nonsense into the queue.
+    #[error("the host wrote what cannot be into the queue: {0:?}")]
+    Malformed(Malformed),
+}
+
+impl Trouble {
+    pub(crate) fn system(what: &'static str, error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Self::Silent,
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
+                Self::Gone
+            }
+            _ => Self::System { what, errno: error.raw_os_error().unwrap_or(0) },
+        }
+    }
+}
+
+impl From<Malformed> for Trouble {
+    fn from(malformed: Malformed) -> Self {
+        Self::Malformed(malformed)
+    }
+}
+
+/// The socket.
+#[derive(Debug)]
+pub(crate) struct Control {
+    stream: UnixStream,
+}
+
+/// What the two sides agreed on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Agreement {
+    pub(crate) events: Events,
+    /// What the host says of itself; a back end of other hands may say nothing.
+    pub(crate) config: Option<Config>,
+}
+
+/// Offsets of the queue's parts in the region.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parts {
+    pub(crate) size: u16,
+    pub(crate) descriptors: usize,
+    pub(crate) available: usize,
+    pub(crate) used: usize,
+}
+
+impl Control {
+    pub(crate) fn connect(path: &Path) -> Result<Self, Trouble> {
+        let failed = |errno: rustix::io::Errno| Trouble::system("its socket", &errno.into());
+        let address = SocketAddrUnix::new(path).map_err(failed)?;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+        let socket = socket.map_err(failed)?;
+        // The first also limits the wait for a host that accepts nobody.
+        for way in [Timeout::Send, Timeout::Recv] {
+            set_socket_timeout(&socket, way, Some(PATIENCE)).map_err(failed)?;
+        }
+        connect(&socket, &address).map_err(failed)?;
+        Ok(Self { stream: socket.into() })
+    }
+
+    /// Settles what both sides can do.
+    pub(crate) fn agree(&mut self) -> Result<Agreement, Trouble> {
+        const NEEDED: u64 = features::VERSION_1 | features::PROTOCOL | features::INDIRECT;
+        self.send(Message::SetOwner, &[], None)?;
+        let offered = self.ask_number(Message::GetFeatures)?;
+        if offered & NEEDED != NEEDED {
+            return Err(Trouble::Lacks("version 1, protocol features or indirect descriptors"));
+        }
+        let protocol = self.ask_number(Message::GetProtocolFeatures)?;
+        if protocol & protocol_features::CRYPTO_SESSION == 0 {
+            return Err(Trouble::Lacks("crypto sessions"));
+        }
+        let protocol = protocol & (protocol_features::CRYPTO_SESSION | protocol_features::CONFIG);
+        self.send(Message::SetProtocolFeatures, &protocol.to_ne_bytes(), None)?;
+        let chosen = offered & (NEEDED | features::EVENT_IDX);
+        self.send(Message::SetFeatures, &chosen.to_ne_bytes(), None)?;
+        let events = if chosen & features::EVENT_IDX == 0 { Events::Flags } else { Events::Index };
+        let has_config = protocol & protocol_features::CONFIG != 0;
+        let config = if has_config { Some(self.ask_config()?) } else { None };
+        Ok(Agreement { events, config })
+    }
+
+    /// Hands over the memory and says where the queue lies in it.
+    pub(crate) fn share(&mut self, memory: &File, bytes: usize, parts: Parts) -> Result<(), Trouble> {
+        let region =
+            Region { guest_address: BASE, size_bytes: bytes as u64, user_address: BASE, offset_bytes: 0 };
+        let table = MemoryTable::new(&[region]).expect("one region is not too many");
+        self.send(Message::SetMemTable, &table.to_bytes(), Some(memory.as_fd()))?;
+        let state = |number: u16| RingState { ring: 0, number: number.into() }.to_bytes();
+        self.send(Message::SetRingNum, &state(parts.size), None)?;
+        self.send(Message::SetRingBase, &state(0), None)?;
+        let addresses = RingAddresses {
+            ring: 0,
+            flags: 0,
+            descriptors: BASE + parts.descriptors as u64,
+            used: BASE + parts.used as u64,
+            available: BASE + parts.available as u64,
+            log: 0,
+        };
+        self.send(Message::SetRingAddr, &addresses.to_bytes(), None)
+    }
+
+    /// Hands over both events; the host serves the queue from here on.
+    pub(crate) fn start(&mut self, kick: &OwnedFd, call: &OwnedFd) -> Result<(), Trouble> {
+        let ring = RingDescriptor { ring: 0, has_file: true }.to_bytes();
+        self.send(Message::SetRingCall, &ring, Some(call.as_fd()))?;
+        self.send(Message::SetRingKick, &ring, Some(kick.as_fd()))?;
+        self.send(Message::SetRingEnable, &RingState { ring: 0, number: 1 }.to_bytes(), None)
+    }
+
+    /// Opens a session: its id, or the host's negative number.
+    pub(crate) fn create(&mut self, session: &CreateSession<'_>) -> Result<Result<u64, i64>, Trouble> {
+        let mut payload = Zeroizing::new([0; SESSION_BYTES]);
+        session.write(&mut payload)?;
+        self.send(Message::CreateSession, &*payload, None)?;
+        let mut answer = Zeroizing::new([0; SESSION_BYTES]);
+        self.receive(Message::CreateSession, &mut *answer)?;
+        let id = CreateSession::answered_id(&*answer)?;
+        Ok(u64::try_from(id).map_err(|_| id))
+    }
+
+    /// Closes a session. No answer comes.
+    pub(crate) fn close(&mut self, id: u64) -> Result<(), Trouble> {
+        self.send(Message::CloseSession, &id.to_ne_bytes(), None)
+    }
+
+    fn ask_number(&mut self, message: Message) -> Result<u64, Trouble> {
+        self.send(message, &[], None)?;
+        let mut answer = [0; 8];
+        self.receive(message, &mut answer)?;
+        Ok(number(&answer)?)
+    }
+
+    fn ask_config(&mut self) -> Result<Config, Trouble> {
+        let size = u32::try_from(CONFIG_BYTES).expect("a few bytes");
+        let question = ConfigMessage { offset: 0, size, flags: 0 }.to_bytes(&[0; CONFIG_BYTES]);
+        self.send(Message::GetConfig, &question, None)?;
+        let mut answer = [0; ConfigMessage::HEAD_BYTES + CONFIG_BYTES];
+        self.receive(Message::GetConfig, &mut answer)?;
+        ConfigMessage::parse(&answer)?;
+        Ok(Config::parse(&answer[ConfigMessage::HEAD_BYTES..])?)
+    }
+
+    /// Sends header and payload together, with the file beside the first byte.
+    fn send(
+        &mut self,
+        message: Message,
+        payload: &[u8],
+        file: Option<BorrowedFd<'_>>,
+    ) -> Result<(), Trouble> {
+        let failed = |error: io::Error| Trouble::system("a message to the host", &error);
+        let payload_bytes = u32::try_from(payload.len()).expect("a message is short");
+        let mut bytes = Zeroizing::new(Vec::with_capacity(HEADER_BYTES + payload.len()));
+        bytes.extend_from_slice(&Header::request(message, payload_bytes).to_bytes());
+        bytes.extend_from_slice(payload);
+        let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut beside = SendAncillaryBuffer::new(&mut space);
+        let files: Vec<BorrowedFd<'_>> = file.into_iter().collect();
+        if !files.is_empty() {
+            beside.push(SendAncillaryMessage::ScmRights(&files));
+        }
+        let slices = [IoSlice::new(&bytes)];
+        let sent =
+            rustix::io::retry_on_intr(|| sendmsg(&self.stream, &slices, &mut beside, SendFlags::NOSIGNAL));
+        let sent = sent.map_err(|errno| failed(errno.into()))?;
+        // A stream socket takes short messages whole; a signal may cut a wait for room.
+        self.stream.write_all(&bytes[sent..]).map_err(failed)
+    }
+
+    /// Reads the answer to `message`, which has the length of `payload`.
+    fn receive(&mut self, message: Message, payload: &mut [u8]) -> Result<(), Trouble> {
+        let failed = |error: io::Error| Trouble::system("the host's answer", &error);
+        let mut header = [0; HEADER_BYTES];
+        self.stream.read_exact(&mut header).map_err(failed)?;
+        let header = Header::parse(&header)?;
+        let fits = usize::try_from(header.payload_bytes).is_ok_and(|bytes| bytes == payload.len());
+        if header.message != message || !header.is_reply || !fits {
+            return Err(Trouble::Unasked);
+        }
+        self.stream.read_exact(payload).map_err(failed)
+    }
+}
+
+impl AsFd for Control {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}

@@ -1,0 +1,26 @@
+//! A driver for modules that another process owns: `evener host`, or any back end that speaks vhost-user-crypto.
+//!
+//! The way of one job: `submit` finds its session at the host (`keys.rs`), room in shared memory (`pool.rs`), copies the input
+//! there and adds a request to the queue (`line.rs`) -> `poll` shows the whole batch to the host with at most one kick, waits
+//! (`wait.rs`) and copies out what came back -> `Done | Failed` (`queued.rs`).
+//!
+//! A connection ([`Module`] opens it, `control.rs` sets it up) has one queue and one region of its own memory, which holds the
+//! queue, the requests and the data; the job's own memory is never shared. A host that goes away or stops answering
+//! loses the connection, and the jobs are redone from their own memory. A forked child gets a connection of its own: nothing of the
+//! parent's is mapped there. `docs/hosted.md` says what is offered to a host and what that costs.
+#![allow(unsafe_code, reason = "room: a test that forks; the driver itself has none")]
+#![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
+
+mod control;
+mod keys;
+mod line;
+mod module;
+mod name;
+mod pool;
+mod queued;
+mod shape;
+mod wait;
+
+pub use crate::control::Trouble;
+pub use crate::module::{DEPTH, Module, OpenError};
+pub use crate::name::{ModuleName, NameError, Offer};

@@ -1,0 +1,338 @@
+//! The driver that the runtime sees: it holds jobs, and the host works on copies of them.
+//!
+//! `submit -> (copy in) -> queue -> host -> queue -> poll -> (copy out)`. A job's own memory is written when its result is
+//! copied out, and at no other time.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use evener_core::job::{Memory, Parts};
+use evener_core::padding::{pad, padded_bytes, text_bytes};
+use evener_core::{
+    Algorithm, BLOCK_BYTES, Direction, Job, JobError, Nanos, Padding, Profile, QueuedDriver, Refusal,
+    TAG_BYTES_MAX,
+};
+use evener_wire::Status;
+
+use crate::control::Trouble;
+use crate::line::{DATA_BYTES_MAX, DEPTH, Line, NoSession, Seat};
+use crate::module::Offered;
+use crate::shape::{Lengths, Shape};
+
+/// A host's module, of one run.
+pub(crate) struct Hosted<'m> {
+    profile: Profile,
+    offered: Arc<Offered>,
+    /// None: lost.
+    line: Option<Line>,
+    /// By seat.
+    held: Vec<Option<Held<'m>>>,
+    held_count: usize,
+    /// Answered without the host.
+    answered: Vec<Box<Job<'m>>>,
+}
+
+/// A job at the host.
+struct Held<'m> {
+    job: Box<Job<'m>>,
+    seat: Seat,
+    shape: Shape,
+    lengths: Lengths,
+}
+
+/// What becomes of a job that is not sent.
+enum Unsent {
+    /// It can be offered again when something came back.
+    Later,
+    /// The host will not do it.
+    Never(JobError),
+    /// There is no host any more.
+    Lost,
+}
+
+impl<'m> Hosted<'m> {
+    pub(crate) fn new(profile: Profile, offered: Arc<Offered>, line: Option<Line>) -> Self {
+        let held = (0..DEPTH).map(|_| None).collect();
+        Self { profile, offered, line, held, held_count: 0, answered: Vec::new() }
+    }
+
+    /// The connection without its sessions, for the next driver; none where jobs are under way or where it is lost.
+    pub(crate) fn into_line(mut self) -> Option<Line> {
+        let mut line = self.line.take().filter(|_| self.held_count == 0)?;
+        line.close_idle().is_ok().then_some(line)
+    }
+
+    /// In a forked child the connection is the parent's: the child lets go of it and makes its own.
+    fn adopt_process(&mut self) {
+        if self.line.as_ref().is_none_or(Line::is_ours) {
+            return;
+        }
+        // Closes this process's copies of the socket and the events; the region was never here.
+        self.line = None;
+        let mut answered = std::mem::take(&mut self.answered);
+        self.lose_all(&mut answered);
+        self.answered = answered;
+        self.line = Line::open(self.offered.socket()).ok();
+    }
+
+    fn send(&mut self, job: &Job<'_>) -> Result<(Seat, Shape, Lengths), Unsent> {
+        let session = job.session();
+        let shape = Shape { algorithm: session.algorithm(), direction: session.direction() };
+        let lengths = lengths_of(job);
+        let (readable, writable) = shape.data_bytes(lengths);
+        let src = readable.saturating_sub(lengths.aad);
+        let is_long =
+            src > self.offered.request_bytes_max() || readable.saturating_add(writable) > DATA_BYTES_MAX;
+        if is_long || !shape.takes_key(session.key()) {
+            return Err(Unsent::Never(JobError::ModuleFull));
+        }
+        let is_idle = self.held_count == 0;
+        let line = self.line.as_mut().ok_or(Unsent::Lost)?;
+        let seat = line.seat(readable, writable).ok_or(Unsent::Later)?;
+        match line.session(job, shape) {
+            Ok(Ok(id)) => {
+                copy_in(line, &seat, job, shape, lengths);
+                line.add(&seat, shape, lengths, job.iv(), id);
+                Ok((seat, shape, lengths))
+            }
+            Ok(Err(refused)) => {
+                line.free(seat);
+                Err(match refused {
+                    // What is under way may end and make room.
+                    NoSession::Full if !is_idle => Unsent::Later,
+                    NoSession::Full => Unsent::Never(JobError::ModuleFull),
+                    NoSession::Refused(code) => {
+                        Unsent::Never(JobError::Module { code: i32::try_from(code).unwrap_or(i32::MIN) })
+                    }
+                })
+            }
+            Err(_) => Err(Unsent::Lost),
+        }
+    }
+
+    /// Takes in what came back; waits for some of it where nothing did.
+    fn collect(&mut self, done: &mut Vec<Box<Job<'m>>>, patience: Duration) -> Result<(), Trouble> {
+        let Some(line) = &mut self.line else { return Ok(()) };
+        line.flush()?;
+        if self.take_ready(done)? > 0 || self.held_count == 0 || patience.is_zero() {
+            return Ok(());
+        }
+        // Half of what is under way: while the host works on the other half, this half is replaced.
+        let count = u16::try_from(self.held_count.div_ceil(2)).expect("at most as many as seats");
+        if let Some(line) = &mut self.line {
+            line.wait(count, Instant::now() + patience)?;
+        }
+        self.take_ready(done)?;
+        Ok(())
+    }
+
+    fn take_ready(&mut self, done: &mut Vec<Box<Job<'m>>>) -> Result<usize, Trouble> {
+        let before = done.len();
+        let Some(line) = &mut self.line else { return Ok(0) };
+        while let Some((number, status)) = line.take()? {
+            if let Some(held) = self.held[number].take() {
+                self.held_count -= 1;
+                done.push(held.settle(line, status));
+            }
+        }
+        if self.held_count == 0 && done.len() > before {
+            line.close_orphans()?;
+        }
+        Ok(done.len() - before)
+    }
+
+    /// Ends the connection and gives back every job that was under way.
+    fn hang_up(&mut self, lost: &mut Vec<Box<Job<'m>>>) {
+        if let Some(line) = self.line.take() {
+            line.wipe_all();
+        }
+        self.lose_all(lost);
+    }
+
+    fn lose_all(&mut self, lost: &mut Vec<Box<Job<'m>>>) {
+        let held = self.held.iter_mut().filter_map(Option::take);
+        lost.extend(held.map(|mut held| {
+            held.job.fail(JobError::ModuleLost);
+            held.job
+        }));
+        self.held_count = 0;
+    }
+}
+
+impl<'m> QueuedDriver<'m> for Hosted<'m> {
+    fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool {
+        self.offered.has(algorithm, direction)
+    }
+
+    fn submit(&mut self, mut job: Box<Job<'m>>) -> Result<(), (Box<Job<'m>>, Refusal)> {
+        self.adopt_process();
+        if self.line.is_none() {
+            return Err((job, Refusal::Lost));
+        }
+        let early = if !job.lengths_fit() {
+            Some(Err(JobError::BadLength))
+        } else if job.input_bytes() == 0 && !needs_work(&job) {
+            Some(Ok(()))
+        } else {
+            None
+        };
+        let answer = match early {
+            Some(answer) => answer,
+            None => match self.send(&job) {
+                Ok((seat, shape, lengths)) => {
+                    self.held[seat.number] = Some(Held { job, seat, shape, lengths });
+                    self.held_count += 1;
+                    return Ok(());
+                }
+                Err(Unsent::Later) => return Err((job, Refusal::Full)),
+                Err(Unsent::Never(error)) => Err(error),
+                Err(Unsent::Lost) => {
+                    let mut lost = Vec::new();
+                    self.hang_up(&mut lost);
+                    self.answered.append(&mut lost);
+                    return Err((job, Refusal::Lost));
+                }
+            },
+        };
+        match answer {
+            Ok(()) => job.done(0),
+            Err(error) => job.fail(error),
+        }
+        self.answered.push(job);
+        Ok(())
+    }
+
+    fn poll(&mut self, done: &mut Vec<Box<Job<'m>>>, patience: Nanos) -> usize {
+        self.adopt_process();
+        let before = done.len();
+        done.append(&mut self.answered);
+        let patience = if done.len() > before { Nanos::ZERO } else { patience };
+        if self.collect(done, patience.into()).is_err() {
+            // What came back before the end counts; a queue that is malformed says so again.
+            self.take_ready(done).unwrap_or_default();
+            self.hang_up(done);
+        }
+        done.len() - before
+    }
+
+    fn in_flight(&self) -> usize {
+        self.held_count + self.answered.len()
+    }
+
+    fn abandon(&mut self, given_back: &mut Vec<Box<Job<'m>>>) {
+        self.adopt_process();
+        given_back.append(&mut self.answered);
+        self.hang_up(given_back);
+    }
+}
+
+impl Drop for Hosted<'_> {
+    /// Leaves no data behind in memory that the host may still have.
+    fn drop(&mut self) {
+        let line = self.line.as_ref().filter(|line| self.held_count > 0 && line.is_ours());
+        line.into_iter().for_each(Line::wipe_all);
+    }
+}
+
+impl<'m> Held<'m> {
+    /// Gives the job back with what came of its request, and its seat to the next.
+    fn settle(self, line: &mut Line, status: u8) -> Box<Job<'m>> {
+        let Self { mut job, seat, shape, lengths } = self;
+        let (readable, writable) = shape.data_bytes(lengths);
+        match verdict(status, shape) {
+            Ok(()) => copy_out(line, &seat, &mut job, shape, lengths),
+            Err(error) => job.fail(error),
+        }
+        if status == Status::InvalidSession as u8 {
+            line.forget(&job);
+        }
+        // Text in clear does not stay behind.
+        match shape.direction {
+            Direction::Encrypt => line.wipe(seat.src_at, readable),
+            Direction::Decrypt => line.wipe(seat.dst_at, writable),
+        }
+        line.release(&job);
+        line.free(seat);
+        job
+    }
+}
+
+/// What a status says; a number that the wire does not have is the module's error too.
+fn verdict(status: u8, shape: Shape) -> Result<(), JobError> {
+    let opens = shape.algorithm.is_aead() && shape.direction == Direction::Decrypt;
+    match Status::from_number(status) {
+        Some(Status::Ok) => Ok(()),
+        Some(Status::BadMessage) if opens => Err(JobError::NotAuthentic),
+        Some(Status::NotSupported) => Err(JobError::Unsupported),
+        Some(Status::NoSpace) => Err(JobError::ModuleFull),
+        _ => Err(JobError::Module { code: status.into() }),
+    }
+}
+
+/// Whether a job without input has output: a digest, a tag, or padding.
+fn needs_work(job: &Job<'_>) -> bool {
+    let session = job.session();
+    session.algorithm().tag_bytes() > 0 || session.output_bytes_max(0) > 0
+}
+
+fn is_padded(job: &Job<'_>, direction: Direction) -> bool {
+    job.session().padding() == Padding::Pkcs7 && job.session().direction() == direction
+}
+
+fn lengths_of(job: &Job<'_>) -> Lengths {
+    let padded = is_padded(job, Direction::Encrypt);
+    let text = if padded { padded_bytes(job.input_bytes()) } else { job.input_bytes() };
+    let aad = if job.session().algorithm().is_aead() { job.aad().len() } else { 0 };
+    Lengths { text, aad }
+}
+
+/// Copies text, padding, tag and associated data to where the host reads them.
+fn copy_in(line: &Line, seat: &Seat, job: &Job<'_>, shape: Shape, lengths: Lengths) {
+    let input = job.input();
+    line.copy_in(seat.src_at, input);
+    let mut end = seat.src_at + input.len();
+    if is_padded(job, Direction::Encrypt) {
+        let rest = input.len() % BLOCK_BYTES;
+        let mut last = [0; BLOCK_BYTES];
+        pad(&mut last, rest);
+        line.copy_in(end, &last[rest..]);
+        end = seat.src_at + lengths.text;
+    }
+    if shape.algorithm.is_aead() {
+        if shape.direction == Direction::Decrypt {
+            let tag_bytes = shape.algorithm.tag_bytes();
+            line.copy_in(end, &job.tag_given()[..tag_bytes]);
+            end += tag_bytes;
+        }
+        line.copy_in(end, job.aad());
+    }
+}
+
+/// Copies the result into the job's own memory and ends the job.
+fn copy_out(line: &Line, seat: &Seat, job: &mut Job<'_>, shape: Shape, lengths: Lengths) {
+    let tag_bytes = shape.algorithm.tag_bytes();
+    if !shape.algorithm.is_cipher() {
+        let mut digest = [0; TAG_BYTES_MAX];
+        line.copy_out(seat.dst_at, &mut digest[..tag_bytes]);
+        return job.publish(&[], &digest[..tag_bytes]);
+    }
+    let strips = is_padded(job, Direction::Decrypt);
+    let Parts { memory, tag, .. } = job.parts();
+    let (Memory::InPlace { room, .. } | Memory::Apart { dst: room, .. }) = memory;
+    let text = &mut room[..lengths.text];
+    line.copy_out(seat.dst_at, text);
+    if shape.direction == Direction::Encrypt {
+        line.copy_out(seat.dst_at + lengths.text, &mut tag[..tag_bytes]);
+    }
+    if !strips {
+        return job.done(lengths.text);
+    }
+    match text.last_chunk().and_then(text_bytes) {
+        Some(kept) => job.done(lengths.text - BLOCK_BYTES + kept),
+        None => job.fail(JobError::BadPadding),
+    }
+}

@@ -1,0 +1,179 @@
+//! Evener's algorithms in the wire's numbers: what opens a session, what stands in front of a request.
+
+use evener_core::{Algorithm, Direction, Family, Hash};
+use evener_wire::numbers::{aead, cipher, create, direction, hash, mac, operation, symmetric};
+use evener_wire::{AUTH_KEY_BYTES_MAX, Config, CreateSession, DataRequest, KEY_BYTES_MAX, Operation};
+
+/// An algorithm in one direction as the wire says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) algorithm: Algorithm,
+    pub(crate) direction: Direction,
+}
+
+/// Lengths of a request in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lengths {
+    /// Text, with padding, without tag.
+    pub(crate) text: usize,
+    pub(crate) aad: usize,
+}
+
+impl Shape {
+    /// Number of the algorithm within its service.
+    const fn number(self) -> u32 {
+        match self.algorithm.family() {
+            Family::Ecb => cipher::AES_ECB,
+            Family::Cbc => cipher::AES_CBC,
+            Family::Ctr => cipher::AES_CTR,
+            Family::Xts => cipher::AES_XTS,
+            Family::Gcm => aead::GCM,
+            Family::ChaCha20Poly1305 => aead::CHACHA20_POLY1305,
+            Family::Digest(Hash::Md5) => hash::MD5,
+            Family::Digest(Hash::Sha1) => hash::SHA1,
+            Family::Digest(Hash::Sha256) => hash::SHA256,
+            Family::Hmac(Hash::Md5) => mac::HMAC_MD5,
+            Family::Hmac(Hash::Sha1) => mac::HMAC_SHA1,
+            Family::Hmac(Hash::Sha256) => mac::HMAC_SHA256,
+        }
+    }
+
+    /// Whether a host with this configuration does it. Without one it is a back end that knows AES-CBC only, as all do.
+    pub(crate) fn is_in(self, config: Option<&Config>) -> bool {
+        let Some(config) = config else { return self.algorithm.family() == Family::Cbc };
+        let mask = match self.algorithm.family() {
+            Family::Ecb | Family::Cbc | Family::Ctr | Family::Xts => config.ciphers,
+            Family::Gcm | Family::ChaCha20Poly1305 => config.aeads.into(),
+            Family::Digest(_) => config.hashes.into(),
+            Family::Hmac(_) => config.macs,
+        };
+        mask >> self.number() & 1 == 1
+    }
+
+    /// Whether the wire has room for the key.
+    pub(crate) const fn takes_key(self, key: &[u8]) -> bool {
+        match self.algorithm.family() {
+            Family::Hmac(_) => key.len() <= AUTH_KEY_BYTES_MAX,
+            _ => key.len() <= KEY_BYTES_MAX,
+        }
+    }
+
+    /// What opens a session with this key.
+    pub(crate) fn create(self, key: &[u8]) -> CreateSession<'_> {
+        let digest_bytes = u32::try_from(self.algorithm.tag_bytes()).expect("a tag has a few bytes");
+        let (op_code, cipher, hash, op_type) = match self.algorithm.family() {
+            Family::Ecb | Family::Cbc | Family::Ctr | Family::Xts => {
+                (create::CIPHER, self.number(), 0, symmetric::CIPHER)
+            }
+            Family::Gcm | Family::ChaCha20Poly1305 => (create::AEAD, self.number(), 0, 0),
+            Family::Digest(_) => (create::HASH, 0, self.number(), 0),
+            Family::Hmac(_) => (create::MAC, 0, self.number(), 0),
+        };
+        let is_mac = op_code == create::MAC;
+        CreateSession {
+            op_code,
+            cipher,
+            hash,
+            hash_bytes: digest_bytes,
+            aad_bytes: 0,
+            op_type,
+            direction: match self.direction {
+                Direction::Encrypt => direction::ENCRYPT,
+                Direction::Decrypt => direction::DECRYPT,
+            },
+            hash_mode: 0,
+            chain_order: 0,
+            key: if is_mac { &[] } else { key },
+            auth_key: if is_mac { key } else { &[] },
+        }
+    }
+
+    /// What the host reads behind header and IV, and what it writes in front of the status.
+    pub(crate) const fn data_bytes(self, lengths: Lengths) -> (usize, usize) {
+        let tag = self.algorithm.tag_bytes();
+        let Lengths { text, aad } = lengths;
+        match (self.algorithm.is_cipher(), self.algorithm.is_aead(), self.direction) {
+            (false, _, _) => (text, tag),
+            (true, false, _) => (text, text),
+            (true, true, Direction::Encrypt) => (text + aad, text + tag),
+            (true, true, Direction::Decrypt) => (text + tag + aad, text),
+        }
+    }
+
+    /// The header of a request; lengths fit into 32 bits because the region does.
+    pub(crate) fn request(self, session: u64, lengths: Lengths) -> DataRequest {
+        let bytes = |count: usize| u32::try_from(count).expect("a request fits into the region");
+        let (readable, writable) = self.data_bytes(lengths);
+        let (iv_bytes, aad_bytes) = (bytes(self.algorithm.iv_bytes()), bytes(lengths.aad));
+        let tag_bytes = bytes(self.algorithm.tag_bytes());
+        let encrypts = self.direction == Direction::Encrypt;
+        let by_direction = |one, other| if encrypts { one } else { other };
+        let (opcode, operation) = match self.algorithm.family() {
+            Family::Ecb | Family::Cbc | Family::Ctr | Family::Xts => (
+                by_direction(operation::CIPHER_ENCRYPT, operation::CIPHER_DECRYPT),
+                Operation::Cipher { iv_bytes, src_bytes: bytes(readable), dst_bytes: bytes(writable) },
+            ),
+            Family::Gcm | Family::ChaCha20Poly1305 => (
+                by_direction(operation::AEAD_ENCRYPT, operation::AEAD_DECRYPT),
+                Operation::Aead {
+                    iv_bytes,
+                    aad_bytes,
+                    src_bytes: bytes(readable - lengths.aad),
+                    dst_bytes: bytes(writable),
+                    tag_bytes,
+                },
+            ),
+            Family::Digest(_) => {
+                (operation::HASH, Operation::Digest { src_bytes: bytes(readable), hash_bytes: tag_bytes })
+            }
+            Family::Hmac(_) => {
+                (operation::MAC, Operation::Digest { src_bytes: bytes(readable), hash_bytes: tag_bytes })
+            }
+        };
+        DataRequest { opcode, algorithm: self.number(), session, operation }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use evener_wire::DATA_HEADER_BYTES;
+
+    #[test]
+    fn what_the_host_reads_and_writes_is_what_the_header_says() {
+        let lengths = Lengths { text: 48, aad: 5 };
+        for &algorithm in Algorithm::ALL {
+            for direction in [Direction::Encrypt, Direction::Decrypt] {
+                let shape = Shape { algorithm, direction };
+                let lengths = if algorithm.is_aead() { lengths } else { Lengths { aad: 0, ..lengths } };
+                let told = shape.request(7, lengths).lengths();
+                let (readable, writable) = shape.data_bytes(lengths);
+                let readable = DATA_HEADER_BYTES + algorithm.iv_bytes() + readable;
+                assert_eq!(
+                    (told.readable, told.writable),
+                    (readable as u64, writable as u64 + 1),
+                    "{algorithm}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_host_is_asked_for_what_its_configuration_names_and_one_without_for_cbc() {
+        let gcm = Shape { algorithm: Algorithm::Aes128Gcm, direction: Direction::Encrypt };
+        let cbc = Shape { algorithm: Algorithm::Aes256Cbc, ..gcm };
+        let sha = Shape { algorithm: Algorithm::Sha256, ..gcm };
+        let config = Config { aeads: 1 << 1, hashes: 1 << 4, ..Config::default() };
+        assert!(gcm.is_in(Some(&config)) && sha.is_in(Some(&config)) && !cbc.is_in(Some(&config)));
+        assert!(!gcm.is_in(None) && !sha.is_in(None) && cbc.is_in(None));
+    }
+
+    #[test]
+    fn a_mac_s_key_stands_where_macs_keys_stand() {
+        let shape = Shape { algorithm: Algorithm::HmacSha256, direction: Direction::Encrypt };
+        let session = shape.create(b"key");
+        assert_eq!((session.op_code, session.hash, session.hash_bytes), (create::MAC, 4, 32));
+        assert_eq!((session.key, session.auth_key), (&b""[..], &b"key"[..]));
+        assert!(shape.takes_key(&[0; 512]) && !shape.takes_key(&[0; 513]));
+    }
+}

@@ -1,0 +1,367 @@
+//! A host for tests: a thread per connection that computes with libcrypto, counts, and errs when it is told to.
+
+#![allow(dead_code, reason = "each test file uses a part of this")]
+
+mod session;
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{IoSliceMut, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use std::{mem, process, thread};
+
+use evener_driver_libcrypto::Libcrypto;
+use evener_ring::Region;
+use evener_ring::virtqueue::{Chain, Device, Events, Mapped, Piece, Tables};
+use evener_wire::{
+    Config, ConfigMessage, CreateSession, HEADER_BYTES, Header, MemoryTable, Message, RingAddresses,
+    RingState, SESSION_BYTES, features, protocol_features,
+};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+
+use session::Opened;
+
+/// What the host does, and what it has seen.
+#[derive(Debug, Default)]
+pub(crate) struct Orders {
+    /// Results differ in one bit.
+    pub(crate) wrong_bytes: AtomicBool,
+    /// Requests are taken and never given back.
+    pub(crate) hangs: AtomicBool,
+    /// The status of every request, 0 to answer truly.
+    pub(crate) status: AtomicU32,
+    /// The connection ends after so many requests; 0: never.
+    pub(crate) ends_after: AtomicU32,
+    /// Sessions of a connection; 0: any number.
+    pub(crate) sessions_max: AtomicU32,
+    /// It takes no more sessions.
+    pub(crate) takes_none: AtomicBool,
+    /// What it answers to a session too many.
+    pub(crate) refusal: AtomicI64,
+    /// It says nothing of itself.
+    pub(crate) is_mute: AtomicBool,
+    /// It does not offer suppression by index.
+    pub(crate) has_flags_only: AtomicBool,
+    pub(crate) requests: AtomicU64,
+    pub(crate) kicks: AtomicU64,
+    pub(crate) created: AtomicU64,
+    pub(crate) closed: AtomicU64,
+    pub(crate) connections: AtomicU64,
+    pub(crate) ended: AtomicU64,
+    /// Bytes of the client's memory, as they stood at its end.
+    pub(crate) left: Mutex<Vec<u8>>,
+}
+
+/// A host with its socket.
+pub(crate) struct Peer {
+    folder: PathBuf,
+    pub(crate) orders: Arc<Orders>,
+}
+
+impl Peer {
+    pub(crate) fn start() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let name = format!("evener-hosted-{}-{}", process::id(), NEXT.fetch_add(1, SeqCst));
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir(&folder).unwrap();
+        let orders = Arc::new(Orders::default());
+        let listener = UnixListener::bind(folder.join("socket")).unwrap();
+        let shared = Arc::clone(&orders);
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (stream, orders) = (stream.unwrap(), Arc::clone(&shared));
+                orders.connections.fetch_add(1, SeqCst);
+                thread::spawn(move || {
+                    Connection::new(stream, &orders).serve();
+                    orders.ended.fetch_add(1, SeqCst);
+                });
+            }
+        });
+        Self { folder, orders }
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.folder.join("socket")
+    }
+
+    pub(crate) fn name(&self, offer: &str) -> evener_driver_hosted::ModuleName {
+        format!("hosted:{}{offer}", self.socket().display()).parse().unwrap()
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.folder).unwrap_or_default();
+    }
+}
+
+struct Connection<'o> {
+    stream: UnixStream,
+    orders: &'o Orders,
+    libcrypto: Libcrypto,
+    memory: Option<Memory>,
+    size: u16,
+    events: Events,
+    device: Option<Device<Mapped>>,
+    kick: Option<OwnedFd>,
+    call: Option<OwnedFd>,
+    sessions: HashMap<u64, Opened>,
+    next_session: u64,
+    served: u32,
+    is_over: bool,
+}
+
+struct Memory {
+    region: Arc<Region>,
+    base: u64,
+}
+
+impl Memory {
+    fn offset(&self, address: u64) -> usize {
+        usize::try_from(address.checked_sub(self.base).unwrap()).unwrap()
+    }
+}
+
+impl Tables for Memory {
+    fn copy_out(&self, address: u64, into: &mut [u8]) -> bool {
+        self.region.copy_out(self.offset(address), into).is_ok()
+    }
+}
+
+impl<'o> Connection<'o> {
+    fn new(stream: UnixStream, orders: &'o Orders) -> Self {
+        Self {
+            stream,
+            orders,
+            libcrypto: Libcrypto::new().unwrap(),
+            memory: None,
+            size: 0,
+            events: Events::Flags,
+            device: None,
+            kick: None,
+            call: None,
+            sessions: HashMap::new(),
+            next_session: 1,
+            served: 0,
+            is_over: false,
+        }
+    }
+
+    fn serve(&mut self) {
+        while !self.is_over {
+            if self.is_called() {
+                let Some((message, payload, file)) = self.receive() else { break };
+                self.obey(message, payload, file);
+            }
+            self.drain();
+        }
+        if let Some(memory) = &self.memory {
+            let mut bytes = vec![0; memory.region.byte_count()];
+            memory.region.copy_out(0, &mut bytes).unwrap();
+            *self.orders.left.lock().unwrap() = bytes;
+        }
+    }
+
+    /// Sleeps until something happens; says whether it is a message.
+    fn is_called(&self) -> bool {
+        let mut watched = vec![PollFd::new(&self.stream, PollFlags::IN)];
+        watched.extend(self.kick.iter().map(|kick| PollFd::new(kick, PollFlags::IN)));
+        // A glance now and then, for orders that change; a lost kick would still show as time.
+        poll(&mut watched, Some(&Timespec { tv_sec: 0, tv_nsec: 200_000_000 })).unwrap();
+        if watched.get(1).is_some_and(|kick| !kick.revents().is_empty()) {
+            self.orders.kicks.fetch_add(1, SeqCst);
+            rustix::io::read(self.kick.as_ref().unwrap(), &mut [0; 8]).unwrap();
+        }
+        !watched[0].revents().is_empty()
+    }
+
+    fn receive(&mut self) -> Option<(Message, Vec<u8>, Option<OwnedFd>)> {
+        let mut header = [0; HEADER_BYTES];
+        let mut space = [mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut beside = RecvAncillaryBuffer::new(&mut space);
+        let flags = RecvFlags::WAITALL | RecvFlags::CMSG_CLOEXEC;
+        let came = recvmsg(&self.stream, &mut [IoSliceMut::new(&mut header)], &mut beside, flags).ok()?;
+        let file = beside.drain().find_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(mut files) => files.next(),
+            _ => None,
+        });
+        (came.bytes == HEADER_BYTES).then_some(())?;
+        let header = Header::parse(&header).unwrap();
+        let mut payload = vec![0; header.payload_bytes.try_into().unwrap()];
+        self.stream.read_exact(&mut payload).ok()?;
+        Some((header.message, payload, file))
+    }
+
+    fn obey(&mut self, message: Message, payload: Vec<u8>, file: Option<OwnedFd>) {
+        match message {
+            Message::GetFeatures => {
+                let index = if self.orders.has_flags_only.load(SeqCst) { 0 } else { features::EVENT_IDX };
+                let all = features::VERSION_1 | features::PROTOCOL | features::INDIRECT | index;
+                self.reply(message, &all.to_ne_bytes());
+            }
+            Message::SetFeatures => {
+                let chosen = evener_wire::number(&payload).unwrap();
+                self.events = if chosen & features::EVENT_IDX == 0 { Events::Flags } else { Events::Index };
+            }
+            Message::GetProtocolFeatures => {
+                let config = if self.orders.is_mute.load(SeqCst) { 0 } else { protocol_features::CONFIG };
+                self.reply(message, &(protocol_features::CRYPTO_SESSION | config).to_ne_bytes());
+            }
+            Message::GetConfig => {
+                let asked = ConfigMessage::parse(&payload).unwrap();
+                self.reply(message, &asked.to_bytes(asked.part(&config().to_bytes()).unwrap()));
+            }
+            Message::SetMemTable => {
+                let table = MemoryTable::parse(&payload).unwrap();
+                let [region] = table.regions() else { panic!("one region") };
+                assert_ne!(region.guest_address, 0);
+                let (file, base) = (File::from(file.unwrap()), region.guest_address);
+                assert_eq!(region.user_address, base, "no pointer of the client's");
+                let mapped = Region::of_peer(&file, region.offset_bytes, region.size_bytes).unwrap();
+                self.memory = Some(Memory { region: Arc::new(mapped), base });
+            }
+            Message::SetRingNum => {
+                self.size = RingState::parse(&payload).unwrap().number.try_into().unwrap();
+            }
+            Message::SetRingAddr => self.find_queue(RingAddresses::parse(&payload).unwrap()),
+            Message::SetRingKick => self.kick = file,
+            Message::SetRingCall => self.call = file,
+            Message::CreateSession => self.create(payload),
+            Message::CloseSession => {
+                let id = evener_wire::number(&payload).unwrap();
+                self.sessions.remove(&id).expect("a session that is open");
+                self.orders.closed.fetch_add(1, SeqCst);
+            }
+            _ => {}
+        }
+    }
+
+    fn find_queue(&mut self, RingAddresses { descriptors, available, used, .. }: RingAddresses) {
+        let memory = self.memory.as_ref().unwrap();
+        let place = |address| (Arc::clone(&memory.region), memory.offset(address));
+        let home = Mapped::new(self.size, [place(descriptors), place(available), place(used)]).unwrap();
+        self.device = Some(Device::starting_at(home, self.events, 0).unwrap());
+    }
+
+    fn create(&mut self, payload: Vec<u8>) {
+        let most = self.orders.sessions_max.load(SeqCst);
+        let is_full = self.orders.takes_none.load(SeqCst)
+            || most > 0 && self.sessions.len() >= usize::try_from(most).unwrap();
+        let mut payload: [u8; SESSION_BYTES] = payload.try_into().unwrap();
+        let opened = Opened::new(&CreateSession::parse(&payload).unwrap());
+        let id = if is_full {
+            self.orders.refusal.load(SeqCst)
+        } else {
+            i64::try_from(self.next_session).unwrap()
+        };
+        if !is_full {
+            self.sessions.insert(self.next_session, opened);
+            self.next_session += 1;
+            self.orders.created.fetch_add(1, SeqCst);
+        }
+        CreateSession::answer(&mut payload, id);
+        self.reply(Message::CreateSession, &payload);
+    }
+
+    fn reply(&mut self, message: Message, payload: &[u8]) {
+        let header = Header::reply(message, payload.len().try_into().unwrap());
+        let bytes = [&header.to_bytes(), payload].concat();
+        self.stream.write_all(&bytes).unwrap_or_default();
+    }
+
+    /// Serves what waits, and asks for a kick for what comes next.
+    fn drain(&mut self) {
+        let mut chain = Chain::new();
+        loop {
+            let (Some(device), Some(memory)) = (&mut self.device, &self.memory) else { return };
+            if !device.take(memory, &mut chain).unwrap() {
+                let call = device.publish();
+                if call {
+                    rustix::io::write(self.call.as_ref().unwrap(), &1_u64.to_ne_bytes()).unwrap();
+                }
+                let device = self.device.as_mut().unwrap();
+                if !device.listen().unwrap() {
+                    return;
+                }
+                continue;
+            }
+            self.orders.requests.fetch_add(1, SeqCst);
+            self.served += 1;
+            let last = self.orders.ends_after.load(SeqCst);
+            if last > 0 && self.served > last {
+                self.is_over = true;
+                return;
+            }
+            if !self.orders.hangs.load(SeqCst) {
+                self.answer(&chain);
+            }
+        }
+    }
+
+    fn answer(&mut self, chain: &Chain) {
+        let memory = self.memory.as_ref().unwrap();
+        let mut read = Vec::new();
+        for piece in chain.readable() {
+            let start = read.len();
+            read.resize(start + usize::try_from(piece.len).unwrap(), 0);
+            assert!(memory.copy_out(piece.address, &mut read[start..]));
+        }
+        let room: u32 = chain.writable().iter().map(|piece| piece.len).sum();
+        let room = usize::try_from(room).unwrap() - 1;
+        let (mut written, mut status) = session::run(&self.sessions, &mut self.libcrypto, &read, room);
+        if self.orders.wrong_bytes.load(SeqCst) {
+            written.iter_mut().last().into_iter().for_each(|byte| *byte ^= 1);
+        }
+        if let Ok(told @ 1..) = u8::try_from(self.orders.status.load(SeqCst)) {
+            status = told;
+        }
+        written.push(status);
+        scatter(memory, chain.writable(), &written);
+        let bytes = u32::try_from(written.len()).unwrap();
+        self.device.as_mut().unwrap().give_back(chain.head(), bytes);
+    }
+}
+
+fn scatter(memory: &Memory, pieces: &[Piece], mut bytes: &[u8]) {
+    for piece in pieces {
+        let (now, later) = bytes.split_at(usize::try_from(piece.len).unwrap());
+        memory.region.copy_in(memory.offset(piece.address), now).unwrap();
+        bytes = later;
+    }
+}
+
+fn config() -> Config {
+    Config {
+        status: Config::READY,
+        data_queues_max: 1,
+        services: 0b1111,
+        ciphers: 1 << 2 | 1 << 3 | 1 << 4 | 1 << 13,
+        hashes: 1 << 1 | 1 << 2 | 1 << 4,
+        macs: 1 << 1 | 1 << 2 | 1 << 4,
+        aeads: 1 << 1 | 1 << 3,
+        cipher_key_bytes_max: 64,
+        auth_key_bytes_max: 512,
+        request_bytes_max: 3 << 20,
+    }
+}
+
+/// Waits until `is_so`; a test that waits in vain fails by its own assertion.
+pub(crate) fn soon(mut is_so: impl FnMut() -> bool) -> bool {
+    (0..500).any(|_| {
+        is_so() || {
+            thread::sleep(Duration::from_millis(10));
+            false
+        }
+    })
+}
+
+/// A path at which nobody listens.
+pub(crate) fn nowhere() -> &'static Path {
+    Path::new("/nonexistent/socket")
+}
