@@ -169,7 +169,7 @@ fn experiment(arguments: &Crypt, direction: Direction) -> anyhow::Result<Experim
 
 /// Baselines first. An emulated module has no baseline but the same emulation under `cpu_only`.
 fn contenders(arguments: &Crypt, direction: Direction, workers: usize) -> Vec<Contender> {
-    let emulates = !arguments.emulation.modules.is_empty() || arguments.emulation.cpu_cost.is_some();
+    let emulates = arguments.emulation.emulates();
     let mut contenders = Vec::new();
     if !emulates {
         contenders.push(Contender::OpenSsl { workers: 1 });
@@ -185,7 +185,7 @@ fn contenders(arguments: &Crypt, direction: Direction, workers: usize) -> Vec<Co
         // The papers' policies have one aim.
         objective: if policy == Policy::Adaptive { arguments.objective } else { Objective::Throughput },
         workers,
-        modules: emulates,
+        modules: emulates || !arguments.emulation.modules.is_empty(),
     };
     contenders.extend(arguments.policies.iter().map(ours));
     contenders

@@ -9,8 +9,10 @@ use evener::core::{Algorithm, Direction, Profile};
 use evener_driver_emulated::Preset;
 use serde::Serialize;
 
+use crate::asked::Asked;
 use crate::kept_costs::KeptCosts;
 use crate::machinery::{Emulation, Known, Machine, Row};
+use crate::modules::Named;
 use crate::processor::{Processor, this_processor};
 use crate::say::{self, Exit, Shown};
 use crate::{costs, kept_costs, quantity};
@@ -29,6 +31,10 @@ pub(crate) struct Devices {
     #[arg(long)]
     measure: bool,
 
+    /// Looks at this module too, as a run would: what it does, or why it is refused. May be repeated.
+    #[arg(long = "module", value_name = "MODULE")]
+    modules: Vec<Named>,
+
     /// Forgets what earlier runs learned of the costs of jobs on this processor, and does nothing else.
     #[arg(long, conflicts_with_all = ["json", "measure"])]
     forget: bool,
@@ -40,7 +46,8 @@ pub(crate) fn run(arguments: &Devices) -> anyhow::Result<Exit> {
         return kept_costs::forget(&machine);
     }
     let known = machine.know(&every_row(), arguments.measure);
-    let seen = look(&machine, &known);
+    let mut seen = look(&machine, &known);
+    seen.asked = arguments.modules.iter().map(Asked::look).collect();
     let answer = if arguments.json { serde_json::to_string_pretty(&seen)? + "\n" } else { text(&seen) };
     say::answer(answer.as_bytes())
 }
@@ -54,6 +61,9 @@ struct Seen {
     methods: Methods,
     costs: KeptCosts,
     modules: Vec<Driver>,
+    /// Modules that the user asked about.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    asked: Vec<Asked>,
 }
 
 #[derive(Serialize)]
@@ -122,6 +132,7 @@ fn look(machine: &Machine, known: &Known) -> Seen {
         },
         costs: KeptCosts::look(machine),
         modules: Preset::known().iter().map(|preset| Driver::there(&preset.profile())).collect(),
+        asked: Vec::new(),
     }
 }
 
@@ -215,7 +226,7 @@ fn write_drivers(text: &mut String, seen: &Seen) {
         put!(text, "  {:<11} {what}", driver.name);
     }
     put!(text, "\nModules");
-    put!(text, "  no real ones: there is no driver for any yet");
+    text.push_str(&Asked::text(&seen.asked));
     for module in &seen.modules {
         put!(text, "  {}: {}", module.name, module.detail.as_deref().unwrap_or_default());
     }

@@ -8,10 +8,11 @@ use evener::core::estimate::text::Equipment;
 use evener::core::plan::adaptive::Station;
 use evener::core::{Algorithm, Direction, Estimator, InlineDriver, Profile};
 use evener::{CpuKit, Machinery, ModuleSetup, SystemClock, calibrate};
-use evener_driver_emulated::{CostedCpu, Emulated, Preset};
+use evener_driver_emulated::{CostedCpu, Preset};
 use evener_driver_libcrypto::Libcrypto;
 use evener_driver_multibuffer::{Absent, Multibuffer};
 
+use crate::modules::{Found, Named};
 use crate::processor::this_processor;
 use crate::{costs, say};
 
@@ -23,20 +24,29 @@ pub(crate) struct Machine {
     pub(crate) multibuffer: Result<Profile, Absent>,
     /// What is known of costs.
     pub(crate) learned: Estimator,
-    emulation: Emulation,
+    cpu_cost: Option<Preset>,
+    modules: Vec<Found>,
 }
 
-/// Hardware that is not there, for experiments.
+/// Modules beside the cores, and hardware that is not there, for experiments.
 #[derive(clap::Args, Clone, Default)]
 #[command(next_help_heading = "Experiments")]
 pub(crate) struct Emulation {
-    /// Adds an emulated module: emulated:am3358, emulated:cell, or emulated:d=A+B,h=A+B; may be repeated.
+    /// Adds a module: hosted:SOCKET, the module of an `evener host` (CBC encryption and hashes; more with
+    /// hosted:SOCKET,offer=all); or an emulated one, emulated:am3358, emulated:cell, or emulated:d=A+B,h=A+B. May be repeated.
     #[arg(long = "module", value_name = "MODULE")]
-    pub(crate) modules: Vec<Preset>,
+    pub(crate) modules: Vec<Named>,
 
     /// Makes a job on the CPU as dear as on the processor of an emulated module: emulated:am3358.
     #[arg(long, value_name = "MODULE")]
     pub(crate) cpu_cost: Option<Preset>,
+}
+
+impl Emulation {
+    /// Whether anything is emulated, so that no figure is a speed of Evener.
+    pub(crate) fn emulates(&self) -> bool {
+        self.cpu_cost.is_some() || self.modules.iter().any(|module| matches!(module, Named::Emulated(_)))
+    }
 }
 
 /// What is measured at once.
@@ -60,13 +70,15 @@ impl Machine {
     ///
     /// # Errors
     ///
-    /// Where libcrypto cannot be used: then nothing can.
+    /// Where libcrypto cannot be used, for then nothing can; and where a module that was asked for cannot be.
     pub(crate) fn new(emulation: &Emulation) -> anyhow::Result<Self> {
         unknown_drivers().iter().for_each(say::warning);
         let libcrypto = Libcrypto::new().context("libcrypto")?.profile().clone();
         let multibuffer = multibuffer().map(|driver| driver.profile().clone());
         let (processor, learned) = (this_processor().model, Estimator::default());
-        Ok(Self { processor, libcrypto, multibuffer, learned, emulation: emulation.clone() })
+        let modules = emulation.modules.iter().map(Found::new).collect::<anyhow::Result<_>>()?;
+        let cpu_cost = emulation.cpu_cost.clone();
+        Ok(Self { processor, libcrypto, multibuffer, learned, cpu_cost, modules })
     }
 
     /// Sees to it that the costs of both methods are known for `asked`; with `again` measures them whether known or not.
@@ -96,7 +108,7 @@ impl Machine {
 
     /// What a core runs jobs with, by method.
     pub(crate) fn drivers(&self) -> [Option<Box<dyn InlineDriver>>; 2] {
-        if let Some(preset) = &self.emulation.cpu_cost {
+        if let Some(preset) = &self.cpu_cost {
             return [Some(Box::new(CostedCpu::new(Box::new(libcrypto()), preset.clone()))), None];
         }
         let multi = multibuffer().ok().map(|driver| Box::new(driver) as Box<dyn InlineDriver>);
@@ -105,33 +117,31 @@ impl Machine {
 
     /// Whose costs count here.
     pub(crate) fn equipment(&self) -> Equipment {
-        let plain = match &self.emulation.cpu_cost {
+        let plain = match &self.cpu_cost {
             Some(preset) => format!("{} at the cost of {}", self.libcrypto.detail, preset.name()),
             None => self.libcrypto.detail.clone(),
         };
-        let multi = self.multibuffer.as_ref().ok().filter(|_| self.emulation.cpu_cost.is_none());
+        let multi = self.multibuffer.as_ref().ok().filter(|_| self.cpu_cost.is_none());
         let libraries = [Some(&plain[..]), multi.map(|profile| &profile.detail[..])];
-        let modules: Vec<Profile> = self.emulation.modules.iter().map(Preset::profile).collect();
+        let modules: Vec<Profile> = self.modules.iter().map(Found::profile).collect();
         Equipment::new(&self.processor, libraries, &modules)
     }
 
     /// The modules as a planner sees them.
     pub(crate) fn stations(&self) -> Vec<Station> {
-        let count = |count| u32::try_from(count).unwrap_or(u32::MAX);
-        let station =
-            |preset: &Preset| Station { units: count(preset.units()), depth: count(preset.depth()) };
-        self.emulation.modules.iter().map(station).collect()
+        self.modules.iter().map(Found::station).collect()
     }
 
     /// Names of the modules.
     pub(crate) fn module_names(&self) -> Vec<String> {
-        self.emulation.modules.iter().map(|module| module.name().to_owned()).collect()
+        self.modules.iter().map(|module| module.profile().name).collect()
     }
 
     /// What is emulated, so that nobody takes the figures for a speed of Evener.
     pub(crate) fn emulated(&self) -> Vec<String> {
-        let cpu = self.emulation.cpu_cost.iter().map(|cpu| format!("the CPU cost of {}", cpu.name()));
-        cpu.chain(self.module_names()).collect()
+        let cpu = self.cpu_cost.iter().map(|cpu| format!("the CPU cost of {}", cpu.name()));
+        let modules = self.modules.iter().filter(|module| module.is_emulated());
+        cpu.chain(modules.map(|module| module.profile().name)).collect()
     }
 }
 
@@ -143,15 +153,11 @@ impl Machinery for Machine {
     }
 
     fn modules<'m>(&self) -> Vec<ModuleSetup<'m>> {
-        let module = |preset: &Preset| {
-            let driver = Emulated::new(preset.clone(), Box::new(libcrypto()));
-            ModuleSetup::new(Box::new(driver), self.kit())
-        };
-        self.emulation.modules.iter().map(module).collect()
+        self.modules.iter().map(|module| ModuleSetup::new(module.driver(), self.kit())).collect()
     }
 }
 
-fn libcrypto() -> Libcrypto {
+pub(crate) fn libcrypto() -> Libcrypto {
     Libcrypto::new().expect("it was there when the machine was looked at")
 }
 

@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "talks to a terminal")]
 
 mod arguments;
+mod asked;
 mod bench;
 mod bench_crypt;
 mod bench_files;
@@ -21,6 +22,7 @@ mod keys;
 mod live_costs;
 mod machinery;
 mod man;
+mod modules;
 mod openssl_cnf;
 mod price;
 mod processor;

@@ -1,0 +1,109 @@
+//! Modules as users name them, and what is found behind the names.
+
+use std::fmt;
+use std::str::FromStr;
+
+use evener::core::plan::adaptive::Station;
+use evener::core::{Profile, QueuedDriver};
+use evener_driver_emulated::{Emulated, Preset, PresetError};
+use evener_driver_hosted as hosted;
+
+use crate::machinery::libcrypto;
+
+/// A module that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Named {
+    Emulated(Preset),
+    Hosted(hosted::ModuleName),
+}
+
+impl FromStr for Named {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse() {
+            Err(hosted::NameError::NotHosted(_)) => {}
+            name => return name.map(Self::Hosted).map_err(|error| error.to_string()),
+        }
+        match text.parse::<Preset>() {
+            Ok(preset) => Ok(Self::Emulated(preset)),
+            Err(PresetError::NotEmulated(_)) => {
+                Err(format!("{text:?} is no module: there are emulated:NAME and hosted:SOCKET"))
+            }
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Emulated(preset) => f.write_str(preset.name()),
+            Self::Hosted(name) => name.fmt(f),
+        }
+    }
+}
+
+/// A module that was looked at and can be used.
+pub(crate) enum Found {
+    Emulated(Preset),
+    Hosted(Box<hosted::Module>),
+}
+
+impl Found {
+    /// Looks.
+    ///
+    /// # Errors
+    ///
+    /// Where the module is not there, or gives wrong answers.
+    pub(crate) fn new(named: &Named) -> anyhow::Result<Self> {
+        Ok(match named {
+            Named::Emulated(preset) => Self::Emulated(preset.clone()),
+            Named::Hosted(name) => Self::Hosted(Box::new(hosted::Module::open(name)?)),
+        })
+    }
+
+    pub(crate) fn profile(&self) -> Profile {
+        match self {
+            Self::Emulated(preset) => preset.profile(),
+            Self::Hosted(module) => module.profile().clone(),
+        }
+    }
+
+    pub(crate) const fn is_emulated(&self) -> bool {
+        matches!(self, Self::Emulated(_))
+    }
+
+    /// It as a planner sees it.
+    pub(crate) fn station(&self) -> Station {
+        let count = |count| u32::try_from(count).unwrap_or(u32::MAX);
+        match self {
+            Self::Emulated(preset) => Station { units: count(preset.units()), depth: count(preset.depth()) },
+            // How many lanes a host has it does not say; what it takes together is learned as time per request.
+            Self::Hosted(_) => Station { units: 1, depth: hosted::DEPTH },
+        }
+    }
+
+    /// A driver for one run.
+    pub(crate) fn driver<'m>(&self) -> Box<dyn QueuedDriver<'m> + 'm> {
+        match self {
+            Self::Emulated(preset) => Box::new(Emulated::new(preset.clone(), Box::new(libcrypto()))),
+            Self::Hosted(module) => module.driver(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_is_named_by_its_kind_and_who_errs_is_told_the_kinds() {
+        assert!(matches!("emulated:am3358".parse(), Ok(Named::Emulated(_))));
+        assert!(matches!("hosted:/run/evener.sock,offer=all".parse(), Ok(Named::Hosted(_))));
+        let told = |text: &str| text.parse::<Named>().unwrap_err();
+        assert!(told("qat0").contains("emulated:") && told("qat0").contains("hosted:"));
+        assert!(told("hosted:").contains("hosted:SOCKET"));
+        assert!(told("emulated:nothing").contains("unknown preset"));
+    }
+}
