@@ -111,12 +111,13 @@ fn job<'b>(
 }
 
 fn measure(len: usize, counts: &[usize], rounds: usize) {
+    // Before the first provider: the system's libcrypto, opened again below, gives the one that it has.
+    offer_pipelines_anyway();
     DEFAULT.add_builtin("evener", OSSL_provider_init);
     let (_default, evener) = (DEFAULT.load("default").unwrap(), DEFAULT.load("evener").unwrap());
     drop(std::panic::take_hook());
     let [plain, ours] =
         ["default", "evener"].map(|who| DEFAULT.cipher("AES-128-CBC", &format!("provider={who}")).unwrap());
-    offer_pipelines_anyway();
     let path = env::var("EVENER_LIBCRYPTO").unwrap_or_else(|_| "libcrypto.so.3".to_owned());
     let library = Library::open(Path::new(&path), OSSL_provider_init);
     let kind = library.kind("AES-128-CBC").expect("libipsec-mb is needed");
