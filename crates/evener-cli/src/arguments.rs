@@ -9,6 +9,7 @@ use crate::crypt_files::{Decrypt, Encrypt};
 use crate::devices::Devices;
 use crate::doctor::Doctor;
 use crate::explain::Explain;
+use crate::host::Host;
 use crate::keygen::Keygen;
 use crate::man::Man;
 use crate::provider::Provider;
@@ -51,6 +52,7 @@ pub(crate) enum Command {
     Bench(Bench),
     #[command(subcommand)]
     Sim(Sim),
+    Host(Box<Host>),
     Status(Status),
     Doctor(Doctor),
     #[command(subcommand)]

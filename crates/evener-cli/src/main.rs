@@ -16,6 +16,7 @@ mod devices;
 mod doctor;
 mod explain;
 mod explained;
+mod host;
 mod kept_costs;
 mod keygen;
 mod keys;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
         Command::Explain(arguments) => explain::run(arguments),
         Command::Bench(bench) => bench::run(bench),
         Command::Sim(sim) => sim::run(sim),
+        Command::Host(arguments) => host::run(arguments),
         Command::Status(arguments) => status::run(arguments),
         Command::Doctor(arguments) => doctor::run(arguments),
         Command::Provider(provider) => provider::run(provider),

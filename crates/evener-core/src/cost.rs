@@ -65,6 +65,12 @@ impl CostTable {
         Self::new(vec![row(0), row(1 << 20)])
     }
 
+    /// The table with each of its costs changed.
+    #[must_use]
+    pub fn map(&self, change: impl Fn(Cost) -> Cost) -> Self {
+        Self { rows: self.rows.iter().map(|(bytes, cost)| (*bytes, change(*cost))).collect() }
+    }
+
     /// The cost of a job of `bytes`.
     #[must_use]
     pub fn at(&self, bytes: u64) -> Cost {

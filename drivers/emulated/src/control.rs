@@ -3,7 +3,9 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use evener_core::Nanos;
+use evener_core::{Line, Nanos};
+
+use crate::preset::COUNT_MAX;
 
 /// What is wrong with the module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,6 +21,11 @@ pub enum Fault {
     /// It says that all went well and gives bytes of which one bit is wrong (of the tag where there are no
     /// bytes), even where the data is not authentic.
     WrongBytes,
+    /// The job is handed back so much later, though its unit takes the next one in time.
+    Delay {
+        /// How much later.
+        by: Nanos,
+    },
     /// The job and its unit never get ready.
     Hang,
     /// The module is not there any more, for good: nothing is taken and all that it held is lost.
@@ -80,13 +87,26 @@ pub(crate) struct Orders {
     when: When,
     /// Time that the module takes, in per cent of what its preset says.
     percent: u32,
+    /// `h` instead of the preset's.
+    service: Option<Line>,
+    /// Counts instead of the preset's.
+    units: Option<usize>,
+    depth: Option<usize>,
     /// How often the orders were changed, so that a sleeper misses no change.
     changes: u64,
 }
 
 impl Default for Orders {
     fn default() -> Self {
-        Self { fault: Fault::None, when: When::ALWAYS, percent: 100, changes: 0 }
+        Self {
+            fault: Fault::None,
+            when: When::ALWAYS,
+            percent: 100,
+            service: None,
+            units: None,
+            depth: None,
+            changes: 0,
+        }
     }
 }
 
@@ -100,6 +120,22 @@ impl Control {
     /// time and stays.
     pub fn set_pace(&self, percent: u32) {
         self.change(|orders| orders.percent = percent);
+    }
+
+    /// Lets `h` be what `service` says, of all algorithms that the module does; `None`: what its preset says.
+    pub fn set_service(&self, service: Option<Line>) {
+        self.change(|orders| orders.service = service);
+    }
+
+    /// Lets the module work on up to `units` jobs at the same time, at least on one; `None`: as its preset says.
+    pub fn set_units(&self, units: Option<usize>) {
+        self.change(|orders| orders.units = units.map(|units| units.clamp(1, COUNT_MAX)));
+    }
+
+    /// Lets the module hold up to `depth` jobs, at least one; `None`: as its preset says. Of jobs that it holds already none
+    /// goes back.
+    pub fn set_depth(&self, depth: Option<usize>) {
+        self.change(|orders| orders.depth = depth.map(|depth| depth.clamp(1, COUNT_MAX)));
     }
 
     /// What the module did so far.
@@ -147,8 +183,20 @@ impl Orders {
         self.fault == Fault::Gone && number >= self.when.from
     }
 
-    pub(crate) fn stretched(&self, h: Nanos) -> Nanos {
+    /// How long the module works on a job for which its preset says `h`.
+    pub(crate) fn service(&self, h: Nanos, bytes: usize) -> Nanos {
+        let h = self.service.map_or(h, |line| line.at(u64::try_from(bytes).unwrap_or(u64::MAX)));
         Nanos(h.0.saturating_mul(u64::from(self.percent)) / 100)
+    }
+
+    /// Jobs that it works on at the same time.
+    pub(crate) fn units(&self, of_preset: usize) -> usize {
+        self.units.unwrap_or(of_preset)
+    }
+
+    /// Jobs that it holds.
+    pub(crate) fn depth(&self, of_preset: usize) -> usize {
+        self.depth.unwrap_or(of_preset)
     }
 }
 

@@ -85,11 +85,15 @@ impl<'m> Emulated<'m> {
         }
         let cost = self.preset.cost(job.session().algorithm(), job.input_bytes()).unwrap_or_default();
         let answer = self.compute(&job).after(fault);
-        if !self.meter.use_up(began, cost.d) {
+        // A module without `d` leaves its user's core alone: nobody can be late for that.
+        if cost.d > Nanos::ZERO && !self.meter.use_up(began, cost.d) {
             self.control.count(|counters| counters.late += 1);
         }
-        let ready = self.occupy(orders.stretched(cost.h).into(), fault == Fault::Hang);
-        self.held.push(Held { job, answer, ready });
+        self.be_of(orders.units(self.preset.units()));
+        let service = orders.service(cost.h, job.input_bytes());
+        let ready = self.occupy(service.into(), fault == Fault::Hang);
+        let late = if let Fault::Delay { by } = fault { by.into() } else { Duration::ZERO };
+        self.held.push(Held { job, answer, ready: ready.map(|ready| ready + late) });
     }
 
     fn compute(&mut self, job: &Job<'_>) -> Answer {
@@ -107,6 +111,14 @@ impl<'m> Emulated<'m> {
         let (outcome, tag, tag_bytes) = (twin[0].outcome(), *twin[0].tag_given(), twin[0].tag().len());
         drop(twin);
         Answer { outcome, output, tag, tag_bytes }
+    }
+
+    /// Changes the number of units; those that are free last, or never, go first.
+    fn be_of(&mut self, units: usize) {
+        if self.units.len() > units {
+            self.units.sort_by_key(|unit| (unit.is_none(), *unit));
+        }
+        self.units.resize_with(units, || Some(Instant::now()));
     }
 
     /// Gives the unit that is free first a job for `h` from now, and says when it is ready.
@@ -178,7 +190,7 @@ impl<'m> QueuedDriver<'m> for Emulated<'m> {
             self.is_gone = true;
             return Err((job, Refusal::Lost));
         }
-        if self.held.len() >= self.preset.depth() {
+        if self.held.len() >= orders.depth(self.preset.depth()) {
             return Err((job, Refusal::Full));
         }
         self.take(job, &orders, began);
@@ -209,7 +221,7 @@ impl Answer {
         match fault {
             Fault::Error { code } => self.outcome = Outcome::Failed(JobError::Module { code }),
             Fault::WrongBytes => self.spoil(),
-            Fault::None | Fault::Hang | Fault::Gone => {}
+            Fault::None | Fault::Delay { .. } | Fault::Hang | Fault::Gone => {}
         }
         self
     }

@@ -8,7 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use evener_core::{Algorithm, Cost, CostTable, Line, Profile};
+use evener_core::{Algorithm, Cost, CostTable, Line, Nanos, Profile};
 
 use crate::tables::{self, Known};
 
@@ -59,6 +59,15 @@ impl Preset {
     pub fn cost(&self, algorithm: Algorithm, bytes: usize) -> Option<Cost> {
         let table = self.costs[algorithm.index()].as_ref()?;
         Some(table.at(u64::try_from(bytes).unwrap_or(u64::MAX)))
+    }
+
+    /// The same module without `d`: for a host, whose client pays `d` by itself, in its own driver on its own core.
+    #[must_use]
+    pub fn without_core_time(mut self) -> Self {
+        for table in self.costs.iter_mut().flatten() {
+            *table = Arc::new(table.map(|cost| Cost { d: Nanos::ZERO, ..cost }));
+        }
+        self
     }
 
     /// What the module says of itself.
@@ -193,7 +202,7 @@ fn line(text: &str) -> Result<Line, PresetError> {
 
 const PREFIX: &str = "emulated:";
 /// Far beyond any module, and small enough that no sum overflows.
-const COUNT_MAX: usize = 4096;
+pub(crate) const COUNT_MAX: usize = 4096;
 /// 1000 seconds.
 const FIXED_NS_MAX: u64 = 1_000_000_000_000;
 /// A millisecond per byte.
@@ -201,8 +210,6 @@ const PER_BYTE_PS_MAX: u64 = 1_000_000_000;
 
 #[cfg(test)]
 mod tests {
-    use evener_core::Nanos;
-
     use super::*;
 
     fn parse(text: &str) -> Result<Preset, PresetError> {

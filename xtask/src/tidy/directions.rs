@@ -26,6 +26,12 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
     ("evener-files", Use(&["evener", "evener-core"]), RUNTIME_TESTS),
     ("evener-sim", Use(&["evener-core"]), &["evener-vectors"]),
     ("evener-wire", Use(&[]), &[]),
+    // Of drivers it names the emulated one only, which it controls; those of a core are handed in.
+    (
+        "evener-host",
+        Use(&["evener", "evener-core", "evener-driver-emulated", "evener-ring", "evener-wire"]),
+        RUNTIME_TESTS,
+    ),
     ("evener-ossl-sys", Use(&[]), &[]),
     // The plain method is the inner provider: no driver for libcrypto, and none that computes wrong on purpose.
     (

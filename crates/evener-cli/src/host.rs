@@ -1,0 +1,163 @@
+//! `evener host`: owns a module and serves it to other processes until it is told to stop.
+//!
+//! The way: options -> [`Module`] -> `evener_host::run` -> its report as JSON.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use anyhow::{Context as _, anyhow};
+use evener::core::{Algorithm, Direction};
+use evener::{Costs, Machinery as _};
+use evener_driver_emulated::{Emulated, Preset};
+use evener_driver_libcrypto::Libcrypto;
+use evener_host::{Access, Limits, Module, Setup};
+
+use crate::machinery::{Emulation, Machine};
+use crate::quantity;
+use crate::say::{self, Exit, Shown};
+use crate::stop;
+
+/// Owns a module and serves it to local programs and QEMU guests.
+///
+/// The wire is vhost-user-crypto: Evener's own programs come as clients, QEMU as cryptodev-vhost-user. Serves until SIGTERM or
+/// SIGINT, then prints what was done as JSON (docs/host.schema.json).
+#[derive(clap::Args)]
+#[command(after_help = "\
+Orders on the control socket, one per line, each answered by a line of JSON: report, reset, and for an emulated module
+pace PERCENT, service A+B|preset, units N|preset, depth N|preset, and fault none|error CODE|wrong-bytes|delay NS|hang|gone
+[from N] [every M]. docs/host.md explains them.")]
+pub(crate) struct Host {
+    /// Where clients come. A socket that nobody listens on any more is replaced.
+    #[arg(long, value_name = "PATH")]
+    socket: PathBuf,
+
+    /// What is served: cpu (a core with all methods), multibuffer (the same, refused without the library), or an emulated
+    /// module (emulated:am3358), whose client pays its own core time.
+    #[arg(long, value_name = "MODULE")]
+    module: Kind,
+
+    /// Where orders come, from this user and root only.
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
+
+    /// Lets this user come besides the own one and root; may be repeated.
+    #[arg(long = "allow-uid", value_name = "UID")]
+    uids: Vec<u32>,
+
+    /// Lets processes of this group come; may be repeated.
+    #[arg(long = "allow-gid", value_name = "GID")]
+    gids: Vec<u32>,
+
+    #[command(flatten)]
+    most: Most,
+}
+
+/// What one client may have.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Limits")]
+struct Most {
+    /// Clients at the same time.
+    #[arg(long = "clients", value_name = "N", default_value_t = Limits::default().clients_max)]
+    clients_max: usize,
+
+    /// Open sessions of a client.
+    #[arg(long = "sessions", value_name = "N", default_value_t = Limits::default().sessions_max)]
+    sessions_max: usize,
+
+    /// Requests of a client that the module holds; others wait in the client's ring.
+    #[arg(long = "in-flight", value_name = "N", default_value_t = Limits::default().in_flight_max)]
+    in_flight_max: usize,
+
+    /// Memory of a client that is mapped: a guest needs all of its own.
+    #[arg(long = "client-memory", value_name = "SIZE", value_parser = quantity::parse_bytes, default_value = "64G")]
+    memory_bytes_max: u64,
+
+    /// Longest request.
+    #[arg(long = "request-size", value_name = "SIZE", value_parser = request_size, default_value = "1M")]
+    request_bytes_max: usize,
+}
+
+/// A module by its name.
+#[derive(Clone)]
+enum Kind {
+    Cpu,
+    Multibuffer,
+    Emulated(Preset),
+}
+
+impl FromStr for Kind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "cpu" => Ok(Self::Cpu),
+            "multibuffer" => Ok(Self::Multibuffer),
+            name if name.starts_with("emulated:") => name
+                .parse()
+                .map(Self::Emulated)
+                .map_err(|error: evener_driver_emulated::PresetError| error.to_string()),
+            other => Err(format!("unknown module {other:?}; there are cpu, multibuffer and emulated:NAME")),
+        }
+    }
+}
+
+/// Up to 64 MiB: what one request may take of the host's memory.
+fn request_size(text: &str) -> Result<usize, String> {
+    let bytes = quantity::parse_bytes(text)?;
+    let bytes = usize::try_from(bytes).ok().filter(|bytes| (1..=64 << 20).contains(bytes));
+    bytes.ok_or_else(|| format!("{text:?} is not between 1 and 64M"))
+}
+
+/// Serves until a signal comes.
+pub(crate) fn run(arguments: &Host) -> anyhow::Result<Exit> {
+    let module = module(&arguments.module)?;
+    let most = &arguments.most;
+    let limits = Limits {
+        clients_max: most.clients_max,
+        sessions_max: most.sessions_max,
+        in_flight_max: most.in_flight_max.max(1),
+        memory_bytes_max: most.memory_bytes_max,
+        request_bytes_max: most.request_bytes_max,
+        ..Limits::default()
+    };
+    let access = Access { uids: arguments.uids.clone(), gids: arguments.gids.clone() };
+    let (socket, control) = (arguments.socket.clone(), arguments.control.clone());
+    let setup = Setup { socket, control, access, limits, module };
+    let cancel = stop::on_signals()?;
+    let told = || say::line(format_args!("serving at {}", Shown(&arguments.socket)));
+    let report = evener_host::run(setup, &cancel, told)?;
+    let mut text = serde_json::to_vec_pretty(&report)?;
+    text.push(b'\n');
+    say::answer(&text)
+}
+
+fn module(kind: &Kind) -> anyhow::Result<Module> {
+    if let Kind::Emulated(preset) = kind {
+        let computes = Libcrypto::new().context("libcrypto")?;
+        return Ok(Module::emulated(Emulated::new(preset.clone().without_core_time(), Box::new(computes))));
+    }
+    let mut machine = Machine::new(&Emulation::default())?;
+    let profile = match (kind, &machine.multibuffer) {
+        (Kind::Multibuffer, Err(absent)) => return Err(anyhow!("multibuffer: {absent}")),
+        (_, Ok(multi)) => multi.clone(),
+        (_, Err(_)) => machine.libcrypto.clone(),
+    };
+    machine.know(&WORTH_KNOWING.map(|algorithm| (algorithm, Direction::Encrypt)), false);
+    let kit = machine.kit().sharing(&Arc::new(Costs::new(machine.costs_of_cores())));
+    Ok(Module::core(profile, kit, Algorithm::ALL.to_vec()))
+}
+
+/// What is worth sending to another process, for two copies cost more than other algorithms do (docs/host.md); of others the
+/// costs are learned while they are used.
+const WORTH_KNOWING: [Algorithm; 9] = [
+    Algorithm::Aes128Cbc,
+    Algorithm::Aes192Cbc,
+    Algorithm::Aes256Cbc,
+    Algorithm::Sha1,
+    Algorithm::Sha256,
+    Algorithm::Md5,
+    Algorithm::HmacSha1,
+    Algorithm::HmacSha256,
+    Algorithm::HmacMd5,
+];

@@ -1,0 +1,155 @@
+//! `evener host` as a process: it serves, takes orders, says what it did, and leaves nothing behind.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
+
+mod common;
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use common::Place;
+use common::schema::misfits;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+struct Host {
+    child: Child,
+    socket: PathBuf,
+    control: PathBuf,
+}
+
+impl Host {
+    /// A host that clients can come to.
+    fn start(place: &Place, options: &[&str]) -> Self {
+        let mut run =
+            place.evener().args(["host", "--socket", "socket", "--control", "control"]).args(options);
+        run.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = run.command.spawn().unwrap();
+        let mut said = String::new();
+        BufReader::new(child.stderr.take().unwrap()).read_line(&mut said).unwrap();
+        assert!(said.contains("serving at socket"), "{said}");
+        Self { child, socket: place.join("socket"), control: place.join("control") }
+    }
+
+    fn order(&self, line: &str) -> Value {
+        let mut stream = connect(&self.control);
+        writeln!(stream, "{line}").unwrap();
+        let mut answer = String::new();
+        BufReader::new(stream).read_line(&mut answer).unwrap();
+        serde_json::from_str(&answer).unwrap()
+    }
+
+    fn end(mut self, signal: Signal) -> Value {
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+        let status = self.child.wait().unwrap();
+        assert_eq!(status.code(), Some(0));
+        assert!(!self.socket.exists() && !self.control.exists());
+        let mut said = String::new();
+        self.child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+        let report = serde_json::from_str(&said).unwrap();
+        assert_eq!(misfits("host.schema.json", &report), [""; 0]);
+        report
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+fn connect(socket: &Path) -> UnixStream {
+    let stream = UnixStream::connect(socket).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream
+}
+
+/// Asks for the features of the ring; `None` where the host turns us away.
+fn greet(stream: &mut UnixStream) -> Option<u64> {
+    let header: Vec<u8> = [1_u32, 1, 0].iter().flat_map(|field| field.to_ne_bytes()).collect();
+    stream.write_all(&header).ok()?;
+    let mut answer = [0; 20];
+    stream.read_exact(&mut answer).ok()?;
+    Some(u64::from_ne_bytes(answer[12..].try_into().unwrap()))
+}
+
+#[test]
+fn a_host_serves_takes_orders_and_ends_cleanly_by_either_signal() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let place = Place::new();
+        let host = Host::start(&place, &["--module", "emulated:am3358"]);
+        let mut client = connect(&host.socket);
+        assert_eq!(greet(&mut client), Some(1 << 32 | 1 << 30 | 1 << 29 | 1 << 28));
+        let report = host.order("report");
+        assert_eq!(misfits("host.schema.json", &report), [""; 0]);
+        assert_eq!(report["module"]["name"], "emulated:am3358");
+        assert_eq!(report["clients"][0]["peer"]["pid"], std::process::id());
+        assert_eq!(host.order("pace 300")["ok"], true);
+        assert!(host.order("pace")["error"].as_str().unwrap().contains("unknown order"));
+        assert_eq!(host.end(signal)["connections"], 1);
+    }
+}
+
+#[test]
+fn a_core_is_served_by_its_name() {
+    let place = Place::new();
+    let host = Host::start(&place, &["--module", "cpu"]);
+    assert_eq!(greet(&mut connect(&host.socket)), Some(1 << 32 | 1 << 30 | 1 << 29 | 1 << 28));
+    assert!(host.order("pace 300")["error"].as_str().unwrap().contains("not emulated"));
+    assert_eq!(host.end(Signal::TERM)["module"]["emulated"], false);
+}
+
+#[test]
+fn options_limit_what_comes_and_open_the_socket() {
+    let place = Place::new();
+    let options = [
+        ["--module", "emulated:am3358,depth=4"],
+        ["--clients", "1"],
+        ["--sessions", "8"],
+        ["--in-flight", "4"],
+        ["--client-memory", "16M"],
+        ["--request-size", "64K"],
+        ["--allow-uid", "12345"],
+        ["--allow-gid", "12345"],
+    ];
+    let host = Host::start(&place, &options.concat());
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&host.socket), 0o666, "others may knock");
+    assert_eq!(mode(&host.control), 0o600);
+    let mut first = connect(&host.socket);
+    assert!(greet(&mut first).is_some());
+    assert_eq!(greet(&mut connect(&host.socket)), None, "one client is the limit");
+    let mut config = [24_u32, 1, 20, 48, 8, 0, 0, 0].map(u32::to_ne_bytes).concat();
+    first.write_all(&config).unwrap();
+    config.resize(32, 0);
+    first.read_exact(&mut config).unwrap();
+    assert_eq!(config[24..], 65_536_u64.to_le_bytes(), "the longest request");
+    assert_eq!(host.end(Signal::TERM)["turned_away"], 1);
+}
+
+#[test]
+fn a_host_that_cannot_be_says_why() {
+    let place = Place::new();
+    let host = |options: &[&str]| place.evener().args(["host", "--socket", "socket"]).args(options).run();
+    host(&["--module", "quantum"]).ended_with(2).saying("unknown module \"quantum\"");
+    host(&["--module", "emulated:am3359"]).ended_with(2).saying("unknown preset");
+    let without = place.evener().env("EVENER_DISABLE", "multibuffer");
+    without
+        .args(["host", "--socket", "socket", "--module", "multibuffer"])
+        .run()
+        .ended_with(2)
+        .saying("multibuffer");
+    host(&["--module", "cpu", "--request-size", "65M"]).ended_with(2).saying("not between 1 and 64M");
+    let first = Host::start(&place, &["--module", "emulated:am3358"]);
+    host(&["--module", "emulated:am3358"]).ended_with(2).saying("socket");
+    first.end(Signal::TERM);
+    place.write("socket", "a file");
+    host(&["--module", "emulated:am3358"]).ended_with(2).saying("socket");
+    assert_eq!(fs::read(place.join("socket")).unwrap(), b"a file");
+}

@@ -1,0 +1,75 @@
+//! Who may come: decided by the credentials that the kernel keeps of the process that connected.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use rustix::process::{Pid, PidfdFlags, getuid, pidfd_open};
+use serde::Serialize;
+
+/// Whom the host serves. Its own user and root may always come.
+#[derive(Clone, Debug, Default)]
+pub struct Access {
+    /// Further users, by number.
+    pub uids: Vec<u32>,
+    /// Further groups, by number; the group that the process ran in when it connected counts, not its supplementary ones.
+    pub gids: Vec<u32>,
+}
+
+/// Who connected, as the kernel says.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Peer {
+    /// Process, 0 where it is in a namespace that this one does not see.
+    pub pid: i32,
+    /// User.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+}
+
+impl Access {
+    /// Whether this one may come.
+    #[must_use]
+    pub fn admits(&self, peer: Peer) -> bool {
+        let is_own = peer.uid == 0 || peer.uid == getuid().as_raw();
+        is_own || self.uids.contains(&peer.uid) || self.gids.contains(&peer.gid)
+    }
+
+    /// Permission bits of the socket: for its owner alone, or for all where others are to be looked at when they come.
+    #[must_use]
+    pub fn socket_mode(&self) -> u32 {
+        if self.uids.is_empty() && self.gids.is_empty() { 0o600 } else { 0o666 }
+    }
+}
+
+impl Peer {
+    /// Who is at the other end.
+    pub(crate) fn of(stream: &UnixStream) -> Option<Self> {
+        let told = getsockopt(stream, PeerCredentials).ok()?;
+        Some(Self { pid: told.pid(), uid: told.uid(), gid: told.gid() })
+    }
+
+    /// A descriptor that becomes readable when the process ends; `None` where the kernel or the namespace has none.
+    pub(crate) fn watch(self) -> Option<OwnedFd> {
+        pidfd_open(Pid::from_raw(self.pid)?, PidfdFlags::empty()).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_own_user_root_and_who_is_named_may_come() {
+        let own = getuid().as_raw();
+        let peer = |uid, gid| Peer { pid: 1, uid, gid };
+        let closed = Access::default();
+        assert!(closed.admits(peer(own, 7)) && closed.admits(peer(0, 7)));
+        assert!(!closed.admits(peer(own + 12_345, 7)));
+        assert_eq!(closed.socket_mode(), 0o600);
+        let open = Access { uids: vec![own + 12_345], gids: vec![99] };
+        assert!(open.admits(peer(own + 12_345, 7)) && open.admits(peer(own + 1, 99)));
+        assert!(!open.admits(peer(own + 1, 98)));
+        assert_eq!(open.socket_mode(), 0o666);
+    }
+}

@@ -1,0 +1,266 @@
+//! What the host knows of one client: memory, sessions, rings. The connection's thread sets it up, the module's thread serves it.
+
+use std::fs::File;
+use std::io;
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use evener_ring::virtqueue::{Device, Events, Mapped, part_bytes};
+use evener_wire::{RingAddresses, features};
+use rustix::event::epoll;
+
+use crate::Limits;
+use crate::access::Peer;
+use crate::memory::Memory;
+use crate::report::Counts;
+use crate::sessions::Sessions;
+
+/// Rings that a connection may have.
+pub(crate) const RINGS_MAX: usize = 4;
+
+/// One client.
+pub(crate) struct Client {
+    pub(crate) id: u64,
+    pub(crate) peer: Peer,
+    pub(crate) counts: Counts,
+    state: Mutex<State>,
+    /// A request went back, or a ring was stopped.
+    moved: Condvar,
+    stream: UnixStream,
+    is_over: AtomicBool,
+}
+
+/// What changes.
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) features: u64,
+    pub(crate) memory: Memory,
+    pub(crate) sessions: Sessions,
+    pub(crate) rings: [Ring; RINGS_MAX],
+    pub(crate) load: Load,
+}
+
+impl State {
+    /// Whether the client says by index when it wants to be called.
+    pub(crate) fn counts_by_index(&self) -> bool {
+        events(self.features) == Events::Index
+    }
+}
+
+/// Requests of a client that were taken and did not come back, and their bytes.
+#[derive(Default)]
+pub(crate) struct Load {
+    requests: usize,
+    bytes: usize,
+}
+
+impl Load {
+    /// Whether nothing more may be taken now. What waits stays in the ring, which is no failure.
+    pub(crate) const fn is_at(&self, limits: &Limits) -> bool {
+        self.requests >= limits.in_flight_max || self.bytes >= limits.bytes_in_flight_max
+    }
+
+    pub(crate) const fn add(&mut self, bytes: usize) {
+        self.requests += 1;
+        self.bytes += bytes;
+    }
+
+    pub(crate) const fn take_off(&mut self, bytes: usize) {
+        self.requests -= 1;
+        self.bytes -= bytes;
+    }
+
+    pub(crate) const fn requests(&self) -> usize {
+        self.requests
+    }
+}
+
+/// Where the answer to a request goes.
+pub(crate) struct Place {
+    pub(crate) client: Arc<Client>,
+    pub(crate) ring: usize,
+    /// The life of the ring in which it was taken.
+    pub(crate) life: u64,
+    pub(crate) head: u16,
+}
+
+/// A ring as it was told so far; it runs once all is told.
+#[derive(Default)]
+pub(crate) struct Ring {
+    pub(crate) size: u16,
+    pub(crate) base: u16,
+    pub(crate) addresses: Option<RingAddresses>,
+    pub(crate) kick: Option<Kick>,
+    pub(crate) call: Option<Arc<OwnedFd>>,
+    pub(crate) is_off: bool,
+    pub(crate) device: Option<Device<Mapped>>,
+    /// Counts stops, so that an answer to an earlier life of the ring is not given to a later one.
+    pub(crate) life: u64,
+    /// The client wants to be called; it is, once nothing of its waits.
+    pub(crate) owes_call: bool,
+    /// Nothing more is taken, because the ring is about to stop.
+    pub(crate) is_closing: bool,
+}
+
+/// A kick descriptor, watched as long as it lives.
+pub(crate) struct Kick {
+    file: OwnedFd,
+    watch: Arc<OwnedFd>,
+}
+
+impl Kick {
+    /// Watches `file` with `watch` for every further write to it.
+    pub(crate) fn new(file: OwnedFd, watch: &Arc<OwnedFd>) -> io::Result<Self> {
+        // Edge-triggered: each write is an event, and nobody has to read the count.
+        let each = epoll::EventFlags::IN | epoll::EventFlags::ET;
+        epoll::add(watch, &file, epoll::EventData::new_u64(0), each)?;
+        Ok(Self { file, watch: Arc::clone(watch) })
+    }
+}
+
+impl Drop for Kick {
+    fn drop(&mut self) {
+        // Closing alone would not do: the client has the same file open.
+        epoll::delete(&self.watch, &self.file).ok();
+    }
+}
+
+/// Why a ring cannot run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Misplaced;
+
+impl Ring {
+    /// Starts the ring once size, addresses and kick are known.
+    pub(crate) fn try_start(&mut self, memory: &Memory, features: u64) -> Result<(), Misplaced> {
+        let (Some(addresses), true) = (&self.addresses, self.kick.is_some() && self.device.is_none()) else {
+            return Ok(());
+        };
+        if self.size == 0 {
+            return Ok(());
+        }
+        let [descriptors, available, used] = part_bytes(self.size);
+        let place = |address, bytes| memory.by_user(address, bytes).ok_or(Misplaced);
+        let parts = [
+            place(addresses.descriptors, descriptors)?,
+            place(addresses.available, available)?,
+            place(addresses.used, used)?,
+        ];
+        let mapped = Mapped::new(self.size, parts).map_err(|_| Misplaced)?;
+        let device = Device::starting_at(mapped, events(features), self.base);
+        self.device = Some(device.map_err(|_| Misplaced)?);
+        Ok(())
+    }
+
+    /// Ends this life of the ring and says where the next one goes on.
+    pub(crate) fn stop(&mut self) -> u16 {
+        if let Some(device) = self.device.take() {
+            self.base = device.position();
+        }
+        self.life += 1;
+        (self.owes_call, self.is_closing) = (false, false);
+        self.base
+    }
+
+    /// The device's side, where it may be served.
+    pub(crate) fn served(&mut self) -> Option<&mut Device<Mapped>> {
+        self.device.as_mut().filter(|_| !self.is_off && !self.is_closing)
+    }
+}
+
+/// How wake-ups are suppressed. QEMU 10 tells nothing of its guest's features but that it speaks the protocol, so the bits of
+/// rings count only where the one of virtio 1.0 came with them.
+const fn events(told: u64) -> Events {
+    let wanted = features::VERSION_1 | features::EVENT_IDX;
+    if told & wanted == wanted { Events::Index } else { Events::Flags }
+}
+
+impl Client {
+    pub(crate) fn new(id: u64, peer: Peer, stream: UnixStream) -> Self {
+        Self {
+            id,
+            peer,
+            counts: Counts::default(),
+            state: Mutex::default(),
+            moved: Condvar::new(),
+            stream,
+            is_over: AtomicBool::new(false),
+        }
+    }
+
+    /// The state is whole between any two statements, so a panic elsewhere does not spoil it.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        // Relaxed: whoever ends a client empties its state under the lock.
+        self.is_over.load(Relaxed)
+    }
+
+    /// Ends the connection; its thread cleans up.
+    pub(crate) fn end(&self) {
+        self.is_over.store(true, Relaxed);
+        // It fails where the client was faster.
+        self.stream.shutdown(Shutdown::Both).ok();
+    }
+
+    /// Wakes whoever waits for requests to go back.
+    pub(crate) fn tell_moved(&self) {
+        self.moved.notify_all();
+    }
+
+    /// Forgets all that the client had: keys are wiped, memory is unmapped, descriptors are closed.
+    pub(crate) fn clear(&self) {
+        self.is_over.store(true, Relaxed);
+        let mut state = self.lock();
+        state.rings.iter_mut().for_each(|ring| {
+            ring.stop();
+            *ring = Ring { life: ring.life, ..Ring::default() };
+        });
+        state.sessions = Sessions::default();
+        state.memory = Memory::default();
+    }
+
+    /// Waits until the rings that `which` names hold nothing, at most for [`PATIENCE`], while nothing more is taken from them.
+    /// What a module holds longer finds its ring in another life.
+    pub(crate) fn quiesce(&self, which: impl Fn(usize) -> bool) -> MutexGuard<'_, State> {
+        let deadline = Instant::now() + PATIENCE;
+        let mut state = self.lock();
+        for (index, ring) in state.rings.iter_mut().enumerate() {
+            ring.is_closing |= which(index);
+        }
+        let busy = |state: &State| {
+            let mut rings = state.rings.iter().enumerate().filter(|(index, _)| which(*index));
+            rings.any(|(_, ring)| ring.device.as_ref().is_some_and(|device| device.in_flight() > 0))
+        };
+        while busy(&state) && !self.is_over() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            let waited = self.moved.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state
+    }
+}
+
+/// How long a client that stops a ring waits for what a module holds of it. A guess: longer than any request of any preset.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Whether a descriptor can be written to without ever waiting for its reader: a call to a client that does not listen must not
+/// stop the module's thread.
+pub(crate) fn is_eventfd(file: &OwnedFd) -> bool {
+    use std::os::fd::AsRawFd as _;
+    let link = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    link.is_ok_and(|link| link.as_os_str() == "anon_inode:[eventfd]")
+}
+
+/// Files from descriptors, as memory needs them.
+pub(crate) fn files(descriptors: Vec<OwnedFd>) -> Vec<File> {
+    descriptors.into_iter().map(File::from).collect()
+}

@@ -1,0 +1,101 @@
+//! Where a request stays while the module has its job: whose it is, where its answer goes, the memory that belongs to it.
+
+use evener_core::Job;
+use evener_ring::virtqueue::Piece;
+
+use crate::client::Place;
+use crate::request::{Fraud, Reader, Work};
+use crate::slots::{Slot, Slots};
+
+/// A request that the module has.
+pub(crate) struct Task {
+    pub(crate) place: Place,
+    /// Where the answer may be written.
+    pub(crate) pieces: Vec<Piece>,
+    /// Bytes of the source, as they count against the client's limit.
+    pub(crate) src_bytes: usize,
+    slot: Slot,
+}
+
+/// All of them, found by the marks of their jobs.
+pub(crate) struct Desk {
+    slots: Slots,
+    tasks: Vec<Option<Task>>,
+    /// Marks that are free.
+    marks: Vec<usize>,
+    /// Lists of pieces, for the next requests.
+    lists: Vec<Vec<Piece>>,
+}
+
+impl Desk {
+    pub(crate) fn new() -> Self {
+        Self { slots: Slots::new(), tasks: Vec::new(), marks: Vec::new(), lists: Vec::new() }
+    }
+
+    /// Copies source and associated data and makes a job of them.
+    pub(crate) fn begin(
+        &mut self,
+        work: Work,
+        reader: &mut Reader<'_>,
+        place: Place,
+        pieces: &[Piece],
+    ) -> Result<Box<Job<'static>>, Fraud> {
+        let (mut job, mut slot) = self.slots.take(work.src_bytes, place.client.id);
+        let copied = fill(&mut job, &mut slot, &work, reader);
+        if let Err(fraud) = copied {
+            self.slots.put(job, slot);
+            return Err(fraud);
+        }
+        let (input_bytes, src_bytes) = (work.input_bytes(), work.src_bytes);
+        let iv_bytes = work.session.algorithm().iv_bytes();
+        job.arm(work.session, &work.iv[..iv_bytes], input_bytes);
+        let mut list = self.lists.pop().unwrap_or_default();
+        list.extend_from_slice(pieces);
+        let mark = self.marks.pop().unwrap_or_else(|| {
+            self.tasks.push(None);
+            self.tasks.len() - 1
+        });
+        job.mark = mark as u64;
+        self.tasks[mark] = Some(Task { place, pieces: list, src_bytes, slot });
+        Ok(job)
+    }
+
+    /// The task of a job that is back.
+    ///
+    /// # Panics
+    ///
+    /// Where the job comes back twice: a bug of its driver.
+    pub(crate) fn end(&mut self, job: &Job<'static>) -> Task {
+        let mark = usize::try_from(job.mark).expect("an index of ours");
+        self.marks.push(mark);
+        self.tasks[mark].take().expect("each job comes back once")
+    }
+
+    /// Keeps what the next request can use.
+    pub(crate) fn put(&mut self, job: Box<Job<'static>>, task: Task) {
+        let Task { mut pieces, slot, .. } = task;
+        pieces.clear();
+        self.lists.push(pieces);
+        self.slots.put(job, slot);
+    }
+
+    /// Wipes what is left of a client's bytes.
+    pub(crate) fn wipe(&mut self, client: u64) {
+        self.slots.wipe(client);
+    }
+}
+
+/// Copies what a job works on, each byte once.
+fn fill(job: &mut Job<'static>, slot: &mut Slot, work: &Work, reader: &mut Reader<'_>) -> Result<(), Fraud> {
+    let room = &mut job.room_mut()[..work.src_bytes];
+    reader.copy(room)?;
+    let mut tag = [0; 16];
+    let tag = &mut tag[..work.tag_bytes_in()];
+    tag.copy_from_slice(&room[work.input_bytes()..]);
+    job.set_tag(tag);
+    if work.aad_bytes > 0 {
+        reader.copy(&mut slot.aad.fill()[..work.aad_bytes])?;
+        job.set_aad(slot.aad.lend(work.aad_bytes));
+    }
+    Ok(())
+}

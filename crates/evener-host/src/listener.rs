@@ -1,0 +1,91 @@
+//! A socket in the file system: bound, opened to whom it is for, and removed with the host.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use crate::HostError;
+
+/// A listening socket that is removed from the file system when this is dropped.
+pub(crate) struct Listener {
+    pub(crate) socket: UnixListener,
+    path: PathBuf,
+    /// Device and number of what was bound, so that no other host's socket is removed.
+    file: (u64, u64),
+}
+
+impl Listener {
+    /// Binds `path`. A socket that nobody listens on any more is replaced.
+    pub(crate) fn bind(path: &Path, mode: u32) -> Result<Self, HostError> {
+        let failed = |error| HostError::Socket { path: path.to_owned(), error };
+        remove_stale(path).map_err(failed)?;
+        let socket = UnixListener::bind(path).map_err(failed)?;
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(failed)?;
+        socket.set_nonblocking(true).map_err(failed)?;
+        let about = fs::symlink_metadata(path).map_err(failed)?;
+        Ok(Self { socket, path: path.to_owned(), file: (about.dev(), about.ino()) })
+    }
+
+    /// The next connection that waits; `None` where none does.
+    pub(crate) fn accept(&self) -> io::Result<Option<UnixStream>> {
+        match self.socket.accept() {
+            Ok((stream, _)) => stream.set_nonblocking(false).map(|()| Some(stream)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let is_ours = |about: &fs::Metadata| (about.dev(), about.ino()) == self.file;
+        if fs::symlink_metadata(&self.path).as_ref().is_ok_and(is_ours) {
+            // Whoever removed it meanwhile has done what is to be done.
+            fs::remove_file(&self.path).ok();
+        }
+    }
+}
+
+/// Removes a socket on which nobody listens. What is no socket stays, and binding fails.
+fn remove_stale(path: &Path) -> io::Result<()> {
+    let is_socket = fs::symlink_metadata(path).is_ok_and(|about| about.file_type().is_socket());
+    let refuses =
+        || UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
+    if is_socket && refuses() { fs::remove_file(path) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stale_socket_is_replaced_and_a_live_one_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("host");
+        drop(UnixListener::bind(&path).unwrap());
+        assert!(path.exists(), "std leaves the file");
+        let first = Listener::bind(&path, 0o600).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        let second = Listener::bind(&path, 0o600).map(drop);
+        assert!(matches!(second, Err(HostError::Socket { .. })), "somebody listens");
+        drop(first);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn neither_a_file_nor_another_hosts_socket_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("host");
+        fs::write(&path, "precious").unwrap();
+        assert!(Listener::bind(&path, 0o600).is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
+        fs::remove_file(&path).unwrap();
+        let ours = Listener::bind(&path, 0o600).unwrap();
+        fs::remove_file(&path).unwrap();
+        let _theirs = UnixListener::bind(&path).unwrap();
+        drop(ours);
+        assert!(path.exists());
+    }
+}

@@ -1,0 +1,176 @@
+//! A client's memory: sealed files that were mapped, found by the addresses that the client uses.
+//!
+//! Addresses are cookies: they are compared with the table and never taken for pointers. Bytes are copied, each once; whoever
+//! shares the memory may change it at any time.
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+
+use evener_ring::Region;
+use evener_ring::virtqueue::{Piece, Tables};
+use evener_wire::{MemoryTable, Region as Row};
+
+/// Why memory is refused.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MemoryRefusal {
+    /// Another number of files than of regions.
+    #[error("{files} files for {regions} regions")]
+    Files {
+        /// Files that came.
+        files: usize,
+        /// Regions in the table.
+        regions: usize,
+    },
+    /// A region that ends beyond all addresses.
+    #[error("a region ends beyond all addresses")]
+    Overflow,
+    /// Two regions share addresses.
+    #[error("two regions overlap")]
+    Overlap,
+    /// More than a client may map.
+    #[error("{0} bytes of memory are more than a client may map")]
+    TooMuch(u64),
+    /// A file that cannot be trusted with a mapping.
+    #[error("a region's file: {0}")]
+    File(io::Error),
+}
+
+/// All that a client has mapped.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    spans: Vec<Span>,
+}
+
+#[derive(Debug)]
+struct Span {
+    row: Row,
+    region: Arc<Region>,
+}
+
+impl Memory {
+    /// Maps the regions of a table, whose files came in the same order.
+    pub(crate) fn map(table: &MemoryTable, files: &[File], bytes_max: u64) -> Result<Self, MemoryRefusal> {
+        let rows = table.regions();
+        if rows.len() != files.len() {
+            return Err(MemoryRefusal::Files { files: files.len(), regions: rows.len() });
+        }
+        check_addresses(rows)?;
+        let bytes = rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.size_bytes));
+        if bytes > bytes_max {
+            return Err(MemoryRefusal::TooMuch(bytes));
+        }
+        let map = |(row, file): (&Row, &File)| {
+            let region = Region::of_peer(file, row.offset_bytes, row.size_bytes);
+            Ok(Span { row: *row, region: Arc::new(region.map_err(MemoryRefusal::File)?) })
+        };
+        let spans: Result<_, MemoryRefusal> = rows.iter().zip(files).map(map).collect();
+        Ok(Self { spans: spans? })
+    }
+
+    /// Bytes that are mapped.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.spans.iter().map(|span| span.row.size_bytes).sum()
+    }
+
+    /// The region and the offset in it that a user address stands for, where at least `len` bytes follow in the region.
+    pub(crate) fn by_user(&self, address: u64, len: usize) -> Option<(Arc<Region>, usize)> {
+        self.find(address, len, |row| row.user_address).map(|(span, at)| (Arc::clone(&span.region), at))
+    }
+
+    /// Whether all bytes of a piece are the client's. A piece without bytes lies nowhere.
+    pub(crate) fn holds(&self, piece: &Piece) -> bool {
+        let len = usize::try_from(piece.len).unwrap_or(usize::MAX);
+        len == 0 || self.find(piece.address, len, |row| row.guest_address).is_some()
+    }
+
+    /// Copies bytes in; `false` where some of them would not be the client's.
+    #[must_use]
+    pub(crate) fn write(&self, address: u64, bytes: &[u8]) -> bool {
+        let place = self.find(address, bytes.len(), |row| row.guest_address);
+        place.is_some_and(|(span, at)| span.region.copy_in(at, bytes).is_ok())
+    }
+
+    fn find(&self, address: u64, len: usize, first: impl Fn(&Row) -> u64) -> Option<(&Span, usize)> {
+        let len = u64::try_from(len).ok()?;
+        let at = |span: &Span| {
+            let offset = address.checked_sub(first(&span.row))?;
+            let fits = offset.checked_add(len)? <= span.row.size_bytes;
+            usize::try_from(offset).ok().filter(|_| fits)
+        };
+        self.spans.iter().find_map(|span| Some((span, at(span)?)))
+    }
+}
+
+impl Tables for Memory {
+    fn copy_out(&self, address: u64, into: &mut [u8]) -> bool {
+        let place = self.find(address, into.len(), |row| row.guest_address);
+        place.is_some_and(|(span, at)| span.region.copy_out(at, into).is_ok())
+    }
+}
+
+fn check_addresses(rows: &[Row]) -> Result<(), MemoryRefusal> {
+    for first in [|row: &Row| row.guest_address, |row: &Row| row.user_address] {
+        let mut ranges = Vec::with_capacity(rows.len());
+        for row in rows {
+            let end = first(row).checked_add(row.size_bytes).ok_or(MemoryRefusal::Overflow)?;
+            ranges.push((first(row), end));
+        }
+        ranges.sort_unstable();
+        if ranges.windows(2).any(|pair| pair[0].1 > pair[1].0) {
+            return Err(MemoryRefusal::Overlap);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(rows: &[[u64; 4]]) -> MemoryTable {
+        let row = |[guest_address, size_bytes, user_address, offset_bytes]: &[u64; 4]| Row {
+            guest_address: *guest_address,
+            size_bytes: *size_bytes,
+            user_address: *user_address,
+            offset_bytes: *offset_bytes,
+        };
+        MemoryTable::new(&rows.iter().map(row).collect::<Vec<_>>()).unwrap()
+    }
+
+    fn map(rows: &[[u64; 4]]) -> Result<Memory, MemoryRefusal> {
+        let (_region, file) = Region::create(c"memory", 16_384).unwrap();
+        let files: Vec<File> = rows.iter().map(|_| file.try_clone().unwrap()).collect();
+        Memory::map(&table(rows), &files, 1 << 20)
+    }
+
+    #[test]
+    fn an_address_is_found_in_its_region_and_not_beyond() {
+        let memory = map(&[[0x1000, 4096, 0x7000_0000, 0], [0x4000, 8192, 0x8000_0000, 4096]]).unwrap();
+        assert!(memory.write(0x5FFE, b"hi"));
+        assert!(!memory.write(0x5FFF, b"hi"));
+        assert!(!memory.write(0x1FFF, b"hi"), "two regions are not joined");
+        assert!(!memory.write(0xFFF, b"h"));
+        assert!(!memory.write(u64::MAX, b"hi"));
+        let (region, at) = memory.by_user(0x8000_1FFE, 2).unwrap();
+        let mut seen = [0; 2];
+        region.copy_out(at, &mut seen).unwrap();
+        assert_eq!((&seen, at), (b"hi", 8190));
+        assert!(memory.by_user(0x4000, 1).is_none(), "user addresses are not guest addresses");
+        assert_eq!(memory.bytes(), 12_288);
+    }
+
+    #[test]
+    fn tables_that_cannot_be_are_refused() {
+        let refused = |rows: &[[u64; 4]]| map(rows).map(drop).unwrap_err();
+        assert!(matches!(refused(&[[0, 8192, 0, 0], [4096, 4096, 1 << 32, 0]]), MemoryRefusal::Overlap));
+        assert!(matches!(refused(&[[0, 4096, 0, 0], [8192, 4096, 4095, 0]]), MemoryRefusal::Overlap));
+        assert!(matches!(refused(&[[u64::MAX - 4094, 4096, 0, 0]]), MemoryRefusal::Overflow));
+        assert!(matches!(refused(&[[0, 4096, u64::MAX, 0]]), MemoryRefusal::Overflow));
+        assert!(matches!(refused(&[[0, (1 << 20) + 1, 0, 0]]), MemoryRefusal::TooMuch(1_048_577)));
+        assert!(matches!(refused(&[[0, 20_480, 0, 0]]), MemoryRefusal::File(_)));
+        let none = Memory::map(&table(&[[0, 4096, 0, 0]]), &[], 1 << 20).map(drop).unwrap_err();
+        assert!(matches!(none, MemoryRefusal::Files { files: 0, regions: 1 }));
+    }
+}

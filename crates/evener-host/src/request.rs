@@ -1,0 +1,231 @@
+//! One request: from the pieces of a chain to what a job is armed with, and back.
+//!
+//! Header and IV are copied once and then checked; source and associated data are copied once into memory of the host's own
+//! (`slots.rs`), because a driver may read them twice and a client may change them in between. What does not fit its chain is
+//! [`Fraud`]: no client of good faith sends it, and the connection ends. What is well formed but cannot be done is answered.
+
+use std::fmt;
+use std::sync::Arc;
+
+use evener_core::{Direction, Session};
+use evener_ring::virtqueue::{Chain, Malformed, Piece, Tables as _};
+use evener_wire::numbers::operation;
+use evener_wire::{DATA_HEADER_BYTES, DataRequest, Operation, Status};
+
+use crate::memory::Memory;
+use crate::sessions::Sessions;
+
+/// Something that no client of good faith does: which rule it breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fraud(pub(crate) &'static str);
+
+impl fmt::Display for Fraud {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl From<Malformed> for Fraud {
+    fn from(malformed: Malformed) -> Self {
+        Self(match malformed {
+            Malformed::Index { .. } => "a ring's index moved by more than it has entries",
+            Malformed::Head(_) | Malformed::Next(_) => "a descriptor that is not there",
+            Malformed::Long => "a chain of more than 64 descriptors, or a loop",
+            Malformed::TableBytes(_) => "an indirect table of a size that there is not",
+            Malformed::TableAddress(_) => "an indirect table outside the client's memory",
+            Malformed::Nested => "an indirect table that is nested or continued",
+            Malformed::Order => "a readable descriptor behind a writable one",
+            _ => "a ring that cannot be",
+        })
+    }
+}
+
+/// What came of reading a request.
+pub(crate) enum Taken {
+    /// It can be done; source and associated data are still to be read, in this order.
+    Work(Work),
+    /// It is answered at once.
+    Refused(Status),
+}
+
+/// A request that can be done.
+pub(crate) struct Work {
+    pub(crate) session: Arc<Session>,
+    pub(crate) iv: [u8; 16],
+    /// Bytes of the source, with the tag where there is one to check.
+    pub(crate) src_bytes: usize,
+    pub(crate) aad_bytes: usize,
+}
+
+impl Work {
+    /// Bytes that a job works on.
+    pub(crate) fn input_bytes(&self) -> usize {
+        self.src_bytes - self.tag_bytes_in()
+    }
+
+    /// Bytes of the tag behind the source.
+    pub(crate) fn tag_bytes_in(&self) -> usize {
+        let algorithm = self.session.algorithm();
+        let checks = algorithm.is_aead() && self.session.direction() == Direction::Decrypt;
+        if checks { algorithm.tag_bytes() } else { 0 }
+    }
+}
+
+/// Largest requests that are taken, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sizes {
+    pub(crate) request_bytes_max: usize,
+    pub(crate) aad_bytes_max: usize,
+}
+
+/// Reads the head of a request from a chain; `reader` stands before the source afterwards.
+pub(crate) fn read(
+    chain: &Chain,
+    reader: &mut Reader<'_>,
+    sessions: &Sessions,
+    sizes: Sizes,
+) -> Result<Taken, Fraud> {
+    let all = chain.readable().iter().chain(chain.writable());
+    if !all.clone().all(|piece| reader.memory.holds(piece)) {
+        return Err(Fraud("a descriptor names memory that is not the client's"));
+    }
+    if total(chain.writable()) == 0 {
+        return Err(Fraud("a request has no room for its status"));
+    }
+    let mut header = [0; DATA_HEADER_BYTES];
+    reader.copy(&mut header)?;
+    let Ok(request) = DataRequest::parse(&header) else { return Ok(Taken::Refused(Status::NotSupported)) };
+    let lengths = request.lengths();
+    if lengths.readable > total(chain.readable()) || lengths.writable > total(chain.writable()) {
+        return Err(Fraud("a request's lengths are beyond its descriptors"));
+    }
+    let Some(session) = sessions.get(request.session) else {
+        return Ok(Taken::Refused(Status::InvalidSession));
+    };
+    match parts(&request, session, sizes) {
+        Err(status) => Ok(Taken::Refused(status)),
+        Ok(parts) => {
+            let mut iv = [0; 16];
+            reader.copy(&mut iv[..parts.iv_bytes])?;
+            let session = Arc::clone(session);
+            Ok(Taken::Work(Work { session, iv, src_bytes: parts.src_bytes, aad_bytes: parts.aad_bytes }))
+        }
+    }
+}
+
+struct Parts {
+    iv_bytes: usize,
+    src_bytes: usize,
+    aad_bytes: usize,
+}
+
+/// The parts of a request that fits its session.
+fn parts(request: &DataRequest, session: &Session, sizes: Sizes) -> Result<Parts, Status> {
+    let algorithm = session.algorithm();
+    let tag_bytes = algorithm.tag_bytes();
+    if !is_meant_for(request.opcode, session) {
+        return Err(Status::NotSupported);
+    }
+    let (iv, src, aad, fits) = match request.operation {
+        Operation::Cipher { iv_bytes, src_bytes, dst_bytes } => {
+            (iv_bytes, src_bytes, 0, dst_bytes >= src_bytes)
+        }
+        Operation::Digest { src_bytes, hash_bytes } => (0, src_bytes, 0, bytes(hash_bytes) == tag_bytes),
+        Operation::Aead { iv_bytes, aad_bytes, src_bytes, dst_bytes, tag_bytes: told } => {
+            let (src, dst) = (bytes(src_bytes), bytes(dst_bytes));
+            let fits = match session.direction() {
+                Direction::Encrypt => dst == src + tag_bytes,
+                Direction::Decrypt => src == dst + tag_bytes,
+            };
+            (iv_bytes, src_bytes, aad_bytes, fits && bytes(told) == tag_bytes)
+        }
+        Operation::Chain { .. } => return Err(Status::NotSupported),
+    };
+    let is_small = bytes(src) <= sizes.request_bytes_max && bytes(aad) <= sizes.aad_bytes_max;
+    if !fits || !is_small || bytes(iv) != algorithm.iv_bytes() {
+        return Err(Status::Error);
+    }
+    Ok(Parts { iv_bytes: bytes(iv), src_bytes: bytes(src), aad_bytes: bytes(aad) })
+}
+
+/// Whether an operation is the session's: service and direction.
+fn is_meant_for(opcode: u32, session: &Session) -> bool {
+    let algorithm = session.algorithm();
+    let (encrypt, decrypt) = match (algorithm.is_cipher(), algorithm.is_aead()) {
+        (true, true) => (operation::AEAD_ENCRYPT, operation::AEAD_DECRYPT),
+        (true, false) => (operation::CIPHER_ENCRYPT, operation::CIPHER_DECRYPT),
+        (false, _) if algorithm.key_bytes() == Some(0) => (operation::HASH, operation::HASH),
+        (false, _) => (operation::MAC, operation::MAC),
+    };
+    opcode == if session.direction() == Direction::Encrypt { encrypt } else { decrypt }
+}
+
+fn bytes(told: u32) -> usize {
+    usize::try_from(told).unwrap_or(usize::MAX)
+}
+
+fn total(pieces: &[Piece]) -> u64 {
+    pieces.iter().map(|piece| u64::from(piece.len)).sum()
+}
+
+/// Copies what a chain's readable pieces hold, from front to back, each byte once.
+pub(crate) struct Reader<'c> {
+    memory: &'c Memory,
+    pieces: &'c [Piece],
+    /// Bytes of the first piece that were read.
+    at: u32,
+}
+
+impl<'c> Reader<'c> {
+    pub(crate) const fn new(memory: &'c Memory, pieces: &'c [Piece]) -> Self {
+        Self { memory, pieces, at: 0 }
+    }
+
+    /// Fills `into` with the next bytes.
+    pub(crate) fn copy(&mut self, mut into: &mut [u8]) -> Result<(), Fraud> {
+        while !into.is_empty() {
+            let Some((piece, rest)) = self.pieces.split_first() else {
+                return Err(Fraud("a request ends before what it announced"));
+            };
+            let here = bytes(piece.len - self.at).min(into.len());
+            let (now, later) = into.split_at_mut(here);
+            if here > 0 && !self.memory.copy_out(piece.address + u64::from(self.at), now) {
+                return Err(Fraud("a descriptor names memory that is not the client's"));
+            }
+            into = later;
+            self.at += u32::try_from(here).expect("no more than the piece has");
+            if self.at == piece.len {
+                (self.pieces, self.at) = (rest, 0);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes an answer: `parts` one behind the other, then the status into the last byte of all. Returns the bytes written from
+/// the front of the chain on. The pieces were checked against the same memory when the chain was read.
+pub(crate) fn write(memory: &Memory, pieces: &[Piece], parts: [&[u8]; 2], status: Status) -> u32 {
+    let mut written = 0_u32;
+    let mut rest = pieces.iter().filter(|piece| piece.len > 0).copied();
+    let mut piece = rest.next().unwrap_or_default();
+    for mut part in parts {
+        while !part.is_empty() {
+            if piece.len == 0 {
+                let Some(next) = rest.next() else { break };
+                piece = next;
+            }
+            let here = part.len().min(bytes(piece.len));
+            let (now, later) = part.split_at(here);
+            let count = u32::try_from(here).expect("no more than the piece has");
+            if memory.write(piece.address, now) {
+                written += count;
+            }
+            piece.address += u64::from(count);
+            piece.len -= count;
+            part = later;
+        }
+    }
+    let last = pieces.iter().rev().find(|piece| piece.len > 0);
+    let place = last.map(|last| last.address + u64::from(last.len) - 1);
+    written + u32::from(place.is_some_and(|place| memory.write(place, &[status as u8])))
+}
