@@ -10,7 +10,9 @@ use evener_driver_libcrypto::{CipherContext, Libcrypto};
 use evener_driver_multibuffer::{BareLoop, BareSpan};
 
 use crate::BenchError;
+use crate::pace::Pace;
 use crate::race::{chunks_of, lock, race};
+use crate::singles::{self, Requests};
 use crate::workload::{Memory, Span, Spec, Workload};
 
 /// A claim of the rivals: jobs next to each other. Single ones cost memory-bound algorithms 17 to 35 %.
@@ -32,40 +34,8 @@ pub struct Visit {
     pub paper_clock: Option<Nanos>,
     /// What Evener's workers did, all rounds together.
     pub report: Option<Report>,
-}
-
-/// A visit takes at most so many times its budget by the clock on the wall. What is between rounds (the barrier, the
-/// memory that is filled anew) takes about as long as the shortest rounds that are worth measuring; on a machine that others
-/// keep busy it takes a hundred times as long, and rounds that wait for that say nothing anyway.
-const VISIT_BUDGETS_MAX: u64 = 10;
-
-/// How far a visit has come. There is always one round.
-pub(crate) struct Pace {
-    budget: Nanos,
-    used: Nanos,
-    began: Nanos,
-    pub(crate) rounds: Vec<Nanos>,
-    pub(crate) crowded: usize,
-}
-
-impl Pace {
-    pub(crate) fn new(budget: Nanos) -> Self {
-        Self { budget, used: Nanos::ZERO, began: SystemClock.now(), rounds: Vec::new(), crowded: 0 }
-    }
-
-    pub(crate) fn wants_more(&self) -> bool {
-        let has_time = || SystemClock.now() - self.began < Nanos(self.budget.0 * VISIT_BUDGETS_MAX);
-        self.rounds.is_empty() || self.used < self.budget && has_time()
-    }
-
-    /// A round of so many turns; each says how long it took and whether its workers had cores of their own.
-    pub(crate) fn round(&mut self, turns: usize, mut turn: impl FnMut() -> (Nanos, bool)) {
-        let turns: Vec<(Nanos, bool)> = (0..turns).map(|_| turn()).collect();
-        let round = turns.iter().map(|(time, _)| *time).sum();
-        self.crowded += usize::from(turns.iter().any(|(_, is_spread)| !is_spread));
-        self.used += round;
-        self.rounds.push(round);
-    }
+    /// How long requests took that came one at a time.
+    pub requests: Option<Requests>,
 }
 
 /// Who does the jobs.
@@ -91,6 +61,8 @@ pub enum Contender {
         workers: usize,
         /// Whether the machinery's modules take part.
         modules: bool,
+        /// Whether a caller brings the jobs one at a time and waits for each. There are no CPU workers then.
+        singly: bool,
     },
 }
 
@@ -102,12 +74,17 @@ impl Contender {
             Self::OpenSsl { workers: 1 } => "openssl, 1 core".into(),
             Self::OpenSsl { workers } => format!("openssl, {workers} cores"),
             Self::BareMultiBuffer { workers } => format!("bare multi-buffer, {workers} cores"),
-            Self::Evener { policy, objective, modules, .. } => {
+            Self::Evener { policy, objective, modules, singly, .. } => {
+                let way = if *singly { ", one by one" } else { "" };
                 let aim = match objective {
                     Objective::Throughput => String::new(),
                     other => format!(" for {other}"),
                 };
-                if *modules { format!("{policy}{aim}, emulated") } else { format!("evener {policy}{aim}") }
+                if *modules {
+                    format!("{policy}{aim}{way}, emulated")
+                } else {
+                    format!("evener {policy}{aim}{way}")
+                }
             }
         }
     }
@@ -159,20 +136,42 @@ impl Contender {
         match self {
             Self::OpenSsl { workers } => openssl(load, &mut memory, *workers, budget),
             Self::BareMultiBuffer { workers } => bare(load, &mut memory, *workers, budget),
-            Self::Evener { policy, objective, workers, modules } => {
-                let setup = || setup(load, machinery, learned, (*policy, *objective), *workers, *modules);
-                Ok(evener_visit(load, &mut memory, setup, budget))
+            Self::Evener { singly: true, .. } => {
+                let (mut jobs, setup) = (jobs(load, &mut memory), self.setup(load, machinery, learned));
+                Ok(singles::rounds(load, &mut jobs, setup, machinery.kit(), budget))
+            }
+            Self::Evener { .. } => {
+                Ok(evener_visit(load, &mut memory, || self.setup(load, machinery, learned), budget))
             }
         }
     }
 
-    /// One round of Evener's, and nothing besides; `None` for others.
+    /// One round of Evener's, and nothing besides; `None` for others and for single requests.
     #[must_use]
     pub fn round(&self, load: &Workload, machinery: &dyn Machinery, learned: &Estimator) -> Option<Visit> {
-        let Self::Evener { policy, objective, workers, modules } = self else { return None };
-        let mut memory = load.memory();
-        let setup = setup(load, machinery, learned, (*policy, *objective), *workers, *modules);
+        let Self::Evener { singly: false, .. } = self else { return None };
+        let (mut memory, setup) = (load.memory(), self.setup(load, machinery, learned));
         Some(evener_rounds(load, &mut jobs(load, &mut memory), setup, Nanos::ZERO))
+    }
+
+    /// A run of Evener's; the default for others.
+    fn setup<'m>(&self, load: &Workload, machinery: &dyn Machinery, learned: &Estimator) -> Setup<'m> {
+        let Self::Evener { policy, objective, workers, modules, singly } = *self else {
+            return Setup::default();
+        };
+        let workers = if singly { 0 } else { workers };
+        Setup {
+            workers: (0..workers).map(|_| machinery.kit()).collect(),
+            callers: usize::from(singly),
+            modules: if modules { machinery.modules() } else { Vec::new() },
+            policy,
+            objective,
+            learned: learned.clone(),
+            backlog_jobs: load.jobs.len(),
+            homes: 1,
+            home_jobs: load.jobs.len(),
+            ..Setup::default()
+        }
     }
 
     /// One turn without clock; returns the tags where the algorithm makes any.
@@ -186,10 +185,14 @@ impl Contender {
         match self {
             Self::OpenSsl { .. } => openssl(load, memory, 1, Nanos::ZERO).map(|_| None),
             Self::BareMultiBuffer { .. } => bare(load, memory, 1, Nanos::ZERO).map(|_| None),
-            Self::Evener { policy, objective, workers, modules } => {
+            Self::Evener { singly: true, .. } => {
+                let (mut jobs, setup) = (jobs(load, memory), self.setup(load, machinery, learned));
+                singles::rounds(load, &mut jobs, setup, machinery.kit(), Nanos::ZERO);
+                Ok(tags(&jobs, load))
+            }
+            Self::Evener { .. } => {
                 let mut jobs = jobs(load, memory);
-                let setup = setup(load, machinery, learned, (*policy, *objective), *workers, *modules);
-                let ((), _) = evener::run(setup, |runtime| {
+                let ((), _) = evener::run(self.setup(load, machinery, learned), |runtime| {
                     let (inlet, outlet) = runtime.stream();
                     pass_through(inlet, outlet, &mut jobs, load);
                 });
@@ -220,7 +223,7 @@ fn jobs<'m>(load: &Workload, memory: &'m mut Memory) -> Vec<Box<Job<'m>>> {
 }
 
 /// Makes jobs ready for another turn, with their input restored where a turn destroys it.
-fn arm_all<'m>(jobs: &mut [Box<Job<'m>>], load: &'m Workload) {
+pub(crate) fn arm_all<'m>(jobs: &mut [Box<Job<'m>>], load: &'m Workload) {
     for (job, spec) in jobs.iter_mut().zip(&load.jobs) {
         if load.wants_restoring() {
             job.room_mut()[..spec.input_bytes].copy_from_slice(load.input_of(spec));
@@ -229,27 +232,6 @@ fn arm_all<'m>(jobs: &mut [Box<Job<'m>>], load: &'m Workload) {
         if load.session.algorithm().is_aead() {
             job.set_tag(&spec.tag);
         }
-    }
-}
-
-fn setup<'m>(
-    load: &Workload,
-    machinery: &dyn Machinery,
-    learned: &Estimator,
-    (policy, objective): (Policy, Objective),
-    workers: usize,
-    modules: bool,
-) -> Setup<'m> {
-    Setup {
-        workers: (0..workers).map(|_| machinery.kit()).collect(),
-        modules: if modules { machinery.modules() } else { Vec::new() },
-        policy,
-        objective,
-        learned: learned.clone(),
-        backlog_jobs: load.jobs.len(),
-        homes: 1,
-        home_jobs: load.jobs.len(),
-        ..Setup::default()
     }
 }
 
@@ -315,7 +297,7 @@ fn evener_rounds<'m>(
     });
     let Pace { rounds, crowded, .. } = pace;
     let core = report.total().core_time().map(|core| Nanos(core.0 / rounds.len() as u64));
-    Visit { rounds, crowded, core, paper_clock: None, report: Some(report) }
+    Visit { rounds, crowded, core, report: Some(report), ..Visit::default() }
 }
 
 fn openssl(load: &Workload, memory: &mut Memory, workers: usize, budget: Nanos) -> Result<Visit, BenchError> {

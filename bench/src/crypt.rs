@@ -138,6 +138,10 @@ fn seconds(visit: &Visit) -> f64 {
     Spread::of(&rounds).map_or(f64::NAN, |spread| spread.median)
 }
 
+fn micros(time: Nanos) -> f64 {
+    time.as_secs_f64() * 1e6
+}
+
 fn summarise(contender: &Contender, visits: &[Visit], load: &Workload) -> ContenderResult {
     let values =
         |value: fn(&Visit) -> Option<f64>| Spread::of(&visits.iter().filter_map(value).collect::<Vec<_>>());
@@ -154,6 +158,8 @@ fn summarise(contender: &Contender, visits: &[Visit], load: &Workload) -> Conten
         megabytes_per_second: seconds.inverse(megabytes),
         core_milliseconds: values(|visit| visit.core.map(|core| core.as_secs_f64() * 1e3)),
         paper_clock_milliseconds: values(|visit| visit.paper_clock.map(|time| time.as_secs_f64() * 1e3)),
+        request_microseconds: values(|visit| visit.requests.map(|known| micros(known.median))),
+        request_p99_microseconds: values(|visit| visit.requests.map(|known| micros(known.p99))),
         shares: shares(reports),
         faster_than: Vec::new(),
     }

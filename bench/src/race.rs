@@ -9,7 +9,8 @@ use evener::core::driver::Clock as _;
 use evener::{Barrier, SystemClock};
 use evener_core::Nanos;
 
-use crate::contender::{Pace, Visit};
+use crate::contender::Visit;
+use crate::pace::Pace;
 
 pub(crate) fn chunks_of<T>(jobs: Vec<T>, chunk_jobs: usize) -> Vec<Mutex<Vec<T>>> {
     let mut jobs = jobs.into_iter().peekable();
@@ -78,7 +79,7 @@ pub(crate) fn race<C: Send>(
     track_once(chunks, &mut work);
     let paper_clock = Nanos((clock.now() - start).0 * turns as u64);
     let Pace { rounds, crowded, .. } = pace;
-    Visit { rounds, crowded, core: Some(core), paper_clock: Some(paper_clock), report: None }
+    Visit { rounds, crowded, core: Some(core), paper_clock: Some(paper_clock), ..Visit::default() }
 }
 
 /// One round by the paper's clock: threads made for it and joined after it.

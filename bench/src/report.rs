@@ -62,6 +62,10 @@ pub struct ContenderResult {
     pub core_milliseconds: Option<Spread>,
     /// Time of a round by the paper's clock, creation and joining of threads included.
     pub paper_clock_milliseconds: Option<Spread>,
+    /// Time of a request, where they came one at a time.
+    pub request_microseconds: Option<Spread>,
+    /// Time that 99 of 100 of them did not exceed.
+    pub request_p99_microseconds: Option<Spread>,
     /// Jobs of all rounds by worker and method.
     pub shares: Vec<(String, u64)>,
     /// How many times faster than each baseline, from pairs within one run.
@@ -126,6 +130,9 @@ fn line(result: &ContenderResult) -> String {
     }
     for (baseline, ratio) in &result.faster_than {
         write!(line, "  {:.2} [{:.2} {:.2}] x {baseline}", ratio.median, ratio.low, ratio.high).ok();
+    }
+    if let (Some(median), Some(p99)) = (result.request_microseconds, result.request_p99_microseconds) {
+        write!(line, "  request {:.2} us, 99 of 100 {:.2} us", median.median, p99.median).ok();
     }
     if result.crowded_rounds > 0 {
         write!(

@@ -64,6 +64,10 @@ pub(crate) struct Crypt {
     #[arg(long, value_name = "OBJECTIVE", value_parser = objective_parser(), default_value = Objective::Throughput.name())]
     objective: Objective,
 
+    /// Single requests instead of bursts: one caller brings the jobs one at a time and waits for each.
+    #[arg(long, conflicts_with = "workers")]
+    one_by_one: bool,
+
     /// Where input and output lie.
     #[arg(long, value_enum, default_value = "out-of-place")]
     layout: Place,
@@ -143,7 +147,11 @@ impl Crypt {
 }
 
 fn experiment(arguments: &Crypt, direction: Direction) -> anyhow::Result<Experiment> {
-    let workers = arguments.workers.map_or_else(|| evener::core_budget().workers(), usize::from);
+    let workers = match arguments.workers {
+        Some(workers) => usize::from(workers),
+        None if arguments.one_by_one => 1,
+        None => evener::core_budget().workers(),
+    };
     let to_size = |&size: &u64| usize::try_from(size).context("a size is larger than memory");
     let sizes = match arguments.mix {
         Some(Mix::Lognormal) => Sizes::LogNormal,
@@ -176,7 +184,9 @@ fn contenders(arguments: &Crypt, direction: Direction, workers: usize) -> Vec<Co
         if workers > 1 {
             contenders.push(Contender::OpenSsl { workers });
         }
-        if arguments.algorithm.family() == Family::Cbc && direction == Direction::Encrypt {
+        // A bare loop wants bursts.
+        let is_cbc = arguments.algorithm.family() == Family::Cbc && direction == Direction::Encrypt;
+        if is_cbc && !arguments.one_by_one {
             contenders.push(Contender::BareMultiBuffer { workers });
         }
     }
@@ -186,6 +196,7 @@ fn contenders(arguments: &Crypt, direction: Direction, workers: usize) -> Vec<Co
         objective: if policy == Policy::Adaptive { arguments.objective } else { Objective::Throughput },
         workers,
         modules: emulates || !arguments.emulation.modules.is_empty(),
+        singly: arguments.one_by_one,
     };
     contenders.extend(arguments.policies.iter().map(ours));
     contenders

@@ -79,7 +79,8 @@ impl Stage<'_> {
     }
 
     const fn contender(&self, policy: Policy) -> Contender {
-        Contender::Evener { policy, objective: Objective::Throughput, workers: self.workers, modules: true }
+        let (objective, workers) = (Objective::Throughput, self.workers);
+        Contender::Evener { policy, objective, workers, modules: true, singly: false }
     }
 
     /// Learns what jobs cost: of a few runs the medians of core times; and the least of what is the rest of a time that

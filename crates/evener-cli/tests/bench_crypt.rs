@@ -100,6 +100,26 @@ fn a_module_takes_part_and_nothing_hides_that_it_is_emulated() {
 }
 
 #[test]
+fn single_requests_are_timed_one_by_one_and_go_where_the_policy_says() {
+    let plain = bench(&["--sizes", "64", "--one-by-one"]);
+    check(&plain);
+    let contenders = list(&plain["cells"][0], "contenders");
+    assert_eq!(contenders[1]["contender"], "evener adaptive, one by one");
+    assert!(contenders[0]["request_microseconds"].is_null());
+    let costs = "emulated:d=1000+0,h=1000+0,c=1000+0";
+    let module = ["--module", costs, "--cpu-cost", costs];
+    let policies = ["--sizes", "64", "--one-by-one", "--policies", "cpu_only,module_only"];
+    let report = bench(&[&module[..], &policies].concat());
+    check(&report);
+    for (one, way) in list(&report["cells"][0], "contenders").iter().zip(["caller 0", "emulated:"]) {
+        assert_eq!(jobs_of(one, |worker| !worker.contains(way)), 0, "{one}");
+        let value = |name: &str| one[name]["median"].as_f64().unwrap();
+        assert!(0.0 < value("request_microseconds"));
+        assert!(value("request_microseconds") <= value("request_p99_microseconds"));
+    }
+}
+
+#[test]
 fn costs_that_are_learned_are_kept_and_the_objective_is_named() {
     let place = Place::new();
     let module = ["--module", "emulated:d=1000+0,h=1000+0", "--policies", "adaptive"];
