@@ -38,7 +38,7 @@ impl Setup {
     /// Where cargo has not built it.
     #[must_use]
     pub fn routed() -> Self {
-        Self::with_module(ROUTED, "libevener_provider_test.so", "threshold = 16")
+        Self::with_module(ROUTED, "libevener_provider_test.so", "threshold = 16\nguard = off")
     }
 
     fn with_module(name: &'static str, file: &str, keys: &str) -> Self {

@@ -86,6 +86,8 @@ pub struct Controller {
     combined_rate: u64,
     /// Inline epochs after the next failure.
     back_off: u32,
+    /// Failures so far.
+    failures: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +114,14 @@ impl Controller {
             inline_rate: 0,
             combined_rate: 0,
             back_off: BACK_OFF,
+            failures: 0,
         }
+    }
+
+    /// How often combining was given up so far because it did not pay.
+    #[must_use]
+    pub fn failures(&self) -> u32 {
+        self.failures
     }
 
     /// Takes what was seen in an epoch and says how many callers wait for each other in the next: 0, where everybody works
@@ -202,6 +211,7 @@ impl Controller {
 
     fn failed(&mut self) -> Phase {
         let left = self.back_off;
+        self.failures += 1;
         self.back_off = BACK_OFF_MAX.min(left * 2);
         self.combined_rate = 0;
         Phase::Inline { left }

@@ -12,9 +12,13 @@
 //! forgotten beyond that. A class that could save up credit would earn an hour and then, when its module grows
 //! slow, lose for minutes before anybody steps in.
 
+mod by_size;
+
 use std::ops::AddAssign;
 
 use crate::units::Nanos;
+
+pub use by_size::{BySize, Load};
 
 /// One of so many jobs that would be routed runs inline as control: 1.6 % of the gain is the price of
 /// knowing it.

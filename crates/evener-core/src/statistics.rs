@@ -79,6 +79,9 @@ impl Kind {
         "other",
     ];
 
+    /// The first so many are ciphers, the others hashes and [`Kind::OTHER`].
+    pub const CIPHERS: usize = 14;
+
     /// Whatever has no name of its own.
     pub const OTHER: Self = Self(22);
 
@@ -87,6 +90,12 @@ impl Kind {
     pub fn named(name: &str) -> Self {
         let found = Self::NAMES.iter().position(|known| *known == name);
         found.and_then(|index| u8::try_from(index).ok()).map_or(Self::OTHER, Self)
+    }
+
+    /// Its place among [`NAMES`](Self::NAMES).
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
     }
 
     /// Its name.
@@ -109,7 +118,7 @@ pub enum Count {
     Routed = 3,
     /// Bytes of all these requests.
     Bytes = 4,
-    /// Parts that the caller did itself because nobody had begun them.
+    /// Helpers that had not come when a split request was done, and requests to be combined that nobody took.
     TakenBack = 5,
     /// Requests that a module failed and that were done again on the CPU.
     Redone = 6,

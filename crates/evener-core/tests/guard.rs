@@ -1,6 +1,6 @@
 //! The regret guard against planners that lie, costs that are wrong, and noise that means nothing.
 
-use evener_core::guard::{CONTROL_JOBS_FIRST, CONTROL_PERIOD, Counters, TRIAL_JOBS};
+use evener_core::guard::{BySize, CONTROL_JOBS_FIRST, CONTROL_PERIOD, Counters, Load, TRIAL_JOBS};
 use evener_core::{Guard, Nanos};
 use proptest::prelude::*;
 
@@ -383,4 +383,31 @@ fn noise_between_equal_costs_locks_rarely() {
     let runs: Vec<u64> = (0..32).map(|seed| noisy(seed, 500_000, 20_000, 20_000).locks).collect();
     assert!(runs.iter().filter(|&&locks| locks > 0).count() <= 16, "ten seconds of jobs of 20 us: {runs:?}");
     assert!(runs.iter().all(|&locks| locks <= 3), "{runs:?}");
+}
+
+#[test]
+fn a_kind_that_loses_is_kept_on_the_direct_path_and_another_goes_on() {
+    let (mut guard, mut now) = (BySize::new(2), Nanos::ZERO);
+    let direct = |bytes: usize| Nanos(bytes as u64);
+    let mut gone = [0, 0];
+    for round in 0..2_000_usize {
+        for (kind, gone) in gone.iter_mut().enumerate() {
+            // Of one class, whatever the length.
+            let load = Load { kind, bytes: 65_536 + 30 * round };
+            if guard.stays(load, now) {
+                now += direct(load.bytes);
+                guard.stayed(load, direct(load.bytes));
+                continue;
+            }
+            let cost =
+                if kind == 0 { Nanos(2 * direct(load.bytes).0) } else { Nanos(direct(load.bytes).0 / 2) };
+            now += cost;
+            *gone += 1;
+            guard.went(load, cost, now);
+        }
+    }
+    // 5 ms and not a request more, at 65 us of loss each; two seconds hold one lock and its trials.
+    assert!(gone[0] < 150, "{gone:?}");
+    assert!(gone[1] > 1_900, "{gone:?}");
+    assert!(guard.total().locks > 0);
 }

@@ -87,6 +87,14 @@ functions! {
     ) -> c_int;
     /// `cipher_pipeline_final`: context, pipes, and for each: out, written, room.
     CipherPipelineFinal = fn(*mut c_void, usize, *const *mut c_uchar, *mut usize, *const usize) -> c_int;
+    /// `digest_init`: context, parameters.
+    DigestInit = fn(*mut c_void, *const Param) -> c_int;
+    /// `digest_update`: context, in, length.
+    DigestUpdate = fn(*mut c_void, *const c_uchar, usize) -> c_int;
+    /// `digest_final` and `digest_squeeze`: context, out, written, room.
+    DigestFinal = fn(*mut c_void, *mut c_uchar, *mut usize, usize) -> c_int;
+    /// `digest_copyctx`: to, from.
+    DigestCopyCtx = fn(*mut c_void, *mut c_void);
     /// `digest_digest`: provider, in, length, out, written, room.
     DigestDigest = fn(*mut c_void, *const c_uchar, usize, *mut c_uchar, *mut usize, usize) -> c_int;
     /// `rand_newctx`: provider, parent, the parent's functions.

@@ -34,11 +34,21 @@ pub(crate) enum Combine {
 pub(crate) enum Split {
     /// From none.
     Off,
-    /// As was learned in this process.
+    /// From where it may pay, as was learned in this process.
     #[default]
     Auto,
-    /// From this many bytes, whatever was learned.
+    /// From this many bytes, as was learned.
     Bytes(usize),
+}
+
+/// Whether what was measured in this process decides over what leaves the direct path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum Guard {
+    /// It does: what cost more than it saved stays.
+    #[default]
+    On,
+    /// Whatever may leave the direct path does, whatever that costs.
+    Off,
 }
 
 /// Whether others can see what this process does.
@@ -59,18 +69,26 @@ pub(crate) struct Settings {
     /// Threads that may work on one buffer, the caller included; 0 and 1: the caller alone.
     pub(crate) threads: usize,
     pub(crate) split: Split,
+    pub(crate) guard: Guard,
     pub(crate) statistics: Shown,
 }
 
 impl Settings {
     /// From how many bytes on a buffer may be split; `usize::MAX` where none is.
     pub(crate) fn split_from(&self) -> usize {
-        match self.split {
+        let least = evener_core::splits::CALL_BYTES_MIN;
+        match (self.split, self.guard) {
             _ if self.threads < 2 => usize::MAX,
-            Split::Off => usize::MAX,
-            Split::Auto => evener_core::splits::CALL_BYTES_MIN,
-            Split::Bytes(bytes) => bytes,
+            (Split::Off, _) => usize::MAX,
+            (Split::Auto, _) => least,
+            (Split::Bytes(bytes), Guard::On) => bytes.max(least),
+            (Split::Bytes(bytes), Guard::Off) => bytes,
         }
+    }
+
+    /// Whether anything may leave the direct path.
+    pub(crate) fn has_ways(&self) -> bool {
+        self.threshold != Threshold::Off || self.combine != Combine::Off || self.split_from() != usize::MAX
     }
 }
 
@@ -105,8 +123,18 @@ const KEYS: &[Key] = &[
         take: threads,
     },
     Key { name: c"split", variable: "EVENER_SPLIT", wants: "off, auto or a number of bytes", take: split },
+    Key { name: c"guard", variable: "EVENER_GUARD", wants: "on or off", take: guard },
     Key { name: c"statistics", variable: "EVENER_STATISTICS", wants: "on or off", take: statistics },
 ];
+
+fn guard(settings: &mut Settings, value: &str) -> Option<()> {
+    settings.guard = match value {
+        "on" => Guard::On,
+        "off" => Guard::Off,
+        _ => return None,
+    };
+    Some(())
+}
 
 fn statistics(settings: &mut Settings, value: &str) -> Option<()> {
     settings.statistics = match value {
@@ -264,7 +292,9 @@ mod tests {
         assert_eq!(from(&[]), usize::MAX);
         assert_eq!(from(&[("split", "4096")]), usize::MAX);
         assert_eq!(from(&[("threads", "1"), ("split", "4096")]), usize::MAX);
-        assert_eq!(from(&[("threads", "2"), ("split", "4096")]), 4096);
+        assert_eq!(from(&[("threads", "2"), ("split", "4096"), ("guard", "off")]), 4096);
+        assert_eq!(from(&[("threads", "2"), ("split", "4096")]), evener_core::splits::CALL_BYTES_MIN);
+        assert_eq!(from(&[("threads", "2"), ("split", "1000000")]), 1_000_000);
         assert_eq!(from(&[("threads", "2")]), evener_core::splits::CALL_BYTES_MIN);
         assert_eq!(from(&[("threads", "2"), ("split", "off")]), usize::MAX);
         let (settings, complaints) = read(&[("threads", "many")], &[("EVENER_SPLIT", "0")], false);

@@ -29,9 +29,15 @@ pub(crate) fn went(to: Option<&Statistics>, kind: Kind, direction: Direction, by
     }
 }
 
-/// A request of `bytes` was left undone by an engine and is done again.
-pub(crate) fn redone(to: Option<&Statistics>, kind: Kind, direction: Direction, bytes: usize) {
-    if let Some(statistics) = to {
-        statistics.add(Row::of(kind, direction, bytes), Count::Redone, 1);
+/// Something happened to a request of `bytes`, so many times.
+pub(crate) fn saw(
+    to: Option<&Statistics>,
+    kind: Kind,
+    direction: Direction,
+    bytes: usize,
+    (event, number): (Count, u32),
+) {
+    if let Some(statistics) = to.filter(|_| number > 0) {
+        statistics.add(Row::of(kind, direction, bytes), event, number.into());
     }
 }

@@ -262,7 +262,7 @@ impl Bound {
     fn on(inner: Inner, prov: &ProvCtx) -> Self {
         Self {
             ciphers: cipher::offer(&inner, prov),
-            digests: digest::offer(&inner),
+            digests: digest::offer(&inner, prov),
             rands: rand::offer(&inner),
             skeys: skey::offer(&inner),
             inner,

@@ -17,7 +17,7 @@ mod support;
 use support::ffi::{CipherCtx, DEFAULT, LibCtx, Provider, clear_errors, errors};
 use support::{bytes, in_program};
 
-const FROM_4096: &[(&str, &str)] = &[("EVENER_THRESHOLD", "4096")];
+const FROM_4096: &[(&str, &str)] = &[("EVENER_THRESHOLD", "4096"), ("EVENER_GUARD", "off")];
 
 /// The providers. Linked in, ours has hushed this program's panics too: a failure here shows by its exit code alone,
 /// and `panic::take_hook` after this brings the words back.

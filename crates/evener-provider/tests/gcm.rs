@@ -219,6 +219,10 @@ const LEAVES: &[(&str, Leave)] = &[
     ("init by nothing", |ctx| format!("{:?}", ctx.init(None, None, None, None))),
     ("to encryption", |ctx| format!("{:?}", ctx.init(None, None, None, Some(true)))),
     ("to decryption", |ctx| format!("{:?}", ctx.init(None, None, None, Some(false)))),
+    ("to decryption, a wrong tag, and more text", |ctx| {
+        let turned = ctx.init(None, None, None, Some(false)) && ctx.set_octets(c"tag", &[3; 16]);
+        format!("{:?}", (turned, ctx.last(), ctx.update(&[1; 20]), ctx.last()))
+    }),
     ("a key without a nonce", |ctx| format!("{:?}", ctx.init(None, Some(&[8; 16]), None, None))),
     ("by the one-shot function", |ctx| {
         let mut data = [5; 50];

@@ -57,7 +57,11 @@ fn stats() -> String {
 
 /// What this process has counted for requests of this size; nothing without a file.
 fn counted(len: usize) -> Totals {
-    let row = Row::of(Kind::named("AES-128-CBC"), Direction::Encrypt, len);
+    counted_as("AES-128-CBC", Direction::Encrypt, len)
+}
+
+fn counted_as(kind: &str, direction: Direction, len: usize) -> Totals {
+    let row = Row::of(Kind::named(kind), direction, len);
     // Whose directories are looked at where the process has ended: not asked here.
     let found = of_process(&Places::only(stats().into()), u32::MAX, id());
     found.map_or_else(Totals::default, |record| record.unwrap().row(row))
@@ -69,6 +73,9 @@ fn in_counting_program(name: &str, statistics: &str, body: impl FnOnce()) {
     let directory = place.path().join("stats").display().to_string();
     let variables = [
         ("EVENER_THRESHOLD", "4096"),
+        ("EVENER_GUARD", "off"),
+        ("EVENER_THREADS", "33"),
+        ("EVENER_SPLIT", "65536"),
         ("EVENER_STATISTICS", statistics),
         ("EVENER_STATISTICS_DIR", &directory),
     ];
@@ -89,6 +96,40 @@ fn each_message_is_counted_once_under_the_way_it_went() {
             (2, 0, 32_768)
         );
         assert_eq!(counted(64).requests(), 3);
+    });
+}
+
+#[test]
+fn hashes_are_counted_by_message_and_size() {
+    in_counting_program("hashes_are_counted_by_message_and_size", "on", || {
+        let _both = providers();
+        for (name, kind) in [("SHA1", "SHA-1"), ("SHA2-256", "SHA-256"), ("SHA2-512/224", "SHA-512/224")] {
+            let [ours, judge] =
+                ["evener", "default"].map(|who| DEFAULT.digest(name, &format!("provider={who}")).unwrap());
+            for message in [&b"abcde"[..], &[7; 1000], b""] {
+                assert_eq!(ours.of(&[message]), judge.of(&[message]), "{name}");
+            }
+            let of = |len| counted_as(kind, Direction::Encrypt, len);
+            assert_eq!((of(5).of(Count::Direct), of(5).of(Count::Bytes)), (1, 5), "{name}");
+            assert_eq!((of(1000).of(Count::Direct), of(1000).of(Count::Bytes)), (1, 1000), "{name}");
+        }
+    });
+}
+
+#[test]
+fn a_helper_that_does_not_come_is_counted_as_taken_back() {
+    in_counting_program("a_helper_that_does_not_come_is_counted_as_taken_back", "on", || {
+        let _both = providers();
+        let cipher = DEFAULT.cipher("AES-128-CTR", "provider=evener").unwrap();
+        let ctx = CipherCtx::new();
+        assert!(ctx.init(Some(&cipher), Some(&[1; 16]), Some(&[2; 16]), Some(true)));
+        // Of 32 helpers for four parts some come too late.
+        for _ in 0..20 {
+            ctx.update(&bytes(1, 4 * 16_384)).unwrap();
+        }
+        let counted = counted_as("AES-128-CTR", Direction::Encrypt, 4 * 16_384);
+        assert_eq!(counted.of(Count::Split), 20);
+        assert!(counted.of(Count::TakenBack) > 0);
     });
 }
 

@@ -190,6 +190,12 @@ impl Combiner {
         Counts { combined, bursts, epochs: hall.pulse.epochs() }
     }
 
+    /// How often the guard ended combining since this was asked last, by anybody.
+    #[inline]
+    pub fn take_locks(&self, generation: u32) -> u32 {
+        self.hall(generation).pulse.take_locks()
+    }
+
     fn hall(&self, generation: u32) -> &Hall {
         self.halls.of(generation, || Hall::new(self.rule, (0..self.cores).map(|_| Kit::Unmade)))
     }

@@ -40,6 +40,7 @@ mod lanes;
 mod machinery;
 mod module;
 mod monitor;
+pub mod regret;
 mod report;
 mod runtime;
 mod setup;

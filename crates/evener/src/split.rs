@@ -16,7 +16,7 @@
 //! does, is lost, and the call fails.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::thread;
 
@@ -107,7 +107,12 @@ impl Crew {
         };
         let seats = if way == Way::Split { self.hire(helpers) } else { &[] };
         let helpers = seats.iter().any(Seat::is_free);
-        let helpers = helpers.then(|| Helpers { seats, begun, first: AtomicU64::new(u64::MAX) });
+        let helpers = helpers.then(|| Helpers {
+            seats,
+            begun,
+            first: AtomicU64::new(u64::MAX),
+            taken_back: AtomicU32::new(0),
+        });
         Call { crew: self, load, begun, helpers }
     }
 
@@ -161,12 +166,16 @@ impl Call {
         self.helpers.as_ref()
     }
 
-    /// Learns what the call took. A call that was not done as it should is dropped instead.
-    pub fn end(self) {
+    /// Learns what the call took, and returns whether the guard locked its class for that. A call that was not done as it
+    /// should is dropped instead.
+    pub fn end(self) -> bool {
         let now = SystemClock.now();
-        let Some(mut splits) = self.crew.learned() else { return };
+        let Some(mut splits) = self.crew.learned() else { return false };
         match &self.helpers {
-            None => splits.took_whole(self.load, now - self.begun),
+            None => {
+                splits.took_whole(self.load, now - self.begun);
+                false
+            }
             Some(helpers) => splits.took_split(self.load, now - self.begun, helpers.handover(), now),
         }
     }
@@ -179,6 +188,8 @@ pub struct Helpers {
     begun: Nanos,
     /// When the first helper began, in nanoseconds after that.
     first: AtomicU64,
+    /// Offers that were taken back.
+    taken_back: AtomicU32,
 }
 
 impl Helpers {
@@ -206,12 +217,18 @@ impl Helpers {
             }
         };
         let front = || std::iter::from_fn(|| shared.front()).all(|part| take(part, &mut *own));
-        let (own_done, _) = lend(self.seats, &help, front);
+        let (own_done, lent) = lend(self.seats, &help, front);
+        self.taken_back.fetch_add(lent.taken_back, Relaxed);
         if own_done {
             // What helpers failed at; their scratch has kept its input.
             parts.undone(|part| _ = take(part, &mut *own));
         }
         parts.is_done()
+    }
+
+    /// How many helpers were asked and had not come when nothing was left to do.
+    pub fn taken_back(&self) -> u32 {
+        self.taken_back.load(Relaxed)
     }
 
     fn arrived(&self) {

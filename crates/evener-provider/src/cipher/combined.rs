@@ -71,6 +71,7 @@ pub(super) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>
     // In a job the program has others to go on with, and no thread needs to wait.
     let paused = in_flight::way(ctx.prov());
     let turn = if paused.is_some() { None } else { combiner.wants(fork::generation(), len) };
+    ctx.saw(Count::Locked, combiner.take_locks(fork::generation()), len);
     if paused.is_none() && turn.is_none() {
         return Ok(None);
     }
@@ -84,7 +85,10 @@ pub(super) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>
         (None, None) => Verdict::Inline,
     };
     match verdict {
-        Verdict::Inline => return Ok(None),
+        Verdict::Inline => {
+            ctx.saw(Count::TakenBack, 1, len);
+            return Ok(None);
+        }
         Verdict::Failed(_) => return Err(owned::fail(ctx)),
         Verdict::Combined => {}
     }

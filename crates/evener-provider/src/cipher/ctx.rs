@@ -4,6 +4,8 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 
 use evener::combine::Combiner;
+use evener::regret::Turn;
+use evener::split::Helpers;
 use evener::statistics::{Direct, Statistics};
 use evener_core::Family;
 use evener_core::statistics::Count;
@@ -44,6 +46,8 @@ pub(crate) struct CipherCtx {
     pub(crate) message: Message,
     /// How the update under way is split, while there is one.
     pub(crate) split: Option<evener::split::Call>,
+    /// What the guard says about the update under way, where a module wants it.
+    pub(crate) module: Option<Turn>,
     /// Bytes of this message that went another way than the inner one.
     pub(crate) elsewhere: Cell<usize>,
     /// Messages that are at their end and not in the process's statistics yet.
@@ -71,6 +75,7 @@ impl CipherCtx {
             is_tracked: row.is_tracked(),
             message,
             split: None,
+            module: None,
             gcm: None,
             pipes: None,
             elsewhere: Cell::new(0),
@@ -86,6 +91,23 @@ impl CipherCtx {
     pub(crate) fn went(&self, way: Count, bytes: usize) {
         self.elsewhere.set(self.elsewhere.get().saturating_add(bytes));
         counted::went(self.statistics(), self.row().kind, self.message.direction(), bytes, way);
+    }
+
+    /// Something happened to a request of `bytes`, so many times.
+    pub(crate) fn saw(&self, event: Count, number: u32, bytes: usize) {
+        counted::saw(self.statistics(), self.row().kind, self.message.direction(), bytes, (event, number));
+    }
+
+    /// An update of `bytes` for which splitting was asked is done.
+    pub(crate) fn was_split(&self, call: evener::split::Call, bytes: usize) {
+        let taken_back = call.helpers().map_or(0, Helpers::taken_back);
+        self.saw(Count::TakenBack, taken_back, bytes);
+        self.saw(Count::Locked, call.end().into(), bytes);
+    }
+
+    /// From which length on the update under way is raw work that a module may do.
+    pub(crate) fn raw_thresh(&self) -> usize {
+        if self.module.as_ref().is_some_and(Turn::stays) { usize::MAX } else { self.row().raw_thresh }
     }
 
     /// Another message follows: of this one is counted what went the inner way.

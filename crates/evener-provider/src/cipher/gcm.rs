@@ -186,7 +186,7 @@ pub(super) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason
         None => whole(ctx, call, is_text)?,
     };
     if let (Some(way), 1) = (way, answer) {
-        way.end();
+        ctx.was_split(way, call.len());
     }
     Ok(answer)
 }

@@ -40,6 +40,8 @@ pub(crate) struct Row {
     pub(crate) kind: Kind,
     /// Shortest raw work that engines are asked about.
     pub(crate) thresh: usize,
+    /// From which length on updates may be done together with other threads'.
+    pub(crate) combined_from: usize,
     /// From which length on updates are raw work; `usize::MAX`: never.
     pub(crate) raw_thresh: usize,
     /// Shortest update that may be split between threads, where its direction allows it.
@@ -142,13 +144,14 @@ fn raw_thresh(prov: &ProvCtx, algorithm: Option<Algorithm>) -> usize {
 
 fn row(prov: &ProvCtx, provider: *mut c_void, name: &str, functions: &[Dispatch]) -> Option<Row> {
     let algorithm = name.parse().ok().filter(|algorithm: &Algorithm| RAW.contains(&algorithm.family()));
-    let raw_thresh = raw_thresh(prov, algorithm);
+    let (raw_thresh, combined_from) = (raw_thresh(prov, algorithm), combined::thresh(prov, algorithm));
     Some(Row {
         prov,
         provider,
         algorithm,
         kind: Kind::named(name),
-        thresh: raw_thresh.min(combined::thresh(prov, algorithm)),
+        thresh: raw_thresh.min(combined_from),
+        combined_from,
         raw_thresh,
         split_from: algorithm.map_or(usize::MAX, |_| prov.settings.split_from()),
         gcm_from: if name.ends_with("-GCM") { prov.settings.split_from() } else { usize::MAX },

@@ -9,16 +9,18 @@ use std::ffi::c_int;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{PoisonError, RwLock};
 
-use evener_core::Family;
+use evener::regret::{Turn, regret};
+use evener_core::guard::Load;
 use evener_core::job::Memory;
 use evener_core::statistics::Count;
+use evener_core::{Algorithm, BLOCK_BYTES, Direction, Family};
 
 use super::combined;
 use super::ctx::CipherCtx;
 use super::message::State;
 use super::raw::{Engine, Plain, Raw, RawError};
 use super::{gcm, owned, record, split};
-use crate::counted;
+use crate::cfg::Guard;
 use crate::err::Reason;
 use crate::ffi::cipher::Update;
 
@@ -33,23 +35,52 @@ pub fn add_engine(engine: &'static dyn Engine) {
 /// XTS: the largest data unit, 2^20 blocks (SP 800-38E), and the smallest.
 const XTS_UNIT_BYTES: std::ops::RangeInclusive<usize> = 16..=(1 << 24);
 
+/// The engine that wants work of this kind and length now.
+fn engine(algorithm: Algorithm, direction: Direction, len: usize) -> Option<&'static dyn Engine> {
+    let engines = ENGINES.read().unwrap_or_else(PoisonError::into_inner);
+    engines.iter().copied().find(|engine| engine.takes(algorithm, direction, len))
+}
+
 /// Does one update of at least `thresh` bytes; returns what the inner function would.
 pub(crate) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason> {
     if ctx.row().splits_gcm() && ctx.message.state != State::Failed {
         return gcm::update(ctx, call);
     }
     ctx.split = split::ask(ctx, call.len());
+    ctx.module = if is_split(ctx) { None } else { ask(ctx, call) };
     let answer = by_state(ctx, call);
-    if let (Some(split), Ok(1)) = (ctx.split.take(), &answer) {
-        split.end();
+    let (split, module) = (ctx.split.take(), ctx.module.take());
+    if answer == Ok(1) {
+        split.into_iter().for_each(|split| ctx.was_split(split, call.len()));
+        module.into_iter().for_each(|turn| ctx.saw(Count::Locked, turn.end().into(), call.len()));
     }
     answer
 }
 
+fn is_split(ctx: &CipherCtx) -> bool {
+    ctx.split.as_ref().is_some_and(|split| split.helpers().is_some())
+}
+
+/// Asks the guard about an update that an engine wants. Without engines there is nothing to regret.
+fn ask(ctx: &CipherCtx, call: &Update) -> Option<Turn> {
+    let (row, message) = (ctx.row(), &ctx.message);
+    let is_message = matches!(message.state, State::Direct | State::Owned);
+    if !is_message || call.len() < row.raw_thresh || ctx.prov().settings.guard == Guard::Off {
+        return None;
+    }
+    // What comes of it is whole blocks: a record's padding makes it longer.
+    let rest = if row.is_padded() { call.len() % BLOCK_BYTES } else { 0 };
+    let whole = if message.records.is_some() { call.len() + BLOCK_BYTES - rest } else { call.len() - rest };
+    engine(row.algorithm?, message.direction(), whole)?;
+    let kind = row.kind.index() * 2 + message.direction() as usize;
+    Some(regret()?.begin(Load { kind, bytes: call.len() }))
+}
+
 fn by_state(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason> {
-    let is_split = ctx.split.as_ref().is_some_and(|split| split.helpers().is_some());
+    let is_split = is_split(ctx);
     // Where neither helpers come nor engines are asked, a context of our own costs more than handing back.
-    let is_inner = call.len() < ctx.row().thresh && !is_split && ctx.message.records.is_none();
+    let thresh = ctx.raw_thresh().min(ctx.row().combined_from);
+    let is_inner = call.len() < thresh && !is_split && ctx.message.records.is_none();
     let written = match ctx.message.state {
         State::Failed => return Err(Reason::Lost),
         State::InnerOnly => None,
@@ -57,13 +88,17 @@ fn by_state(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason> {
             owned::leave(ctx)?;
             None
         }
-        _ if ctx.message.records.is_some() && call.len() < ctx.row().raw_thresh => None,
+        _ if ctx.message.records.is_some() && call.len() < ctx.raw_thresh() => None,
         _ if ctx.message.records.is_some() => one_record(ctx, call)?,
         _ if ctx.family() == Some(Family::Xts) => data_unit(ctx, call)?,
         State::Owned => owned::update(ctx, call)?,
         State::Direct => match combined::update(ctx, call)? {
-            Some(written) => Some(written),
-            None if is_split || call.len() >= ctx.row().raw_thresh => match owned::enter(ctx) {
+            Some(written) => {
+                // No module had it.
+                ctx.module = None;
+                Some(written)
+            }
+            None if is_split || call.len() >= ctx.raw_thresh() => match owned::enter(ctx) {
                 true => owned::update(ctx, call)?,
                 false => None,
             },
@@ -107,12 +142,10 @@ pub(super) fn work(ctx: &CipherCtx, iv: [u8; 16], memory: &mut Memory<'_>) -> Re
         }
         return done;
     }
-    if len >= row.raw_thresh {
+    if len >= ctx.raw_thresh() {
         let counts = ctx.counts();
         counts.routed.fetch_add(1, Relaxed);
-        let engines = ENGINES.read().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(engine) = engines.iter().find(|engine| engine.takes(algorithm, message.direction(), len))
-        {
+        if let Some(engine) = engine(algorithm, message.direction(), len) {
             let mut raw = Raw {
                 algorithm,
                 direction: message.direction(),
@@ -129,7 +162,7 @@ pub(super) fn work(ctx: &CipherCtx, iv: [u8; 16], memory: &mut Memory<'_>) -> Re
                 Err(RawError::Lost) => return Err(()),
                 Err(RawError::Undone) => {
                     counts.redone.fetch_add(1, Relaxed);
-                    counted::redone(ctx.statistics(), row.kind, message.direction(), len);
+                    ctx.saw(Count::Redone, 1, len);
                 }
             }
         }

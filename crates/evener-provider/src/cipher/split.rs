@@ -21,7 +21,7 @@ use super::Row;
 use super::ctx::CipherCtx;
 use super::message::State;
 use super::owned::{advance, input_of};
-use crate::cfg::Split;
+use crate::cfg::Guard;
 use crate::ffi::inner::{Inner, Own};
 
 type Block = [u8; BLOCK_BYTES];
@@ -43,9 +43,9 @@ pub(super) fn ask_gcm(ctx: &CipherCtx, len: usize) -> Option<Call> {
 
 fn begin(ctx: &CipherCtx, kind: usize, bytes: usize) -> Option<Call> {
     let settings = &ctx.prov().settings;
-    let threshold = match settings.split {
-        Split::Bytes(bytes) => Threshold::From(bytes),
-        _ => Threshold::Learned,
+    let threshold = match settings.guard {
+        Guard::Off => Threshold::From(settings.split_from()),
+        Guard::On => Threshold::Learned,
     };
     Some(crew()?.begin(Load { kind, bytes }, settings.threads, threshold))
 }

@@ -1,30 +1,57 @@
-//! Digests, passed through: a context is the inner provider's own, so that all but making one costs nothing.
+//! Digests, passed through: a context is the inner provider's own, so that all but making one costs nothing. Only where
+//! requests are counted it is one around that (`hashed.rs`).
 
 use std::ffi::{c_int, c_uchar, c_void};
 use std::ptr;
 
 use evener_ossl_sys::{CtxParamsList, DigestDigest, Dispatch, GettableParams, NewCtx, Param, number};
 
-use super::{SLOTS, by_slot, dispatch, entry};
+use evener::statistics::Statistics;
+use evener_core::statistics::Kind;
+
+use super::{SLOTS, by_slot, dispatch, entry, hashed};
 use crate::bind::Inner;
 use crate::core::find;
+use crate::provctx::ProvCtx;
 use crate::table::{Offer, Wrapped, erased};
 
 /// The functions that are called with a provider's context, which has to be the inner one's.
 pub(crate) struct Row {
-    provider: *mut c_void,
-    newctx: NewCtx,
+    /// The provider that this row belongs to and goes with.
+    prov: *const ProvCtx,
+    /// What it is counted as.
+    pub(super) kind: Kind,
+    /// The functions that take a context, where messages are counted.
+    pub(super) counted: Option<hashed::Inner>,
+    pub(super) provider: *mut c_void,
+    pub(super) newctx: NewCtx,
     digest: Option<DigestDigest>,
     gettable: Option<GettableParams>,
     settable_ctx: Option<CtxParamsList>,
     gettable_ctx: Option<CtxParamsList>,
 }
 
-/// The digests that we offer.
-pub(crate) fn offer(inner: &Inner) -> Offer<Row> {
+impl Row {
+    pub(super) fn statistics(&self) -> Option<&'static Statistics> {
+        // SAFETY: a row belongs to its provider.
+        let prov = unsafe { &*self.prov };
+        prov.statistics
+    }
+}
+
+/// The digests that we offer. They are counted where anything else is, for else no file is made.
+pub(crate) fn offer(inner: &Inner, prov: &ProvCtx) -> Offer<Row> {
+    let counts = prov.statistics.is_some() && prov.settings.has_ways();
     Offer::new(inner, number::OP_DIGEST, |name, functions, slot| {
-        let row = known(name).then(|| row(inner.provider_ctx, functions)).flatten()?;
-        Some(Wrapped { row, known: |number| (1..=15).contains(&number), ours: ours(slot), added: Vec::new() })
+        let counted = if counts { hashed::Inner::of(functions) } else { None };
+        let mut ours = ours(slot);
+        if counted.is_some() {
+            let whole = |number: &c_int| *number != number::DIGEST_NEWCTX;
+            ours.retain(|(number, _)| whole(number));
+            ours.extend(hashed::ours(slot));
+        }
+        let row = known(name).then(|| row(prov, inner.provider_ctx, name, functions, counted)).flatten()?;
+        Some(Wrapped { row, known: |number| (1..=15).contains(&number), ours, added: Vec::new() })
     })
 }
 
@@ -33,8 +60,17 @@ fn known(name: &str) -> bool {
     matches!(name, "SHA1" | "MD5") || name.starts_with("SHA2-")
 }
 
-fn row(provider: *mut c_void, functions: &[Dispatch]) -> Option<Row> {
+fn row(
+    prov: &ProvCtx,
+    provider: *mut c_void,
+    name: &str,
+    functions: &[Dispatch],
+    counted: Option<hashed::Inner>,
+) -> Option<Row> {
     Some(Row {
+        prov,
+        kind: kind(name),
+        counted,
         provider,
         newctx: find!(functions, DIGEST_NEWCTX: NewCtx)?,
         digest: find!(functions, DIGEST_DIGEST: DigestDigest),
@@ -42,6 +78,14 @@ fn row(provider: *mut c_void, functions: &[Dispatch]) -> Option<Row> {
         settable_ctx: find!(functions, DIGEST_SETTABLE_CTX_PARAMS: CtxParamsList),
         gettable_ctx: find!(functions, DIGEST_GETTABLE_CTX_PARAMS: CtxParamsList),
     })
+}
+
+/// OpenSSL's first name, as it is counted: `SHA2-256` is `SHA-256`.
+fn kind(name: &str) -> Kind {
+    match name {
+        "SHA1" => Kind::named("SHA-1"),
+        name => Kind::named(&name.replace("SHA2-", "SHA-")),
+    }
 }
 
 fn ours(slot: usize) -> Vec<(c_int, evener_ossl_sys::Function)> {
@@ -59,7 +103,7 @@ fn ours(slot: usize) -> Vec<(c_int, evener_ossl_sys::Function)> {
     ]
 }
 
-fn row_of<'p>(provctx: *mut c_void, slot: usize) -> Option<&'p Row> {
+pub(super) fn row_of<'p>(provctx: *mut c_void, slot: usize) -> Option<&'p Row> {
     entry::provider(provctx)?.bound()?.digests.rows.get(slot)
 }
 

@@ -18,6 +18,7 @@ pub(crate) mod call;
 pub(crate) mod cipher;
 pub(crate) mod digest;
 pub(crate) mod entry;
+mod hashed;
 pub(crate) mod inner;
 pub(crate) mod job;
 pub(crate) mod params;

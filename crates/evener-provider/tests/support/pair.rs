@@ -4,7 +4,8 @@ use super::Random;
 use super::ffi::{Cipher, CipherCtx, DEFAULT, LibCtx, Provider, clear_errors};
 
 /// Splits whatever has two parts.
-pub const SPLIT: &[(&str, &str)] = &[("EVENER_THREADS", "3"), ("EVENER_SPLIT", "16")];
+pub const SPLIT: &[(&str, &str)] =
+    &[("EVENER_THREADS", "3"), ("EVENER_SPLIT", "16"), ("EVENER_GUARD", "off")];
 
 pub fn evener() -> Provider {
     DEFAULT.load("evener").unwrap()

@@ -42,6 +42,8 @@ struct Setting {
     /// Callers that wait for each other; 0 where each works for itself.
     together: AtomicU32,
     epoch: AtomicU32,
+    /// Times that the controller ended combining, until somebody takes note of them.
+    locks: AtomicU32,
     /// When the epoch is over, in nanoseconds of the system's clock.
     ends: AtomicU64,
 }
@@ -88,7 +90,8 @@ impl Pulse {
             // No epoch ever ends.
             Rule::Always { together } => (together, u64::MAX),
         };
-        let setting = Setting { together: together.into(), epoch: 0.into(), ends: ends.into() };
+        let setting =
+            Setting { together: together.into(), epoch: 0.into(), locks: 0.into(), ends: ends.into() };
         let house =
             House { controller: Controller::new(cores), began: Nanos::ZERO, core: Nanos::ZERO, epochs_on: 0 };
         Self {
@@ -131,6 +134,15 @@ impl Pulse {
         Seen { pulse: self.id, epoch, hint, calls: 0, bytes: 0 }
     }
 
+    /// Times that combining was ended since this was asked last.
+    #[inline]
+    pub(super) fn take_locks(&self) -> u32 {
+        match self.setting.locks.load(Ordering::Relaxed) {
+            0 => 0,
+            _ => self.setting.locks.swap(0, Ordering::Relaxed),
+        }
+    }
+
     /// How many callers wait for each other now; 0 where each works for itself.
     #[inline]
     pub(super) fn together(&self) -> u32 {
@@ -158,7 +170,9 @@ impl Pulse {
         // what came in 100 ms as that of 20.
         let now = SystemClock.now();
         let seen = Epoch { span: now - house.began, core: core - house.core, callers, bytes };
+        let failures = house.controller.failures();
         let together = house.controller.end_epoch(&seen);
+        self.setting.locks.fetch_add(house.controller.failures() - failures, Ordering::Relaxed);
         house.epochs_on += u64::from(self.together() > 0);
         (house.began, house.core) = (now, core);
         self.setting.together.store(together, Ordering::Relaxed);

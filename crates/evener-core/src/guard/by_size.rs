@@ -1,0 +1,100 @@
+//! The regret guard over requests of any kind and length: whatever may leave the direct path is judged here.
+//!
+//! The way of one request: [`BySize::stays`] -> it stays, or goes another way -> [`BySize::stayed`] or [`BySize::went`] with
+//! what it took.
+
+use super::{Counters, Guard};
+use crate::units::Nanos;
+
+/// One request: which kind of work, and how much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// Requests of one kind cost the same per byte. An index below the number given to [`BySize::new`].
+    pub kind: usize,
+    /// Length in bytes.
+    pub bytes: usize,
+}
+
+/// A guard whose classes are kinds of work and powers of two in bytes.
+#[derive(Clone, Debug)]
+pub struct BySize {
+    guard: Guard,
+}
+
+/// Classes of size: from 2^4 bytes, a block, to 2^30 and more.
+const CLASS_FIRST: u32 = 4;
+const CLASS_COUNT: usize = 27;
+
+/// Requests of this many bytes, 2^22, take about half a millisecond, a tenth of what the guard allows a class to lose. Longer
+/// ones are entered at their share of that: one that lost its core for a slice is no verdict on its class.
+const ENTERED_WHOLE: u32 = 22;
+
+impl BySize {
+    /// A guard over `kinds` kinds of work, of which nothing is known yet.
+    #[must_use]
+    pub fn new(kinds: usize) -> Self {
+        Self { guard: Guard::new(kinds * CLASS_COUNT) }
+    }
+
+    /// Whether the request that begins at `now` stays on the direct path: its class is locked, or it is control.
+    ///
+    /// # Panics
+    ///
+    /// Where the load's kind is not below the number of kinds, as all functions here.
+    #[must_use]
+    pub fn stays(&mut self, load: Load, now: Nanos) -> bool {
+        let class = class(load);
+        if self.guard.is_locked(class, now) {
+            self.guard.kept_inline(class, 1);
+            return true;
+        }
+        self.guard.is_control(class)
+    }
+
+    /// Takes what a request took that stayed.
+    pub fn stayed(&mut self, load: Load, cost: Nanos) {
+        self.guard.control(class(load), 1, at_class_size(load, cost));
+    }
+
+    /// Takes what a request took that went another way and ended at `now`. Returns whether that locked its class.
+    pub fn went(&mut self, load: Load, cost: Nanos, now: Nanos) -> bool {
+        let class = class(load);
+        let before = self.guard.counters(class).locks;
+        self.guard.routed(class, 1, at_class_size(load, cost), now);
+        self.guard.counters(class).locks > before
+    }
+
+    /// What such a request takes on the direct path; `None` where none of its class was measured.
+    #[must_use]
+    pub fn direct_mean(&self, load: Load) -> Option<Nanos> {
+        let entered = self.guard.inline_mean(class(load))?;
+        Some(scaled(entered, load.bytes, entered_bytes(load)))
+    }
+
+    /// What happened in all classes so far.
+    #[must_use]
+    pub fn total(&self) -> Counters {
+        self.guard.total()
+    }
+}
+
+fn class(load: Load) -> usize {
+    let power = load.bytes.max(1).ilog2().saturating_sub(CLASS_FIRST) as usize;
+    load.kind * CLASS_COUNT + power.min(CLASS_COUNT - 1)
+}
+
+/// Bytes at which requests of the load's class are entered: the smallest of its class, or [`ENTERED_WHOLE`]. So requests of
+/// one class are compared whatever their mixture.
+fn entered_bytes(load: Load) -> usize {
+    1 << load.bytes.max(1).ilog2().min(ENTERED_WHOLE)
+}
+
+fn at_class_size(load: Load, cost: Nanos) -> Nanos {
+    scaled(cost, entered_bytes(load), load.bytes.max(1))
+}
+
+/// What takes `cost` for `from` bytes, for `to` bytes.
+fn scaled(cost: Nanos, to: usize, from: usize) -> Nanos {
+    let scaled = u128::from(cost.0) * to as u128 / from as u128;
+    Nanos(u64::try_from(scaled).unwrap_or(u64::MAX))
+}
