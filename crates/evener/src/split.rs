@@ -199,15 +199,16 @@ impl Helpers {
         splits::part_bytes(bytes, self.seats.len() + 1, Claims::COUNT_MAX)
     }
 
-    /// Works on all of `parts`: each thread makes a hand and claims parts. Returns whether every part is done.
+    /// Works on all of `parts`: the caller by its `own` hand, each helper by one that it makes. Returns whether every part is
+    /// done.
     ///
-    /// Where it is not, the caller's own hand has failed, or could not be made.
+    /// Where it is not, the caller's own hand has failed.
     pub fn share<'h>(
         &self,
         parts: &mut Parts<'_>,
+        mut own: Box<dyn Hand + 'h>,
         hand: &(dyn Fn() -> Option<Box<dyn Hand + 'h>> + Sync),
     ) -> bool {
-        let Some(mut own) = hand() else { return false };
         parts.let_back_begin_at(parts.count() / (self.seats.len() + 1));
         let shared = &*parts;
         let help = || {

@@ -104,7 +104,8 @@ impl Hand for Counter<'_> {
 
 fn share(helpers: &Helpers, parts: &mut Parts<'_>, trouble: Option<&Trouble>) -> bool {
     let part_bytes = parts.part_bytes();
-    helpers.share(parts, &|| Some(Box::new(Counter { part_bytes, trouble, at: 0 })))
+    let own = Box::new(Counter { part_bytes, trouble, at: 0 });
+    helpers.share(parts, own, &|| Some(Box::new(Counter { part_bytes, trouble, at: 0 })))
 }
 
 /// `data` in counter mode, in place and apart, by split calls.
@@ -223,12 +224,13 @@ impl Hand for Lame {
 }
 
 #[test]
-fn a_hand_that_cannot_be_made_or_fails_its_caller_says_so() {
+fn a_hand_that_fails_its_caller_says_so() {
     let _turn = turn();
     let mut data = noise(50_000);
     let run = |parts: &mut Parts<'_>, makes: bool| {
         let hand = || makes.then(|| Box::new(Lame) as Box<dyn Hand>);
-        crew().begin(load(50_000), 2, FROM_ANY).helpers().expect("a seat is free").share(parts, &hand)
+        let call = crew().begin(load(50_000), 2, FROM_ANY);
+        call.helpers().expect("a seat is free").share(parts, Box::new(Lame), &hand)
     };
     assert!(!run(&mut Parts::in_place(&mut data, 4096), true));
     assert!(!run(&mut Parts::in_place(&mut data, 4096), false));

@@ -186,7 +186,7 @@ fn bulk(ctx: &mut CipherCtx, mut memory: Memory<'_>) -> Result<(), ()> {
     // Before the work: in place the last ciphertext block is overwritten by it.
     let last_input = last_block(input_of(&memory));
     let len = input_of(&memory).len();
-    route::work(ctx, iv, &mut memory)?;
+    route::work(ctx, iv, &mut memory).map_err(|_| ())?;
     match family {
         Some(Family::Cbc) if ctx.message.encrypts => ctx.message.chain = last_block(output_of(&memory, len)),
         Some(Family::Cbc) => ctx.message.chain = last_input,

@@ -16,6 +16,7 @@ use evener_core::BLOCK_BYTES;
 use evener_core::Family;
 
 use super::ctx::CipherCtx;
+use super::raw::RawError;
 use super::{owned, route};
 use crate::err::Reason;
 use crate::ffi::cipher::Update;
@@ -67,7 +68,9 @@ fn encrypt(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>, Reason> 
     let padding = [u8::try_from(added - 1).expect("at most a block"); BLOCK_BYTES];
     call.put_output(call.len(), &padding[..added]);
     let room = call.room(whole);
-    work(ctx, iv, room)?;
+    if !work(ctx, iv, room)? {
+        return Ok(None);
+    }
     let last = *room.last_chunk().expect("a record has a block");
     move_on(ctx, &last)?;
     Ok(Some(whole))
@@ -82,15 +85,22 @@ fn decrypt(ctx: &mut CipherCtx, records: Records, call: &Update) -> Result<Optio
     let Some(iv) = ctx.inner().updated_iv() else { return Ok(None) };
     let room = call.room(len);
     let last = *room.last_chunk().expect("a record has a block");
-    work(ctx, iv, room)?;
+    if !work(ctx, iv, room)? {
+        return Ok(None);
+    }
     move_on(ctx, &last)?;
     unpadded(&room[records.iv_bytes()..]).map(Some).ok_or(Reason::BadRecord)
 }
 
-fn work(ctx: &mut CipherCtx, iv: [u8; BLOCK_BYTES], room: &mut [u8]) -> Result<(), Reason> {
+/// Whether it was done; if not, the record is what it was.
+fn work(ctx: &mut CipherCtx, iv: [u8; BLOCK_BYTES], room: &mut [u8]) -> Result<bool, Reason> {
     let input_bytes = room.len();
     let mut memory = evener_core::job::Memory::InPlace { room, input_bytes };
-    route::work(ctx, iv, &mut memory).map_err(|()| owned::fail(ctx))
+    match route::work(ctx, iv, &mut memory) {
+        Ok(()) => Ok(true),
+        Err(RawError::Undone) => Ok(false),
+        Err(RawError::Lost) => Err(owned::fail(ctx)),
+    }
 }
 
 /// Gives the inner context the chaining value of the next record.

@@ -123,15 +123,15 @@ fn data_unit(ctx: &CipherCtx, call: &Update) -> Result<Option<usize>, Reason> {
         return Ok(None);
     }
     let Some(tweak) = ctx.inner().updated_iv() else { return Ok(None) };
-    work(ctx, tweak, &mut call.memory(0, 0, len)).map_err(|()| Reason::Lost)?;
+    work(ctx, tweak, &mut call.memory(0, 0, len)).map_err(|_| Reason::Lost)?;
     Ok(Some(len))
 }
 
-/// Does raw work from `iv` on; an error where input was lost.
-pub(super) fn work(ctx: &CipherCtx, iv: [u8; 16], memory: &mut Memory<'_>) -> Result<(), ()> {
+/// Does raw work from `iv` on; an error says what became of the input. Undone is only what belongs to a record.
+pub(super) fn work(ctx: &CipherCtx, iv: [u8; 16], memory: &mut Memory<'_>) -> Result<(), RawError> {
     let (row, message) = (ctx.row(), &ctx.message);
     let plain = Plain::new(row, message.direction(), message.key());
-    let Some(algorithm) = row.algorithm else { return Err(()) };
+    let Some(algorithm) = row.algorithm else { return Err(RawError::Undone) };
     let len = match memory {
         Memory::InPlace { input_bytes, .. } => *input_bytes,
         Memory::Apart { src, .. } => src.len(),
@@ -140,7 +140,7 @@ pub(super) fn work(ctx: &CipherCtx, iv: [u8; 16], memory: &mut Memory<'_>) -> Re
         if done.is_ok() {
             ctx.went(Count::Split, len);
         }
-        return done;
+        return done.map_err(|()| RawError::Lost);
     }
     if len >= ctx.raw_thresh() {
         let counts = ctx.counts();
@@ -159,7 +159,7 @@ pub(super) fn work(ctx: &CipherCtx, iv: [u8; 16], memory: &mut Memory<'_>) -> Re
                     ctx.went(Count::Routed, len);
                     return Ok(());
                 }
-                Err(RawError::Lost) => return Err(()),
+                Err(RawError::Lost) => return Err(RawError::Lost),
                 Err(RawError::Undone) => {
                     counts.redone.fetch_add(1, Relaxed);
                     ctx.saw(Count::Redone, 1, len);
@@ -167,7 +167,22 @@ pub(super) fn work(ctx: &CipherCtx, iv: [u8; 16], memory: &mut Memory<'_>) -> Re
             }
         }
     }
-    plain.run(&iv, memory).map_err(|_| ())
+    match plain.run(&iv, memory) {
+        // There is no memory for a context of its own.
+        Err(RawError::Undone) if message.records.is_none() => by_inner(ctx, &iv, memory),
+        done => done,
+    }
+}
+
+/// Raw work by the inner context, which stays behind an owned message and is told its place when that is handed back; a unit
+/// of XTS begins with the same tweak again.
+fn by_inner(ctx: &CipherCtx, iv: &[u8; 16], memory: &mut Memory<'_>) -> Result<(), RawError> {
+    let (row, message, inner) = (ctx.row(), &ctx.message, ctx.inner());
+    let ready = inner.init(message.encrypts, None, row.has_iv().then_some(&iv[..]))
+        && (!row.is_padded() || inner.set_padding(false));
+    let done = ready && inner.work(memory);
+    let is_back = !row.is_padded() || inner.set_padding(message.padding);
+    if done && is_back { Ok(()) } else { Err(RawError::Lost) }
 }
 
 fn lent<'m>(memory: &'m mut Memory<'_>) -> Memory<'m> {

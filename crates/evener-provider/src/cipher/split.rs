@@ -78,8 +78,10 @@ pub(super) fn work(ctx: &CipherCtx, iv: &Block, memory: &mut Memory<'_>) -> Opti
         let context = started(row, message.encrypts, message.key())?;
         Some(Box::new(Worker { context, encrypts: message.encrypts, goes_on, starts: &starts }))
     };
+    // Before anything is touched: without memory for it, the work goes another way.
+    let own = hand()?;
     ctx.counts().split.fetch_add(1, Relaxed);
-    match helpers.share(&mut parts, &hand) {
+    match helpers.share(&mut parts, own, &hand) {
         true => Some(Ok(())),
         // Apart, the input is what it was: the plain way says what is wrong.
         false => in_place.then_some(Err(())),

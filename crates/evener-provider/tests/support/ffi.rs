@@ -8,6 +8,7 @@ use evener_ossl_sys::{
 };
 
 pub mod job;
+pub mod memory;
 pub mod pipe;
 pub mod skey;
 

@@ -27,6 +27,8 @@ use crate::ffi::inner::{Inner, Own};
 /// A context that stands where the message does.
 pub(super) struct Ahead {
     own: Own<'static>,
+    /// Makes masks; here, so that a message that was split needs no more memory.
+    ecb: Own<'static>,
     /// Where it began, when that was solved for and is not the message's beginning.
     begun: Option<Begun>,
     /// Ciphertext of the block that is not whole yet.
@@ -44,7 +46,8 @@ struct Begun {
 
 impl Ahead {
     pub(super) fn duplicate(&self) -> Option<Self> {
-        Some(Self { own: self.own.duplicate()?, begun: self.begun, open: self.open })
+        let (own, ecb) = (self.own.duplicate()?, self.ecb.duplicate()?);
+        Some(Self { own, ecb, begun: self.begun, open: self.open })
     }
 }
 
@@ -64,8 +67,10 @@ pub(super) fn split(ctx: &mut CipherCtx, call: &Update, helpers: &Helpers) -> Re
     if !is_worth || !ready(ctx) || step_aside(ctx).is_none() {
         return Ok(None);
     }
+    // The last thing that needs memory.
+    let Some(own) = started(ctx.row(), ctx.message.encrypts, ctx.message.key()) else { return Ok(None) };
     let done = text(ctx, call, 0, cut.head).and_then(|()| sum(ctx));
-    let done = done.and_then(|sum| parts::share(ctx, call, &cut, sum, part_bytes, helpers));
+    let done = done.and_then(|sum| parts::share(ctx, call, &cut, (sum, part_bytes), (helpers, own)));
     let rest = cut.head + cut.bulk;
     let done = done.and_then(|sum| shift(ctx, sum)).and_then(|()| text(ctx, call, rest, call.len() - rest));
     done.map(|()| Some(call.done(call.len()))).ok_or_else(|| fail(ctx))
@@ -79,6 +84,7 @@ fn step_aside(ctx: &mut CipherCtx) -> Option<()> {
     let tag = held_tag(ctx);
     let (row, encrypts) = (ctx.row(), ctx.message.encrypts);
     let mut own = started(row, encrypts, ctx.message.key())?;
+    let ecb = super::super::split::ecb(ctx, true, ctx.message.key())?;
     let face = own.inner();
     let ready = face.init(encrypts, None, Some(&state(ctx).nonce))
         && tag.is_none_or(|tag| set_tag(face, encrypts, tag))
@@ -88,7 +94,7 @@ fn step_aside(ctx: &mut CipherCtx) -> Option<()> {
         return None;
     }
     own.trade(ctx);
-    state(ctx).ahead = Some(Ahead { own, begun: None, open: [0; BLOCK_BYTES] });
+    state(ctx).ahead = Some(Ahead { own, ecb, begun: None, open: [0; BLOCK_BYTES] });
     Some(())
 }
 
@@ -150,7 +156,7 @@ pub(super) fn sum(ctx: &mut CipherCtx) -> Option<Element> {
         }
     };
     let tag = told_tag(ahead.own.inner(), encrypts)?;
-    let digest = parts::xor(tag, mask(ctx, counter)?);
+    let digest = parts::xor(tag, mask(ahead.ecb.inner(), counter)?);
     Some(state(ctx).hash.as_ref()?.state_of(&digest, lengths))
 }
 
@@ -168,6 +174,11 @@ fn shift(ctx: &mut CipherCtx, sum: Element) -> Option<()> {
     (inner.init(encrypts, None, Some(&iv)) && inner.associate(&leading)).then_some(())
 }
 
+/// ECB of the message that was split.
+pub(super) fn ecb(gcm: &Gcm) -> Option<Inner<'static>> {
+    Some(gcm.ahead.as_ref()?.ecb.inner())
+}
+
 /// Whole blocks of the message so far.
 pub(super) fn blocks(gcm: &Gcm) -> u64 {
     gcm.text_bytes / BLOCK_BYTES as u64
@@ -177,7 +188,7 @@ pub(super) fn blocks(gcm: &Gcm) -> u64 {
 pub(super) fn tag(ctx: &mut CipherCtx, sum: Element) -> Option<Block> {
     let gcm = state(ctx);
     let (digest, counter) = (gcm.hash.as_ref()?.digest(sum, gcm.lengths()), gcm.counter());
-    Some(parts::xor(digest, mask(ctx, counter)?))
+    Some(parts::xor(digest, mask(gcm.ahead.as_ref()?.ecb.inner(), counter)?))
 }
 
 /// Ends the face as if the message had been its own: an encryption has made `tag`, a decryption has accepted it.

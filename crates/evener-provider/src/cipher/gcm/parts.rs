@@ -37,16 +37,17 @@ pub(super) fn ready(ctx: &mut CipherCtx) -> bool {
         return false;
     }
     if state(ctx).hash.is_none() {
-        let hash = mask(ctx, [0; BLOCK_BYTES]).and_then(|key| HashKey::new(&key));
+        let ecb = ecb(ctx, true, ctx.message.key());
+        let hash = ecb.and_then(|ecb| mask(ecb.inner(), [0; BLOCK_BYTES])).and_then(|key| HashKey::new(&key));
         state(ctx).hash = hash;
     }
     state(ctx).hash.is_some()
 }
 
-/// E(block) under the message's key.
-pub(super) fn mask(ctx: &CipherCtx, block: Block) -> Option<Block> {
+/// E(block) under the key of `ecb`.
+pub(super) fn mask(ecb: Inner<'_>, block: Block) -> Option<Block> {
     let mut block = block;
-    through(ecb(ctx, true, ctx.message.key())?.inner(), &mut block)?;
+    through(ecb, &mut block)?;
     Some(block)
 }
 
@@ -76,14 +77,13 @@ fn tells_tags(row: &Row, key_bytes: usize) -> bool {
     tag.is_some() && made(false, &mut room) == tag && room == text
 }
 
-/// Works on the whole blocks in parts, and joins their sums to `sum`.
+/// Works on the whole blocks in parts of `part_bytes`, the caller by a context of its `own`, and joins their sums to `sum`.
 pub(super) fn share(
     ctx: &mut CipherCtx,
     call: &Update,
     cut: &Cut,
-    sum: Element,
-    part_bytes: usize,
-    helpers: &Helpers,
+    (sum, part_bytes): (Element, usize),
+    (helpers, own): (&Helpers, Own<'static>),
 ) -> Option<Element> {
     let gcm = state(ctx);
     let counter = counter_after(&gcm.counter(), blocks(gcm));
@@ -101,11 +101,22 @@ pub(super) fn share(
     ctx.counts().split.fetch_add(1, Relaxed);
     ctx.went(Count::Split, cut.bulk);
     let (encrypts, key) = (message.encrypts, message.key());
+    let worker = |context, ecb, kept| Worker {
+        context,
+        ecb,
+        _kept: kept,
+        encrypts,
+        hash,
+        counter,
+        blocks: part_blocks,
+        sums: &sums,
+    };
     let hand = || -> Option<Box<dyn Hand + '_>> {
         let (context, ecb) = (started(row, encrypts, key)?, started(ecb_row, true, key)?);
-        Some(Box::new(Worker { context, ecb, encrypts, hash, counter, blocks: part_blocks, sums: &sums }))
+        Some(Box::new(worker(context, ecb.inner(), Some(ecb))))
     };
-    if !helpers.share(&mut shared, &hand) {
+    let own = Box::new(worker(own, super::ahead::ecb(ctx.gcm.as_ref()?)?, None));
+    if !helpers.share(&mut shared, own, &hand) {
         return None;
     }
     let sums = sums.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -123,7 +134,9 @@ pub(super) fn xor(a: Block, b: Block) -> Block {
 /// One thread's contexts.
 struct Worker<'w> {
     context: Own<'w>,
-    ecb: Own<'w>,
+    ecb: Inner<'w>,
+    /// That, where it is the worker's own.
+    _kept: Option<Own<'w>>,
     encrypts: bool,
     hash: &'w HashKey,
     /// J0 of the first part: one before the first block's counter.
@@ -144,7 +157,7 @@ impl Worker<'_> {
             return None;
         }
         let mut mask = counter;
-        through(self.ecb.inner(), &mut mask)?;
+        through(self.ecb, &mut mask)?;
         let digest = xor(told_tag(inner, self.encrypts)?, mask);
         let sum = self.hash.state_of(&digest, Lengths { aad_bytes: 0, text_bytes });
         self.sums.lock().unwrap_or_else(PoisonError::into_inner)[index] = sum;

@@ -1,0 +1,70 @@
+//! Where libcrypto has no memory for another way, the direct one does it.
+
+#![allow(unsafe_code, reason = "room: its support calls libcrypto")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
+
+use support::ffi::memory::{fail_from, intercept, spare};
+use support::ffi::{CipherCtx, DEFAULT, clear_errors};
+use support::pair::SPLIT;
+use support::{bytes, in_program, usual};
+
+const NAMES: &[&str] = &["AES-128-CBC", "AES-256-CTR", "AES-192-ECB", "AES-256-XTS", "AES-128-GCM"];
+
+/// Two updates and an end, the first update without memory from the allocation with this number on.
+fn message(name: &str, who: &str, encrypts: bool, number: Option<u32>) -> (Vec<Vec<u8>>, u32) {
+    let cipher = DEFAULT.cipher(name, &format!("provider={who}")).unwrap();
+    let ctx = CipherCtx::new();
+    let (key, iv) = (bytes(1, cipher.key_bytes()), bytes(2, cipher.iv_bytes()));
+    assert!(ctx.init(Some(&cipher), Some(&key), Some(&iv), Some(encrypts)));
+    ctx.set_padding(false);
+    let mut out = Vec::new();
+    let mut refused = 0;
+    for len in [200_000, 65_536] {
+        let mut room = bytes(3, len + 16);
+        fail_from(number.unwrap_or(u32::MAX));
+        let answer = ctx.update_within(&mut room, 0, 0, len);
+        refused += spare();
+        assert_eq!(answer, (true, len), "{name} {who} {number:?}");
+        out.push(room);
+    }
+    if name.ends_with("GCM") && encrypts {
+        out.push(ctx.last().unwrap());
+        out.push(ctx.octets(c"tag", 16).unwrap());
+    }
+    clear_errors();
+    (out, refused)
+}
+
+fn compare() {
+    let mut refused = 0;
+    for name in NAMES {
+        for encrypts in [true, false] {
+            let (plain, _) = message(name, "default", encrypts, None);
+            for number in 0..5 {
+                let (ours, count) = message(name, "evener", encrypts, Some(number));
+                assert!(ours == plain, "{name}, encrypts {encrypts}, none from {number}");
+                refused += count;
+            }
+        }
+    }
+    assert!(refused > 10, "{refused}");
+}
+
+#[test]
+fn without_memory_for_parts_the_direct_path_does_it() {
+    in_program("without_memory_for_parts_the_direct_path_does_it", &usual(""), SPLIT, || {
+        intercept();
+        compare();
+    });
+}
+
+#[test]
+fn without_memory_for_raw_work_the_direct_path_does_it() {
+    let variables = [("EVENER_THRESHOLD", "16")];
+    in_program("without_memory_for_raw_work_the_direct_path_does_it", &usual(""), &variables, || {
+        intercept();
+        compare();
+    });
+}
