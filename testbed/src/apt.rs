@@ -40,7 +40,8 @@ impl Apt {
         let codename = sources::codename()?;
         let backports = format!("{codename}-backports");
         let list = folder.join("sources.list");
-        fs::write(&list, sources::list(&codename, &architectures)?).map_err(|error| at(&list, error))?;
+        fs::write(&list, sources::list(&codename, foreign.trim_start_matches(':'))?)
+            .map_err(|error| at(&list, error))?;
         let apt = Self {
             architectures,
             folder,
@@ -70,6 +71,9 @@ impl Apt {
 
     /// Downloads packages, each `NAME` or `NAME=VERSION`, and gives their files in the same order.
     pub(crate) fn download(&self, packages: &[&str]) -> Result<Vec<PathBuf>, Error> {
+        if packages.is_empty() {
+            return Ok(Vec::new());
+        }
         self.run("apt-get", &[&["-q", "download"], packages].concat())?;
         packages.iter().map(|package| self.file_of(package)).collect()
     }
@@ -100,12 +104,12 @@ impl Apt {
 
     fn file_of(&self, package: &str) -> Result<PathBuf, Error> {
         let (name, version) = package.split_once('=').unwrap_or((package, ""));
-        let (name, architecture) = name.split_once(':').unwrap_or((name, ""));
+        let (name, architecture) = name.split_once(':').unwrap_or((name, "amd64"));
         // In names of files apt writes %3a for the colon of an epoch.
         let start = format!("{name}_{}", version.replace(':', "%3a"));
         let fits = |path: &PathBuf| {
             let file = path.file_name().unwrap_or_default().to_string_lossy();
-            file.starts_with(&start) && file.ends_with(&format!("{architecture}.deb"))
+            file.starts_with(&start) && file.ends_with(&format!("_{architecture}.deb"))
         };
         let newest_first = |path: &PathBuf| fs::metadata(path).and_then(|data| data.modified()).ok();
         let found = debs(&self.packages)?.into_iter().filter(fits).max_by_key(newest_first);

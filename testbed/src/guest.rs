@@ -66,6 +66,7 @@ impl Outcome {
 /// A guest that runs. It ends when this is dropped.
 #[derive(Debug)]
 pub struct Guest {
+    /// Holds the other end of QEMU's standard input, which ends QEMU when we are gone.
     child: Child,
     /// Group of QEMU and of the program that bounds its life.
     group: Pid,

@@ -100,7 +100,9 @@ pub(crate) fn prepare(apt: &Apt, profile: Profile, choice: &Choice, tools: &Tool
     let mut depmod = tools.busybox("depmod");
     depmod.arg("-b").arg(&folder).arg(release(profile)?);
     apt::succeed("busybox depmod", &mut depmod)?;
-    extract(profile, tools)?;
+    if profile.facts().image_holds_elf {
+        extract(profile, tools)?;
+    }
     let text = serde_json::to_vec(choice).map_err(std::io::Error::from)?;
     Ok(place::write_whole(&stamp(profile), &text)?)
 }

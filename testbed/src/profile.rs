@@ -10,6 +10,8 @@ use crate::place;
 pub enum Profile {
     /// A 64-bit PC without AES instructions (`qemu64`), which runs the host's programs.
     X86_64,
+    /// A 32-bit ARM machine (`cortex-a7`), with programs of Debian's armhf packages. Others must be built for it.
+    Armv7,
 }
 
 /// What the parts of the test bed need to know of a profile.
@@ -24,10 +26,14 @@ pub(crate) struct Facts {
     pub(crate) flavour: &'static str,
     /// Suffix of packages' names: the architecture, where it is not the host's.
     pub(crate) architecture: &'static str,
-    /// QEMU's program.
-    pub(crate) qemu: &'static str,
+    /// QEMU's package and program.
+    pub(crate) qemu: (&'static str, &'static str),
+    /// Packages with the guest's openssl and all that it needs; none where the host's own serves.
+    pub(crate) userland: &'static [&'static str],
     /// QEMU's words for the machine.
     pub(crate) machine: &'static [&'static str],
+    /// Whether the package's image holds an ELF kernel that QEMU boots at once.
+    pub(crate) image_holds_elf: bool,
     /// Device of the serial console.
     pub(crate) console: &'static str,
     /// More words for the kernel.
@@ -49,8 +55,10 @@ const X86_64: Facts = Facts {
     series: "linux-image-6.1.0-",
     flavour: "amd64",
     architecture: "",
-    qemu: "qemu-system-x86_64",
+    qemu: ("qemu-system-x86", "qemu-system-x86_64"),
+    userland: &[],
     machine: &["-machine", "pc", "-cpu", "qemu64"],
+    image_holds_elf: true,
     console: "ttyS0",
     // no_timer_check: on a busy host the kernel's test of its timer fails now and then, and it panics.
     // The watchdogs take a host that has no time for QEMU for a fault of the guest.
@@ -67,15 +75,41 @@ const X86_64: Facts = Facts {
     more_modules: &["virtio_net", "9p", "9pnet_virtio", "cuse", "tls", "aesni-intel", "virtio_rng"],
 };
 
+/// highmem=off: this kernel knows no LPAE, so it cannot reach what lies above 4 GiB. The kernel is the newest that armhf's
+/// archives had when this was tried. NEON's AES is left out: as a CPU-only driver it would take `cbc(aes)`.
+const ARMV7: Facts = Facts {
+    name: "armv7",
+    kernel: ("linux-image-6.1.0-50-armmp", "6.1.176-1"),
+    series: "linux-image-6.1.0-",
+    flavour: "armmp",
+    architecture: ":armhf",
+    qemu: ("qemu-system-arm", "qemu-system-arm"),
+    userland: &["openssl:armhf", "libssl3:armhf", "libc6:armhf", "libgcc-s1:armhf"],
+    machine: &["-machine", "virt,highmem=off", "-cpu", "cortex-a7"],
+    image_holds_elf: false,
+    console: "ttyAMA0",
+    kernel_words: "nowatchdog rcupdate.rcu_cpu_stall_suppress=1",
+    library_folders: &["/lib/arm-linux-gnueabihf", "/usr/lib/arm-linux-gnueabihf"],
+    afalg_engine: "/usr/lib/arm-linux-gnueabihf/engines-3/afalg.so",
+    modules: "pci-host-generic virtio_pci virtio_console virtio_crypto algif_skcipher algif_hash algif_aead",
+    more_modules: &["virtio_net", "9p", "9pnet_virtio", "cuse", "tls", "virtio_rng"],
+};
+
 impl Profile {
     pub(crate) fn facts(self) -> &'static Facts {
         match self {
             Self::X86_64 => &X86_64,
+            Self::Armv7 => &ARMV7,
         }
     }
 
     /// The folder with all that belongs to this profile.
     pub(crate) fn folder(self) -> PathBuf {
         place::root().join(self.facts().name)
+    }
+
+    /// The folder that is the root for programs of this profile and their libraries.
+    pub(crate) fn userland(self) -> PathBuf {
+        if self.facts().userland.is_empty() { PathBuf::from("/") } else { self.folder().join("userland") }
     }
 }

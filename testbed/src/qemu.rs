@@ -30,7 +30,7 @@ impl Qemu {
     ///
     /// [`Error::NoQemu`] where there is none that starts.
     pub(crate) fn find(profile: Profile) -> Result<Self, Error> {
-        let name = profile.facts().qemu;
+        let (_, name) = profile.facts().qemu;
         let folder = place::root().join("qemu");
         let unpacked = folder.join("usr/bin").join(name);
         let ours = unpacked.is_file().then_some((unpacked, Some(folder)));
@@ -55,17 +55,21 @@ impl Qemu {
         }
     }
 
-    /// A command that starts it, without arguments of a guest. It is killed after `limit_s` seconds even if we are not
-    /// there any more.
-    pub(crate) fn command(&self, limit_s: Option<u64>) -> Command {
-        let mut command = match limit_s {
-            Some(limit_s) => {
-                let mut command = Command::new("timeout");
-                command.args(["--signal=KILL", &limit_s.to_string()]).arg(&self.program);
-                command
-            }
-            None => Command::new(&self.program),
-        };
+    /// A command that starts it, without arguments of a guest.
+    pub(crate) fn command(&self) -> Command {
+        self.with_libraries(Command::new(&self.program))
+    }
+
+    /// The same, killed after `limit_s` seconds, and when its standard input ends: it is not there longer than whoever
+    /// started it, however that ended. It must be the first of its process group.
+    pub(crate) fn bounded_command(&self, limit_s: u64) -> Command {
+        const TIED: &str = r#"exec 3<&0; { read -r end <&3; kill -KILL 0; } & exec "$@" 3<&- </dev/null"#;
+        let mut command = Command::new("timeout");
+        command.args(["--signal=KILL", &limit_s.to_string(), "sh", "-c", TIED, "sh"]).arg(&self.program);
+        self.with_libraries(command)
+    }
+
+    fn with_libraries(&self, mut command: Command) -> Command {
         if let Some(folder) = &self.unpacked {
             let libraries =
                 ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"].map(|path| folder.join(path));
@@ -78,7 +82,7 @@ impl Qemu {
     }
 
     fn asked(mut self) -> Option<Self> {
-        let output = self.command(None).arg("--version").output().ok()?;
+        let output = self.command().arg("--version").output().ok()?;
         self.version = version(&String::from_utf8_lossy(&output.stdout))?;
         Some(self)
     }
@@ -97,7 +101,7 @@ pub(crate) fn prepare(apt: &Apt, profile: Profile) -> Result<Qemu, Error> {
             return Ok(qemu);
         }
     }
-    let package = package(profile);
+    let (package, _) = profile.facts().qemu;
     let packages = apt
         .download_with_dependencies(package, &apt.backports)
         .or_else(|_| apt.download_with_dependencies(package, &apt.release))?;
@@ -106,12 +110,6 @@ pub(crate) fn prepare(apt: &Apt, profile: Profile) -> Result<Qemu, Error> {
         apt::unpack(&package, &folder, &[])?;
     }
     Qemu::find(profile)
-}
-
-fn package(profile: Profile) -> &'static str {
-    match profile {
-        Profile::X86_64 => "qemu-system-x86",
-    }
 }
 
 #[cfg(test)]

@@ -39,6 +39,9 @@ impl Tools {
             let package = apt.download(&[&format!("busybox-static{architecture}")])?.remove(0);
             apt::unpack(&package, &profile.folder().join("busybox"), &["./bin/busybox".to_owned()])?;
         }
+        for package in apt.download(profile.facts().userland)? {
+            apt::unpack(&package, &profile.userland(), &[])?;
+        }
         Ok(Self::unpacked(profile))
     }
 

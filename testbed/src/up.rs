@@ -38,12 +38,13 @@ pub struct Step {
     pub took_ms: u128,
 }
 
-/// Sets up `profile`; `probe` is the program `testbed-probe`, `tell` is told of each step.
+/// Sets up `profile`; `probe` is the program `testbed-probe` built for it, where it could be built. `tell` is told of each
+/// step.
 ///
 /// # Errors
 ///
 /// What could not be had or done. [`Error::Packages`] where the kernel does not offer the module's driver.
-pub fn up(profile: Profile, probe: &Path, tell: &mut dyn FnMut(&Step)) -> Result<Ready, Error> {
+pub fn up(profile: Profile, probe: Option<&Path>, tell: &mut dyn FnMut(&Step)) -> Result<Ready, Error> {
     let mut at = Instant::now();
     let mut step = |what: String| {
         tell(&Step { what, took_ms: at.elapsed().as_millis() });
@@ -74,6 +75,13 @@ pub fn up(profile: Profile, probe: &Path, tell: &mut dyn FnMut(&Step)) -> Result
     Ok(ready)
 }
 
+/// Stands in for the probe: weaker, because the engine asks for any driver of cbc(aes). The vector is the same.
+const PROBE_BY_OPENSSL: &str = "#!/bin/sh
+grep virtio_crypto_aes_cbc /proc/crypto && echo 6bc1bee22e409f96e93d7e117393172a | xxd -r -p |
+openssl enc -engine afalg -aes-128-cbc -nopad -K 2b7e151628aed2a6abf7158809cf4f3c -iv 000102030405060708090a0b0c0d0e0f |
+xxd -p | grep 7649abac8119b246cee98e9b12e9197d
+";
+
 /// Fetches what is fetched.
 fn fetch(profile: Profile, step: &mut dyn FnMut(String)) -> Result<kernel::Choice, Error> {
     let apt = Apt::with_new_lists(profile.facts().architecture)?;
@@ -88,9 +96,13 @@ fn fetch(profile: Profile, step: &mut dyn FnMut(String)) -> Result<kernel::Choic
 }
 
 /// Boots once; the driver must bind by its name and encrypt a published vector rightly.
-fn prove(profile: Profile, probe: &Path, choice: &kernel::Choice) -> Result<String, Error> {
+fn prove(profile: Profile, probe: Option<&Path>, choice: &kernel::Choice) -> Result<String, Error> {
     let qemu = Qemu::find(profile)?;
-    let mut guest = Guest::builder().profile(profile).program(probe).start(&qemu)?;
+    let builder = Guest::builder().profile(profile);
+    let mut guest = match probe {
+        Some(probe) => builder.program(probe).start(&qemu)?,
+        None => builder.file("payload/testbed-probe", PROBE_BY_OPENSSL).start(&qemu)?,
+    };
     let outcome = guest.run("testbed-probe")?;
     if outcome.status != 0 {
         let kernel::Choice { package, version, .. } = choice;

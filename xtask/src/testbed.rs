@@ -19,11 +19,12 @@ use crate::tree::cargo;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 const USAGE: &str = "\
-usage: cargo xtask testbed up                      fetches QEMU, a kernel and busybox; boots a first guest
+usage: cargo xtask testbed up [--profile PROFILE]  fetches QEMU, a kernel and busybox; boots a first guest
        cargo xtask testbed run [OPTION]... COMMAND runs a line of shell in a new guest; its exit status is ours
        cargo xtask testbed shell [OPTION]...       a shell in a new guest; Ctrl-D or Ctrl-A X ends it
        cargo xtask testbed down                    removes target/testbed
-options: --program FILE          a program of this machine, with its libraries, on the guest's search path
+options: --profile x86_64|armv7  the machine
+         --program FILE          a program of this machine, with its libraries, on the guest's search path
          --library FILE          a library that programs open at run time
          --file FILE:PATH        a file, at PATH in the guest
          --kernel-module NAME    loads cuse, tls, ...
@@ -38,7 +39,8 @@ options: --program FILE          a program of this machine, with its libraries, 
 /// Runs one of the four.
 pub(crate) fn run(words: &[&str]) -> ExitCode {
     let done = match words {
-        ["up"] => up().map(|()| ExitCode::SUCCESS),
+        ["up"] => up(Profile::X86_64).map(|()| ExitCode::SUCCESS),
+        ["up", "--profile", name] => profile(name).and_then(up).map(|()| ExitCode::SUCCESS),
         ["down"] => evener_testbed::down().map(|()| ExitCode::SUCCESS).map_err(|error| error.to_string()),
         ["run", rest @ ..] => Wish::read(rest).and_then(Wish::run),
         ["shell", rest @ ..] => Wish::read(rest).and_then(Wish::shell),
@@ -53,21 +55,37 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
     })
 }
 
-fn up() -> Result<(), String> {
-    let mut build = cargo();
-    build.args(["build", "-q", "-p", "evener-testbed", "--bin", "testbed-probe"]);
-    if !build.status().is_ok_and(|status| status.success()) {
-        return Err("testbed-probe does not build".to_owned());
-    }
-    let probe = env::current_exe().map_err(|error| error.to_string())?.with_file_name("testbed-probe");
+fn up(profile: Profile) -> Result<(), String> {
     let start = Instant::now();
-    let ready = evener_testbed::up(Profile::X86_64, &probe, &mut |step| {
+    let probe = match profile {
+        Profile::X86_64 => Some(probe()?),
+        _ => None,
+    };
+    let ready = evener_testbed::up(profile, probe.as_deref(), &mut |step| {
         println!("{:6} ms  {}", step.took_ms, step.what);
     })
     .map_err(|error| error.to_string())?;
     let note = if ready.kernel_is_pinned { "" } else { ", not the one that everything was tried with" };
     println!("{:6} ms  ready: {} {}{note}", start.elapsed().as_millis(), ready.kernel, ready.kernel_version);
     Ok(())
+}
+
+/// The program that proves a guest, built for this machine.
+fn probe() -> Result<PathBuf, String> {
+    let mut build = cargo();
+    build.args(["build", "-q", "-p", "evener-testbed", "--bin", "testbed-probe"]);
+    if !build.status().is_ok_and(|status| status.success()) {
+        return Err("testbed-probe does not build".to_owned());
+    }
+    env::current_exe().map(|path| path.with_file_name("testbed-probe")).map_err(|error| error.to_string())
+}
+
+fn profile(name: &str) -> Result<Profile, String> {
+    match name {
+        "x86_64" => Ok(Profile::X86_64),
+        "armv7" => Ok(Profile::Armv7),
+        _ => Err(format!("no such profile: {name}")),
+    }
 }
 
 /// What was asked for on the command line.
@@ -106,6 +124,7 @@ impl Wish {
     fn with_value(mut self, option: &str, value: &str) -> Result<Self, String> {
         let number = || value.parse::<u64>().map_err(|_| format!("{option} needs a number, not {value}"));
         match option {
+            "--profile" => self.builder = self.builder.profile(profile(value)?),
             "--program" => self.builder = self.builder.program(value),
             "--library" => self.builder = self.builder.library(value),
             "--kernel-module" => self.builder = self.builder.kernel_module(value),

@@ -38,8 +38,8 @@ pub(super) fn codename() -> Result<String, Error> {
         .ok_or_else(|| Error::Packages("/etc/os-release names no release of Debian or Ubuntu".to_owned()))
 }
 
-/// A list for apt: the archives of `codename` for these architectures, with commas between them.
-pub(super) fn list(codename: &str, architectures: &str) -> Result<String, Error> {
+/// A list for apt: the archives of `codename`, and of a `foreign` architecture, if one is named, the release itself.
+pub(super) fn list(codename: &str, foreign: &str) -> Result<String, Error> {
     let texts = FILES.iter().filter_map(|file| Some((file, fs::read_to_string(file).ok()?)));
     let archives: Vec<Archive> = texts
         .flat_map(|(file, text)| if file.ends_with(".list") { one_liners(&text) } else { stanzas(&text) })
@@ -48,7 +48,11 @@ pub(super) fn list(codename: &str, architectures: &str) -> Result<String, Error>
     if archives.is_empty() {
         return Err(Error::Packages(format!("no archive of {codename} in {}", FILES.join(", "))));
     }
-    Ok(with_backports(codename, archives).iter().map(|archive| archive.line(architectures)).collect())
+    let line = |archive: &Archive| match archive.suite == codename && !foreign.is_empty() {
+        true => archive.line(&format!("amd64,{foreign}")),
+        false => archive.line("amd64"),
+    };
+    Ok(with_backports(codename, archives).iter().map(line).collect())
 }
 
 /// Adds the backports, which lie beside the release itself.

@@ -68,7 +68,6 @@ pub struct Builder {
     memory_mib: u32,
     icount: Option<Icount>,
     payload: Payload,
-    openssl: bool,
     kernel_modules: Vec<String>,
     share: Option<PathBuf>,
     network: bool,
@@ -84,7 +83,6 @@ impl Default for Builder {
             memory_mib: 512,
             icount: None,
             payload: Payload::default(),
-            openssl: true,
             kernel_modules: Vec::new(),
             share: None,
             network: false,
@@ -200,13 +198,13 @@ impl Builder {
         self.check(qemu)?;
         let folder = tempfile::Builder::new().prefix("boot").tempdir_in(place::folder("boots")?)?;
         self.complete_payload()?;
-        self.payload.write(self.profile, Path::new("/"), &folder.path().join("initrd"))?;
+        self.payload.write(self.profile, &self.profile.userland(), &folder.path().join("initrd"))?;
         let socket = folder.path().join("control.sock");
         let listener = UnixListener::bind(&socket).map_err(|error| at(&socket, error))?;
         let log = File::create(folder.path().join("qemu.log"))?;
-        let mut command = qemu.command(Some(self.limit.as_secs() + GRACE_S));
+        let mut command = qemu.bounded_command(self.limit.as_secs() + GRACE_S);
         command.args(self.arguments()?).current_dir(folder.path());
-        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).process_group(0);
+        command.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log).process_group(0);
         let mut child = command.spawn().map_err(|error| at(Path::new(command.get_program()), error))?;
         let ends = Instant::now() + self.limit;
         let group = Pid::from_raw(i32::try_from(child.id()).expect("process numbers are small"));
@@ -233,8 +231,8 @@ impl Builder {
         let folder = tempfile::Builder::new().prefix("boot").tempdir_in(place::folder("boots")?)?;
         self.complete_payload()?;
         self.setting("shell=yes\n");
-        self.payload.write(self.profile, Path::new("/"), &folder.path().join("initrd"))?;
-        let mut command = qemu.command(None);
+        self.payload.write(self.profile, &self.profile.userland(), &folder.path().join("initrd"))?;
+        let mut command = qemu.command();
         command.args(self.machine()?).args(["-serial", "mon:stdio"]).current_dir(folder.path());
         let status = command.status().map_err(|error| at(Path::new(command.get_program()), error))?;
         match status.success() {
@@ -255,9 +253,11 @@ impl Builder {
 
     /// Adds openssl with its afalg engine, and the settings for init.
     fn complete_payload(&mut self) -> Result<(), Error> {
-        if let (true, Some(openssl)) = (self.openssl, place::on_path("openssl")) {
+        let root = self.profile.userland();
+        let openssl = root.join("usr/bin/openssl");
+        if openssl.is_file() {
             self.payload.programs.push(openssl);
-            self.add_engine()?;
+            self.add_engine(&root)?;
         }
         let facts = self.profile.facts();
         let network = if self.network { "virtio_net" } else { "" };
@@ -274,11 +274,12 @@ impl Builder {
     }
 
     /// The engine is opened at run time, and OpenSSL wants a configuration, be it an empty one.
-    fn add_engine(&mut self) -> Result<(), Error> {
-        let engine = Path::new(self.profile.facts().afalg_engine);
+    fn add_engine(&mut self, root: &Path) -> Result<(), Error> {
+        let path = self.profile.facts().afalg_engine;
+        let engine = root.join(path.trim_start_matches('/'));
         if engine.is_file() {
-            let bytes = std::fs::read(engine).map_err(|error| at(engine, error))?;
-            self.payload.files.push((engine.display().to_string(), bytes));
+            let bytes = std::fs::read(&engine).map_err(|error| at(&engine, error))?;
+            self.payload.files.push((path.to_owned(), bytes));
         }
         self.payload.files.push(("usr/lib/ssl/openssl.cnf".to_owned(), b"openssl_conf = d\n[d]\n".to_vec()));
         Ok(())
