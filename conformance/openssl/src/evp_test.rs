@@ -5,7 +5,7 @@
 //! one [`Stanzas`] per file, from the lines that it prints.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 use std::{env, fs, io, process};
 
 use crate::{Setup, bounded, fetched, openssl_build, openssl_sources};
@@ -77,6 +77,25 @@ impl EvpTest {
         self.data.iter().zip(&results).map(named).collect()
     }
 }
+
+impl EvpTest {
+    /// Runs the data files of these names by `checker`, a program that takes another with its arguments.
+    ///
+    /// # Panics
+    ///
+    /// Where the checker cannot be started, or takes longer than ten minutes.
+    #[must_use]
+    pub fn run_under(&self, checker: &[&str], setup: &Setup, names: &[&str]) -> Output {
+        let mut command = setup.command(checker[0]);
+        command.args(&checker[1..]).arg(&self.program).arg("-config").arg(setup.path());
+        let named = |path: &&PathBuf| names.contains(&file_name(path).as_str());
+        command.args(self.data.iter().filter(named));
+        bounded(CHECKED_SECONDS_MAX, &command)
+    }
+}
+
+/// Valgrind takes 20 to 50 times as long.
+const CHECKED_SECONDS_MAX: u32 = 600;
 
 /// On the machine of the figures a run takes 4 s.
 const RUN_SECONDS_MAX: u32 = 300;
