@@ -30,7 +30,7 @@ options: --profile x86_64|armv7  the machine
          --kernel-module NAME    loads cuse, tls, ...
          --share FOLDER          shows a folder of this machine at /share
          --network               lets the guest reach this machine's loopback, as 10.0.2.2
-         --module built-in|none|vhost-user:SOCKET
+         --module built-in|none|vhost-user:SOCKET[,event_idx=off]
          --throttle-bps N, --throttle-ops N   of the built-in module (QEMU 8)
          --vcpus N, --icount, --limit SECONDS (default 300)
          --out FOLDER            keeps what the command leaves in /out
@@ -245,7 +245,11 @@ fn module(text: &str) -> Result<Module, String> {
     match (text, text.strip_prefix("vhost-user:")) {
         ("built-in", _) => Ok(Module::BuiltIn(Throttle::default())),
         ("none", _) => Ok(Module::None),
-        (_, Some(socket)) => Ok(Module::VhostUser { socket: PathBuf::from(socket), event_idx: true }),
+        (_, Some(rest)) => {
+            let socket = rest.strip_suffix(",event_idx=off");
+            let event_idx = socket.is_none();
+            Ok(Module::VhostUser { socket: PathBuf::from(socket.unwrap_or(rest)), event_idx })
+        }
         _ => Err(format!("no such module: {text}")),
     }
 }
