@@ -1,0 +1,299 @@
+//! Measures many processes that share one host against the same processes on their own:
+//! `cargo run --release -p evener-bench --bin hosted -- --evener target/release/evener`.
+//!
+//! Each process encrypts messages by AES-128-CBC, some at a time, under a key of its own. *Hosted*: `evener host --module
+//! multibuffer` has the last core, the processes share the others. *Plain*: the processes have all cores and libcrypto. The two
+//! take turns; what is compared is messages of all processes in one window. Each process compares a result with
+//! libcrypto's before it counts anything.
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stdout, reason = "it prints a table")]
+#![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
+
+use std::io::{BufRead as _, BufReader, Write as _, stdin};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail, ensure};
+use clap::Parser;
+use evener_core::{
+    Algorithm, Direction, InlineDriver as _, Job, Nanos, Outcome, Padding, QueuedDriver, Session,
+};
+use evener_driver_hosted::Module;
+use evener_driver_libcrypto::Libcrypto;
+use rustix::thread::{CpuSet, sched_getaffinity};
+
+/// Measures processes that share a host against the same processes on their own.
+#[derive(Parser, Clone)]
+struct Arguments {
+    /// The command `evener`
+    #[arg(long, required_unless_present = "client")]
+    evener: Option<PathBuf>,
+    /// Processes
+    #[arg(long, default_value_t = 8)]
+    processes: usize,
+    /// Messages of a process at the same time
+    #[arg(long, default_value_t = 4)]
+    in_flight: usize,
+    /// Bytes of a message
+    #[arg(long, default_value_t = 16_384)]
+    bytes: usize,
+    /// Rounds: in each, both ways
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Window of each measurement, in milliseconds
+    #[arg(long, default_value_t = 1_000)]
+    window_ms: u64,
+    /// Is one of the processes: works through this module, or plainly where it is `plain`
+    #[arg(long, hide = true)]
+    client: Option<String>,
+}
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    match &arguments.client {
+        Some(way) => client(&arguments, way),
+        None => compare(&arguments),
+    }
+}
+
+fn compare(arguments: &Arguments) -> anyhow::Result<()> {
+    let evener = arguments.evener.as_deref().context("--evener is needed")?;
+    let cores = cores()?;
+    ensure!(cores.len() > 1, "a host of its own core needs two cores");
+    let (host_core, client_cores) = cores.split_last().context("there is a core")?;
+    println!(
+        "{} processes, {} x {} B under way each, AES-128-CBC",
+        arguments.processes, arguments.in_flight, arguments.bytes
+    );
+    println!("{:>8} {:>14} {:>14} {:>7}", "round", "hosted MB/s", "plain MB/s", "ratio");
+    let mut ratios = Vec::new();
+    for round in 0..arguments.rounds {
+        let hosted = || {
+            let host = Host::start(evener, *host_core)?;
+            run(arguments, &format!("hosted:{}", host.socket().display()), client_cores)
+        };
+        let plain = || run(arguments, "plain", &cores);
+        // Whoever is second finds the machine warmer.
+        let (hosted, plain) = match round % 2 {
+            0 => (hosted()?, plain()?),
+            _ => {
+                let plain = plain()?;
+                (hosted()?, plain)
+            }
+        };
+        println!("{round:>8} {hosted:>14.1} {plain:>14.1} {:>7.3}", hosted / plain);
+        ratios.push(hosted / plain);
+    }
+    ratios.sort_by(f64::total_cmp);
+    println!("median ratio {:.3}", ratios[ratios.len() / 2]);
+    Ok(())
+}
+
+/// Megabytes per second of all processes together.
+fn run(arguments: &Arguments, way: &str, cores: &[usize]) -> anyhow::Result<f64> {
+    let mut clients = Vec::new();
+    for _ in 0..arguments.processes {
+        clients.push(Client::start(arguments, way, cores)?);
+    }
+    let began = Instant::now();
+    clients.iter_mut().try_for_each(Client::go)?;
+    let mut messages = 0;
+    for client in clients {
+        messages += client.count()?;
+    }
+    let window = began.elapsed().as_secs_f64();
+    #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+    Ok((messages * arguments.bytes) as f64 / window / 1e6)
+}
+
+/// A process that waits for the start.
+struct Client {
+    child: Child,
+    orders: ChildStdin,
+    says: BufReader<ChildStdout>,
+}
+
+impl Client {
+    fn start(arguments: &Arguments, way: &str, cores: &[usize]) -> anyhow::Result<Self> {
+        let mut command = Command::new("taskset");
+        command.arg("-c").arg(list(cores)).arg(std::env::current_exe()?);
+        command.args(["--client", way]);
+        command.args(["--in-flight", &arguments.in_flight.to_string()]);
+        command.args(["--bytes", &arguments.bytes.to_string()]);
+        command.args(["--window-ms", &arguments.window_ms.to_string()]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("taskset")?;
+        let orders = child.stdin.take().context("it was piped")?;
+        let mut says = BufReader::new(child.stdout.take().context("it was piped")?);
+        ensure!(next_line(&mut says)? == "ready", "a process did not get ready");
+        Ok(Self { child, orders, says })
+    }
+
+    fn go(&mut self) -> anyhow::Result<()> {
+        Ok(writeln!(self.orders, "go")?)
+    }
+
+    fn count(mut self) -> anyhow::Result<usize> {
+        let count = next_line(&mut self.says)?.parse().context("a process counted nothing")?;
+        self.child.wait()?;
+        Ok(count)
+    }
+}
+
+/// `evener host` on a core of its own, ended when this is dropped.
+struct Host {
+    child: Child,
+    folder: tempfile::TempDir,
+}
+
+impl Host {
+    fn start(evener: &Path, core: usize) -> anyhow::Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let mut command = Command::new("taskset");
+        command.arg("-c").arg(list(&[core])).arg(evener).args([
+            "host",
+            "--module",
+            "multibuffer",
+            "--socket",
+        ]);
+        command.arg(folder.path().join("socket"));
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        let host = Self { child, folder };
+        let until = Instant::now() + Duration::from_secs(10);
+        while !host.socket().exists() {
+            ensure!(Instant::now() < until, "the host did not start");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(host)
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join("socket")
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // One that has ended already is ended.
+        self.child.kill().unwrap_or_default();
+        self.child.wait().map(drop).unwrap_or_default();
+    }
+}
+
+/// One of the processes.
+fn client(arguments: &Arguments, way: &str) -> anyhow::Result<()> {
+    let key: Vec<u8> = std::process::id().to_le_bytes().repeat(4);
+    let session = Arc::new(Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &key)?);
+    let mut rooms = vec![vec![0x5A; arguments.bytes]; arguments.in_flight];
+    let module = if way == "plain" { None } else { Some(open(way)?) };
+    let mut worker = match &module {
+        None => Worker::Plain(Libcrypto::new()?),
+        Some(module) => Worker::Hosted(module.driver()),
+    };
+    let mut jobs: Vec<_> = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
+    worker.check(&session, arguments.bytes)?;
+    println!("ready");
+    stdin().read_line(&mut String::new())?;
+    let until = Instant::now() + Duration::from_millis(arguments.window_ms);
+    println!("{}", worker.work(&session, &mut jobs, until)?);
+    Ok(())
+}
+
+/// The host's socket may be there a moment before it listens.
+fn open(name: &str) -> anyhow::Result<Module> {
+    let name = name.parse()?;
+    let mut tries = 0;
+    loop {
+        match Module::open(&name) {
+            Ok(module) => return Ok(module),
+            Err(error) if tries >= 50 => bail!(error),
+            Err(_) => std::thread::sleep(Duration::from_millis(20)),
+        }
+        tries += 1;
+    }
+}
+
+/// How one process works.
+enum Worker<'m> {
+    Plain(Libcrypto),
+    Hosted(Box<dyn QueuedDriver<'m> + 'm>),
+}
+
+impl<'m> Worker<'m> {
+    /// Messages until then.
+    fn work(
+        &mut self,
+        session: &Arc<Session>,
+        jobs: &mut Vec<Box<Job<'m>>>,
+        until: Instant,
+    ) -> anyhow::Result<usize> {
+        let mut count = 0;
+        let arm = |job: &mut Job<'m>| {
+            let bytes = job.output_span().len();
+            job.arm(Arc::clone(session), &[7; 16], bytes);
+        };
+        while Instant::now() < until {
+            match self {
+                Self::Plain(libcrypto) => {
+                    jobs.iter_mut().for_each(|job| arm(job));
+                    libcrypto.run(jobs);
+                    count += jobs.len();
+                }
+                Self::Hosted(driver) => {
+                    for mut job in jobs.drain(..) {
+                        arm(&mut job);
+                        driver.submit(job).map_err(|(_, refusal)| anyhow::anyhow!("{refusal:?}"))?;
+                    }
+                    count += driver.poll(jobs, Nanos::from_millis(2_000));
+                }
+            }
+            let is_done = |job: &Job<'_>| matches!(job.outcome(), Outcome::Done { .. });
+            ensure!(!jobs.is_empty() && jobs.iter().all(|job| is_done(job)), "a message failed");
+        }
+        if let Self::Hosted(driver) = self {
+            driver.abandon(jobs);
+        }
+        Ok(count)
+    }
+
+    /// Compares one message with libcrypto's.
+    fn check(&mut self, session: &Arc<Session>, bytes: usize) -> anyhow::Result<()> {
+        let text: &'static [u8] =
+            (0..bytes).map(|at| u8::try_from(at % 251).unwrap_or(0)).collect::<Vec<_>>().leak();
+        let job = || {
+            let mut job = Job::in_place(text.to_vec().leak());
+            job.arm(Arc::clone(session), &[7; 16], bytes);
+            job
+        };
+        let (mut right, mut ours) = ([job()], Vec::new());
+        Libcrypto::new()?.run(&mut right);
+        match self {
+            Self::Plain(libcrypto) => {
+                ours.push(job());
+                libcrypto.run(&mut ours);
+            }
+            Self::Hosted(driver) => {
+                driver.submit(job()).map_err(|(_, refusal)| anyhow::anyhow!("{refusal:?}"))?;
+                driver.poll(&mut ours, Nanos::from_millis(2_000));
+            }
+        }
+        ensure!(ours.len() == 1 && ours[0].output() == right[0].output(), "a result is wrong");
+        Ok(())
+    }
+}
+
+fn cores() -> anyhow::Result<Vec<usize>> {
+    let allowed = sched_getaffinity(None)?;
+    Ok((0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core)).collect())
+}
+
+fn list(cores: &[usize]) -> String {
+    cores.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}
+
+fn next_line(says: &mut BufReader<ChildStdout>) -> anyhow::Result<String> {
+    let mut line = String::new();
+    says.read_line(&mut line)?;
+    Ok(line.trim().to_owned())
+}
