@@ -38,6 +38,23 @@ pub struct Visit {
     pub requests: Option<Requests>,
 }
 
+/// Which modules work beside the cores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Modules {
+    /// None, even where there are some.
+    None,
+    /// Those that are there.
+    Real,
+    /// At least one of them is emulated, or the cores' costs are: no figure is a speed of Evener.
+    Emulated,
+}
+
+impl Modules {
+    const fn take_part(self) -> bool {
+        !matches!(self, Self::None)
+    }
+}
+
 /// Who does the jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Contender {
@@ -59,8 +76,8 @@ pub enum Contender {
         objective: Objective,
         /// CPU workers.
         workers: usize,
-        /// Whether the machinery's modules take part.
-        modules: bool,
+        /// The machinery's modules.
+        modules: Modules,
         /// Whether a caller brings the jobs one at a time and waits for each. There are no CPU workers then.
         singly: bool,
     },
@@ -80,7 +97,7 @@ impl Contender {
                     Objective::Throughput => String::new(),
                     other => format!(" for {other}"),
                 };
-                if *modules {
+                if *modules == Modules::Emulated {
                     format!("{policy}{aim}{way}, emulated")
                 } else {
                     format!("evener {policy}{aim}{way}")
@@ -163,7 +180,7 @@ impl Contender {
         Setup {
             workers: (0..workers).map(|_| machinery.kit()).collect(),
             callers: usize::from(singly),
-            modules: if modules { machinery.modules() } else { Vec::new() },
+            modules: if modules.take_part() { machinery.modules() } else { Vec::new() },
             policy,
             objective,
             learned: learned.clone(),

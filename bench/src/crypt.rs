@@ -4,7 +4,7 @@ use evener::{Machinery, Report};
 use evener_core::{Algorithm, Direction, Estimator, Method, Nanos};
 
 use crate::BenchError;
-use crate::contender::{Contender, Visit};
+use crate::contender::{Contender, Modules, Visit};
 use crate::report::{CellResult, ContenderResult, Results};
 use crate::statistics::Spread;
 use crate::workload::{Layout, Workload, log_normal_sizes};
@@ -151,7 +151,7 @@ fn summarise(contender: &Contender, visits: &[Visit], load: &Workload) -> Conten
     let megabytes = load.plain_bytes() as f64 / 1e6;
     ContenderResult {
         contender: contender.name(),
-        emulated: matches!(contender, Contender::Evener { modules: true, .. }),
+        emulated: matches!(contender, Contender::Evener { modules: Modules::Emulated, .. }),
         rounds: visits.iter().map(|visit| visit.rounds.len()).sum(),
         crowded_rounds: visits.iter().map(|visit| visit.crowded).sum(),
         milliseconds: seconds.scaled(1e3),

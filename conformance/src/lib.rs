@@ -10,10 +10,12 @@
 
 mod ask;
 mod noise;
+mod published;
 mod runtime;
 mod way;
 
 pub use ask::{Answer, Ask, Layout, answers, kinds, session};
 pub use noise::noise;
+pub use published::ask_all;
 pub use runtime::{ByRuntime, Door};
 pub use way::{Burst, Direct, Kit, Way, judged, libcrypto, multibuffer};

@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 use crate::bench::Bench;
 use crate::completions::Completions;
 use crate::crypt_files::{Decrypt, Encrypt};
+use crate::cryptodev::Cryptodev;
 use crate::devices::Devices;
 use crate::doctor::Doctor;
 use crate::explain::Explain;
@@ -55,6 +56,7 @@ pub(crate) enum Command {
     Host(Box<Host>),
     Status(Status),
     Doctor(Doctor),
+    Cryptodev(Box<Cryptodev>),
     #[command(subcommand)]
     Provider(Box<Provider>),
     Completions(Completions),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use evener::core::plan::Policy;
 use evener::core::{Algorithm, Direction, Family, Nanos, Objective};
-use evener_bench::contender::Contender;
+use evener_bench::contender::{Contender, Modules};
 use evener_bench::crypt::{Experiment, Sizes, measure};
 use evener_bench::workload::Layout;
 
@@ -175,9 +175,14 @@ fn experiment(arguments: &Crypt, direction: Direction) -> anyhow::Result<Experim
     })
 }
 
-/// Baselines first. An emulated module has no baseline but the same emulation under `cpu_only`.
+/// Baselines first. What is emulated has no baseline but the same emulation under `cpu_only`.
 fn contenders(arguments: &Crypt, direction: Direction, workers: usize) -> Vec<Contender> {
     let emulates = arguments.emulation.emulates();
+    let modules = match (emulates, &arguments.emulation.modules[..]) {
+        (true, _) => Modules::Emulated,
+        (false, []) => Modules::None,
+        (false, _) => Modules::Real,
+    };
     let mut contenders = Vec::new();
     if !emulates {
         contenders.push(Contender::OpenSsl { workers: 1 });
@@ -195,7 +200,7 @@ fn contenders(arguments: &Crypt, direction: Direction, workers: usize) -> Vec<Co
         // The papers' policies have one aim.
         objective: if policy == Policy::Adaptive { arguments.objective } else { Objective::Throughput },
         workers,
-        modules: emulates || !arguments.emulation.modules.is_empty(),
+        modules,
         singly: arguments.one_by_one,
     };
     contenders.extend(arguments.policies.iter().map(ours));

@@ -3,10 +3,12 @@
 //! [`look`] gathers facts as they stand in the JSON; [`text`] lays the same facts out for the eye.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use evener::calibrate;
 use evener::core::{Algorithm, Direction, Profile};
 use evener_driver_emulated::Preset;
+use evener_driver_kernel::{Standing, Survey, ocf, why_no_node};
 use serde::Serialize;
 
 use crate::asked::Asked;
@@ -17,10 +19,16 @@ use crate::processor::{Processor, this_processor};
 use crate::say::{self, Exit, Shown};
 use crate::{costs, kept_costs, quantity};
 
+macro_rules! put {
+    ($text:expr, $($format:tt)*) => {
+        writeln!($text, $($format)*).expect("a String takes everything")
+    };
+}
+
 /// Shows what this machine has to encrypt with.
 ///
 /// Processor and workers, drivers with their versions, from how many waiting jobs on the multi-buffer method
-/// is taken, what is missing and which package brings it, and the modules that can be emulated.
+/// is taken, what is missing and which package brings it, modules that stand behind the kernel, and those that can be emulated.
 #[derive(clap::Args)]
 pub(crate) struct Devices {
     /// Prints JSON.
@@ -64,6 +72,56 @@ struct Seen {
     /// Modules that the user asked about.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     asked: Vec<Asked>,
+    /// Modules that stand behind the kernel's AF_ALG.
+    afalg: Afalg,
+    /// Why there is no module behind OCF's node; absent where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    devcrypto_missing: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Afalg {
+    modules: Vec<KernelModule>,
+    /// Where there is none: why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missing: Option<String>,
+}
+
+#[derive(Serialize)]
+struct KernelModule {
+    /// As in `--module`.
+    name: String,
+    /// What it does, in the kernel's words.
+    does: String,
+    /// Why it cannot be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<String>,
+}
+
+impl Afalg {
+    fn look() -> Self {
+        let Survey { hardware, nothing } = evener_driver_kernel::survey();
+        let module = |it: Standing| KernelModule {
+            name: format!("afalg:{}", it.driver),
+            does: it.does,
+            refused: it.refused,
+        };
+        Self { modules: hardware.into_iter().map(module).collect(), missing: nothing }
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        for KernelModule { name, does, refused } in &self.modules {
+            match refused {
+                None => put!(text, "  {name}: {does}"),
+                Some(reason) => put!(text, "  {name}: {does}; not used: {reason}"),
+            }
+        }
+        if let Some(reason) = &self.missing {
+            put!(text, "  afalg: none: {reason}");
+        }
+        text
+    }
 }
 
 #[derive(Serialize)]
@@ -133,6 +191,8 @@ fn look(machine: &Machine, known: &Known) -> Seen {
         costs: KeptCosts::look(machine),
         modules: Preset::known().iter().map(|preset| Driver::there(&preset.profile())).collect(),
         asked: Vec::new(),
+        afalg: Afalg::look(),
+        devcrypto_missing: why_no_node(Path::new(ocf::NODE)),
     }
 }
 
@@ -195,12 +255,6 @@ fn text(seen: &Seen) -> String {
     text
 }
 
-macro_rules! put {
-    ($text:expr, $($format:tt)*) => {
-        writeln!($text, $($format)*).expect("a String takes everything")
-    };
-}
-
 fn write_processor(text: &mut String, seen: &Seen) {
     let Processor { model, architecture, features, absent_features } = &seen.processor;
     put!(text, "Processor");
@@ -227,6 +281,11 @@ fn write_drivers(text: &mut String, seen: &Seen) {
     }
     put!(text, "\nModules");
     text.push_str(&Asked::text(&seen.asked));
+    text.push_str(&seen.afalg.text());
+    match &seen.devcrypto_missing {
+        None => put!(text, "  devcrypto: {}", ocf::NODE),
+        Some(reason) => put!(text, "  devcrypto: none: {reason}"),
+    }
     for module in &seen.modules {
         put!(text, "  {}: {}", module.name, module.detail.as_deref().unwrap_or_default());
     }

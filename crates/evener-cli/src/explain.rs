@@ -8,7 +8,7 @@ use evener::core::estimate::Learned;
 use evener::core::plan::adaptive::{Choice, Lane, Offer, Prospect, Queue, Route, Table, plan};
 use evener::core::{Algorithm, Direction, Estimator, Method, Nanos, Objective, SessionError};
 
-use crate::explained::{Answer, Way};
+use crate::explained::{Answer, CoreFactor, Way};
 use crate::machinery::{Emulation, Machine};
 use crate::price::Load;
 use crate::say::{self, Exit};
@@ -164,6 +164,11 @@ fn module_ways(machine: &Machine, kind: &Kind, learned: &mut Estimator) -> Vec<W
         };
         let mut way = Way::new(&name, is_new, untried);
         way.module = Some(module);
+        way.core_factor = match (machine.is_behind_the_kernel(module), learned.core_factor(module)) {
+            (false, _) => CoreFactor::Whole,
+            (true, Some(factor)) => CoreFactor::Measured(factor),
+            (true, None) => CoreFactor::Unknown,
+        };
         let (d, h) = (known(learned).d, known(learned).h);
         let at = |mean: Learned| mean.at(kind.bytes);
         (way.samples, way.d, way.h, way.wait) = (d.samples, at(d), at(h), WAKE_UP);

@@ -27,8 +27,22 @@ pub(crate) struct Way {
     pub(crate) total_ns: Option<f64>,
     pub(crate) samples: u32,
     pub(crate) is_measured_now: bool,
+    /// Of a module behind the kernel: how many times what threads' clocks show is in `d`.
+    pub(crate) core_factor: CoreFactor,
     pub(crate) untried: Option<Untried>,
     pub(crate) is_chosen: bool,
+}
+
+/// What `d` has beyond what threads' clocks show.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) enum CoreFactor {
+    /// Nothing is missing there: a core, or an emulated module.
+    #[default]
+    Whole,
+    /// So many times it, by a calibration.
+    Measured(f64),
+    /// Something is missing, and nobody could measure how much.
+    Unknown,
 }
 
 /// Everything that was found out.
@@ -74,7 +88,9 @@ impl Answer {
             "total"
         );
         self.ways.iter().for_each(|way| self.write_way(&mut text, width, way));
-        put!(text, "total = wait + service + lambda * core time; > marks where it goes\n");
+        put!(text, "total = wait + service + lambda * core time; > marks where it goes");
+        self.ways.iter().filter_map(Way::about_clocks).for_each(|line| put!(text, "{line}"));
+        put!(text, "");
         put!(text, "{}", self.why());
         if !self.emulated.is_empty() {
             put!(text, "emulated: {}; this is no speed of Evener", self.emulated.join(" and "));
@@ -197,7 +213,26 @@ impl Way {
         self.wait + self.c.or(self.d).unwrap_or_default() + self.h.unwrap_or_default()
     }
 
+    /// What of `d` threads' clocks do not show.
+    fn about_clocks(&self) -> Option<String> {
+        match self.core_factor {
+            CoreFactor::Whole => None,
+            CoreFactor::Measured(factor) => Some(format!(
+                "d of {} is {factor:.2} times what threads' clocks show: the kernel's own threads and interrupts are not on them",
+                self.name
+            )),
+            CoreFactor::Unknown => Some(format!(
+                "d of {} is what threads' clocks show; other programs kept the cores too busy to measure what these miss",
+                self.name
+            )),
+        }
+    }
+
     fn json(&self) -> Value {
+        let factor = match self.core_factor {
+            CoreFactor::Measured(factor) => Some(factor),
+            CoreFactor::Whole | CoreFactor::Unknown => None,
+        };
         let ns = |time: Option<Nanos>| time.map(|time| time.0);
         json!({
             "name": self.name,
@@ -208,6 +243,7 @@ impl Way {
             "wait_ns": self.wait.0,
             "total_ns": ns(self.total()),
             "samples": self.samples,
+            "core_factor": factor,
             "measured_now": self.is_measured_now && self.untried.is_none(),
             "chosen": self.is_chosen,
             "missing": self.untried.map(Untried::reason),

@@ -3,11 +3,13 @@
 //! The way of one size: a run of the adaptive policy that learns -> a short run of each path alone, for what a job takes
 //! beside its costs ([`Stage::measure`]), five times -> the runs that are to be predicted, policies in turn ([`Stage::run`]).
 
+use std::time::Duration;
+
 use anyhow::Context as _;
 use evener::core::plan::Policy;
 use evener::core::{Algorithm, Class, Direction, Estimator, Nanos, Objective};
 use evener::{Machinery as _, Report};
-use evener_bench::contender::Contender;
+use evener_bench::contender::{Contender, Modules};
 use evener_bench::workload::{Layout, Workload};
 use evener_sim::live::{Measured, MeasuredOnModule, Module};
 use serde::Serialize;
@@ -78,9 +80,11 @@ impl Stage<'_> {
         Ok(Workload::new(self.algorithm, Direction::Encrypt, Layout::OutOfPlace, &sizes, self.workers)?)
     }
 
-    const fn contender(&self, policy: Policy) -> Contender {
+    fn contender(&self, policy: Policy) -> Contender {
+        let is_real = self.machine.emulated().is_empty();
+        let modules = if is_real { Modules::Real } else { Modules::Emulated };
         let (objective, workers) = (Objective::Throughput, self.workers);
-        Contender::Evener { policy, objective, workers, modules: true, singly: false }
+        Contender::Evener { policy, objective, workers, modules, singly: false }
     }
 
     /// Learns what jobs cost: of a few runs the medians of core times; and the least of what is the rest of a time that
@@ -146,7 +150,8 @@ impl Stage<'_> {
             let depth = u64::from(self.machine.stations()[index].depth);
             let jobs = report.tally.jobs.max(1);
             let checks = Nanos(c.0.saturating_mul(report.checked));
-            let d = Nanos((report.tally.sampled.core - checks).0 / jobs);
+            let seen = Duration::from(Nanos((report.tally.sampled.core - checks).0 / jobs));
+            let d = Nanos::from(seen.mul_f64(self.learned.core_factor(index).unwrap_or(1.0)));
             let between = Nanos(report.tally.sampled.wall.0 / jobs);
             let h = Nanos(between.0 * depth) - if depth == 1 { d } else { Nanos::ZERO };
             let whole = Nanos((alone.makespan - checks).0 / jobs);

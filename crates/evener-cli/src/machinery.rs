@@ -14,7 +14,7 @@ use evener_driver_multibuffer::{Absent, Multibuffer};
 
 use crate::modules::{Found, Named};
 use crate::processor::this_processor;
-use crate::{costs, say};
+use crate::{costs, say, trial};
 
 /// What this machine and the options make available.
 pub(crate) struct Machine {
@@ -33,7 +33,8 @@ pub(crate) struct Machine {
 #[command(next_help_heading = "Experiments")]
 pub(crate) struct Emulation {
     /// Adds a module: hosted:SOCKET, the module of an `evener host` (CBC encryption and hashes; more with
-    /// hosted:SOCKET,offer=all); or an emulated one, emulated:am3358, emulated:cell, or emulated:d=A+B,h=A+B. May be repeated.
+    /// hosted:SOCKET,offer=all); afalg:DRIVER, a driver of the kernel; devcrypto or devcrypto:/dev/NAME, a node of OCF (`evener
+    /// devices` lists both); or an emulated one, emulated:am3358, emulated:cell, or emulated:d=A+B,h=A+B. May be repeated.
     #[arg(long = "module", value_name = "MODULE")]
     pub(crate) modules: Vec<Named>,
 
@@ -84,6 +85,7 @@ impl Machine {
     /// Sees to it that the costs of both methods are known for `asked`; with `again` measures them whether known or not.
     pub(crate) fn know(&mut self, asked: &[Row], again: bool) -> Known {
         self.learned = costs::load(self);
+        self.know_core_factors();
         let is_wanted = |row: &&Row| again || !calibrate::is_known(&self.learned, **row);
         let asked: Vec<Row> = asked.iter().filter(is_wanted).copied().collect();
         if asked.is_empty() && self.multibuffer.is_ok() {
@@ -98,9 +100,31 @@ impl Machine {
         kept.map_or_else(|error| Known::NotKept(error.to_string()), |()| Known::Kept)
     }
 
-    /// What is known of costs on cores, and nothing of modules.
+    /// Measures what clocks miss of modules behind the kernel, where no earlier run did, and keeps it. Where others use the
+    /// cores nothing can be measured, and a later run tries again.
+    fn know_core_factors(&mut self) {
+        self.learned.make_room_for(self.modules.len());
+        let mut is_new = false;
+        for (number, module) in
+            self.modules.iter().enumerate().filter(|(_, module)| module.is_behind_the_kernel())
+        {
+            if self.learned.core_factor(number).is_none() {
+                let factor = trial::core_factor(module);
+                is_new |= factor.is_some();
+                factor.into_iter().for_each(|factor| self.learned.keep_core_factor(number, factor));
+            }
+        }
+        if is_new {
+            // A cache that cannot be written costs the next run its knowledge, and this one nothing.
+            costs::save(self, &self.learned).ok();
+        }
+    }
+
+    /// What is known of costs on cores, and nothing of modules but what clocks miss of them.
     pub(crate) fn costs_of_cores(&self) -> Estimator {
-        let mut costs = Estimator::default();
+        let mut costs = Estimator::new(self.modules.len());
+        let factors = (0..self.modules.len()).filter_map(|it| Some((it, self.learned.core_factor(it)?)));
+        factors.for_each(|(module, factor)| costs.keep_core_factor(module, factor));
         let known = self.learned.all_cpu();
         known.for_each(|(class, method, width, mean)| costs.keep_cpu(class, method, width, *mean));
         costs
@@ -130,6 +154,11 @@ impl Machine {
     /// The modules as a planner sees them.
     pub(crate) fn stations(&self) -> Vec<Station> {
         self.modules.iter().map(Found::station).collect()
+    }
+
+    /// Whether the kernel works for a module where no thread's clock sees it.
+    pub(crate) fn is_behind_the_kernel(&self, module: usize) -> bool {
+        self.modules[module].is_behind_the_kernel()
     }
 
     /// Names of the modules.

@@ -12,6 +12,7 @@ mod cache;
 mod completions;
 mod costs;
 mod crypt_files;
+mod cryptodev;
 mod devices;
 mod doctor;
 mod explain;
@@ -65,6 +66,7 @@ fn main() -> ExitCode {
         Command::Host(arguments) => host::run(arguments),
         Command::Status(arguments) => status::run(arguments),
         Command::Doctor(arguments) => doctor::run(arguments),
+        Command::Cryptodev(arguments) => cryptodev::run(arguments),
         Command::Provider(provider) => provider::run(provider),
         Command::Completions(arguments) => completions::run(arguments),
         Command::Man(arguments) => man::run(arguments),

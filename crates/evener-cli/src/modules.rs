@@ -7,6 +7,7 @@ use evener::core::plan::adaptive::Station;
 use evener::core::{Profile, QueuedDriver};
 use evener_driver_emulated::{Emulated, Preset, PresetError};
 use evener_driver_hosted as hosted;
+use evener_driver_kernel as kernel;
 
 use crate::machinery::libcrypto;
 
@@ -15,6 +16,7 @@ use crate::machinery::libcrypto;
 pub(crate) enum Named {
     Emulated(Preset),
     Hosted(hosted::ModuleName),
+    Kernel(kernel::ModuleName),
 }
 
 impl FromStr for Named {
@@ -25,11 +27,15 @@ impl FromStr for Named {
             Err(hosted::NameError::NotHosted(_)) => {}
             name => return name.map(Self::Hosted).map_err(|error| error.to_string()),
         }
+        match text.parse() {
+            Err(kernel::NameError::NotKernel(_)) => {}
+            name => return name.map(Self::Kernel).map_err(|error| error.to_string()),
+        }
         match text.parse::<Preset>() {
             Ok(preset) => Ok(Self::Emulated(preset)),
-            Err(PresetError::NotEmulated(_)) => {
-                Err(format!("{text:?} is no module: there are emulated:NAME and hosted:SOCKET"))
-            }
+            Err(PresetError::NotEmulated(_)) => Err(format!(
+                "{text:?} is no module: there are emulated:NAME, hosted:SOCKET, afalg:DRIVER and devcrypto"
+            )),
             Err(error) => Err(error.to_string()),
         }
     }
@@ -40,6 +46,7 @@ impl fmt::Display for Named {
         match self {
             Self::Emulated(preset) => f.write_str(preset.name()),
             Self::Hosted(name) => name.fmt(f),
+            Self::Kernel(name) => name.fmt(f),
         }
     }
 }
@@ -48,6 +55,7 @@ impl fmt::Display for Named {
 pub(crate) enum Found {
     Emulated(Preset),
     Hosted(Box<hosted::Module>),
+    Kernel(kernel::Module),
 }
 
 impl Found {
@@ -60,6 +68,7 @@ impl Found {
         Ok(match named {
             Named::Emulated(preset) => Self::Emulated(preset.clone()),
             Named::Hosted(name) => Self::Hosted(Box::new(hosted::Module::open(name)?)),
+            Named::Kernel(name) => Self::Kernel(kernel::Module::open(name)?),
         })
     }
 
@@ -67,11 +76,17 @@ impl Found {
         match self {
             Self::Emulated(preset) => preset.profile(),
             Self::Hosted(module) => module.profile().clone(),
+            Self::Kernel(module) => module.profile().clone(),
         }
     }
 
     pub(crate) const fn is_emulated(&self) -> bool {
         matches!(self, Self::Emulated(_))
+    }
+
+    /// Whether the kernel works for its path where no thread's clock sees it.
+    pub(crate) const fn is_behind_the_kernel(&self) -> bool {
+        matches!(self, Self::Kernel(_))
     }
 
     /// It as a planner sees it.
@@ -81,6 +96,7 @@ impl Found {
             Self::Emulated(preset) => Station { units: count(preset.units()), depth: count(preset.depth()) },
             // How many lanes a host has it does not say; what it takes together is learned as time per request.
             Self::Hosted(_) => Station { units: 1, depth: hosted::DEPTH },
+            Self::Kernel(module) => Station { units: module.units(), depth: module.depth() },
         }
     }
 
@@ -89,6 +105,7 @@ impl Found {
         match self {
             Self::Emulated(preset) => Box::new(Emulated::new(preset.clone(), Box::new(libcrypto()))),
             Self::Hosted(module) => module.driver(),
+            Self::Kernel(module) => module.driver(),
         }
     }
 }
@@ -101,8 +118,12 @@ mod tests {
     fn a_module_is_named_by_its_kind_and_who_errs_is_told_the_kinds() {
         assert!(matches!("emulated:am3358".parse(), Ok(Named::Emulated(_))));
         assert!(matches!("hosted:/run/evener.sock,offer=all".parse(), Ok(Named::Hosted(_))));
+        assert!(matches!("afalg:cryptd(cbc(aes-generic))".parse(), Ok(Named::Kernel(_))));
+        assert!(matches!("devcrypto:/dev/evener".parse(), Ok(Named::Kernel(_))));
         let told = |text: &str| text.parse::<Named>().unwrap_err();
         assert!(told("qat0").contains("emulated:") && told("qat0").contains("hosted:"));
+        assert!(told("afalg:").contains("/proc/crypto"));
+        assert!(told("devcrypto:evener").contains("devcrypto:/dev/"));
         assert!(told("hosted:").contains("hosted:SOCKET"));
         assert!(told("emulated:nothing").contains("unknown preset"));
     }

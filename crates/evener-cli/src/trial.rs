@@ -4,6 +4,7 @@
 //! the time allows -> bursts or jobs like those of a run -> samples for the estimator.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use evener::SystemClock;
 use evener::core::driver::Clock as _;
@@ -12,10 +13,12 @@ use evener::core::{
     Algorithm, Class, Direction, Estimator, Family, InlineDriver, Job, Method, Nanos, Outcome, Padding,
     QueuedDriver, Session, TAG_BYTES_MAX,
 };
+use evener::unseen::{self, SystemCores};
 use evener::{Machinery as _, ModuleSetup};
 use evener_driver_libcrypto::Libcrypto;
 
 use crate::machinery::Machine;
+use crate::modules::Found;
 
 /// Jobs of one kind.
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +76,8 @@ const SPAN_BURSTS_MAX: usize = 256;
 const SAMPLES: u32 = 8;
 /// Jobs sent to a module.
 const MODULE_JOBS: usize = 4;
+/// Size of the jobs that show what clocks miss.
+const FACTOR_BYTES: usize = 4_096;
 /// Time that such a job may take, going by the first one.
 const MODULE_TIME: Nanos = Nanos::from_millis(250);
 /// Silence after which a module is taken for dead, as in a run.
@@ -113,6 +118,21 @@ pub(crate) fn on_core(
         }
     }
     Ok(())
+}
+
+/// How many times what clocks show of a module's path it takes; `None` where that cannot be measured now.
+pub(crate) fn core_factor(module: &Found) -> Option<f64> {
+    let driver = module.driver();
+    let does = |algorithm: &&Algorithm| driver.supports(**algorithm, Direction::Encrypt);
+    let algorithm = *Algorithm::ALL.iter().find(does)?;
+    let direction = Direction::Encrypt;
+    let kind = Kind { algorithm, direction, bytes: FACTOR_BYTES, burst: 1, is_apart: false };
+    let session = session(&kind);
+    let count = usize::try_from(module.station().depth).ok()?;
+    let input = Input::new(&kind, &session, FACTOR_BYTES, count);
+    let mut room = vec![0; input.all.len()];
+    let jobs = input.jobs(&session, kind.is_apart, &mut room);
+    unseen::core_factor(&mut *module.driver(), jobs, &SystemClock, &SystemCores)
 }
 
 /// Sends jobs to a module, one after the other.
@@ -210,7 +230,8 @@ impl Input {
         if !driver.supports(kind.algorithm, kind.direction) {
             return Err(Untried::Unsupported);
         }
-        jobs.into_iter().map(|job| turn(&mut *driver, job).ok_or(Untried::Failed)).collect()
+        let core_factor = machine.learned.core_factor(module).unwrap_or(1.0);
+        jobs.into_iter().map(|job| turn(&mut *driver, core_factor, job).ok_or(Untried::Failed)).collect()
     }
 }
 
@@ -228,15 +249,20 @@ fn seal(session: &Session, one: &mut [u8]) -> [u8; TAG_BYTES_MAX] {
 }
 
 /// One job on the module: core time of its path, and time in which only the module works.
-fn turn<'m>(driver: &mut (dyn QueuedDriver<'m> + 'm), job: Box<Job<'m>>) -> Option<ModuleSample> {
+fn turn<'m>(
+    driver: &mut (dyn QueuedDriver<'m> + 'm),
+    core_factor: f64,
+    job: Box<Job<'m>>,
+) -> Option<ModuleSample> {
     let bytes = to_u64(job.input_bytes());
-    let (core, wall) = (SystemClock.thread_time(), SystemClock.now());
+    let (core, wall) = (SystemClock.thread_time() + driver.core_time(), SystemClock.now());
     let mut done = Vec::new();
     driver.submit(job).ok()?;
     while done.is_empty() && SystemClock.now() - wall < PATIENCE {
         driver.poll(&mut done, PATIENCE);
     }
-    let (d, all) = (SystemClock.thread_time() - core, SystemClock.now() - wall);
+    let seen = SystemClock.thread_time() + driver.core_time() - core;
+    let (d, all) = (Nanos::from(Duration::from(seen).mul_f64(core_factor)), SystemClock.now() - wall);
     if done.is_empty() {
         driver.abandon(&mut done);
     }

@@ -77,6 +77,11 @@ pub trait QueuedDriver<'m>: Send {
     /// Jobs that it holds.
     fn in_flight(&self) -> usize;
 
+    /// Core time that threads of the driver's own have used so far, beside the thread that calls it.
+    fn core_time(&self) -> Nanos {
+        Nanos::ZERO
+    }
+
     /// Gives up: every job still held is appended to `given_back` as `Failed(ModuleLost)`, and the module
     /// never touches their memory again.
     fn abandon(&mut self, given_back: &mut Vec<Box<Job<'m>>>);

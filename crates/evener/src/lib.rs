@@ -48,6 +48,7 @@ mod shadow;
 pub mod split;
 pub mod statistics;
 mod stream;
+pub mod unseen;
 mod weigh;
 
 pub use barrier::Barrier;

@@ -5,6 +5,7 @@
 //! `claim -> submit -> poll -> (check) -> home`, and `-> redo -> home` where the module failed.
 
 use std::thread;
+use std::time::Duration;
 
 use evener_core::estimate::ModuleSample;
 use evener_core::plan::Dispatch;
@@ -22,13 +23,23 @@ const ERRORS_MAX: u32 = 8;
 /// Longest sleep while the module could take more jobs than wait for it, so that new ones are not kept long.
 const GLANCE: Nanos = Nanos::from_millis(1);
 
+/// Times that a request may take longer than it is known to, before the module is taken for dead: a module that was slowed
+/// down tenfold is not dead. A guess.
+const TIMES_EXPECTED: u64 = 64;
+
+/// Least silence that counts as death, whatever a request is known to take: a machine may stand still for a while. A guess.
+const SILENCE_MIN: Nanos = Nanos::from_millis(500);
+
 /// A module's thread before it runs.
 pub(crate) struct ModuleWorker<'r, 'm> {
     shared: &'r Shared<'m>,
     desk: usize,
     driver: Box<dyn QueuedDriver<'m> + 'm>,
     redo: CpuKit,
+    /// Silence after which the module is taken for dead where nothing is known of what it holds.
     patience: Nanos,
+    /// The same for what it holds, by what costs say; only ever less.
+    deadline: Nanos,
     shadow: Shadow<'m>,
     tally: Tally,
     quarantine: Option<Quarantine>,
@@ -47,6 +58,8 @@ pub(crate) struct ModuleWorker<'r, 'm> {
     stood: Nanos,
     /// For the adaptive policy: the thread's clock, less `stood`, when results were last taken in.
     core_mark: Nanos,
+    /// For the adaptive policy: how many times what clocks show the path takes.
+    core_factor: f64,
     /// For the adaptive policy: how long this worker may wait though jobs wait.
     patience_to_claim: Option<Nanos>,
     meter: Meter,
@@ -62,6 +75,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             driver: setup.driver,
             redo,
             patience: setup.patience,
+            deadline: setup.patience,
             shadow: Shadow::new(setup.check_every),
             tally: Tally::default(),
             quarantine: None,
@@ -73,6 +87,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             busy: Nanos::ZERO,
             stood: Nanos::ZERO,
             core_mark: Nanos::ZERO,
+            core_factor: shared.weigher.as_ref().map_or(1.0, |it| it.core_factor(desk - shared.cpu_workers)),
             patience_to_claim: None,
             meter: Meter::default(),
         }
@@ -80,10 +95,10 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
 
     /// Serves the module until no more jobs will come.
     pub(crate) fn run(mut self) {
-        let core_start = self.shared.clock.thread_time();
+        let core_start = self.core_time();
         self.core_mark = core_start;
         while self.quarantine.is_none() && self.serve() {}
-        let core = self.shared.clock.thread_time() - core_start - self.stood;
+        let core = self.core_time() - core_start - self.stood;
         // All of it is known, so the sample is the whole: `d` per job is core / jobs, redone jobs included.
         self.tally.sample(Sample { jobs: self.tally.jobs, bytes: self.tally.bytes, core, wall: self.busy });
         if self.quarantine.is_some() && self.is_needed_without_module() {
@@ -160,7 +175,9 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
         };
         let (lanes, now) = (shared.backlog.lanes(), shared.clock.now());
         if let Some(job) = shared.backlog.take_given(self.desk) {
-            weigher.begins(self.desk, &weigher.single(self.module(), lanes, job.class(), now), 1, now);
+            let claim = weigher.single(self.module(), lanes, job.class(), now);
+            weigher.begins(self.desk, &claim, 1, now);
+            self.expect(claim.each());
             self.claimed.push(job);
             return true;
         }
@@ -170,6 +187,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
                 let claimed = shared.backlog.claim_of(claim.lane, take, claim.jobs_max, &mut self.claimed);
                 if claimed > 0 {
                     weigher.begins(self.desk, &claim, claimed, now);
+                    self.expect(claim.each());
                 }
                 claimed > 0
             }
@@ -178,6 +196,20 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
                 false
             }
         }
+    }
+
+    /// Allows the module what it takes by what is known of it: all that it may hold, each many times as long as expected. Of
+    /// jobs held together the longest counts.
+    fn expect(&mut self, each: Nanos) {
+        let allowed = match each {
+            Nanos::ZERO => self.patience,
+            each => {
+                let all = Nanos(each.0.saturating_mul(TIMES_EXPECTED * self.width() as u64));
+                all.max(SILENCE_MIN).min(self.patience)
+            }
+        };
+        let is_alone = self.driver.in_flight() == 0;
+        self.deadline = if is_alone { allowed } else { self.deadline.max(allowed) };
     }
 
     /// The number of the module among its like.
@@ -223,7 +255,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     /// Waits for results and settles them.
     fn collect(&mut self) {
         let silent = self.shared.clock.now() - self.progress;
-        let left = self.patience - silent;
+        let left = self.deadline - silent;
         match self.driver.in_flight() {
             // It refuses jobs though it holds none: no result would end a poll.
             0 => thread::sleep(left.min(GLANCE).into()),
@@ -262,11 +294,11 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     /// Tells the adaptive policy what the jobs took that have just come back.
     fn teach(&mut self, now: Nanos) {
         let Some(weigher) = &self.shared.weigher else { return };
-        let d = self.mark_core();
+        let d = Nanos::from(Duration::from(self.mark_core()).mul_f64(self.core_factor));
         let jobs = self.done.len() as u64;
         let held = self.driver.in_flight() + self.done.len();
         // Little's law: time in the module is requests in it times the time between two results. What of that is core
-        // time of this thread is `d`.
+        // time of the path is `d`: what clocks show, and what they miss.
         let between = (now - self.progress).0 / jobs.max(1);
         let first = &self.done[0];
         let is_sound = self
@@ -288,8 +320,13 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
         if self.shared.weigher.is_none() {
             return Nanos::ZERO;
         }
-        let core = self.shared.clock.thread_time() - self.stood;
+        let core = self.core_time() - self.stood;
         core - std::mem::replace(&mut self.core_mark, core)
+    }
+
+    /// Core time of this thread and of the driver's own.
+    fn core_time(&self) -> Nanos {
+        self.shared.clock.thread_time() + self.driver.core_time()
     }
 
     /// Sends one result home: as it is, corrected, or redone. Returns what it says against the module.

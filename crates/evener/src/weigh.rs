@@ -108,6 +108,13 @@ pub(crate) struct Claim {
     each: Nanos,
 }
 
+impl Claim {
+    /// Time that one of its jobs is expected to take; nothing where that is not known.
+    pub(crate) const fn each(&self) -> Nanos {
+        self.each
+    }
+}
+
 impl State {
     fn new(modules: usize) -> Self {
         Self {
@@ -327,6 +334,11 @@ impl Weigher {
             let ledger = state.ledger(lane, module);
             state.guard.idled(ledger, Nanos(beyond.0 / takers.len() as u64), now);
         }
+    }
+
+    /// How many times the core time that clocks show of a module's path it takes; 1 where nobody has measured it.
+    pub(crate) fn core_factor(&self, module: usize) -> f64 {
+        self.costs.known().estimator.core_factor(module).unwrap_or(1.0)
     }
 
     /// A module is out of service.

@@ -5,9 +5,11 @@ mod support;
 
 use std::sync::Arc;
 
-use evener::{ModuleReport, Quarantine, Report, Setup, run};
+use evener::{ModuleReport, ModuleSetup, Quarantine, Report, Setup, run};
+use evener_core::driver::Clock as _;
+use evener_core::estimate::{Learned, OnModule};
 use evener_core::plan::Policy;
-use evener_core::{Algorithm, Family, JobError, Nanos};
+use evener_core::{Algorithm, Class, Estimator, Family, JobError, Method, Nanos};
 
 use support::drivers::TestClock;
 use support::module::{Fault, Scripted, Seen, scripted};
@@ -144,6 +146,52 @@ fn errors_in_a_row_end_a_modules_service_but_errors_now_and_then_do_not() {
         assert_eq!(wavering.quarantine, None);
         assert_eq!((wavering.tally.jobs, report.total().redone), (40, 20));
     });
+}
+
+#[test]
+fn a_module_without_room_for_more_keys_is_not_blamed_and_the_cpu_does_what_it_leaves() {
+    without_standstill(|| {
+        let (module, report) = offload(&cbc_cases(60), Scripted::new(Fault::Full(10)), 1_000);
+        assert_eq!((module.quarantine, module.tally.jobs, report.total().redone), (None, 10, 50));
+    });
+}
+
+#[test]
+fn a_module_whose_costs_are_known_is_not_waited_for_as_long_as_one_that_nobody_knows() {
+    // A tenth of a second on the tests' clock for each look; of 64 times 4 requests of 2 us the least silence counts.
+    let clock = TestClock::default();
+    let cases = cbc_cases(40);
+    let mut rooms = rooms(&cases);
+    // It announces more than it takes, so that its worker looks often.
+    let module = Scripted::new(Fault::Hang(0)).with_depth(2).on_clock(&clock, Nanos::from_millis(100));
+    let patience = Nanos::from_millis(3_600_000);
+    let modules = vec![ModuleSetup { patience, ..scripted(module, 1_000) }];
+    let setup = Setup {
+        policy: Policy::Adaptive,
+        modules,
+        learned: module_is_best(),
+        clock: Arc::new(clock.clone()),
+        callers: 1,
+        ..Setup::default()
+    };
+    let mut armed = jobs(&cases, &mut rooms);
+    let ((), report) = run(setup, |runtime| runtime.caller(plain_kit()).crypt(&mut armed));
+    check_all(&cases, &armed);
+    let module = report.workers.iter().find_map(|worker| worker.module.clone()).unwrap();
+    assert_eq!(module.quarantine, Some(Quarantine::Hung));
+    assert!(clock.now() < Nanos::from_millis(60_000), "{}", clock.now());
+}
+
+/// Costs of a module that does everything for next to nothing, and of cores that take for ever.
+fn module_is_best() -> Estimator {
+    let mut costs = Estimator::new(1);
+    for class in (0..Class::COUNT).filter_map(Class::from_index) {
+        let kept = |ns| Learned::kept(ns, 1_024.0, 16);
+        costs.keep_cpu(class, Method::Plain, 0, kept(1e9));
+        costs.keep_module(0, class, OnModule { d: kept(1e3), h: kept(1e3), ..OnModule::default() });
+    }
+    costs.freeze();
+    costs
 }
 
 #[test]

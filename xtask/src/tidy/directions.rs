@@ -20,6 +20,7 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
     ("evener-driver-libcrypto", Use(&["evener-core", "evener-ring"]), &["evener-vectors"]),
     ("evener-driver-multibuffer", Use(&["evener-core", "evener-ring"]), DRIVER_TESTS),
     ("evener-driver-hosted", Use(&["evener-core", "evener-ring", "evener-wire"]), DRIVER_TESTS),
+    ("evener-driver-kernel", Use(&["evener-core", "evener-ring"]), DRIVER_TESTS),
     ("evener-driver-emulated", Use(&["evener-core", "evener-ring"]), DRIVER_TESTS),
     // Drivers are handed in; the runtime's own tests are one who hands in.
     ("evener", Use(&["evener-core", "evener-ring"]), RUNTIME_TESTS),
@@ -39,6 +40,7 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
         Use(&["evener", "evener-core", "evener-ring", "evener-ossl-sys", "evener-driver-multibuffer"]),
         &["evener-vectors"],
     ),
+    ("evener-cryptodev", Use(&["evener", "evener-core", "evener-driver-kernel"]), &[]),
     ("evener-bench", UseAll, &[]),
     ("evener-cli", UseAll, &[]),
     ("evener-conformance", UseAll, &["evener-cli", "evener-bench"]),

@@ -11,13 +11,15 @@
 //! plain OpenSSL 3.0.19
 //! c AES-128-CBC encrypt 16384 in-place 16 12 20123.4 16384.0
 //! module emulated:am3358, TI AM3358
+//! factor 2.21
 //! d AES-128-CBC encrypt 16384 in-place 4 330860.0 16384.0
 //! h AES-128-CBC encrypt 16384 in-place 4 403570.0 16384.0
 //! ```
 //!
 //! Between `module` name and detail stands a tab. After `c`, `d` and `h` stand the class (algorithm, direction, upper
 //! end of its sizes in bytes or `more`, layout), for `c` the least width of the bursts, then samples, mean
-//! nanoseconds and mean bytes of a job.
+//! nanoseconds and mean bytes of a job. After `factor`, which not every module has, stands its core factor
+//! ([`Estimator::core_factor`]).
 
 mod line;
 
@@ -96,6 +98,8 @@ pub struct Kept {
 struct Part {
     source: Source,
     costs: BTreeMap<Key, Learned>,
+    /// Of a module.
+    core_factor: Option<f64>,
 }
 
 impl Kept {
@@ -122,9 +126,10 @@ impl Kept {
         }
         let (key, mean) = match Line::parse(line)? {
             Line::Source(source) => {
-                self.parts.push(Part { source, costs: BTreeMap::new() });
+                self.parts.push(Part { source, costs: BTreeMap::new(), core_factor: None });
                 return Ok(());
             }
+            Line::Factor(factor) => return self.read_factor(factor),
             Line::Cost(key, mean) => (key, mean),
         };
         let part = self.parts.last_mut().ok_or(Wrong::NoSource)?;
@@ -132,6 +137,14 @@ impl Kept {
             return Err(Wrong::NoSource);
         }
         match part.costs.insert(key, mean) {
+            Some(_) => Err(Wrong::Twice),
+            None => Ok(()),
+        }
+    }
+
+    fn read_factor(&mut self, factor: f64) -> Result<(), Wrong> {
+        let part = self.parts.last_mut().filter(|part| matches!(part.source, Source::Module(..)));
+        match part.ok_or(Wrong::NoSource)?.core_factor.replace(factor) {
             Some(_) => Err(Wrong::Twice),
             None => Ok(()),
         }
@@ -170,30 +183,32 @@ impl Kept {
         self.saved_s = now_s;
         for (module, source) in here.modules.iter().enumerate().rev() {
             let part = self.in_front(source);
+            part.core_factor = learned.core_factor(module).or(part.core_factor);
+            let part = &mut part.costs;
             for (class, known) in learned.all_on_module(module).filter(|(_, known)| known.d.samples > 0) {
                 part.insert((class, Quantity::D, 0), bare(known.d));
                 part.insert((class, Quantity::H, 0), bare(known.h));
             }
         }
         for source in here.methods.iter().rev() {
-            let part = self.in_front(source);
+            let part = &mut self.in_front(source).costs;
             let of_source = |method| matches!(source, Source::Cpu(own, _) if *own == method);
             for (class, _, width, mean) in learned.all_cpu().filter(|(_, method, ..)| of_source(*method)) {
                 part.insert((class, Quantity::C, width), bare(*mean));
             }
         }
-        self.parts.retain(|part| !part.costs.is_empty());
+        self.parts.retain(|part| !part.costs.is_empty() || part.core_factor.is_some());
         self.parts.truncate(PARTS_MAX);
     }
 
-    /// The costs of a source, moved to the front.
-    fn in_front(&mut self, source: &Source) -> &mut BTreeMap<Key, Learned> {
+    /// What is known of a source, moved to the front.
+    fn in_front(&mut self, source: &Source) -> &mut Part {
         let part = match self.parts.iter().position(|part| part.source == *source) {
             Some(at) => self.parts.remove(at),
-            None => Part { source: source.clone(), costs: BTreeMap::new() },
+            None => Part { source: source.clone(), costs: BTreeMap::new(), core_factor: None },
         };
         self.parts.insert(0, part);
-        &mut self.parts[0].costs
+        &mut self.parts[0]
     }
 
     /// Each source with the number of classes that are known of it.
@@ -207,8 +222,9 @@ impl Kept {
     pub fn text(&self) -> String {
         let mut text = format!("{HEAD}\nsaved {}\nprocessor {}\n", self.saved_s, self.processor);
         for part in &self.parts {
+            let head = [Some(Line::Source(part.source.clone())), part.core_factor.map(Line::Factor)];
             let costs = part.costs.iter().map(|(&key, &mean)| Line::Cost(key, mean));
-            for line in std::iter::once(Line::Source(part.source.clone())).chain(costs) {
+            for line in head.into_iter().flatten().chain(costs) {
                 writeln!(text, "{line}").expect("a String takes everything");
             }
         }
@@ -226,6 +242,9 @@ impl Part {
 
     /// A class of which `d` or `h` is missing is left out.
     fn to_module(&self, module: usize, estimator: &mut Estimator) {
+        if let Some(factor) = self.core_factor {
+            estimator.keep_core_factor(module, factor);
+        }
         for (&(class, quantity, _), d) in &self.costs {
             let h = self.costs.get(&(class, Quantity::H, 0)).filter(|_| quantity == Quantity::D);
             if let Some(h) = h {

@@ -35,6 +35,8 @@ pub enum Fault {
     Slow(u64),
     /// From this job on it takes no job, though it holds none.
     Refuses(u64),
+    /// From this job on it has no room for their keys.
+    Full(u64),
 }
 
 /// What happened inside, for the test to see, and one switch.
@@ -131,6 +133,7 @@ impl Scripted<'_> {
         match self.fault {
             Fault::Error if number % 3 == 2 => self.fail(&mut job, JobError::Module { code: 5 }),
             Fault::Broken(from) if number >= from => self.fail(&mut job, JobError::Module { code: 6 }),
+            Fault::Full(from) if number >= from => self.fail(&mut job, JobError::ModuleFull),
             Fault::Denies(from) if number >= from => self.fail(&mut job, JobError::NotAuthentic),
             _ => self.compute(number, &mut job),
         }

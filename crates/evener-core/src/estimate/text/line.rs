@@ -6,7 +6,7 @@ use std::str::SplitWhitespace;
 use super::{HEAD, Source};
 use crate::algorithm::Direction;
 use crate::class::Class;
-use crate::estimate::{LEAST_WIDTH, Learned, float};
+use crate::estimate::{CORE_FACTORS, LEAST_WIDTH, Learned, float};
 use crate::method::Method;
 
 /// Means in nanoseconds lie above zero and below ten minutes.
@@ -41,11 +41,21 @@ pub(super) enum Line {
     /// Whose costs follow.
     Source(Source),
     Cost(Key, Learned),
+    /// A module's core factor.
+    Factor(f64),
 }
+
+/// The word before a core factor.
+const FACTOR: &str = "factor";
 
 impl Line {
     pub(super) fn parse(line: &str) -> Result<Self, Wrong> {
         let (word, rest) = line.split_once(' ').ok_or(Wrong::Word)?;
+        if word == FACTOR {
+            let factor = rest.parse::<f64>().ok().filter(|factor| factor.is_finite()).ok_or(Wrong::Number)?;
+            let (least, most) = (*CORE_FACTORS.start(), *CORE_FACTORS.end());
+            return Ok(Self::Factor((factor.clamp(least, most) * 100.0).round() / 100.0));
+        }
         let known = [Quantity::C, Quantity::D, Quantity::H].into_iter().find(|known| known.word() == word);
         match known {
             Some(quantity) => cost(quantity, &mut rest.split_whitespace()),
@@ -117,6 +127,7 @@ impl fmt::Display for Line {
         let ((class, quantity, width), mean) = match self {
             Self::Source(Source::Cpu(method, library)) => return write!(f, "{} {library}", method.name()),
             Self::Source(Source::Module(name, detail)) => return write!(f, "module {name}\t{detail}"),
+            Self::Factor(factor) => return write!(f, "{FACTOR} {factor:.2}"),
             Self::Cost(key, mean) => (key, mean),
         };
         write!(f, "{} {} {} ", quantity.word(), class.algorithm(), class.direction())?;
@@ -157,7 +168,7 @@ pub enum Wrong {
     Word,
     /// Something stands behind its end.
     TooLong,
-    /// A `c` stands below no method, or a `d` or `h` below no module.
+    /// A `c` stands below no method, or a `d`, `h` or `factor` below no module.
     NoSource,
     /// It names no class.
     Class,

@@ -252,3 +252,28 @@ proptest! {
         prop_assert!(Kept::parse(&text).is_err());
     }
 }
+
+#[test]
+fn the_core_factor_of_a_module_outlives_the_run_that_measured_it() {
+    let mut learned = learned();
+    learned.keep_core_factor(0, 2.214);
+    let mut kept = kept();
+    kept.renew(&here(), &learned, 1_795_304_001);
+    let text = kept.text();
+    assert!(text.contains("module slow\t1.0\nfactor 2.21\nmodule fast"), "{text}");
+    // A run that measures none keeps the one that is there, and the other module has none.
+    let mut again = Kept::parse(&text).unwrap();
+    again.renew(&here(), &here().no_costs(), 1_795_304_002);
+    let known = again.estimator(&here());
+    assert_eq!((known.core_factor(0), known.core_factor(1)), (Some(2.21), None));
+}
+
+#[test]
+fn a_core_factor_stands_below_a_module_once_and_is_a_sane_number() {
+    let with = |lines: &str| Kept::parse(&format!("{}{lines}", &FILE[..FILE.find("d AES").unwrap()]));
+    assert_eq!(with("factor 1e9\n").unwrap().estimator(&here()).core_factor(1), Some(20.0));
+    let wrong = |lines| with(lines).err().map(|bad| bad.wrong);
+    assert_eq!(wrong("factor 2.0\nfactor 2.0\n"), Some(Wrong::Twice));
+    assert_eq!(wrong("factor NaN\n"), Some(Wrong::Number));
+    assert_eq!(wrong("plain OpenSSL 3.0.19\nfactor 2.0\n"), Some(Wrong::NoSource));
+}

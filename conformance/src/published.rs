@@ -1,0 +1,90 @@
+//! Published cases as questions, and the publisher's answers as judge.
+
+use std::sync::Arc;
+
+use evener_core::{Algorithm, Direction, JobError, Outcome, Padding, Session};
+use evener_vectors::Case;
+
+use crate::{Answer, Ask, Layout, Way, answers};
+
+fn session(case: &Case, direction: Direction) -> Arc<Session> {
+    let padding = if case.padded { Padding::Pkcs7 } else { Padding::None };
+    let session = Session::new(algorithm(case), direction, padding, &case.key);
+    Arc::new(session.expect("every published key is one for a session"))
+}
+
+fn algorithm(case: &Case) -> Algorithm {
+    case.algorithm.parse().expect("a name of the table")
+}
+
+/// Whether the case says anything in this direction: what is not valid has no encryption, a hash no decryption.
+fn speaks_of(case: &Case, direction: Direction) -> bool {
+    let is_cipher = algorithm(case).is_cipher();
+    match direction {
+        Direction::Encrypt => case.valid || !is_cipher,
+        Direction::Decrypt => is_cipher,
+    }
+}
+
+fn ask(case: &Case, session: &Arc<Session>, layout: Layout) -> Ask {
+    let (input, tag) = match session.direction() {
+        Direction::Encrypt => (case.plaintext.clone(), Vec::new()),
+        Direction::Decrypt => (case.ciphertext.clone(), case.tag.clone()),
+    };
+    Ask { session: Arc::clone(session), iv: case.iv.clone(), aad: case.aad.clone(), input, tag, layout }
+}
+
+/// Every case with its questions, each in place and apart; a shift of 1 to 15 bytes that changes from case to case.
+fn questions() -> Vec<(Case, Ask)> {
+    let mut asked = Vec::new();
+    for (place, case) in evener_vectors::all().enumerate() {
+        for direction in [Direction::Encrypt, Direction::Decrypt] {
+            if !speaks_of(&case, direction) {
+                continue;
+            }
+            let session = session(&case, direction);
+            for in_place in [false, true] {
+                let layout = Layout { shift: 1 + place % 15, in_place };
+                asked.push((case.clone(), ask(&case, &session, layout)));
+            }
+        }
+    }
+    asked
+}
+
+/// Fails unless the answer is what was published.
+fn check(case: &Case, ask: &Ask, answer: &Answer) {
+    let what = format!("{} {}: {}: {:?}", case.source, case.id, ask.what(), answer.outcome);
+    let done = matches!(answer.outcome, Outcome::Done { .. });
+    match (case.valid, ask.session.direction()) {
+        (true, Direction::Encrypt) => {
+            assert!(done && answer.output == case.ciphertext && answer.tag == case.tag, "{what}");
+        }
+        (true, Direction::Decrypt) => assert!(done && answer.output == case.plaintext, "{what}"),
+        (false, Direction::Encrypt) => assert!(done && answer.tag != case.tag, "{what}"),
+        (false, Direction::Decrypt) => assert!(is_refusal(ask, answer.outcome), "{what}"),
+    }
+}
+
+/// Whether the data was found wrong, and not merely left alone.
+fn is_refusal(ask: &Ask, outcome: Outcome) -> bool {
+    let found: &[JobError] = match ask.session.algorithm().is_aead() {
+        true => &[JobError::NotAuthentic],
+        false => &[JobError::BadPadding, JobError::BadLength],
+    };
+    found.iter().any(|&error| outcome == Outcome::Failed(error))
+}
+
+/// Asks all published cases that `takes` takes at once; returns how many questions that were.
+///
+/// # Panics
+///
+/// Where an answer is not the published one.
+pub fn ask_all(way: &mut impl Way, takes: impl Fn(&Ask) -> bool) -> usize {
+    let mut asked = questions();
+    asked.retain(|(_, ask)| takes(ask));
+    let (cases, asks): (Vec<Case>, Vec<Ask>) = asked.into_iter().unzip();
+    let came = answers(way, &asks);
+    cases.iter().zip(&asks).zip(&came).for_each(|((case, ask), answer)| check(case, ask, answer));
+    asks.len()
+}

@@ -1,0 +1,233 @@
+//! Modules behind the kernel: those of this machine, and the kernel's own software through the same door, which brings the
+//! algorithms that no module here does. A machine without AF_ALG skips all of it, aloud; the test bed's guest has it, so the
+//! last test runs all others there.
+
+#![allow(clippy::print_stdout, clippy::panic, reason = "helpers of tests are tests; what is skipped is said")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use evener::core::plan::Policy;
+use evener::{CpuKit, ModuleSetup, Report, Setup, run};
+use evener_conformance::{Answer, Ask, Burst, Kit, Way, answers, ask_all, judged, kinds, libcrypto, session};
+use evener_core::{Algorithm, Direction, JobError, Nanos, Outcome, Padding};
+use evener_driver_kernel::{Module, OpenError, survey};
+use evener_testbed::Guest;
+
+/// Software of the kernel, asynchronous and not, one for each family; a kernel may lack some.
+const SOFTWARE: &[&str] = &[
+    "cryptd(cbc(aes-generic))",
+    "cbc(aes-generic)",
+    "ecb(aes-generic)",
+    "ctr(aes-generic)",
+    "xts(ecb(aes-generic))",
+    "gcm_base(ctr(aes-generic),ghash-generic)",
+    "rfc7539(chacha20-generic,poly1305-generic)",
+    "sha1-generic",
+    "sha256-generic",
+    "md5-generic",
+    "hmac(sha1-generic)",
+    "hmac(sha256-generic)",
+    "hmac(md5-generic)",
+];
+
+/// Lengths in bytes: about blocks, about pieces of 64 KiB, and beyond what a whole request may have.
+const LENGTHS: &[usize] =
+    &[0, 1, 15, 16, 17, 48, 255, 4_096, 16_384, 65_520, 65_536, 65_552, 131_072, 200_000];
+
+/// Jobs before a module is asked for one more.
+const PATIENCE: Nanos = Nanos::from_millis(20_000);
+
+/// Modules of this machine, then software; nothing, said aloud, where AF_ALG is missing.
+fn modules() -> Vec<Module> {
+    let survey = survey();
+    if let Some(why) = &survey.nothing {
+        println!("skipped: no module behind AF_ALG: {why}");
+    }
+    let admitted = survey.hardware.iter().filter(|standing| standing.refused.is_none());
+    let hardware = admitted.map(|standing| open(&standing.driver).expect("it was admitted a moment ago"));
+    hardware.chain(SOFTWARE.iter().filter_map(|name| software(name))).collect()
+}
+
+fn open(driver: &str) -> Result<Module, OpenError> {
+    Module::open(&format!("afalg:{driver}").parse().expect("a name"))
+}
+
+fn software(name: &str) -> Option<Module> {
+    match open(name) {
+        Ok(module) => Some(module),
+        Err(OpenError::Unavailable(_)) => None,
+        Err(error @ OpenError::WrongAnswer { .. }) => panic!("{error}"),
+        Err(error) => {
+            println!("skipped: {error}");
+            None
+        }
+    }
+}
+
+/// The first module with a device behind it.
+fn hardware() -> Option<Module> {
+    modules().into_iter().find(|module| !module.profile().detail.contains("software"))
+}
+
+/// A module's driver, given jobs as it takes them.
+struct Alone(Module);
+
+impl Way for Alone {
+    fn run<'m>(&mut self, mut jobs: Burst<'m>) -> Burst<'m> {
+        let mut driver = self.0.driver();
+        let mut done = Burst::new();
+        while !jobs.is_empty() || driver.in_flight() > 0 {
+            while let Some(mut job) = jobs.pop() {
+                if !job.lengths_fit() {
+                    // As the runtime does, which asks no module then.
+                    job.fail(JobError::BadLength);
+                    done.push(job);
+                    continue;
+                }
+                if let Err((job, _)) = driver.submit(job) {
+                    jobs.push(job);
+                    break;
+                }
+            }
+            let held = driver.in_flight();
+            let came = driver.poll(&mut done, PATIENCE);
+            assert!(came > 0 || held == 0, "{} does not answer", self.0.profile().name);
+        }
+        done
+    }
+}
+
+/// A module under a run, which redoes what the module leaves.
+struct ByRun<'a> {
+    module: &'a Module,
+    report: Report,
+}
+
+impl Way for ByRun<'_> {
+    fn run<'m>(&mut self, mut jobs: Burst<'m>) -> Burst<'m> {
+        let kit = || CpuKit::new(Box::new(libcrypto()), None);
+        let module = ModuleSetup {
+            check_every: 1,
+            patience: PATIENCE,
+            ..ModuleSetup::new(self.module.driver(), kit())
+        };
+        let setup =
+            Setup { policy: Policy::ModuleOnly, modules: vec![module], callers: 1, ..Setup::default() };
+        let (jobs, report) = run(setup, |runtime| {
+            runtime.caller(Kit::plain().into_inner()).crypt(&mut jobs);
+            jobs
+        });
+        self.report = report;
+        jobs
+    }
+}
+
+/// What a module leaves to a core because of its lengths, by rule: kernels read no tag where there is nothing else.
+fn is_left(ask: &Ask, answer: &Answer) -> bool {
+    let whole = ask.input.len() + ask.aad.len();
+    let is_xts = ask.session.algorithm().name().ends_with("XTS");
+    let is_odd = ask.session.algorithm().is_aead() && !(1..=128 << 10).contains(&whole);
+    let is_left = answer.outcome == Outcome::Failed(JobError::ModuleFull);
+    assert_eq!(is_left, is_odd || is_xts && whole > 128 << 10, "{}: {:?}", ask.what(), answer.outcome);
+    is_left
+}
+
+#[test]
+fn every_module_gives_what_was_published() {
+    for module in modules() {
+        let (name, does) = (module.profile().name.clone(), module.algorithms().to_vec());
+        let takes = |ask: &Ask| {
+            let has_text = !ask.session.algorithm().is_aead() || ask.input.len() + ask.aad.len() > 0;
+            does.contains(&ask.session.algorithm()) && has_text
+        };
+        let asked = ask_all(&mut Alone(module), takes);
+        assert!(asked > 0, "{name}: no published case");
+        println!("{name}: {asked} published cases");
+    }
+}
+
+#[test]
+fn every_module_gives_what_libcrypto_gives_at_all_lengths() {
+    for module in modules() {
+        let (does, mut way) = (module.algorithms().to_vec(), Alone(module));
+        for session in kinds(4).filter(|session| does.contains(&session.algorithm())) {
+            let asks: Vec<Ask> =
+                LENGTHS.iter().enumerate().map(|(seed, &bytes)| Ask::noisy(&session, bytes, seed)).collect();
+            let came = answers(&mut way, &asks);
+            for (ask, answer) in asks.iter().zip(&came) {
+                assert!(is_left(ask, answer) || *answer == judged(ask), "{}", ask.what());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_forged_text_is_refused_by_every_module_that_opens_texts() {
+    for module in modules() {
+        let aead = |algorithm: &&Algorithm| algorithm.is_aead();
+        let does: Vec<Algorithm> = module.algorithms().iter().filter(aead).copied().collect();
+        let mut way = Alone(module);
+        for algorithm in does {
+            let opens = session(algorithm, Direction::Decrypt, Padding::None, 5);
+            let forged = |seed| {
+                let mut ask = Ask::noisy(&opens, 100 + seed, seed);
+                ask.tag[seed % 16] ^= 1;
+                ask
+            };
+            let came = answers(&mut way, &(0..20).map(forged).collect::<Vec<_>>());
+            let refused = Outcome::Failed(JobError::NotAuthentic);
+            assert!(came.iter().all(|answer| answer.outcome == refused), "{algorithm}");
+        }
+    }
+}
+
+/// QEMU's module holds 128 keys of all that use it.
+#[test]
+fn a_module_that_is_full_of_keys_loses_no_job_and_is_not_blamed() {
+    let Some(module) = hardware() else { return };
+    let algorithm = module.algorithms()[0];
+    let asks: Vec<Ask> = (0..160)
+        .map(|seed| Ask::noisy(&session(algorithm, Direction::Encrypt, Padding::None, seed), 64, seed))
+        .collect();
+    // Each of these holds its keys until it goes.
+    let mut holders: Vec<_> = (0..12).map(|_| module.driver()).collect();
+    for holder in &mut holders {
+        for ask in &asks[..16] {
+            let memory = ask.input.clone();
+            let mut done = Vec::new();
+            let mut job = evener_core::Job::in_place(memory.leak());
+            job.arm(Arc::clone(&ask.session), &ask.iv, ask.input.len());
+            assert!(holder.submit(job).is_ok());
+            holder.poll(&mut done, PATIENCE);
+            assert_eq!(done.len(), 1);
+        }
+    }
+    let mut way = ByRun { module: &module, report: Report::default() };
+    let came = answers(&mut way, &asks);
+    asks.iter().zip(&came).for_each(|(ask, answer)| assert_eq!(*answer, judged(ask), "{}", ask.what()));
+    let served = way.report.workers.iter().find_map(|worker| worker.module.as_ref()).expect("a module");
+    assert_eq!(served.quarantine, None);
+    drop(holders);
+    // With its keys gone, the module does all of it.
+    let mut way = ByRun { module: &module, report: Report::default() };
+    answers(&mut way, &asks);
+    assert_eq!(way.report.modules().jobs, asks.len() as u64);
+}
+
+#[test]
+fn all_of_this_holds_in_the_guest_where_a_module_stands_behind_af_alg() {
+    let this = std::env::current_exe().expect("a test has a file");
+    let builder = Guest::builder().program(&this).limit(GUEST_LIFE);
+    let Some(mut guest) = builder.boot_or_skip() else { return };
+    let name = this.file_name().expect("a file has a name").to_string_lossy();
+    let suite = format!("{name} --test-threads 1 --nocapture --skip in_the_guest");
+    let outcome = guest.run(&suite).expect("the guest answers");
+    let told = outcome.expect_success();
+    assert!(told.contains("afalg:virtio_crypto_aes_cbc: "), "{told}");
+    assert!(told.contains("afalg:gcm_base(ctr(aes-generic),ghash-generic): "), "{told}");
+    guest.shut_down().expect("the guest ends");
+}
+
+/// An emulated processor beside other work takes minutes for tens of thousands of requests.
+const GUEST_LIFE: Duration = Duration::from_secs(500);

@@ -1,0 +1,132 @@
+//! Modules behind the kernel as users meet them: the command in a guest of the test bed, where there is a crypto module, and a
+//! node of `evener cryptodev`, which OpenSSL's own engine for `/dev/crypto` uses as a foreign client.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "helpers of tests are tests; what is skipped is said"
+)]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use evener_testbed::Guest;
+
+const EVENER: &str = env!("CARGO_BIN_EXE_evener");
+const SETTING: &str = "export HOME=/tmp EVENER_CACHE_DIR=/tmp/costs";
+const LIFE: Duration = Duration::from_secs(500);
+const ENGINE: &str = "/engine/devcrypto.so";
+
+#[test]
+fn modules_behind_the_kernel_serve_the_command_and_old_clients() {
+    let text: Vec<u8> =
+        (0..300_000_u32).map(|place| place.wrapping_mul(2_654_435_761).to_be_bytes()[0]).collect();
+    let builder =
+        Guest::builder().program(EVENER).file("/text/plain", text).kernel_module("cuse").limit(LIFE);
+    let engine = engine();
+    let builder = match &engine {
+        Some(bytes) => builder.file(ENGINE, bytes.clone()),
+        None => builder,
+    };
+    let Some(mut guest) = builder.boot_or_skip() else { return };
+    the_module_is_listed_and_explained(&mut guest);
+    the_module_takes_part_in_a_bench(&mut guest);
+    a_node_serves_old_clients(&mut guest, engine.is_some());
+    a_machine_without_cuse_is_told_so_in_one_sentence(&mut guest);
+    guest.shut_down().unwrap();
+}
+
+fn the_module_is_listed_and_explained(guest: &mut Guest) {
+    let outcome = guest.run(&format!("{SETTING}; evener devices")).unwrap();
+    let told = outcome.expect_success();
+    assert!(told.contains("afalg:virtio_crypto_aes_cbc: cbc(aes)\n"), "{told}");
+    assert!(told.contains("devcrypto: none: there is no /dev/crypto"), "{told}");
+    let module = "--module afalg:virtio_crypto_aes_cbc --algorithm AES-128-CBC --size 16384 --burst 64";
+    let outcome = guest.run(&format!("{SETTING}; evener explain {module}")).unwrap();
+    let told = outcome.expect_success();
+    assert!(told.contains("d of afalg:virtio_crypto_aes_cbc is "), "{told}");
+}
+
+fn the_module_takes_part_in_a_bench(guest: &mut Guest) {
+    let asked = "--module afalg:virtio_crypto_aes_cbc --sizes 16384 --count 60 --runs 1";
+    let policies = "--policies module_only,adaptive --json /out/bench.json";
+    let command = format!("{SETTING}; evener bench crypt {asked} {policies}");
+    let outcome = guest.run(&command).unwrap();
+    outcome.expect_success();
+    // Each contender's output was compared with libcrypto's, or there would be no report.
+    assert!(outcome.files.contains_key("bench.json"));
+}
+
+fn a_node_serves_old_clients(guest: &mut Guest, has_engine: bool) {
+    let serve = "evener cryptodev --name crypto --policy cpu_only";
+    let start = format!("{serve} >/tmp/node.log 2>&1 & until [ -c /dev/crypto ]; do sleep 0.1; done");
+    guest.run(&format!("{SETTING}; {start}")).unwrap().expect_success();
+    if has_engine {
+        the_foreign_engine_gives_what_openssl_gives(guest);
+    } else {
+        println!("skipped: no source of OpenSSL under target/foreign (./x prepare), so no foreign client");
+    }
+    // Our own driver on our own node: known answers when it is opened, every result compared.
+    let asked =
+        "--module devcrypto:/dev/crypto --sizes 1024,16384 --count 40 --runs 1 --policies module_only";
+    guest.run(&format!("{SETTING}; evener bench crypt {asked}")).unwrap().expect_success();
+    let stop = "kill -INT $(pidof evener); while [ -c /dev/crypto ]; do sleep 0.1; done";
+    guest.run(stop).unwrap().expect_success();
+    let log = guest.run("sleep 1; cat /tmp/node.log").unwrap();
+    let served = log.expect_success().lines().find_map(|line| line.split_once("served ")?.1.split_once(' '));
+    let served: u64 = served.unwrap().0.parse().unwrap();
+    // 80 jobs of the bench; the engine hands over 8 KiB at a time, three ciphers both ways.
+    let expected = if has_engine { 80 + 6 * 300_000 / 8_192 } else { 80 };
+    assert!(served >= expected, "{served} requests");
+}
+
+fn the_foreign_engine_gives_what_openssl_gives(guest: &mut Guest) {
+    let key = "-K 2b7e151628aed2a6abf7158809cf4f3c -iv 000102030405060708090a0b0c0d0e0f";
+    for cipher in ["aes-128-cbc", "aes-128-ctr", "aes-128-ecb"] {
+        let run = |options: &str| format!("openssl enc -{cipher} {key} {options}");
+        let by_engine = format!("-engine {ENGINE} -in /text/plain -out /tmp/by-engine");
+        let opened = format!("-d -engine {ENGINE} -in /tmp/by-openssl -out /tmp/opened");
+        let command = format!(
+            "set -e; {}; {}; cmp /tmp/by-openssl /tmp/by-engine; {}; cmp /tmp/opened /text/plain",
+            run("-in /text/plain -out /tmp/by-openssl"),
+            run(&by_engine),
+            run(&opened)
+        );
+        let outcome = guest.run(&command).unwrap();
+        outcome.expect_success();
+        // An engine that found no device would have left the cipher to OpenSSL itself.
+        assert!(!outcome.stderr.contains("Could not open"), "{}", outcome.stderr);
+    }
+}
+
+fn a_machine_without_cuse_is_told_so_in_one_sentence(guest: &mut Guest) {
+    let outcome = guest.run("evener cryptodev --name no/node").unwrap();
+    assert_eq!((outcome.status, outcome.stderr.contains("no/node")), (2, true), "{}", outcome.stderr);
+    let outcome = guest.run("rmmod cuse; evener cryptodev").unwrap();
+    assert_eq!(outcome.status, 2, "{}", outcome.stderr);
+    assert_eq!(outcome.stderr.lines().count(), 1, "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("/dev/cuse"), "{}", outcome.stderr);
+}
+
+/// OpenSSL's engine for `/dev/crypto`, built from the distribution's source, where that is there.
+fn engine() -> Option<Vec<u8>> {
+    let foreign = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/foreign/openssl");
+    let has_engine = |folder: &PathBuf| folder.join("engines/e_devcrypto.c").is_file();
+    let source = std::fs::read_dir(foreign).ok()?.filter_map(|it| Some(it.ok()?.path())).find(has_engine)?;
+    let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join("devcrypto.so");
+    let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/devcrypto");
+    let done = Command::new("cc")
+        .args(["-O1", "-w", "-shared", "-fPIC", "-o"])
+        .arg(&built)
+        .arg("-I")
+        .arg(header)
+        .arg("-I")
+        .arg(source.join("include"))
+        .arg(source.join("engines/e_devcrypto.c"))
+        .arg("-lcrypto")
+        .status()
+        .ok()?;
+    assert!(done.success(), "the engine is not built from {}", source.display());
+    std::fs::read(built).ok()
+}

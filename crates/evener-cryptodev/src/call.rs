@@ -1,0 +1,333 @@
+//! OCF's calls, each in rounds: the kernel brings nothing of the client's memory until we have named it.
+//!
+//! `(nothing) -> the record -> the record and what it points to -> the answer`. A client may change its memory between the
+//! rounds, so each round believes only what it was brought, and asks again, or refuses, where that does not fit.
+
+use evener_core::{Direction, Job, JobError, Outcome};
+use evener_driver_kernel::next_iv;
+use evener_driver_kernel::ocf::{self, Call, CryptOp, SessionOp};
+use rustix::io::Errno;
+use zeroize::Zeroizing;
+
+use crate::TEXT_BYTES_MAX;
+use crate::clients::{Clients, Key};
+use crate::fuse::{Ioctl, Span};
+
+/// Longest key: that of a MAC (`CRYPTO_HMAC_MAX_KEY_LEN`).
+const KEY_BYTES_MAX: u32 = 512;
+
+/// The name that session info gives for what computes.
+const DRIVER: &str = "evener";
+
+/// What a call comes to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// More of the client's memory is needed.
+    Fetch { input: Vec<Span>, output: Vec<Span> },
+    /// What is written into the room that was asked for.
+    Done(Vec<u8>),
+}
+
+/// Answers a call; `run` runs the one job of `burst`.
+pub(crate) fn answer<'m>(
+    ioctl: &Ioctl<'_>,
+    clients: &mut Clients,
+    run: impl FnOnce(&mut Vec<Box<Job<'m>>>),
+    burst: &mut Vec<Box<Job<'m>>>,
+) -> Result<Answer, Errno> {
+    if ioctl.is_compat {
+        return Err(Errno::NOSYS);
+    }
+    let is_it = |call: &Call| u64::from(call.number()) == u64::from(ioctl.number);
+    match Call::ALL.into_iter().find(is_it).ok_or(Errno::NOTTY)? {
+        Call::OpenSession => open_session(ioctl, clients),
+        Call::CloseSession => close_session(ioctl, clients),
+        Call::Crypt => crypt(ioctl, clients, run, burst),
+        Call::SessionInfo => session_info(ioctl, clients),
+    }
+}
+
+/// The record at the call's argument.
+fn record(ioctl: &Ioctl<'_>, bytes: usize) -> Span {
+    span(ioctl.argument, bytes)
+}
+
+fn span(address: impl TryInto<u64>, bytes: usize) -> Span {
+    let wide = |bytes| u64::try_from(bytes).unwrap_or(u64::MAX);
+    Span { address: address.try_into().unwrap_or(u64::MAX), bytes: wide(bytes) }
+}
+
+/// The parts that are not empty: the kernel takes no others.
+fn named(spans: impl IntoIterator<Item = Span>) -> Vec<Span> {
+    spans.into_iter().filter(|span| span.bytes > 0).collect()
+}
+
+fn open_session(ioctl: &Ioctl<'_>, clients: &mut Clients) -> Result<Answer, Errno> {
+    let whole = record(ioctl, SessionOp::BYTES);
+    let Some(op) = SessionOp::read(ioctl.data) else {
+        return Ok(Answer::Fetch { input: vec![whole], output: vec![] });
+    };
+    if op.key_bytes > KEY_BYTES_MAX || op.mac_key_bytes > KEY_BYTES_MAX {
+        return Err(Errno::INVAL);
+    }
+    let is_mac = op.cipher == 0;
+    let (address, bytes) = if is_mac { (op.mac_key, op.mac_key_bytes) } else { (op.key, op.key_bytes) };
+    let bytes = usize::try_from(bytes).map_err(|_| Errno::INVAL)?;
+    let key = &ioctl.data[SessionOp::BYTES..];
+    if key.len() != bytes {
+        return match key.is_empty() {
+            true => Ok(Answer::Fetch { input: named([whole, span(address, bytes)]), output: vec![whole] }),
+            false => Err(Errno::INVAL),
+        };
+    }
+    if bytes == 0 && !ioctl.has_room {
+        return Ok(Answer::Fetch { input: vec![whole], output: vec![whole] });
+    }
+    let key = Key::new(op.cipher, op.mac, Zeroizing::new(key.to_vec()))?;
+    let session = clients.add(ioctl.client, key)?;
+    Ok(Answer::Done(SessionOp { session, ..op }.bytes()))
+}
+
+fn close_session(ioctl: &Ioctl<'_>, clients: &mut Clients) -> Result<Answer, Errno> {
+    let Ok(session) = <[u8; 4]>::try_from(ioctl.data) else {
+        return Ok(Answer::Fetch { input: vec![record(ioctl, 4)], output: vec![] });
+    };
+    clients.remove(ioctl.client, u32::from_ne_bytes(session))?;
+    Ok(Answer::Done(Vec::new()))
+}
+
+fn session_info(ioctl: &Ioctl<'_>, clients: &mut Clients) -> Result<Answer, Errno> {
+    let Some(session) = ioctl.data.first_chunk() else {
+        let whole = record(ioctl, ocf::SESSION_INFO_BYTES);
+        return Ok(Answer::Fetch { input: vec![record(ioctl, 4)], output: vec![whole] });
+    };
+    let algorithm = clients.key(ioctl.client, u32::from_ne_bytes(*session))?.algorithm;
+    let mut info = vec![0; ocf::SESSION_INFO_BYTES];
+    info[..4].copy_from_slice(session);
+    let [cipher, hash, flags] = ocf::SESSION_INFO_PLACES;
+    let place = if algorithm.is_cipher() { cipher } else { hash };
+    info[place..place + DRIVER.len()].copy_from_slice(DRIVER.as_bytes());
+    // Programs that look for a device are to find one here, for that is why the node is there.
+    info[flags..flags + 4].copy_from_slice(&ocf::IS_DEVICE.to_ne_bytes());
+    Ok(Answer::Done(info))
+}
+
+fn crypt<'m>(
+    ioctl: &Ioctl<'_>,
+    clients: &mut Clients,
+    run: impl FnOnce(&mut Vec<Box<Job<'m>>>),
+    burst: &mut Vec<Box<Job<'m>>>,
+) -> Result<Answer, Errno> {
+    let whole = record(ioctl, CryptOp::BYTES);
+    let Some(op) = CryptOp::read(ioctl.data) else {
+        return Ok(Answer::Fetch { input: vec![whole], output: vec![] });
+    };
+    let len = usize::try_from(op.len).map_err(|_| Errno::INVAL)?;
+    if len > TEXT_BYTES_MAX || op.flags & !ocf::WRITE_IV != 0 {
+        return Err(Errno::INVAL);
+    }
+    let key = clients.key(ioctl.client, op.session)?;
+    let direction = direction(&op, key)?;
+    let iv_bytes = key.algorithm.iv_bytes();
+    if iv_bytes > 0 && op.iv == 0 {
+        return Err(Errno::INVAL);
+    }
+    let brought = &ioctl.data[CryptOp::BYTES..];
+    if !ioctl.has_room && brought.is_empty() {
+        return Ok(memory_of(&op, key, whole));
+    }
+    if brought.len() != len + iv_bytes {
+        return Err(Errno::INVAL);
+    }
+    let session = key.session(direction)?;
+    let (text, iv) = brought.split_at(len);
+    let job = burst.first_mut().ok_or(Errno::IO)?;
+    job.room_mut()[..len].copy_from_slice(text);
+    job.arm(session, iv, len);
+    if !job.lengths_fit() {
+        return Err(Errno::INVAL);
+    }
+    run(burst);
+    let job = burst.first_mut().ok_or(Errno::IO)?;
+    let result = result(job, &op, text, iv);
+    job.room_mut()[..len].fill(0);
+    result
+}
+
+/// All memory of the client that a request is about; where it asks for no output, it is done already.
+fn memory_of(op: &CryptOp, key: &Key, whole: Span) -> Answer {
+    let len = usize::try_from(op.len).unwrap_or(usize::MAX);
+    let iv = span(op.iv, key.algorithm.iv_bytes());
+    let room = match key.algorithm.is_cipher() {
+        true => span(op.dst, len),
+        false => span(op.mac, key.algorithm.tag_bytes()),
+    };
+    let next_iv = Span { bytes: if op.flags & ocf::WRITE_IV == 0 { 0 } else { iv.bytes }, ..iv };
+    match named([room, next_iv]) {
+        nothing if nothing.is_empty() => Answer::Done(Vec::new()),
+        output => Answer::Fetch { input: named([whole, span(op.src, len), iv]), output },
+    }
+}
+
+fn direction(op: &CryptOp, key: &Key) -> Result<Direction, Errno> {
+    match op.op {
+        ocf::ENCRYPT => Ok(Direction::Encrypt),
+        ocf::DECRYPT if key.algorithm.is_cipher() => Ok(Direction::Decrypt),
+        _ => Err(Errno::INVAL),
+    }
+}
+
+/// What goes to the client: text or digest, and the next IV where it was asked for.
+fn result(job: &Job<'_>, op: &CryptOp, text: &[u8], iv: &[u8]) -> Result<Answer, Errno> {
+    match job.outcome() {
+        Outcome::Done { .. } => {}
+        Outcome::Failed(JobError::BadLength) => return Err(Errno::INVAL),
+        _ => return Err(Errno::IO),
+    }
+    let session = job.session();
+    if !session.algorithm().is_cipher() {
+        return Ok(Answer::Done(job.tag().to_vec()));
+    }
+    let mut data = job.output().to_vec();
+    if let (true, Ok(iv)) = (op.flags & ocf::WRITE_IV != 0, <&[u8; 16]>::try_from(iv)) {
+        let last = || job.output().last_chunk().copied().unwrap_or(*iv);
+        let next = match text {
+            [] => *iv,
+            text => next_iv(session.algorithm().family(), iv, text, session.direction()).unwrap_or_else(last),
+        };
+        data.extend(next);
+    }
+    Ok(Answer::Done(data))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    const ARGUMENT: u64 = 0x1000;
+    const KEY: u64 = 0x2000;
+    const TEXT: u64 = 0x3000;
+    const IV: u64 = 0x9000;
+
+    /// A client's memory, and the kernel between it and us.
+    struct Client {
+        memory: BTreeMap<u64, Vec<u8>>,
+        clients: Clients,
+        number: u64,
+        /// What the client writes over its record before the last round.
+        meanwhile: Option<Vec<u8>>,
+    }
+
+    impl Client {
+        fn new() -> Self {
+            let mut clients = Clients::default();
+            let number = clients.come().unwrap();
+            Self { memory: BTreeMap::new(), clients, number, meanwhile: None }
+        }
+
+        /// Calls and goes through all rounds, jobs done by `run`.
+        fn call(&mut self, call: Call, run: fn(&mut Vec<Box<Job<'_>>>)) -> Result<Vec<u8>, Errno> {
+            let (mut data, mut has_room) = (Vec::new(), false);
+            let mut memory = vec![0; TEXT_BYTES_MAX];
+            let mut burst = vec![Job::in_place(&mut memory)];
+            for _ in 0..4 {
+                let number = u32::try_from(u64::from(call.number())).unwrap();
+                let ioctl = Ioctl {
+                    client: self.number,
+                    number,
+                    argument: ARGUMENT,
+                    is_compat: false,
+                    data: &data,
+                    has_room,
+                };
+                match answer(&ioctl, &mut self.clients, run, &mut burst)? {
+                    Answer::Done(written) => return Ok(written),
+                    Answer::Fetch { input, output } => {
+                        has_room = !output.is_empty();
+                        if let Some(record) = self.meanwhile.take_if(|_| has_room) {
+                            self.memory.insert(ARGUMENT, record);
+                        }
+                        let fetch =
+                            |span: &Span| &self.memory[&span.address][..usize::try_from(span.bytes).unwrap()];
+                        data = input.iter().flat_map(fetch).copied().collect();
+                    }
+                }
+            }
+            unreachable!("no call takes more rounds")
+        }
+
+        fn open(&mut self, cipher: u32, mac: u32, key: &[u8]) -> Result<u32, Errno> {
+            self.memory.insert(KEY, key.to_vec());
+            let (bytes, key) = (u32::try_from(key.len()).unwrap(), usize::try_from(KEY).unwrap());
+            let op = match cipher {
+                0 => SessionOp { mac, mac_key_bytes: bytes, mac_key: key, ..SessionOp::default() },
+                _ => SessionOp { cipher, key_bytes: bytes, key, ..SessionOp::default() },
+            };
+            self.memory.insert(ARGUMENT, op.bytes());
+            let written = self.call(Call::OpenSession, |_| ())?;
+            Ok(SessionOp::read(&written).unwrap().session)
+        }
+
+        fn request(&mut self, session: u32, flags: u16, text: &[u8]) -> CryptOp {
+            self.memory.insert(TEXT, text.to_vec());
+            self.memory.insert(IV, vec![3; 16]);
+            let [text_at, iv] = [TEXT, IV].map(|at| usize::try_from(at).unwrap());
+            let len = u32::try_from(text.len()).unwrap();
+            let op = CryptOp { session, flags, len, src: text_at, dst: text_at, mac: text_at, iv, op: 0 };
+            self.memory.insert(ARGUMENT, op.bytes());
+            op
+        }
+    }
+
+    /// Says done and leaves the text as it is.
+    fn leaves(burst: &mut [Box<Job<'_>>]) {
+        let written = burst[0].input_bytes();
+        burst[0].done(written);
+    }
+
+    #[test]
+    fn a_request_fetches_what_it_names_and_gives_text_and_next_iv_back() {
+        let mut client = Client::new();
+        let session = client.open(11, 0, &[1; 16]).unwrap();
+        let text: Vec<u8> = (0..48).collect();
+        client.request(session, ocf::WRITE_IV, &text);
+        let written = client.call(Call::Crypt, |burst| leaves(burst)).unwrap();
+        assert_eq!((&written[..48], &written[48..]), (&text[..], &text[32..]));
+        client.memory.insert(ARGUMENT, session.to_ne_bytes().to_vec());
+        assert_eq!(client.call(Call::CloseSession, |burst| leaves(burst)), Ok(vec![]));
+        client.request(session, 0, &text);
+        assert_eq!(client.call(Call::Crypt, |burst| leaves(burst)), Err(Errno::INVAL));
+    }
+
+    #[test]
+    fn a_record_that_grew_between_two_rounds_is_refused() {
+        let mut client = Client::new();
+        let session = client.open(11, 0, &[1; 16]).unwrap();
+        let op = client.request(session, 0, &[7; 32]);
+        client.meanwhile = Some(CryptOp { len: 4_096, ..op }.bytes());
+        assert_eq!(client.call(Call::Crypt, |burst| leaves(burst)), Err(Errno::INVAL));
+    }
+
+    #[test]
+    fn lengths_that_no_request_has_are_refused_before_anything_is_fetched() {
+        let mut client = Client::new();
+        let session = client.open(11, 0, &[1; 16]).unwrap();
+        for len in [u32::MAX, 1 << 20, 17] {
+            let op = client.request(session, 0, &[7; 32]);
+            client.memory.insert(ARGUMENT, CryptOp { len, ..op }.bytes());
+            assert_eq!(client.call(Call::Crypt, |burst| leaves(burst)), Err(Errno::INVAL), "{len}");
+        }
+        assert_eq!(client.open(11, 0, &[1; 513]), Err(Errno::INVAL));
+        assert!(client.open(0, 7, &[1; 512]).is_ok());
+    }
+
+    #[test]
+    fn a_session_is_said_to_be_a_device_s() {
+        let mut client = Client::new();
+        let session = client.open(11, 0, &[1; 32]).unwrap();
+        client.memory.insert(ARGUMENT, session.to_ne_bytes().to_vec());
+        let info = client.call(Call::SessionInfo, |burst| leaves(burst)).unwrap();
+        assert_eq!((info.len(), &info[68..75], info[264]), (268, &b"evener\0"[..], 1));
+    }
+}

@@ -1,0 +1,169 @@
+//! A `/dev/crypto` in user space: OCF, the papers' interface, for programs that know nothing else, and for tests.
+//!
+//! The way of one request: the client's `ioctl` -> the kernel's CUSE -> a message on `/dev/cuse` (`fuse.rs`) -> a call with
+//! the memory that it names (`call.rs`; the kernel fetches that in a second round, on our word which) -> a session and a
+//! job (`clients.rs`) -> the runtime -> the reply.
+//!
+//! Each request takes three or four changes of process and three copies: hundreds of microseconds where a device takes
+//! tens. One request is worked on at a time.
+#![forbid(unsafe_code)]
+#![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
+
+mod call;
+mod clients;
+mod fuse;
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::AsFd as _;
+use std::path::Path;
+
+use evener::{Caller, Cancel};
+use evener_core::Job;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use crate::call::Answer;
+use crate::clients::Clients;
+use crate::fuse::{Message, Reply, Request};
+
+/// Longest text of a request, and so the memory that [`serve`]'s job needs: what CUSE hands over at once (32 pages) less
+/// the request's other parts.
+pub const TEXT_BYTES_MAX: usize = 120 << 10;
+
+/// The door of the kernel's CUSE.
+const CUSE: &str = "/dev/cuse";
+
+/// How often a server that nobody asks looks whether it is to stop.
+const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+
+/// Why there can be no node.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The kernel has no CUSE, or keeps it shut.
+    #[error(
+        "no node can be made: {CUSE} cannot be opened ({0}); it needs the kernel's module `cuse` and root's rights"
+    )]
+    NoCuse(io::Error),
+    /// A name that no node can have.
+    #[error("{0:?} is no name of a node below /dev: letters, digits, - and _")]
+    BadName(String),
+    /// The kernel did not take the node, or broke off.
+    #[error("the kernel refused the node: {0}")]
+    Refused(io::Error),
+    /// What came is not as the protocol says.
+    #[error("the kernel sent a message that is none")]
+    Garbled,
+}
+
+/// A node that exists as long as this does.
+pub struct Node {
+    cuse: File,
+    buffer: Vec<u8>,
+}
+
+impl Node {
+    /// Makes `/dev/NAME`.
+    ///
+    /// # Errors
+    ///
+    /// An [`Error`] that says what is missing.
+    pub fn new(name: &str) -> Result<Self, Error> {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.bytes().all(is_plain) {
+            return Err(Error::BadName(name.to_owned()));
+        }
+        let cuse = OpenOptions::new().read(true).write(true).open(Path::new(CUSE)).map_err(Error::NoCuse)?;
+        let mut node = Self { cuse, buffer: vec![0; fuse::MESSAGE_BYTES_MAX] };
+        let first = node.next()?.map(|message| (message.unique, message.request));
+        let Some((unique, Request::Init)) = first else { return Err(Error::Garbled) };
+        node.cuse.write_all(&fuse::init_reply(unique, name)).map_err(Error::Refused)?;
+        Ok(node)
+    }
+
+    /// Answers requests until `cancel`, and says how many jobs that were. Jobs run by `caller`; `job` brings the memory for all of them, of
+    /// [`TEXT_BYTES_MAX`] and a block.
+    ///
+    /// # Errors
+    ///
+    /// Where the kernel breaks off.
+    pub fn serve<'m>(
+        mut self,
+        caller: &mut Caller<'_, 'm>,
+        job: Box<Job<'m>>,
+        cancel: &Cancel,
+    ) -> Result<u64, Error> {
+        let mut jobs = 0;
+        let mut clients = Clients::default();
+        let mut burst = vec![job];
+        while !cancel.is_cancelled() {
+            if !self.waits()? {
+                continue;
+            }
+            let Some(message) = self.next()? else { continue };
+            let unique = message.unique;
+            let run = |burst: &mut Vec<Box<Job<'m>>>| {
+                jobs += 1;
+                caller.crypt(burst);
+            };
+            let reply = answer(message, &mut clients, run, &mut burst);
+            if let Some(reply) = reply {
+                // A client that was killed meanwhile takes no reply: ENOENT.
+                match (&self.cuse).write_all(&reply.bytes(unique)) {
+                    Err(error) if error.raw_os_error() != Some(Errno::NOENT.raw_os_error()) => {
+                        return Err(Error::Refused(error));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(jobs)
+    }
+
+    /// Whether a request is there, after a glance at most.
+    fn waits(&self) -> Result<bool, Error> {
+        let mut asked = [PollFd::from_borrowed_fd(self.cuse.as_fd(), PollFlags::IN)];
+        match poll(&mut asked, Some(&GLANCE)) {
+            Ok(count) => Ok(count > 0),
+            Err(Errno::INTR) => Ok(false),
+            Err(error) => Err(Error::Refused(error.into())),
+        }
+    }
+
+    fn next(&mut self) -> Result<Option<Message<'_>>, Error> {
+        match self.cuse.read(&mut self.buffer) {
+            Ok(bytes) => Message::parse(&self.buffer[..bytes]).map(Some).ok_or(Error::Garbled),
+            Err(error) if matches!(Errno::from_io_error(&error), Some(Errno::INTR | Errno::NOENT)) => {
+                Ok(None)
+            }
+            Err(error) => Err(Error::Refused(error)),
+        }
+    }
+}
+
+/// Longest name of a node.
+const NAME_BYTES_MAX: usize = 32;
+
+/// What is to be said to a message; nothing to those that want no answer.
+fn answer<'m>(
+    message: Message<'_>,
+    clients: &mut Clients,
+    run: impl FnOnce(&mut Vec<Box<Job<'m>>>),
+    burst: &mut Vec<Box<Job<'m>>>,
+) -> Option<Reply> {
+    Some(match message.request {
+        Request::Open => clients.come().map_or_else(Reply::Error, Reply::Opened),
+        Request::Release { client } => {
+            clients.go(client);
+            Reply::Empty
+        }
+        Request::Ioctl(ioctl) => match call::answer(&ioctl, clients, run, burst) {
+            Ok(Answer::Fetch { input, output }) => Reply::Retry { input, output },
+            Ok(Answer::Done(data)) => Reply::Ioctl(data),
+            Err(errno) => Reply::Error(errno),
+        },
+        Request::Interrupt => return None,
+        Request::Init | Request::Other => Reply::Error(Errno::NOSYS),
+    })
+}

@@ -1,0 +1,268 @@
+//! AF_ALG: the kernel's crypto API by sockets, bound by the name of a driver.
+//!
+//! A key is a transform socket; each request in flight has a socket of its own, accepted from it, because several reads on
+//! one socket do not keep CBC's chain on all drivers (smuellerDD/libkcapi#96). `AIO` brings nothing: `io_submit` lasts as
+//! long as the operation where drivers work one at a time (measured, Linux 6.1), so threads wait instead.
+//!
+//! The way of a request: socket of the key (kept between requests) -> `sendmsg` with operation, IV and data -> `read`,
+//! which sleeps until the driver has answered.
+
+mod ffi;
+mod listed;
+mod survey;
+
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use evener_core::{Algorithm, Direction, Family};
+use rustix::io::{Errno, retry_on_intr};
+
+use self::ffi::Order;
+use self::listed::Listed;
+pub use self::survey::{Standing, Survey, survey};
+use crate::desk::{Device, Failure, Spec, Task};
+use crate::module::OpenError;
+use crate::pieces::in_pieces;
+
+/// Data of one `sendmsg`: a fraction of what a socket buffers (212,992 bytes unless the system's owner changed it), so that
+/// a call neither waits for room nor comes back short. A longer chain is continued by a new request with the next IV.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// What cannot be cut (XTS, AEAD) is taken up to this length, with associated data and tag.
+const WHOLE_BYTES_MAX: usize = 128 << 10;
+
+/// Attempts at a request that signals cut short. A guess: runners block all signals they can.
+const ATTEMPTS_MAX: u32 = 4;
+
+/// A driver of the kernel that AF_ALG lets us use.
+#[derive(Clone, Debug)]
+pub(crate) struct Afalg {
+    listed: Listed,
+    door: &'static str,
+}
+
+/// A key: the transform, and sockets for requests that nobody uses now.
+pub(crate) struct Transform {
+    socket: OwnedFd,
+    idle: Mutex<Vec<OwnedFd>>,
+}
+
+impl Afalg {
+    /// Looks for the driver `name`.
+    pub(crate) fn open(name: &str) -> Result<Self, OpenError> {
+        let probe = ffi::socket().map_err(|error| OpenError::Unavailable(survey::no_family(&error)))?;
+        // A template is made when it is first asked for, and listed from then on.
+        let asked = ["skcipher", "hash", "aead"].map(|door| ffi::bind(probe.as_fd(), door, name));
+        let there = survey::listed()?;
+        let Some(listed) = there.into_iter().find(|listed| listed.driver == name) else {
+            let error = asked.into_iter().filter_map(Result::err).next();
+            let errno = error.and_then(|error| error.raw_os_error()).unwrap_or(libc::ENOENT);
+            return Err(OpenError::NoSuchDriver { name: name.to_owned(), errno });
+        };
+        let (Some(door), false) = (listed.door(), listed.algorithms().is_empty()) else {
+            return Err(OpenError::NothingForUs { name: name.to_owned(), does: listed.name });
+        };
+        let this = Self { listed, door };
+        this.bind().map_err(|error| OpenError::refused(name, &error))?;
+        Ok(this)
+    }
+
+    pub(crate) fn algorithms(&self) -> Vec<Algorithm> {
+        self.listed.algorithms()
+    }
+
+    /// What stands behind it, for people: constant, because kept costs go by it.
+    pub(crate) fn detail(&self) -> String {
+        let release = rustix::system::uname().release().to_string_lossy().into_owned();
+        let what =
+            if self.listed.is_hardware() { "asynchronous" } else { "the kernel's software, no module" };
+        format!("Linux {release}, {} by AF_ALG, {what}", self.listed.name)
+    }
+
+    fn bind(&self) -> io::Result<OwnedFd> {
+        let socket = ffi::socket()?;
+        ffi::bind(socket.as_fd(), self.door, &self.listed.driver)?;
+        Ok(socket)
+    }
+}
+
+impl Device for Afalg {
+    type Key = Transform;
+
+    fn takes(&self, algorithm: Algorithm, text_bytes: usize, aad_bytes: usize) -> bool {
+        match algorithm.family() {
+            Family::Xts => text_bytes <= WHOLE_BYTES_MAX,
+            // With nothing to read the kernel does not look at the tag.
+            Family::Gcm | Family::ChaCha20Poly1305 => {
+                (1..=WHOLE_BYTES_MAX).contains(&(text_bytes + aad_bytes))
+            }
+            _ => true,
+        }
+    }
+
+    fn open_key(&self, spec: Spec, key: &[u8]) -> Result<Transform, Failure> {
+        let socket = self.bind()?;
+        if !key.is_empty() {
+            ffi::set_key(socket.as_fd(), key).map_err(|error| no_key(&error))?;
+        }
+        if spec.algorithm.is_aead() {
+            ffi::set_tag_bytes(socket.as_fd(), spec.algorithm.tag_bytes())?;
+        }
+        Ok(Transform { socket, idle: Mutex::default() })
+    }
+
+    fn run(&self, key: &Transform, task: &mut Task) -> Result<(), Failure> {
+        let input_kept = Attempt::keeps_input(task);
+        for _ in 0..ATTEMPTS_MAX {
+            let socket = key.seat()?;
+            match run_on(socket.as_fd(), task) {
+                // A socket on which something went wrong may still hold data: only sound ones are used again.
+                Ok(()) => {
+                    key.idle().push(socket);
+                    return Ok(());
+                }
+                Err(Attempt::Short { is_intact }) if is_intact || input_kept => {}
+                Err(Attempt::Short { .. }) => return Err(Failure::Errno(libc::EINTR)),
+                Err(Attempt::Failed(errno)) => return Err(Failure::of(errno)),
+            }
+        }
+        Err(Failure::Errno(libc::EINTR))
+    }
+}
+
+impl Transform {
+    /// A socket for one request.
+    fn seat(&self) -> io::Result<OwnedFd> {
+        // The lock must not be held while a new one is made.
+        let kept = self.idle().pop();
+        kept.map_or_else(|| ffi::accept(self.socket.as_fd()), Ok)
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<OwnedFd>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How a request failed.
+enum Attempt {
+    /// Fewer bytes went through than were given; with `is_intact` the input is as it was.
+    Short {
+        is_intact: bool,
+    },
+    Failed(Errno),
+}
+
+impl Attempt {
+    /// Hashes only read their input.
+    const fn keeps_input(task: &Task) -> bool {
+        !task.spec.algorithm.is_cipher()
+    }
+}
+
+impl From<Errno> for Attempt {
+    fn from(errno: Errno) -> Self {
+        Self::Failed(errno)
+    }
+}
+
+impl From<io::Error> for Attempt {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    }
+}
+
+/// `EINVAL` and friends for a key of a length that the driver takes: it has no room for one more. QEMU's module holds 128.
+fn no_key(error: &io::Error) -> Failure {
+    match error.raw_os_error().unwrap_or(libc::EIO) {
+        libc::EINVAL | libc::ENOSPC | libc::ENOMEM | libc::EBUSY | libc::EAGAIN => Failure::Full,
+        errno => Failure::Errno(errno),
+    }
+}
+
+fn run_on(socket: BorrowedFd<'_>, task: &mut Task) -> Result<(), Attempt> {
+    match task.spec.algorithm.family() {
+        Family::Digest(_) | Family::Hmac(_) => hash(socket, task),
+        Family::Gcm | Family::ChaCha20Poly1305 => aead(socket, task),
+        Family::Ecb | Family::Cbc | Family::Ctr | Family::Xts => cipher(socket, task),
+    }
+}
+
+/// In pieces; XTS has only one ([`Device::takes`]).
+fn cipher(socket: BorrowedFd<'_>, task: &mut Task) -> Result<(), Attempt> {
+    let Spec { algorithm, direction } = task.spec;
+    let encrypts = direction == Direction::Encrypt;
+    let piece_bytes = if algorithm.family() == Family::Xts { WHOLE_BYTES_MAX } else { PIECE_BYTES };
+    in_pieces(task, piece_bytes, |iv, piece, is_first| {
+        let order = Order { encrypts, iv, aad_bytes: None };
+        send_all(socket, order, piece).map_err(|it| it.keeping(is_first))?;
+        read_all(socket, piece)
+    })
+}
+
+/// One request over associated data, text and tag, which lie one behind the other.
+fn aead(socket: BorrowedFd<'_>, task: &mut Task) -> Result<(), Attempt> {
+    let Spec { algorithm, direction } = task.spec;
+    let encrypts = direction == Direction::Encrypt;
+    let (iv, front) = (task.iv, task.aad_bytes + task.text_bytes);
+    let (tag_bytes, aad_bytes) = (algorithm.tag_bytes(), u32::try_from(task.aad_bytes).unwrap_or(u32::MAX));
+    let order = Order { encrypts, iv: &iv[..algorithm.iv_bytes()], aad_bytes: Some(aad_bytes) };
+    let (given, wanted) = if encrypts { (front, front + tag_bytes) } else { (front + tag_bytes, front) };
+    send_all(socket, order, &task.room[..given]).map_err(|it| it.keeping(true))?;
+    read_all(socket, &mut task.room[..wanted])
+}
+
+fn hash(socket: BorrowedFd<'_>, task: &mut Task) -> Result<(), Attempt> {
+    let mut rest = &task.room[..task.text_bytes];
+    while !rest.is_empty() {
+        let sent = send_part(socket, None, rest, true)?;
+        rest = &rest[sent..];
+    }
+    let digest_bytes = task.spec.algorithm.tag_bytes();
+    read_all(socket, &mut task.tag[..digest_bytes])
+}
+
+/// Hands over all of a request. What comes back short has lost its end, and is given up.
+fn send_all(socket: BorrowedFd<'_>, order: Order<'_>, data: &[u8]) -> Result<(), Attempt> {
+    match send_part(socket, Some(order), data, false)? {
+        sent if sent == data.len() => Ok(()),
+        _ => Err(Attempt::Short { is_intact: true }),
+    }
+}
+
+fn send_part(
+    socket: BorrowedFd<'_>,
+    order: Option<Order<'_>>,
+    data: &[u8],
+    more: bool,
+) -> Result<usize, Attempt> {
+    loop {
+        match ffi::send(socket, order, data, more) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Ok(0) if !data.is_empty() => return Err(Attempt::Short { is_intact: true }),
+            sent => return Ok(sent?),
+        }
+    }
+}
+
+/// Sleeps until the driver has answered, and reads all of it.
+fn read_all(socket: BorrowedFd<'_>, room: &mut [u8]) -> Result<(), Attempt> {
+    let mut filled = 0;
+    while filled < room.len() {
+        match retry_on_intr(|| rustix::io::read(socket, &mut room[filled..]))? {
+            0 => return Err(Attempt::Short { is_intact: filled == 0 }),
+            read => filled += read,
+        }
+    }
+    Ok(())
+}
+
+impl Attempt {
+    /// Nothing was read yet; `is_first` says whether earlier pieces have been replaced already.
+    fn keeping(self, is_first: bool) -> Self {
+        match self {
+            Self::Short { is_intact } => Self::Short { is_intact: is_intact && is_first },
+            failed @ Self::Failed(_) => failed,
+        }
+    }
+}

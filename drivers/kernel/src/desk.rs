@@ -1,0 +1,251 @@
+//! The desk between a driver and its runners: threads that each call the kernel with one request and sleep there.
+//!
+//! `give -> (runner: key, device) -> take`. A runner may never come back. Then its request, with all memory that the kernel
+//! writes to, stays with it; nobody waits for it, and [`Desk::stuck`] counts it.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+use std::{io, mem};
+
+use evener_core::{Algorithm, Direction, Nanos, TAG_BYTES_MAX};
+use nix::sys::signal::SigSet;
+use rustix::io::Errno;
+use zeroize::Zeroizing;
+
+use crate::clock::thread_time;
+use crate::keys::{Entry, Keys};
+
+/// What a key is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spec {
+    pub(crate) algorithm: Algorithm,
+    pub(crate) direction: Direction,
+}
+
+/// A kind of thing that works on one request per calling thread.
+pub(crate) trait Device: Send + Sync + 'static {
+    /// A key in the kernel, gone when it is dropped.
+    type Key: Send + Sync + 'static;
+
+    /// Whether a request of these lengths is for it.
+    fn takes(&self, algorithm: Algorithm, text_bytes: usize, aad_bytes: usize) -> bool;
+
+    /// Puts a key into the kernel. May sleep.
+    fn open_key(&self, spec: Spec, key: &[u8]) -> Result<Self::Key, Failure>;
+
+    /// Works on a request and sleeps until it is done.
+    fn run(&self, key: &Self::Key, task: &mut Task) -> Result<(), Failure>;
+}
+
+/// Why a request failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// There is no room for one more key.
+    Full,
+    /// The tag does not fit.
+    NotAuthentic,
+    /// The device is gone.
+    Lost,
+    /// Anything else, by its number.
+    Errno(i32),
+}
+
+impl Failure {
+    /// What the kernel's number says.
+    pub(crate) fn of(errno: Errno) -> Self {
+        match errno {
+            Errno::BADMSG => Self::NotAuthentic,
+            Errno::NODEV | Errno::NXIO | Errno::SHUTDOWN | Errno::NOENT => Self::Lost,
+            errno => Self::Errno(errno.raw_os_error()),
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::of(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    }
+}
+
+/// A request with all memory that it needs, so that it may outlive whoever asked.
+pub(crate) struct Task {
+    /// Its number at this driver.
+    pub(crate) number: u64,
+    pub(crate) spec: Spec,
+    pub(crate) iv: [u8; 16],
+    pub(crate) aad_bytes: usize,
+    pub(crate) text_bytes: usize,
+    /// Associated data, text, and of an AEAD the tag; the result replaces them.
+    pub(crate) room: Zeroizing<Vec<u8>>,
+    /// Digest of a hash.
+    pub(crate) tag: [u8; TAG_BYTES_MAX],
+    pub(crate) answer: Result<(), Failure>,
+}
+
+impl Task {
+    /// The text, and after a run what has replaced it.
+    pub(crate) fn text(&self) -> &[u8] {
+        &self.room[self.aad_bytes..self.aad_bytes + self.text_bytes]
+    }
+
+    pub(crate) fn text_mut(&mut self) -> &mut [u8] {
+        let (start, bytes) = (self.aad_bytes, self.text_bytes);
+        &mut self.room[start..start + bytes]
+    }
+}
+
+/// What driver and runners share.
+pub(crate) struct Desk<D: Device> {
+    device: Arc<D>,
+    pub(crate) keys: Keys<D::Key>,
+    state: Mutex<State<D::Key>>,
+    /// There is something to do, or nothing will ever be.
+    work: Condvar,
+    /// Something is done, or a runner has nothing to do any more.
+    done: Condvar,
+    /// Core time that runners used.
+    core_ns: AtomicU64,
+    /// Runners that nobody waits for any more, of all desks of one module.
+    stuck: Arc<AtomicUsize>,
+}
+
+struct State<K> {
+    waiting: VecDeque<(Task, Arc<Entry<K>>)>,
+    finished: Vec<Task>,
+    /// Runners that are in the kernel.
+    running: usize,
+    is_closed: bool,
+    /// The driver left while runners were in the kernel.
+    is_left: bool,
+}
+
+impl<D: Device> Desk<D> {
+    pub(crate) fn new(device: Arc<D>, stuck: Arc<AtomicUsize>) -> Self {
+        let state = State {
+            waiting: VecDeque::new(),
+            finished: Vec::new(),
+            running: 0,
+            is_closed: false,
+            is_left: false,
+        };
+        Self {
+            device,
+            keys: Keys::default(),
+            state: Mutex::new(state),
+            work: Condvar::new(),
+            done: Condvar::new(),
+            core_ns: AtomicU64::new(0),
+            stuck,
+        }
+    }
+
+    /// Starts one more runner.
+    pub(crate) fn start_runner(self: &Arc<Self>) -> io::Result<JoinHandle<()>> {
+        let desk = Arc::clone(self);
+        Builder::new().name("evener-kernel".to_owned()).spawn(move || desk.run())
+    }
+
+    pub(crate) fn device(&self) -> &D {
+        &self.device
+    }
+
+    /// Core time that runners used so far.
+    pub(crate) fn core_time(&self) -> Nanos {
+        // Relaxed: a sum that is sampled.
+        Nanos(self.core_ns.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn give(&self, task: Task, key: Arc<Entry<D::Key>>) {
+        self.state().waiting.push_back((task, key));
+        self.work.notify_one();
+    }
+
+    /// What is finished, after up to `patience` where nothing is.
+    pub(crate) fn take(&self, patience: Duration) -> Vec<Task> {
+        let mut state = self.state();
+        if state.finished.is_empty() && !patience.is_zero() {
+            let nothing = |state: &mut State<D::Key>| state.finished.is_empty();
+            let woken = self.done.wait_timeout_while(state, patience, nothing);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        mem::take(&mut state.finished)
+    }
+
+    /// Forgets what no runner has begun, and gives it back; what runners have stays with them.
+    pub(crate) fn forget_waiting(&self) {
+        let waiting = mem::take(&mut self.state().waiting);
+        // Outside the lock: memory is wiped, keys may go.
+        drop(waiting);
+    }
+
+    /// Ends runners that are idle and waits up to `patience` for the others; those that stay are left.
+    pub(crate) fn close(&self, patience: Duration) -> bool {
+        let until = Instant::now() + patience;
+        let mut state = self.state();
+        state.is_closed = true;
+        self.work.notify_all();
+        while state.running > 0 {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                state.is_left = true;
+                // Relaxed: read before a driver is made, which may be a moment late.
+                self.stuck.fetch_add(state.running, Ordering::Relaxed);
+                return false;
+            }
+            state = self.done.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+
+    /// A runner's life.
+    fn run(&self) {
+        // A signal that ended a read early would cost the request another attempt. Nothing depends on it.
+        SigSet::all().thread_block().ok();
+        let mut mark = thread_time();
+        while let Some((mut task, key)) = self.next() {
+            task.answer = self
+                .keys
+                .opened(&key, || self.device.open_key(key.spec, &key.bytes))
+                .and_then(|opened| self.device.run(opened, &mut task));
+            // Before the task is seen, so that a key whose last request is back can be closed.
+            drop(key);
+            let now = thread_time();
+            self.core_ns.fetch_add((now - mem::replace(&mut mark, now)).0, Ordering::Relaxed);
+            self.finish(task);
+        }
+    }
+
+    fn next(&self) -> Option<(Task, Arc<Entry<D::Key>>)> {
+        let mut state = self.state();
+        loop {
+            if state.is_closed {
+                return None;
+            }
+            if let Some(next) = state.waiting.pop_front() {
+                state.running += 1;
+                return Some(next);
+            }
+            state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn finish(&self, task: Task) {
+        let mut state = self.state();
+        state.running -= 1;
+        if state.is_left {
+            self.stuck.fetch_sub(1, Ordering::Relaxed);
+        } else {
+            state.finished.push(task);
+        }
+        drop(state);
+        self.done.notify_one();
+    }
+
+    /// The state is whole between any two statements, so a panic elsewhere does not spoil it.
+    fn state(&self) -> MutexGuard<'_, State<D::Key>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,182 @@
+//! Keys that a driver has put into the kernel: few, for modules hold few (QEMU's built-in one 128 of all programs together).
+//!
+//! An entry is made when a session is first seen and opened by the runner that first needs it, for the kernel may sleep over
+//! a key too. The one that was used longest ago makes room. Whoever drops an entry last closes its key.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use evener_core::{Session, SessionId};
+use zeroize::Zeroizing;
+
+use crate::desk::{Failure, Spec};
+
+/// Keys that one driver keeps open. A guess: an eighth of what QEMU's module holds.
+const KEYS_MAX: usize = 16;
+
+/// One key.
+pub(crate) struct Entry<K> {
+    session: SessionId,
+    pub(crate) spec: Spec,
+    /// Kept until the entry goes: whoever opens the key needs them.
+    pub(crate) bytes: Zeroizing<Box<[u8]>>,
+    opened: OnceLock<Result<K, Failure>>,
+    last_use: AtomicU64,
+}
+
+/// The keys of one driver.
+pub(crate) struct Keys<K> {
+    entries: Mutex<Vec<Arc<Entry<K>>>>,
+    /// Most entries; less where the module proved to hold less.
+    entries_max: AtomicUsize,
+    uses: AtomicU64,
+}
+
+impl<K> Default for Keys<K> {
+    fn default() -> Self {
+        Self { entries: Mutex::default(), entries_max: AtomicUsize::new(KEYS_MAX), uses: AtomicU64::new(0) }
+    }
+}
+
+impl<K> Keys<K> {
+    /// The entry of a session, made where there is none.
+    pub(crate) fn entry(&self, session: &Session) -> Arc<Entry<K>> {
+        // Relaxed: only the order of uses matters, all of which this thread makes.
+        let now = self.uses.fetch_add(1, Ordering::Relaxed);
+        let mut entries = self.entries();
+        let known = entries.iter().find(|entry| entry.session == session.id()).cloned();
+        let entry = known.unwrap_or_else(|| {
+            let entry = Arc::new(Entry::new(session));
+            entries.push(Arc::clone(&entry));
+            entry
+        });
+        entry.last_use.store(now, Ordering::Relaxed);
+        let surplus = match entries.len() > self.entries_max.load(Ordering::Relaxed) {
+            true => take_oldest_idle(&mut entries),
+            false => None,
+        };
+        drop(entries);
+        // Outside the lock: closing a key is a call into the kernel.
+        drop(surplus);
+        entry
+    }
+
+    /// The key of `entry`, opened now if it was not; others give way where the module is full.
+    pub(crate) fn opened<'e>(
+        &self,
+        entry: &'e Entry<K>,
+        open: impl Fn() -> Result<K, Failure>,
+    ) -> Result<&'e K, Failure> {
+        let opened = entry.opened.get_or_init(|| {
+            loop {
+                match open() {
+                    Err(Failure::Full) if self.make_room() => {}
+                    opened => break opened,
+                }
+            }
+        });
+        opened.as_ref().map_err(|&failure| {
+            // The next request tries anew.
+            self.entries().retain(|other| other.session != entry.session);
+            failure
+        })
+    }
+
+    /// Closes all that nobody uses.
+    pub(crate) fn close_idle(&self) {
+        while self.take_oldest().is_some() {}
+    }
+
+    /// Closes one key that is not in use; false where there is none.
+    fn make_room(&self) -> bool {
+        let closed = self.take_oldest();
+        if closed.is_some() {
+            let left = self.entries().len();
+            // Relaxed: a limit that is a moment late costs one more refusal.
+            self.entries_max.store(left.max(1), Ordering::Relaxed);
+        }
+        closed.is_some()
+    }
+
+    fn take_oldest(&self) -> Option<Arc<Entry<K>>> {
+        take_oldest_idle(&mut self.entries())
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Vec<Arc<Entry<K>>>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K> Entry<K> {
+    fn new(session: &Session) -> Self {
+        Self {
+            session: session.id(),
+            spec: Spec { algorithm: session.algorithm(), direction: session.direction() },
+            bytes: Zeroizing::new(session.key().into()),
+            opened: OnceLock::new(),
+            last_use: AtomicU64::new(0),
+        }
+    }
+}
+
+/// The entry that was used longest ago, of those that no request holds.
+fn take_oldest_idle<K>(entries: &mut Vec<Arc<Entry<K>>>) -> Option<Arc<Entry<K>>> {
+    let idle = entries.iter().enumerate().filter(|(_, entry)| Arc::strong_count(entry) == 1);
+    let (place, _) = idle.min_by_key(|(_, entry)| entry.last_use.load(Ordering::Relaxed))?;
+    Some(entries.swap_remove(place))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use evener_core::{Algorithm, Direction, Padding};
+    use std::rc::Rc;
+
+    fn sessions(count: u8) -> Vec<Session> {
+        let session = |key| Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &[key; 16]);
+        (0..count).map(|key| session(key).unwrap()).collect()
+    }
+
+    /// A module that holds so many keys; each key is a part of the count.
+    fn open(holds: &Rc<()>, most: usize) -> Result<Rc<()>, Failure> {
+        if Rc::strong_count(holds) > most { Err(Failure::Full) } else { Ok(Rc::clone(holds)) }
+    }
+
+    #[test]
+    fn no_more_keys_stay_open_than_the_table_takes() {
+        let (keys, holds) = (Keys::default(), Rc::new(()));
+        for session in sessions(3 * u8::try_from(KEYS_MAX).unwrap()) {
+            let entry = keys.entry(&session);
+            assert!(keys.opened(&entry, || open(&holds, usize::MAX)).is_ok());
+        }
+        assert_eq!(Rc::strong_count(&holds), 1 + KEYS_MAX);
+        keys.close_idle();
+        assert_eq!(Rc::strong_count(&holds), 1);
+    }
+
+    #[test]
+    fn a_module_that_is_full_takes_a_new_key_for_the_one_that_was_used_longest_ago() {
+        let (keys, holds, sessions) = (Keys::default(), Rc::new(()), sessions(4));
+        for session in &sessions[..3] {
+            assert!(keys.opened(&keys.entry(session), || open(&holds, 3)).is_ok());
+        }
+        keys.entry(&sessions[0]);
+        assert!(keys.opened(&keys.entry(&sessions[3]), || open(&holds, 3)).is_ok());
+        assert_eq!(Rc::strong_count(&holds), 4);
+        let is_open = |session: &Session| keys.entry(session).opened.get().is_some();
+        assert_eq!([&sessions[0], &sessions[2], &sessions[3]].map(is_open), [true; 3]);
+        assert!(!is_open(&sessions[1]));
+    }
+
+    #[test]
+    fn a_key_in_use_makes_no_room_and_a_refused_one_is_tried_anew() {
+        let (keys, holds, sessions) = (Keys::default(), Rc::new(()), sessions(2));
+        let first = keys.entry(&sessions[0]);
+        assert!(keys.opened(&first, || open(&holds, 1)).is_ok());
+        let second = keys.entry(&sessions[1]);
+        assert_eq!(keys.opened(&second, || open(&holds, 1)).err(), Some(Failure::Full));
+        drop((first, second));
+        let again = keys.entry(&sessions[1]);
+        assert!(keys.opened(&again, || open(&holds, 1)).is_ok());
+    }
+}

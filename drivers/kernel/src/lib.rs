@@ -1,0 +1,24 @@
+//! Drivers for crypto modules that the operating system drives.
+//!
+//! The way of one job: `submit` copies its input into memory of the request (`queued.rs`) -> a runner, a thread of the
+//! driver's own, calls the kernel and sleeps there (`desk.rs`; `afalg/`, `devcrypto/`) -> `poll` publishes the result.
+//!
+//! Nothing that the kernel works on belongs to the caller: where a request never returns, its thread stands in the
+//! kernel for good (not even SIGKILL ends it), and what it holds stays alive with it, while the job is redone elsewhere.
+#![allow(unsafe_code, reason = "room: system calls without a safe interface, in ffi.rs files only")]
+#![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
+
+mod afalg;
+mod clock;
+mod desk;
+mod devcrypto;
+mod keys;
+mod module;
+pub mod ocf;
+mod pieces;
+mod queued;
+
+pub use crate::afalg::{Standing, Survey, survey};
+pub use crate::devcrypto::why_no_node;
+pub use crate::module::{Module, ModuleName, NameError, OpenError};
+pub use crate::pieces::next_iv;

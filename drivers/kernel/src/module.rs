@@ -1,0 +1,304 @@
+//! A module behind the kernel: named, looked at once, asked known answers, and then used by as many runs as there are.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::{Duration, Instant};
+
+use evener_core::known::KNOWN;
+use evener_core::{Algorithm, Direction, Job, Nanos, Padding, Profile, QueuedDriver, Session};
+
+use crate::afalg::Afalg;
+use crate::desk::Device;
+use crate::devcrypto::DevCrypto;
+use crate::ocf;
+use crate::queued::Queued;
+
+/// How a user names it: `afalg:virtio_crypto_aes_cbc`, `devcrypto`, `devcrypto:/dev/NAME`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ModuleName {
+    /// A driver of the kernel's crypto API.
+    Afalg {
+        /// As in `/proc/crypto`.
+        driver: String,
+    },
+    /// A node of OCF.
+    Devcrypto {
+        /// Its path.
+        node: PathBuf,
+    },
+}
+
+const AFALG: &str = "afalg:";
+const DEVCRYPTO: &str = "devcrypto";
+
+/// A name that cannot be one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NameError {
+    /// It does not begin as such names do.
+    #[error("{0:?} is no module behind the kernel: their names begin with {AFALG:?} or {DEVCRYPTO:?}")]
+    NotKernel(String),
+    /// Nothing stands behind the colon, or what no name of the kernel contains.
+    #[error("{0:?} names no driver; /proc/crypto lists them")]
+    NoDriver(String),
+    /// What stands behind the colon is no absolute path.
+    #[error("{0:?} names no node: devcrypto:/dev/NAME")]
+    NoNode(String),
+}
+
+impl FromStr for ModuleName {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        if let Some(driver) = text.strip_prefix(AFALG) {
+            let is_name = !driver.is_empty() && driver.bytes().all(|byte| byte.is_ascii_graphic());
+            let named = is_name.then(|| Self::Afalg { driver: driver.to_owned() });
+            return named.ok_or_else(|| NameError::NoDriver(text.to_owned()));
+        }
+        let node = match text.strip_prefix(DEVCRYPTO).ok_or_else(|| NameError::NotKernel(text.to_owned()))? {
+            "" => Some(ocf::NODE),
+            rest => rest.strip_prefix(':').filter(|node| node.starts_with('/')),
+        };
+        let named = node.map(|node| Self::Devcrypto { node: node.into() });
+        named.ok_or_else(|| NameError::NoNode(text.to_owned()))
+    }
+}
+
+impl fmt::Display for ModuleName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Afalg { driver } => write!(f, "{AFALG}{driver}"),
+            Self::Devcrypto { node } => write!(f, "{DEVCRYPTO}:{}", node.display()),
+        }
+    }
+}
+
+/// Why a module cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The interface is not there, or may not be used.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The kernel has no such driver, or does not admit it.
+    #[error("the kernel has no driver {name:?} that AF_ALG admits ({errno})", errno = io::Error::from_raw_os_error(*errno))]
+    NoSuchDriver {
+        /// The name asked for.
+        name: String,
+        /// The kernel's number.
+        errno: i32,
+    },
+    /// The driver is there and does nothing that Evener knows.
+    #[error("{name:?} does {does}, which is none of Evener's algorithms")]
+    NothingForUs {
+        /// The driver.
+        name: String,
+        /// What it does, in the kernel's words.
+        does: String,
+    },
+    /// The driver is listed and cannot be bound.
+    #[error("AF_ALG of this kernel does not admit {name:?}: {reason}")]
+    Refused {
+        /// The driver.
+        name: String,
+        /// The kernel's reason.
+        reason: String,
+    },
+    /// It was asked something and said nothing.
+    #[error("{name} is refused: it does not answer")]
+    Silent {
+        /// The module.
+        name: String,
+    },
+    /// It computed something else than the known answer.
+    #[error("{name} is refused: {algorithm} {direction} of a published example came out wrong")]
+    WrongAnswer {
+        /// The module.
+        name: String,
+        /// The example's algorithm.
+        algorithm: Algorithm,
+        /// Encryption or decryption.
+        direction: Direction,
+    },
+}
+
+impl OpenError {
+    pub(crate) fn refused(name: &str, error: &io::Error) -> Self {
+        Self::Refused { name: name.to_owned(), reason: error.to_string() }
+    }
+}
+
+/// A module that gave all known answers.
+#[derive(Clone, Debug)]
+pub struct Module {
+    profile: Profile,
+    algorithms: Arc<[Algorithm]>,
+    behind: Behind,
+    /// Runners that never came back, of all runs.
+    stuck: Arc<AtomicUsize>,
+    units: u32,
+}
+
+/// The interface that it is asked by.
+#[derive(Clone, Debug)]
+enum Behind {
+    Afalg(Arc<Afalg>),
+    Devcrypto(Arc<DevCrypto>),
+}
+
+/// Requests that are tried side by side: more than any driver seen so far works on.
+const UNITS_MAX: u32 = 4;
+
+impl Module {
+    /// Looks for it, asks it known answers, and measures how many requests it works on side by side.
+    ///
+    /// # Errors
+    ///
+    /// An [`OpenError`] where it is not there, may not be used, or computes wrong.
+    pub fn open(name: &ModuleName) -> Result<Self, OpenError> {
+        let (behind, algorithms, detail) = match name {
+            ModuleName::Afalg { driver } => {
+                let device = Afalg::open(driver)?;
+                let (algorithms, detail) = (device.algorithms(), device.detail());
+                (Behind::Afalg(Arc::new(device)), algorithms, detail)
+            }
+            ModuleName::Devcrypto { node } => {
+                let device = DevCrypto::open(node)?;
+                let (algorithms, detail) = (device.algorithms().to_vec(), device.detail().to_owned());
+                (Behind::Devcrypto(Arc::new(device)), algorithms, detail)
+            }
+        };
+        let profile = Profile { name: name.to_string(), detail, width: UNITS_MAX, emulated: false };
+        let (algorithms, stuck) = (algorithms.into(), Arc::default());
+        let mut module = Self { profile, algorithms, behind, stuck, units: UNITS_MAX };
+        module.ask_known_answers()?;
+        module.measure_units();
+        Ok(module)
+    }
+
+    /// What it says of itself.
+    #[must_use]
+    pub const fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// Requests that it works on side by side, as measured when it was opened.
+    #[must_use]
+    pub const fn units(&self) -> u32 {
+        self.units
+    }
+
+    /// Requests that are handed to it: one more than it works on, so that it need not wait for the next.
+    #[must_use]
+    pub const fn depth(&self) -> u32 {
+        self.profile.width
+    }
+
+    /// What it does.
+    #[must_use]
+    pub fn algorithms(&self) -> &[Algorithm] {
+        &self.algorithms
+    }
+
+    /// A driver for one run.
+    #[must_use]
+    pub fn driver<'m>(&self) -> Box<dyn QueuedDriver<'m> + 'm> {
+        match &self.behind {
+            Behind::Afalg(device) => self.queued(device),
+            Behind::Devcrypto(device) => self.queued(device),
+        }
+    }
+
+    fn queued<'m, D: Device>(&self, device: &Arc<D>) -> Box<dyn QueuedDriver<'m> + 'm> {
+        let (device, stuck) = (Arc::clone(device), Arc::clone(&self.stuck));
+        Box::new(Queued::new(self.profile.clone(), Arc::clone(&self.algorithms), device, stuck))
+    }
+
+    fn ask_known_answers(&self) -> Result<(), OpenError> {
+        let name = || self.profile.name.clone();
+        for known in KNOWN.iter().filter(|known| self.algorithms.contains(&known.algorithm)) {
+            for direction in known.directions() {
+                let mut is_silent = false;
+                let is_right = known.is_right(direction, ANSWERS, |jobs| is_silent = !self.run(jobs));
+                if is_silent {
+                    return Err(OpenError::Silent { name: name() });
+                }
+                if !is_right {
+                    return Err(OpenError::WrongAnswer {
+                        name: name(),
+                        algorithm: known.algorithm,
+                        direction,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs jobs through a driver of their own; those that do not come back in time come back as lost, and then it is false.
+    fn run(&self, jobs: &mut Vec<Box<Job<'_>>>) -> bool {
+        let mut driver = self.driver();
+        let (mut waiting, until) = (std::mem::take(jobs), Instant::now() + TRIAL_PATIENCE);
+        let count = waiting.len();
+        while jobs.len() < count && Instant::now() < until {
+            while let Some(job) = waiting.pop() {
+                if let Err((job, _)) = driver.submit(job) {
+                    waiting.push(job);
+                    break;
+                }
+            }
+            if driver.in_flight() == 0 {
+                break;
+            }
+            driver.poll(jobs, Nanos::from_millis(10));
+        }
+        let is_answered = jobs.len() == count;
+        driver.abandon(jobs);
+        jobs.append(&mut waiting);
+        is_answered
+    }
+
+    /// Compares the time of requests one after the other with that of as many side by side.
+    fn measure_units(&mut self) {
+        let algorithm = self.algorithms[0];
+        let key: Vec<u8> = (0..=254).take(algorithm.key_bytes().unwrap_or(32)).collect();
+        let Ok(session) = Session::new(algorithm, Direction::Encrypt, Padding::None, &key) else { return };
+        let session = Arc::new(session);
+        let mut took = |width: u32| {
+            self.profile.width = width;
+            let passes = (0..TRIAL_PASSES).map(|_| self.time_of_trial(&session));
+            passes.min().unwrap_or_default()
+        };
+        let (alone, together) = (took(1), took(UNITS_MAX));
+        let gain = alone.as_secs_f64() / together.as_secs_f64().max(1e-9);
+        self.units = (1..=UNITS_MAX).rev().find(|&units| gain > f64::from(units) - 0.5).unwrap_or(1);
+        self.profile.width = self.units + 1;
+    }
+
+    fn time_of_trial(&self, session: &Arc<Session>) -> Duration {
+        let mut rooms = vec![[0; TRIAL_BYTES]; TRIAL_JOBS];
+        let mut jobs: Vec<_> = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
+        for job in &mut jobs {
+            job.arm(Arc::clone(session), &[0; 16][..session.algorithm().iv_bytes()], TRIAL_BYTES);
+        }
+        let began = Instant::now();
+        self.run(&mut jobs);
+        began.elapsed()
+    }
+}
+
+/// Jobs of one question, so that runners work side by side.
+const ANSWERS: usize = 5;
+
+/// How long known answers may take; a module that hangs at the first request is none.
+const TRIAL_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Jobs that show whether a module works side by side: long enough that its own time counts, few enough for some
+/// milliseconds in all.
+const TRIAL_JOBS: usize = 8;
+const TRIAL_BYTES: usize = 4_096;
+const TRIAL_PASSES: u32 = 3;

@@ -1,0 +1,448 @@
+//! The driver that the runtime sees: it holds jobs, and runners work on copies of them.
+//!
+//! `submit -> (copy) -> desk -> runner -> desk -> poll -> (publish)`. A job's own memory is touched when its result is
+//! published, and at no other time; so a runner that hangs in the kernel holds nothing of the caller's.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use std::{mem, process};
+
+use evener_core::padding::{pad, padded_bytes, text_bytes};
+use evener_core::{Algorithm, Direction, Job, JobError, Nanos, Padding, Profile, QueuedDriver, Refusal};
+use zeroize::Zeroizing;
+
+use crate::desk::{Desk, Device, Failure, Spec, Task};
+
+/// How long a driver that goes waits for requests in the kernel. A guess.
+const FAREWELL: Duration = Duration::from_millis(100);
+
+/// A module behind the kernel, of one run.
+pub(crate) struct Queued<'m, D: Device> {
+    profile: Profile,
+    algorithms: Arc<[Algorithm]>,
+    device: Arc<D>,
+    stuck: Arc<AtomicUsize>,
+    desk: Arc<Desk<D>>,
+    runners: Vec<JoinHandle<()>>,
+    /// The process whose threads the runners are.
+    process: u32,
+    held: Vec<(u64, Box<Job<'m>>)>,
+    /// Answered without the module.
+    answered: Vec<Box<Job<'m>>>,
+    /// Memory of finished requests, for the next ones.
+    spare: Vec<Zeroizing<Vec<u8>>>,
+    taken: u64,
+    /// A run that failed to start, or whose module has runners that never came back.
+    is_lost: bool,
+}
+
+impl<'m, D: Device> Queued<'m, D> {
+    /// As many runners as `profile` is wide.
+    pub(crate) fn new(
+        profile: Profile,
+        algorithms: Arc<[Algorithm]>,
+        device: Arc<D>,
+        stuck: Arc<AtomicUsize>,
+    ) -> Self {
+        let desk = Arc::new(Desk::new(Arc::clone(&device), Arc::clone(&stuck)));
+        // Relaxed: a number that may be a moment old.
+        let is_lost = stuck.load(Ordering::Relaxed) > 0;
+        let mut this = Self {
+            profile,
+            algorithms,
+            device,
+            stuck,
+            desk,
+            runners: Vec::new(),
+            process: process::id(),
+            held: Vec::new(),
+            answered: Vec::new(),
+            spare: Vec::new(),
+            taken: 0,
+            is_lost,
+        };
+        this.start();
+        this
+    }
+
+    fn start(&mut self) {
+        for _ in 0..self.profile.width {
+            match self.desk.start_runner() {
+                Ok(runner) => self.runners.push(runner),
+                Err(_) => self.is_lost = self.runners.is_empty(),
+            }
+        }
+    }
+
+    /// In a forked child there are no runners, and what lies in the kernel is the parent's: everything begins anew.
+    fn start_in_child(&mut self) {
+        self.process = process::id();
+        self.runners.drain(..).for_each(mem::forget);
+        let new = Arc::new(Desk::new(Arc::clone(&self.device), Arc::clone(&self.stuck)));
+        // Its locks may be held by threads that are not here.
+        mem::forget(mem::replace(&mut self.desk, new));
+        self.start();
+    }
+
+    fn is_for_it(&self, job: &Job<'_>) -> bool {
+        let (session, aad_bytes) = (job.session(), job.aad().len());
+        self.desk.device().takes(session.algorithm(), session.output_bytes_max(job.input_bytes()), aad_bytes)
+    }
+
+    /// The request of a job.
+    fn task(&mut self, job: &Job<'_>) -> Task {
+        let session = job.session();
+        let (algorithm, direction) = (session.algorithm(), session.direction());
+        let aad = if algorithm.is_aead() { job.aad() } else { &[] };
+        let is_padded = session.padding() == Padding::Pkcs7 && direction == Direction::Encrypt;
+        let input = job.input();
+        let text_bytes = if is_padded { padded_bytes(input.len()) } else { input.len() };
+        let tag_bytes = if algorithm.is_aead() { algorithm.tag_bytes() } else { 0 };
+        let (start, whole) = (aad.len(), aad.len() + text_bytes + tag_bytes);
+        let mut room = with_room(self.spare.pop().unwrap_or_default(), whole);
+        room.extend_from_slice(aad);
+        room.extend_from_slice(input);
+        room.resize(whole, 0);
+        if is_padded {
+            let text_end = input.len() % evener_core::BLOCK_BYTES;
+            pad(&mut room[start + input.len() - text_end..], text_end);
+        }
+        if tag_bytes > 0 && direction == Direction::Decrypt {
+            room[start + text_bytes..].copy_from_slice(&job.tag_given()[..tag_bytes]);
+        }
+        Task {
+            number: self.taken,
+            spec: Spec { algorithm, direction },
+            iv: *job.iv(),
+            aad_bytes: start,
+            text_bytes,
+            room,
+            tag: *job.tag_given(),
+            answer: Ok(()),
+        }
+    }
+
+    /// Gives a job back with what came of its request.
+    fn publish(&mut self, task: Task, done: &mut Vec<Box<Job<'m>>>) {
+        let Some(place) = self.held.iter().position(|(number, _)| *number == task.number) else { return };
+        let (_, mut job) = self.held.swap_remove(place);
+        match task.answer {
+            Ok(()) => publish(&task, &mut job),
+            Err(failure) => job.fail(error_of(failure, task.spec)),
+        }
+        done.push(job);
+        self.spare.push(task.room);
+    }
+
+    fn lose_all(&mut self, lost: &mut Vec<Box<Job<'m>>>) {
+        lost.append(&mut self.answered);
+        lost.extend(self.held.drain(..).map(|(_, mut job)| {
+            job.fail(JobError::ModuleLost);
+            job
+        }));
+    }
+}
+
+impl<'m, D: Device> QueuedDriver<'m> for Queued<'m, D> {
+    fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    fn supports(&self, algorithm: Algorithm, _direction: Direction) -> bool {
+        self.algorithms.contains(&algorithm)
+    }
+
+    fn submit(&mut self, mut job: Box<Job<'m>>) -> Result<(), (Box<Job<'m>>, Refusal)> {
+        if self.is_lost {
+            return Err((job, Refusal::Lost));
+        }
+        if self.in_flight() >= self.runners.len() {
+            return Err((job, Refusal::Full));
+        }
+        if process::id() != self.process {
+            self.start_in_child();
+        }
+        if !self.is_for_it(&job) {
+            job.fail(JobError::ModuleFull);
+            self.answered.push(job);
+        } else if job.input_bytes() == 0 && !needs_work(&job) {
+            job.done(0);
+            self.answered.push(job);
+        } else {
+            self.taken += 1;
+            let task = self.task(&job);
+            self.desk.give(task, self.desk.keys.entry(job.session()));
+            self.held.push((self.taken, job));
+        }
+        Ok(())
+    }
+
+    fn poll(&mut self, done: &mut Vec<Box<Job<'m>>>, patience: Nanos) -> usize {
+        let before = done.len();
+        done.append(&mut self.answered);
+        let patience = if done.len() > before || self.held.is_empty() { Nanos::ZERO } else { patience };
+        for task in self.desk.take(patience.into()) {
+            self.publish(task, done);
+        }
+        done.len() - before
+    }
+
+    fn in_flight(&self) -> usize {
+        self.held.len() + self.answered.len()
+    }
+
+    fn core_time(&self) -> Nanos {
+        self.desk.core_time()
+    }
+
+    fn abandon(&mut self, given_back: &mut Vec<Box<Job<'m>>>) {
+        self.desk.forget_waiting();
+        self.lose_all(given_back);
+    }
+}
+
+impl<D: Device> Drop for Queued<'_, D> {
+    fn drop(&mut self) {
+        if process::id() != self.process {
+            return;
+        }
+        self.desk.forget_waiting();
+        if self.desk.close(FAREWELL) {
+            // Threads that have nothing to do any more: keys are closed when this returns.
+            self.runners.drain(..).for_each(|runner| drop(runner.join()));
+        }
+        self.desk.keys.close_idle();
+    }
+}
+
+/// Whether a job without input has output: a digest, a tag, or padding.
+fn needs_work(job: &Job<'_>) -> bool {
+    let session = job.session();
+    session.algorithm().tag_bytes() > 0 || session.output_bytes_max(0) > 0
+}
+
+/// Empty memory with so much room: never grown, because what was in it would stay behind unwiped.
+fn with_room(spare: Zeroizing<Vec<u8>>, bytes: usize) -> Zeroizing<Vec<u8>> {
+    if spare.capacity() < bytes {
+        return Zeroizing::new(Vec::with_capacity(bytes));
+    }
+    let mut room = spare;
+    room.clear();
+    room
+}
+
+/// The result of a request that went well.
+fn publish(task: &Task, job: &mut Job<'_>) {
+    let Spec { algorithm, direction } = task.spec;
+    if !algorithm.is_cipher() {
+        return job.publish(&[], &task.tag[..algorithm.tag_bytes()]);
+    }
+    let mut text = task.text();
+    if job.session().padding() == Padding::Pkcs7 && direction == Direction::Decrypt {
+        let Some(kept) = text.last_chunk().and_then(text_bytes) else {
+            return job.fail(JobError::BadPadding);
+        };
+        text = &text[..text.len() - evener_core::BLOCK_BYTES + kept];
+    }
+    let tag_start = task.aad_bytes + task.text_bytes;
+    let tag_bytes = if direction == Direction::Encrypt { algorithm.tag_bytes() } else { 0 };
+    job.publish(text, &task.room[tag_start..tag_start + tag_bytes]);
+}
+
+fn error_of(failure: Failure, spec: Spec) -> JobError {
+    let opens = spec.algorithm.is_aead() && spec.direction == Direction::Decrypt;
+    match failure {
+        Failure::Full => JobError::ModuleFull,
+        Failure::Lost => JobError::ModuleLost,
+        Failure::NotAuthentic if opens => JobError::NotAuthentic,
+        Failure::NotAuthentic => JobError::Module { code: libc::EBADMSG },
+        Failure::Errno(code) => JobError::Module { code },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use evener_core::known::KNOWN;
+    use evener_core::{InlineDriver as _, Outcome, Session};
+    use evener_driver_libcrypto::Libcrypto;
+    use std::sync::{Condvar, Mutex};
+
+    /// A device that computes by libcrypto on the runner's thread, where the door is open.
+    #[derive(Default)]
+    struct Soft {
+        is_shut: Mutex<bool>,
+        opened: Condvar,
+    }
+
+    impl Soft {
+        fn shut(&self, is_shut: bool) {
+            *self.is_shut.lock().unwrap() = is_shut;
+            self.opened.notify_all();
+        }
+    }
+
+    impl Device for Soft {
+        type Key = Vec<u8>;
+
+        fn takes(&self, _: Algorithm, text_bytes: usize, _: usize) -> bool {
+            text_bytes <= 4_096
+        }
+
+        fn open_key(&self, _: Spec, key: &[u8]) -> Result<Vec<u8>, Failure> {
+            Ok(key.to_vec())
+        }
+
+        fn run(&self, key: &Vec<u8>, task: &mut Task) -> Result<(), Failure> {
+            drop(self.opened.wait_while(self.is_shut.lock().unwrap(), |is_shut| *is_shut).unwrap());
+            let Spec { algorithm, direction } = task.spec;
+            let session = Session::new(algorithm, direction, Padding::None, key).unwrap();
+            let (iv, aad_bytes, text_bytes) = (task.iv, task.aad_bytes, task.text_bytes);
+            let aad = task.room[..aad_bytes].to_vec();
+            let given = task.room[aad_bytes + text_bytes..].to_vec();
+            let mut made = [Job::in_place(task.text_mut())];
+            made[0].arm(&session, &iv[..algorithm.iv_bytes()], text_bytes);
+            made[0].set_aad(&aad);
+            made[0].set_tag(&given);
+            Libcrypto::new().unwrap().run(&mut made);
+            let (outcome, tag) = (made[0].outcome(), made[0].tag().to_vec());
+            drop(made);
+            match (outcome, algorithm.is_aead() && direction == Direction::Encrypt) {
+                (Outcome::Failed(_), _) => return Err(Failure::NotAuthentic),
+                (_, true) => task.room[aad_bytes + text_bytes..].copy_from_slice(&tag),
+                _ => task.tag[..tag.len()].copy_from_slice(&tag),
+            }
+            Ok(())
+        }
+    }
+
+    fn queued<'m>(device: &Arc<Soft>, stuck: &Arc<AtomicUsize>) -> Queued<'m, Soft> {
+        let profile = Profile { name: "soft".to_owned(), detail: String::new(), width: 2, emulated: false };
+        Queued::new(profile, Algorithm::ALL.into(), Arc::clone(device), Arc::clone(stuck))
+    }
+
+    /// Runs all and returns them in any order.
+    fn run<'m>(driver: &mut Queued<'m, Soft>, mut jobs: Vec<Box<Job<'m>>>) -> Vec<Box<Job<'m>>> {
+        let mut done = Vec::new();
+        while !jobs.is_empty() || driver.in_flight() > 0 {
+            while let Some(job) = jobs.pop() {
+                if let Err((job, refusal)) = driver.submit(job) {
+                    assert_eq!(refusal, Refusal::Full);
+                    jobs.push(job);
+                    break;
+                }
+            }
+            driver.poll(&mut done, Nanos::from_millis(5_000));
+        }
+        done
+    }
+
+    fn cbc(padding: Padding, direction: Direction) -> Session {
+        Session::new(Algorithm::Aes128Cbc, direction, padding, &[9; 16]).unwrap()
+    }
+
+    #[test]
+    fn every_family_comes_back_as_published_in_both_directions() {
+        let (device, stuck) = (Arc::default(), Arc::default());
+        for known in KNOWN {
+            for direction in known.directions() {
+                let is_right = known.is_right(direction, 5, |jobs| {
+                    let all = mem::take(jobs);
+                    *jobs = run(&mut queued(&device, &stuck), all);
+                });
+                assert!(is_right, "{} {direction}", known.algorithm);
+            }
+        }
+    }
+
+    #[test]
+    fn padding_is_added_taken_off_and_refused_where_it_is_wrong() {
+        let (device, stuck) = (Arc::default(), Arc::default());
+        let [seal, open] = [Direction::Encrypt, Direction::Decrypt].map(|way| cbc(Padding::Pkcs7, way));
+        for bytes in [0, 1, 15, 16, 17, 100] {
+            let mut room = vec![7; bytes + 16];
+            let mut job = Job::in_place(&mut room);
+            job.arm(&seal, &[3; 16], bytes);
+            let sealed = run(&mut queued(&device, &stuck), vec![job])[0].output().to_vec();
+            assert_eq!(sealed.len(), bytes / 16 * 16 + 16);
+            for damage in [0, 1] {
+                let (mut damaged, mut text) = (sealed.clone(), vec![0; sealed.len()]);
+                // The last byte of the block before is the last byte of the padding.
+                let mut iv = [3; 16];
+                match sealed.len().checked_sub(17) {
+                    Some(before) => damaged[before] ^= damage * 0x80,
+                    None => iv[15] ^= damage * 0x80,
+                }
+                let mut job = Job::apart(&damaged, &mut text);
+                job.arm(&open, &iv, damaged.len());
+                let opened = run(&mut queued(&device, &stuck), vec![job]);
+                match damage {
+                    0 => assert_eq!(opened[0].output(), vec![7; bytes]),
+                    _ => assert_eq!(opened[0].outcome(), Outcome::Failed(JobError::BadPadding)),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_is_left_to_others_untouched() {
+        let (device, stuck) = (Arc::default(), Arc::default());
+        let session = cbc(Padding::None, Direction::Encrypt);
+        let mut room = vec![7; 8_192];
+        let mut job = Job::in_place(&mut room);
+        job.arm(&session, &[3; 16], 8_192);
+        let left = run(&mut queued(&device, &stuck), vec![job]);
+        assert_eq!(left[0].outcome(), Outcome::Failed(JobError::ModuleFull));
+        assert!(left[0].input().iter().all(|&byte| byte == 7));
+    }
+
+    #[test]
+    fn runners_that_never_come_back_keep_nobody_and_hold_nothing_of_the_callers() {
+        let (device, stuck): (Arc<Soft>, Arc<AtomicUsize>) = (Arc::default(), Arc::default());
+        device.shut(true);
+        let session = cbc(Padding::None, Direction::Encrypt);
+        let mut rooms = [[7; 64]; 2];
+        {
+            let mut driver = queued(&device, &stuck);
+            let mut given_back = Vec::new();
+            for room in &mut rooms {
+                let mut job = Job::in_place(room);
+                job.arm(&session, &[3; 16], 64);
+                assert!(driver.submit(job).is_ok());
+            }
+            assert_eq!(driver.poll(&mut given_back, Nanos::from_millis(50)), 0);
+            driver.abandon(&mut given_back);
+            assert_eq!(given_back.len(), 2);
+            let lost = Outcome::Failed(JobError::ModuleLost);
+            assert!(given_back.iter().all(|job| job.outcome() == lost));
+        }
+        // The driver is gone, its runners are not, and their module takes nothing.
+        assert_eq!(stuck.load(Ordering::Relaxed), 2);
+        let mut room = [7; 64];
+        let mut job = Job::in_place(&mut room);
+        job.arm(&session, &[3; 16], 64);
+        assert_eq!(queued(&device, &stuck).submit(job).map_err(|(_, why)| why), Err(Refusal::Lost));
+        device.shut(false);
+        while stuck.load(Ordering::Relaxed) > 0 {
+            std::thread::yield_now();
+        }
+        assert_eq!(rooms, [[7; 64]; 2]);
+    }
+
+    #[test]
+    fn no_key_is_left_when_a_driver_is_gone() {
+        let (device, stuck): (Arc<Soft>, Arc<AtomicUsize>) = (Arc::default(), Arc::default());
+        let session = cbc(Padding::None, Direction::Encrypt);
+        let mut room = [7; 64];
+        let mut driver = queued(&device, &stuck);
+        let mut job = Job::in_place(&mut room);
+        job.arm(&session, &[3; 16], 64);
+        driver.submit(job).map_err(drop).unwrap();
+        driver.poll(&mut Vec::new(), Nanos::from_millis(5_000));
+        let desk = Arc::downgrade(&driver.desk);
+        drop(driver);
+        assert!(desk.upgrade().is_none(), "keys live as long as their desk");
+    }
+}
