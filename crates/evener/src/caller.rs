@@ -214,6 +214,12 @@ pub(crate) fn submit<'m>(shared: &Shared<'m>, home: usize, waiting: &mut Vec<Box
     }
     let rest = waiting.split_off(fits);
     place.expect(count(fits));
+    if let (Some(weigher), Some(first)) = (&shared.weigher, waiting.first()) {
+        let (lanes, class) = (shared.backlog.lanes(), first.class());
+        if lanes.is_alone(class) {
+            weigher.sees_coming(lanes, class, count(fits), shared.clock.now());
+        }
+    }
     let submitted = shared.backlog.submit(waiting);
     place.forget(count(fits - submitted));
     waiting.extend(rest);

@@ -253,6 +253,25 @@ impl Weigher {
         lanes.modules_matter()
     }
 
+    /// Jobs of a class that is left to cores alone are about to come. So many may be worth a try where one would not
+    /// be: then they wait where modules look.
+    pub(crate) fn sees_coming(&self, lanes: &Lanes<'_>, class: Class, count: u32, now: Nanos) {
+        let lane = lanes.lane_of(class);
+        if lane >= self.current().lanes() {
+            self.plan_anew(lanes, now);
+        }
+        let table = self.current();
+        let wants_try = lane < table.lanes()
+            && (0..self.fixed.stations.len()).any(|module| table.wants_try(lane, module, count));
+        // Who holds the state is about to plan, and others will come.
+        let wants_try = wants_try && !cfg!(mutant = "comers_unseen");
+        let Some(mut state) = wants_try.then(|| self.state.try_lock().ok()).flatten() else { return };
+        if state.may_try(true, now) {
+            lanes.leave_alone(class, false);
+            lanes.let_modules(true);
+        }
+    }
+
     /// Notes for how long the worker at `desk` will be busy with what it took.
     pub(crate) fn begins(&self, desk: usize, claim: &Claim, jobs: usize, now: Nanos) {
         // Relaxed: a hint for others' decisions.

@@ -120,6 +120,26 @@ fn a_module_that_saves_core_time_gets_its_share() {
 }
 
 #[test]
+fn a_module_that_is_new_is_tried_by_jobs_that_come_at_once_though_cores_know_what_they_take() {
+    without_standstill(|| {
+        let cases = equal_cases();
+        let mut learned = Estimator::default();
+        for class in classes(&cases) {
+            learned.saw_cpu(class, Method::Plain, 64, 64 * 64, Nanos::from_millis(64));
+        }
+        let machine = Machine {
+            costs: "emulated:d=20000+0,h=200000+0,c=1000000+0",
+            workers: 1,
+            cores: 1,
+            objective: Objective::Throughput,
+            learned,
+        };
+        let report = machine.run(&cases, 4);
+        assert!(report.modules().jobs >= A_SHARE, "{report:?}");
+    });
+}
+
+#[test]
 fn a_run_of_a_few_milliseconds_tries_nothing_and_wakes_no_module() {
     without_standstill(|| {
         let machine = Machine {
