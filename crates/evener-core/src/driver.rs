@@ -92,6 +92,6 @@ pub trait Clock: Send + Sync {
     /// Time since some fixed moment.
     fn now(&self) -> Nanos;
 
-    /// Core time of the calling thread. Costs about 640 ns on the machine of the notes, so it is sampled.
+    /// Core time of the calling thread. Costs about 640 ns in a virtual machine (measured), so it is sampled.
     fn thread_time(&self) -> Nanos;
 }

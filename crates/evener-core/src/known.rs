@@ -5,8 +5,10 @@
 //! "abc"); RFC 1321 (MD5 of "abc"); RFC 2202 and RFC 4231, case 2 (HMAC).
 
 use crate::algorithm::{Algorithm, Direction};
+use crate::driver::QueuedDriver;
 use crate::job::{Job, Outcome};
 use crate::session::{Padding, Session};
+use crate::units::Nanos;
 
 /// A known answer, in hexadecimal digits.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +66,35 @@ impl Known {
         let both = [Direction::Encrypt, Direction::Decrypt].into_iter();
         both.filter(move |&direction| is_cipher || direction == Direction::Encrypt)
     }
+}
+
+/// Runs `jobs` on a module until all are back or it `is_late`; whether all came. Those that did not come back as lost, or as
+/// they were where the module takes none.
+pub fn ask<'m>(
+    driver: &mut (impl QueuedDriver<'m> + ?Sized),
+    jobs: &mut Vec<Box<Job<'m>>>,
+    is_late: impl Fn() -> bool,
+) -> bool {
+    let mut waiting = std::mem::take(jobs);
+    let count = waiting.len();
+    while jobs.len() < count && !is_late() {
+        while let Some(job) = waiting.pop() {
+            if let Err((job, _)) = driver.submit(job) {
+                waiting.push(job);
+                break;
+            }
+        }
+        if driver.in_flight() == 0 {
+            break;
+        }
+        driver.poll(jobs, Nanos::from_millis(10));
+    }
+    let all_came = jobs.len() == count;
+    if driver.in_flight() > 0 {
+        driver.abandon(jobs);
+    }
+    jobs.append(&mut waiting);
+    all_came
 }
 
 /// The bytes that the digits stand for.

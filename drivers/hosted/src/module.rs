@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use evener_core::known::KNOWN;
-use evener_core::{Algorithm, Direction, Job, Nanos, Profile, QueuedDriver};
+use evener_core::known::{self, KNOWN};
+use evener_core::{Algorithm, Direction, Job, Profile, QueuedDriver};
 
 use crate::control::Trouble;
 use crate::line::{self, Line};
@@ -158,24 +158,8 @@ impl Module {
     /// Runs jobs; those that do not come back in time come back as lost.
     fn run(&self, jobs: &mut Vec<Box<Job<'_>>>) {
         let mut driver = self.hosted();
-        let (mut waiting, until) = (std::mem::take(jobs), Instant::now() + TRIAL_PATIENCE);
-        let count = waiting.len();
-        while jobs.len() < count && Instant::now() < until {
-            while let Some(job) = waiting.pop() {
-                if let Err((job, _)) = driver.submit(job) {
-                    waiting.push(job);
-                    break;
-                }
-            }
-            if driver.in_flight() == 0 {
-                break;
-            }
-            driver.poll(jobs, Nanos::from_millis(10));
-        }
-        if driver.in_flight() > 0 {
-            driver.abandon(jobs);
-        }
-        jobs.append(&mut waiting);
+        let began = Instant::now();
+        known::ask(&mut driver, jobs, || began.elapsed() >= TRIAL_PATIENCE);
         *self.line.lock().unwrap_or_else(PoisonError::into_inner) = driver.into_line();
     }
 }

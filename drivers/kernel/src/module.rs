@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
-use evener_core::known::KNOWN;
-use evener_core::{Algorithm, Direction, Job, Nanos, Padding, Profile, QueuedDriver, Session};
+use evener_core::known::{self, KNOWN};
+use evener_core::{Algorithm, Direction, Job, Padding, Profile, QueuedDriver, Session};
 
 use crate::afalg::Afalg;
 use crate::desk::Device;
@@ -241,25 +241,8 @@ impl Module {
 
     /// Runs jobs through a driver of their own; those that do not come back in time come back as lost, and then it is false.
     fn run(&self, jobs: &mut Vec<Box<Job<'_>>>) -> bool {
-        let mut driver = self.driver();
-        let (mut waiting, until) = (std::mem::take(jobs), Instant::now() + TRIAL_PATIENCE);
-        let count = waiting.len();
-        while jobs.len() < count && Instant::now() < until {
-            while let Some(job) = waiting.pop() {
-                if let Err((job, _)) = driver.submit(job) {
-                    waiting.push(job);
-                    break;
-                }
-            }
-            if driver.in_flight() == 0 {
-                break;
-            }
-            driver.poll(jobs, Nanos::from_millis(10));
-        }
-        let is_answered = jobs.len() == count;
-        driver.abandon(jobs);
-        jobs.append(&mut waiting);
-        is_answered
+        let began = Instant::now();
+        known::ask(&mut *self.driver(), jobs, || began.elapsed() >= TRIAL_PATIENCE)
     }
 
     /// Compares the time of requests one after the other with that of as many side by side.
