@@ -5,7 +5,7 @@ use evener_ring::virtqueue::Piece;
 
 use crate::client::Place;
 use crate::request::{Fraud, Reader, Work};
-use crate::slots::{Slot, Slots};
+use crate::slots::{Slot, Slots, wipe_slot};
 
 /// A request that the module has.
 pub(crate) struct Task {
@@ -43,6 +43,7 @@ impl Desk {
         let (mut job, mut slot) = self.slots.take(work.src_bytes, place.client.id);
         let copied = fill(&mut job, &mut slot, &work, reader);
         if let Err(fraud) = copied {
+            wipe_slot(&mut job, &mut slot);
             self.slots.put(job, slot);
             return Err(fraud);
         }

@@ -1,14 +1,15 @@
 //! Memory of the host's own for what jobs work on, kept from request to request.
 //!
 //! A slot is a job over memory that is never given back to the system: jobs in a module outlive the function that made them, so
-//! their memory lives as long as the process. What one client left in it is wiped when that client goes.
+//! their memory lives as long as the process. What one client left in it is overwritten by the next request, and what that one
+//! does not reach is wiped; all of it is when the client goes.
 
 use std::ptr::NonNull;
 use std::slice;
 use std::sync::Arc;
 
 use evener_core::{Algorithm, Direction, Job, Padding, Session, TAG_BYTES_MAX};
-use zeroize::Zeroize as _;
+use evener_ring::wipe;
 
 /// Longest associated data of a request, in bytes. Protocols use 5 to 32.
 pub(crate) const AAD_BYTES_MAX: usize = 4096;
@@ -19,6 +20,8 @@ pub(crate) struct Slot {
     class: usize,
     /// Whose bytes it holds, 0 for nobody's.
     client: u64,
+    /// Bytes of the room, from its front, that may be theirs.
+    used_bytes: usize,
 }
 
 /// All slots that no job is in.
@@ -35,18 +38,21 @@ impl Slots {
         Self { free: Vec::new(), nothing: Arc::new(nothing.expect("a hash takes no key")) }
     }
 
-    /// A job with room for `bytes` in place, for a client whose bytes it will hold from now on.
+    /// A job with room for `bytes` in place, for a client whose bytes it will hold from now on: so many have to be written before
+    /// anybody reads them, or [`wipe_slot`] called, for somebody else's may stand there.
     pub(crate) fn take(&mut self, bytes: usize, client: u64) -> (Box<Job<'static>>, Slot) {
         let class = class_of(bytes);
         let kept = self.free.get_mut(class).and_then(Vec::pop);
         let (mut job, mut slot) = kept.unwrap_or_else(|| {
             let room = vec![0; LEAST_BYTES << class].leak();
-            (Job::in_place(room), Slot { aad: Aad::default(), class, client })
+            (Job::in_place(room), Slot { aad: Aad::default(), class, client, used_bytes: 0 })
         });
         if slot.client != client {
-            wipe(&mut job, &mut slot);
+            // What the request overwrites need not be wiped before: that would write all data twice.
+            wipe_beyond(bytes, &mut job, &mut slot);
             slot.client = client;
         }
+        slot.used_bytes = slot.used_bytes.max(bytes);
         (job, slot)
     }
 
@@ -63,7 +69,7 @@ impl Slots {
     /// Wipes what is left of a client's bytes.
     pub(crate) fn wipe(&mut self, client: u64) {
         for (job, slot) in self.free.iter_mut().flatten().filter(|(_, slot)| slot.client == client) {
-            wipe(job, slot);
+            wipe_slot(job, slot);
         }
     }
 
@@ -74,11 +80,20 @@ impl Slots {
     }
 }
 
-fn wipe(job: &mut Job<'static>, slot: &mut Slot) {
-    job.room_mut().zeroize();
+/// Wipes all that a slot holds of its client.
+pub(crate) fn wipe_slot(job: &mut Job<'static>, slot: &mut Slot) {
+    wipe_beyond(0, job, slot);
+    slot.client = 0;
+}
+
+/// Wipes all but the first `bytes` of the room.
+fn wipe_beyond(bytes: usize, job: &mut Job<'static>, slot: &mut Slot) {
+    if bytes < slot.used_bytes && !cfg!(mutant = "slot_rest_left") {
+        wipe(&mut job.room_mut()[bytes..slot.used_bytes]);
+    }
+    slot.used_bytes = slot.used_bytes.min(bytes);
     job.set_tag(&[0; TAG_BYTES_MAX]);
     slot.aad.wipe();
-    slot.client = 0;
 }
 
 /// Memory for associated data, made when it is first needed.
@@ -107,7 +122,7 @@ impl Aad {
 
     fn wipe(&mut self) {
         if self.0.is_some() {
-            self.fill().zeroize();
+            wipe(self.fill());
         }
     }
 }
@@ -143,7 +158,7 @@ mod tests {
     fn a_client_that_goes_leaves_no_bytes() {
         let mut slots = Slots::new();
         let (mut job, mut slot) = slots.take(5000, 7);
-        job.room_mut().fill(0xA5);
+        job.room_mut()[..5000].fill(0xA5);
         slot.aad.fill().fill(0xA5);
         slots.put(job, slot);
         slots.wipe(8);
@@ -151,5 +166,21 @@ mod tests {
         slots.wipe(7);
         assert!(slots.is_clean());
         assert_eq!(slots.take(5000, 9).1.aad.lend(32), [0; 32]);
+    }
+
+    #[test]
+    fn what_the_next_client_does_not_overwrite_is_wiped() {
+        let mut slots = Slots::new();
+        for bytes in [8000, 5000] {
+            let (mut job, slot) = slots.take(bytes, 7);
+            job.room_mut()[..bytes].fill(0xA5);
+            slots.put(job, slot);
+        }
+        let (mut job, slot) = slots.take(4500, 8);
+        job.room_mut()[..4500].fill(0x5A);
+        assert!(job.room_mut()[4500..].iter().all(|byte| *byte == 0));
+        slots.put(job, slot);
+        slots.wipe(8);
+        assert!(slots.is_clean());
     }
 }

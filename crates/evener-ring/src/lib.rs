@@ -12,7 +12,8 @@
 //! returns with a [`Return`]. The protocol stands in `docs/combining.md`.
 //!
 //! Between processes, with another program at the other end: [`virtqueue`], the split queue of VIRTIO, and [`Region`], the
-//! sealed memory that it lies in. `docs/virtqueue.md` says what is believed of the peer.
+//! sealed memory that it lies in. `docs/virtqueue.md` says what is believed of the peer. What held data of somebody's is
+//! overwritten by [`wipe()`].
 //!
 //! # Checking
 //!
@@ -57,6 +58,8 @@ mod seat;
 mod slot;
 mod sync;
 pub mod virtqueue;
+#[cfg(not(any(loom, miri)))]
+mod wipe;
 mod words;
 
 pub use claims::Claims;
@@ -77,4 +80,6 @@ pub use ring::Ring;
 pub use seat::{Lent, SEATS_MAX, Seat, lend};
 pub use slot::Slot;
 pub use sync::{Word, Word16, Word64};
+#[cfg(not(any(loom, miri)))]
+pub use wipe::wipe;
 pub use words::{Counter, Words, value};

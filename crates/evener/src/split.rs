@@ -23,9 +23,8 @@ use std::thread;
 use evener_core::Nanos;
 use evener_core::driver::Clock as _;
 use evener_core::splits::{self, Load, Splits, Way};
-use evener_ring::{Claims, Mapping, Part, PartBytes, Parts, PerProcess, Seat, lend};
+use evener_ring::{Claims, Mapping, Part, PartBytes, Parts, PerProcess, Seat, lend, wipe};
 use nix::sys::signal::{SigSet, SigmaskHow};
-use zeroize::Zeroize as _;
 
 use crate::SystemClock;
 
@@ -277,7 +276,7 @@ fn help(parts: &Parts<'_>, hand: &mut dyn Hand) {
             }
         }
     }
-    scratch.zeroize();
+    wipe(&mut scratch);
 }
 
 /// How a part ended.
