@@ -66,7 +66,7 @@ impl Bench {
         match &self.work {
             Work::Core(kit) => {
                 let all = usize::try_from(kit.width()).unwrap_or(1).max(FILL_LEAST);
-                Quota { all, each: all.div_ceil(rings.max(1)) }
+                Quota { all, each: all.div_ceil(rings.clamp(1, SHARES_MAX)) }
             }
             Work::Queued(_) if self.waiting.is_empty() => Quota { all: rings, each: 1 },
             Work::Queued(_) => Quota { all: 0, each: 0 },
@@ -151,6 +151,10 @@ fn submit(
     waiting.is_empty()
 }
 
+/// Most shares that a round on a core is cut into. A client is woken once for what a round did of it, and a wake-up costs as much
+/// core time as two copies of 16 KiB: a few large shares are cheaper than many small ones, and who is left out is first in the next.
+const SHARES_MAX: usize = 4;
+
 /// Least requests of a round on a core. A guess: half a fill of the widest lanes.
 const FILL_LEAST: usize = 8;
 
@@ -160,3 +164,17 @@ const FULL_PATIENCE: Nanos = Nanos::from_millis(1);
 /// Longest sleep for new requests while a module that could take some holds others. A guess: a tenth of a typical request.
 const GLANCE: Duration = Duration::from_micros(50);
 const GLANCE_LONGEST: Duration = Duration::from_millis(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn however_many_clients_there_are_a_core_takes_shares_that_are_worth_a_wake_up() {
+        let plain = evener_driver_libcrypto::Libcrypto::new().unwrap();
+        let profile = evener_core::InlineDriver::profile(&plain).clone();
+        let bench = Module::core(profile, CpuKit::new(Box::new(plain), None), Vec::new()).into_bench();
+        let shares = [0, 1, 2, 4, 8, 64].map(|rings| bench.quota(rings).each);
+        assert_eq!((bench.quota(8).all, shares), (8, [8, 8, 4, 2, 2, 2]));
+    }
+}

@@ -100,16 +100,20 @@ impl Station {
     /// Takes what the module has room for: from each ring a share, and then what is left from whoever has more.
     fn take(&mut self) -> usize {
         let quota = self.bench.quota(self.clients.len());
-        let (mut left, count) = (quota.all, self.clients.len());
+        let (mut left, count, first) = (quota.all, self.clients.len(), self.turn);
         for each in [quota.each, usize::MAX] {
             for step in 0..count {
-                let client = Arc::clone(&self.clients[(self.turn + step) % count]);
+                let client = Arc::clone(&self.clients[(first + step) % count]);
                 if left > 0 && !client.is_over() {
                     let taken = self.take_from(&client, each.min(left));
                     left -= taken.unwrap_or_else(|fraud| {
                         self.shared.break_off(&client, fraud);
                         0
                     });
+                    // Who got no share is first in the next round.
+                    if left == 0 && each == quota.each {
+                        self.turn = first + step;
+                    }
                 }
             }
             if !self.bench.takes_more() {
