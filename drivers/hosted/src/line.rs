@@ -75,7 +75,7 @@ pub(crate) struct Seat {
     data: Span,
     /// Where the host reads, in the region.
     pub(crate) src_at: usize,
-    /// Where it writes.
+    /// Where it writes; the same where the result takes the text's place.
     pub(crate) dst_at: usize,
 }
 
@@ -133,13 +133,14 @@ impl Line {
         self.mark.words()[0].load(Relaxed) == 1
     }
 
-    /// A place for a request that reads and writes so many bytes; none where there is none now.
-    pub(crate) fn seat(&mut self, readable: usize, writable: usize) -> Option<Seat> {
+    /// A place for a request; none where there is none now.
+    pub(crate) fn seat(&mut self, shape: Shape, lengths: Lengths) -> Option<Seat> {
         let number = *self.free.last()?;
-        let readable = readable.next_multiple_of(64);
-        let data = self.pool.take(readable + writable)?;
+        let (readable, writable) = shape.data_bytes(lengths);
+        let apart = if shape.is_in_place() { 0 } else { readable.next_multiple_of(64) };
+        let data = self.pool.take(apart + writable)?;
         self.free.pop();
-        Some(Seat { number, data, src_at: data.at, dst_at: data.at + readable })
+        Some(Seat { number, data, src_at: data.at, dst_at: data.at + apart })
     }
 
     /// Ends a seat's use.
@@ -251,10 +252,12 @@ impl Line {
 
     /// Shows the host what was added, and kicks it where it sleeps.
     pub(crate) fn flush(&mut self) -> Result<(), Trouble> {
-        if std::mem::take(&mut self.is_unshown) {
+        let is_new = std::mem::take(&mut self.is_unshown);
+        if is_new {
             self.shown = Instant::now();
         }
-        if self.queue.publish() { ring(&self.kick) } else { Ok(()) }
+        let is_wanted = self.queue.publish() || is_new && cfg!(mutant = "kick_always");
+        if is_wanted { ring(&self.kick) } else { Ok(()) }
     }
 
     /// The seat of the next request that came back, with its status; none where none did.

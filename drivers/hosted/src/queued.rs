@@ -88,7 +88,7 @@ impl<'m> Hosted<'m> {
         }
         let is_idle = self.held_count == 0;
         let line = self.line.as_mut().ok_or(Unsent::Lost)?;
-        let seat = line.seat(readable, writable).ok_or(Unsent::Later)?;
+        let seat = line.seat(shape, lengths).ok_or(Unsent::Later)?;
         match line.session(job, shape) {
             Ok(Ok(id)) => {
                 copy_in(line, &seat, job, shape, lengths);
@@ -243,7 +243,11 @@ impl<'m> Held<'m> {
     fn settle(self, line: &mut Line, status: u8) -> Box<Job<'m>> {
         let Self { mut job, seat, shape, lengths } = self;
         let (readable, writable) = shape.data_bytes(lengths);
-        match verdict(status, shape) {
+        let mut outcome = verdict(status, shape);
+        if outcome.is_ok() && shape.is_in_place() && is_untouched(line, &seat, &job) {
+            outcome = Err(JobError::Module { code: status.into() });
+        }
+        match outcome {
             Ok(()) => copy_out(line, &seat, &mut job, shape, lengths),
             Err(error) => job.fail(error),
         }
@@ -252,6 +256,8 @@ impl<'m> Held<'m> {
         }
         // Text in clear does not stay behind.
         match shape.direction {
+            // The result has taken its place.
+            Direction::Encrypt if outcome.is_ok() && shape.is_in_place() => {}
             Direction::Encrypt => line.wipe(seat.src_at, readable),
             Direction::Decrypt => line.wipe(seat.dst_at, writable),
         }
@@ -271,6 +277,20 @@ fn verdict(status: u8, shape: Shape) -> Result<(), JobError> {
         Some(Status::NoSpace) => Err(JobError::ModuleFull),
         _ => Err(JobError::Module { code: status.into() }),
     }
+}
+
+/// Whether the input still stands where the result should, by its first and last block: a host that says that it is done and has
+/// done nothing must not make a text pass for its ciphertext. Of a right result this is so once in 2^128.
+fn is_untouched(line: &Line, seat: &Seat, job: &Job<'_>) -> bool {
+    let input = job.input();
+    let (Some(first), Some(last)) = (input.first_chunk(), input.last_chunk()) else { return false };
+    let stands = |at: usize, block: &[u8; BLOCK_BYTES]| {
+        let mut found = [0; BLOCK_BYTES];
+        line.copy_out(at, &mut found);
+        found == *block
+    };
+    !cfg!(mutant = "text_for_result")
+        && (stands(seat.dst_at, first) || stands(seat.dst_at + input.len() - BLOCK_BYTES, last))
 }
 
 /// Whether a job without input has output: a digest, a tag, or padding.

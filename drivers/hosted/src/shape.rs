@@ -100,6 +100,12 @@ impl Shape {
         }
     }
 
+    /// Whether the result takes the text's place: where both are of one length, one span serves both, so that only half as much
+    /// memory goes to and fro between two cores, and no text is left to be wiped.
+    pub(crate) const fn is_in_place(self) -> bool {
+        self.algorithm.is_cipher() && !self.algorithm.is_aead()
+    }
+
     /// The header of a request; lengths fit into 32 bits because the region does.
     pub(crate) fn request(self, session: u64, lengths: Lengths) -> DataRequest {
         let bytes = |count: usize| u32::try_from(count).expect("a request fits into the region");

@@ -243,6 +243,48 @@ fn a_full_queue_is_in_flight_and_a_kick_per_poll_starts_it_at_most() {
 }
 
 #[test]
+fn a_host_that_is_awake_is_not_kicked() {
+    let peer = Peer::start();
+    let module = open(&peer, "");
+    let mut driver = module.driver();
+    let (session, rooms) = (cbc(1), rooms(12));
+    let mut waiting = jobs(rooms, &session);
+    let last = waiting.pop().unwrap();
+    let (kicks, asked) = (peer.orders.kicks.load(SeqCst), peer.orders.requests.load(SeqCst));
+    peer.orders.is_busy.store(true, SeqCst);
+    let mut done = Vec::new();
+    for job in waiting {
+        driver.submit(job).unwrap();
+        assert_eq!(driver.poll(&mut done, Nanos::ZERO), 0, "it is busy with the first");
+        assert!(soon(|| peer.orders.requests.load(SeqCst) == asked + 1));
+    }
+    peer.orders.is_busy.store(false, SeqCst);
+    // The last one makes the host count what came before: an event adds up.
+    driver.submit(last).unwrap();
+    while driver.in_flight() > 0 {
+        driver.poll(&mut done, PATIENCE);
+    }
+    let kicks = peer.orders.kicks.load(SeqCst) - kicks;
+    assert!(kicks <= 2, "{kicks} kicks: one for the first request, one where it slept before the last");
+    assert!(done.len() == 12 && done.iter().all(|job| matches!(job.outcome(), Outcome::Done { .. })));
+}
+
+#[test]
+fn a_host_that_says_done_and_does_nothing_passes_off_no_text_as_its_ciphertext() {
+    let peer = Peer::start();
+    let module = open(&peer, "");
+    let mut driver = module.driver();
+    peer.orders.is_idle.store(true, SeqCst);
+    for job in drain(&mut *driver, jobs(rooms(4), &cbc(1))) {
+        assert_eq!(job.outcome(), Outcome::Failed(JobError::Module { code: 0 }));
+        assert_eq!(job.input(), text(4096), "it can be redone");
+    }
+    drop((driver, module));
+    assert!(soon(|| peer.orders.ended.load(SeqCst) >= 1));
+    assert!(!has_text(&peer));
+}
+
+#[test]
 fn a_host_that_goes_away_in_mid_run_is_noticed_at_once_and_loses_no_job() {
     let peer = Peer::start();
     let module = open(&peer, "");

@@ -34,6 +34,10 @@ pub(crate) struct Orders {
     pub(crate) wrong_bytes: AtomicBool,
     /// Requests are taken and never given back.
     pub(crate) hangs: AtomicBool,
+    /// It works on the request that it has, and neither sleeps nor takes another.
+    pub(crate) is_busy: AtomicBool,
+    /// It says of each request that it is done, and does nothing.
+    pub(crate) is_idle: AtomicBool,
     /// The status of every request, 0 to answer truly.
     pub(crate) status: AtomicU32,
     /// The connection ends after so many requests; 0: never.
@@ -175,8 +179,9 @@ impl<'o> Connection<'o> {
         // A glance now and then, for orders that change; a lost kick would still show as time.
         poll(&mut watched, Some(&Timespec { tv_sec: 0, tv_nsec: 200_000_000 })).unwrap();
         if watched.get(1).is_some_and(|kick| !kick.revents().is_empty()) {
-            self.orders.kicks.fetch_add(1, SeqCst);
-            rustix::io::read(self.kick.as_ref().unwrap(), &mut [0; 8]).unwrap();
+            let mut count = [0; 8];
+            rustix::io::read(self.kick.as_ref().unwrap(), &mut count).unwrap();
+            self.orders.kicks.fetch_add(u64::from_ne_bytes(count), SeqCst);
         }
         !watched[0].revents().is_empty()
     }
@@ -298,6 +303,9 @@ impl<'o> Connection<'o> {
                 self.is_over = true;
                 return;
             }
+            while self.orders.is_busy.load(SeqCst) {
+                thread::sleep(Duration::from_millis(1));
+            }
             if !self.orders.hangs.load(SeqCst) {
                 self.answer(&chain);
             }
@@ -306,6 +314,11 @@ impl<'o> Connection<'o> {
 
     fn answer(&mut self, chain: &Chain) {
         let memory = self.memory.as_ref().unwrap();
+        if self.orders.is_idle.load(SeqCst) {
+            let status = chain.writable().last().unwrap();
+            scatter(memory, &[*status], &[0]);
+            return self.device.as_mut().unwrap().give_back(chain.head(), 1);
+        }
         let mut read = Vec::new();
         for piece in chain.readable() {
             let start = read.len();
