@@ -46,6 +46,7 @@ const RING: &[&str] = &[
     "src/ring.rs",
     "src/seat.rs",
     "src/slot.rs",
+    "src/wipe.rs",
     "tests/loom_lend.rs",
     "tests/mapping.rs",
     "tests/per_process.rs",
