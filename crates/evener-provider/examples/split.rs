@@ -1,5 +1,6 @@
 //! Splitting through EVP: one thread works on one large buffer, by the default provider and by Evener's with `threads = 2`,
-//! in calls that take turns. Prints a table of ratios.
+//! in calls that take turns; and, for what the machine has to give, two threads of the default provider's, each on its half
+//! of the same buffer, which wait for each other by spinning. Prints a table of ratios.
 //!
 //! `cargo run --release -p evener-provider --example split -- 64 5 idle,busy AES-128-CTR,AES-128-GCM`: MiB, seconds per
 //! row, `idle` or `busy` (a spinning thread per core beside it), ciphers; without arguments all of it, in less than three
@@ -13,9 +14,9 @@
 )]
 
 use std::env;
-use std::hint::black_box;
+use std::hint::{black_box, spin_loop};
 use std::process::{self, Command};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -36,8 +37,8 @@ const UNIT_MAX: usize = 16 << 20;
 /// Set in the process that measures a row, to its name.
 const ROW: &str = "SPLIT_ROW";
 
-/// Pairs of calls after which a row ends before its time.
-const PAIRS_MAX: usize = 1_000;
+/// Rounds after which a row ends before its time.
+const ROUNDS_MAX: usize = 1_000;
 
 /// One kind of call.
 #[derive(Clone, Copy)]
@@ -47,10 +48,13 @@ struct Task<'t> {
     in_place: bool,
 }
 
-/// Both sides' contexts and what they work on.
+/// The default provider, Evener's, and two threads of the default one.
+const SIDES: usize = 3;
+
+/// The sides' contexts and what they work on.
 struct Bench {
-    ciphers: [Cipher; 2],
-    contexts: [CipherCtx; 2],
+    ciphers: [Cipher; SIDES + 1],
+    contexts: [CipherCtx; SIDES + 1],
     /// In place: what is worked on. Apart: the input, then the output.
     room: Vec<u8>,
 }
@@ -58,7 +62,8 @@ struct Bench {
 impl Bench {
     fn new(task: Task<'_>, len: usize) -> Self {
         let by = |who| DEFAULT.cipher(task.name, &format!("provider={who}")).unwrap();
-        let (ciphers, contexts) = (["default", "evener"].map(by), [CipherCtx::new(), CipherCtx::new()]);
+        let ciphers = ["default", "evener", "default", "default"].map(by);
+        let contexts = [(); SIDES + 1].map(|()| CipherCtx::new());
         let sides = if task.in_place { 1 } else { 2 };
         // Not zero, so that each page is there.
         let this = Self { ciphers, contexts, room: vec![1; sides * len + 64] };
@@ -72,6 +77,9 @@ impl Bench {
 
     /// One message of one side; how long it took.
     fn call(&mut self, side: usize, task: Task<'_>, len: usize) -> Duration {
+        if side == 2 {
+            return self.halves(task, len);
+        }
         let context = &self.contexts[side];
         let iv = bytes(2, self.ciphers[side].iv_bytes());
         let start = Instant::now();
@@ -86,24 +94,109 @@ impl Bench {
         }
         start.elapsed()
     }
+
+    /// One message of two threads, without the time that starting one takes. What it comes to is no message: the second
+    /// half begins with the first one's IV, and nobody joins what GCM hashed.
+    fn halves(&mut self, task: Task<'_>, len: usize) -> Duration {
+        let iv = bytes(2, self.ciphers[2].iv_bytes());
+        let [_, _, near, far] = &mut self.contexts;
+        [&*near, &*far].into_iter().for_each(|context| assert!(context.init(None, None, Some(&iv), None)));
+        let most = if task.name.ends_with("XTS") { UNIT_MAX } else { len };
+        let (mut own, mut other): (Vec<_>, Vec<_>) =
+            units(&mut self.room, task.in_place, len, most).into_iter().unzip();
+        // Units that the other may begin, and those that it has done; it says with the first that it is there.
+        let (open, done) = (&AtomicUsize::new(0), &AtomicUsize::new(0));
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                done.store(1, Release);
+                for (number, half) in (1..).zip(&mut other) {
+                    wait_for(open, number);
+                    half.run(far);
+                    done.store(number + 1, Release);
+                }
+            });
+            wait_for(done, 1);
+            let start = Instant::now();
+            for (number, half) in (1..).zip(&mut own) {
+                open.store(number, Release);
+                half.run(near);
+                wait_for(done, number + 1);
+            }
+            start.elapsed()
+        })
+    }
 }
 
-/// Seconds of both sides in calls that take turns, and the ratio of each pair.
-fn race(task: Task<'_>, len: usize, time: Duration) -> ([f64; 2], Vec<f64>) {
+fn wait_for(count: &AtomicUsize, least: usize) {
+    while count.load(Acquire) < least {
+        spin_loop();
+    }
+}
+
+/// Half a unit.
+enum Half<'b> {
+    InPlace(&'b mut [u8]),
+    Apart(&'b [u8], &'b mut [u8]),
+}
+
+impl Half<'_> {
+    fn run(&mut self, context: &CipherCtx) {
+        let (done, len) = match self {
+            Self::InPlace(data) => (context.update_whole(data), data.len()),
+            Self::Apart(input, output) => (context.update_apart(input, output), input.len()),
+        };
+        assert_eq!(done, (true, len));
+    }
+}
+
+/// The two halves of each unit of `most` bytes.
+fn units(room: &mut [u8], in_place: bool, len: usize, most: usize) -> Vec<(Half<'_>, Half<'_>)> {
+    let (input, output) = room.split_at_mut(len);
+    if in_place {
+        let halves = input.chunks_mut(most).map(|unit| unit.split_at_mut(unit.len() / 2));
+        return halves.map(|(one, two)| (Half::InPlace(one), Half::InPlace(two))).collect();
+    }
+    let both = input.chunks(most).zip(output[..len].chunks_mut(most));
+    both.map(|(from, to)| {
+        let ((one, two), (to_one, to_two)) = (from.split_at(from.len() / 2), to.split_at_mut(from.len() / 2));
+        (Half::Apart(one, to_one), Half::Apart(two, to_two))
+    })
+    .collect()
+}
+
+/// What the rounds of a row gave.
+#[derive(Default)]
+struct Race {
+    /// Seconds of each side.
+    total: [f64; SIDES],
+    /// The default provider's time over Evener's, and over that of its two threads.
+    ratios: [Vec<f64>; 2],
+    /// Evener's speed, as a share of that of the two threads.
+    shares: Vec<f64>,
+}
+
+/// Calls of all sides that take turns.
+fn race(task: Task<'_>, len: usize, time: Duration) -> Race {
     let mut bench = Bench::new(task, len);
     // The provider's first calls are its control, and pages come in.
     for _ in 0..12 {
-        [0, 1].into_iter().for_each(|side| _ = bench.call(side, task, len));
+        (0..SIDES).for_each(|side| _ = bench.call(side, task, len));
     }
-    let (mut total, mut ratios, start) = ([0.0; 2], Vec::new(), Instant::now());
-    while start.elapsed() < time && ratios.len() < PAIRS_MAX {
-        let mut took = [0.0; 2];
-        let turn = ratios.len() % 2;
-        [turn, 1 - turn].into_iter().for_each(|side| took[side] = bench.call(side, task, len).as_secs_f64());
-        ratios.push(took[0] / took[1]);
-        [0, 1].into_iter().for_each(|side| total[side] += took[side]);
+    let (mut race, start) = (Race::default(), Instant::now());
+    for turn in 0..ROUNDS_MAX {
+        if start.elapsed() >= time {
+            break;
+        }
+        let mut took = [0.0; SIDES];
+        for side in 0..SIDES {
+            let side = (side + turn) % SIDES;
+            took[side] = bench.call(side, task, len).as_secs_f64();
+            race.total[side] += took[side];
+        }
+        [0, 1].into_iter().for_each(|side| race.ratios[side].push(took[0] / took[side + 1]));
+        race.shares.push(took[2] / took[1]);
     }
-    (total, ratios)
+    race
 }
 
 fn main() {
@@ -119,10 +212,10 @@ fn main() {
 fn table() {
     report::heading("cargo run --release -p evener-provider --example split");
     println!(
-        "| cores | cipher | memory | MiB | default GB/s | default/Evener, total | median | deciles | pairs | calls \
-         split, kept whole | locks |"
+        "| cores | cipher | memory | MiB | default GB/s | default/Evener, total | median | deciles | two threads: total | \
+         median | Evener of those | rounds | calls split, kept whole | locks |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     for cores in argument(2, "idle,busy").split(',') {
         for cipher in argument(3, "AES-128-CTR,AES-128-XTS,AES-128-CBC,AES-128-GCM").split(',') {
             // The direction that can be split; both where they differ.
@@ -172,22 +265,26 @@ fn measure(row: &str, len: usize, time: Duration) {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "three digits are printed")]
-fn print_row(cores: &str, task: Task<'_>, len: usize, (total, mut ratios): ([f64; 2], Vec<f64>)) {
-    ratios.sort_by(f64::total_cmp);
-    let at = |part: usize| ratios[part * (ratios.len() - 1) / 10];
+fn print_row(cores: &str, task: Task<'_>, len: usize, race: Race) {
+    let Race { total, ratios: [mut ours, bound], shares } = race;
+    ours.sort_by(f64::total_cmp);
+    let at = |part: usize| ours[part * (ours.len() - 1) / 10];
     let guarded = crew().and_then(Crew::learned).map(|splits| splits.total()).unwrap_or_default();
     println!(
-        "| {cores} | {} {} | {} | {} | {:.1} | {:.2} | {} | {:.2} {:.2} | {} | {}, {} | {} |",
+        "| {cores} | {} {} | {} | {} | {:.1} | {:.2} | {} | {:.2} {:.2} | {:.2} | {} | {} | {} | {}, {} | {} |",
         task.name,
         if task.encrypts { "encryption" } else { "decryption" },
         if task.in_place { "in place" } else { "apart" },
         len >> 20,
-        len as f64 * ratios.len() as f64 / total[0] / 1e9,
+        len as f64 * ours.len() as f64 / total[0] / 1e9,
         total[0] / total[1],
-        report::median(&ratios, 2),
+        report::median(&ours, 2),
         at(1),
         at(9),
-        ratios.len(),
+        total[0] / total[2],
+        report::median(&bound, 2),
+        report::median(&shares, 2),
+        ours.len(),
         guarded.routed_jobs,
         guarded.kept_inline_jobs,
         guarded.locks,

@@ -95,7 +95,10 @@ pub(crate) fn offer(inner: &Inner, prov: &ProvCtx) -> Offer<Row> {
         let row = offered(name).then(|| row(prov, inner.provider_ctx, name, functions)).flatten()?;
         let is_cbc = row.algorithm.is_some_and(|algorithm| algorithm.family() == Family::Cbc);
         let added = if is_cbc && prov.offers_pipelines() { ffi::pipes::added() } else { Vec::new() };
-        Some(Wrapped { row, known, ours: ffi::cipher::ours(slot), added })
+        // A context of our own is for what has to be known about messages.
+        let is_passed = !row.is_tracked() && added.is_empty();
+        let ours = if is_passed { ffi::passed::ours(slot) } else { ffi::cipher::ours(slot) };
+        Some(Wrapped { row, known, ours, added })
     })
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn ours(slot: usize) -> Vec<(c_int, Function)> {
 /// No key and no IV.
 const NOTHING: (*const c_uchar, usize) = (ptr::null(), 0);
 
-fn row_of<'p>(provctx: *mut c_void, slot: usize) -> Option<&'p Row> {
+pub(super) fn row_of<'p>(provctx: *mut c_void, slot: usize) -> Option<&'p Row> {
     entry::provider(provctx)?.bound()?.ciphers.rows.get(slot)
 }
 

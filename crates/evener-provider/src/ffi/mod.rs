@@ -22,6 +22,7 @@ mod hashed;
 pub(crate) mod inner;
 pub(crate) mod job;
 pub(crate) mod params;
+pub(crate) mod passed;
 pub(crate) mod pipes;
 pub(crate) mod private;
 pub(crate) mod rand;

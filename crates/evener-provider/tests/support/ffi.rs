@@ -7,17 +7,18 @@ use evener_ossl_sys::{
     PARAM_OCTET_STRING, PARAM_UNMODIFIED, PARAM_UNSIGNED_INTEGER, PARAM_UTF8_PTR, Param, ProviderInit,
 };
 
-pub mod job;
-pub mod memory;
-pub mod pipe;
-pub mod skey;
-
 macro_rules! libcrypto {
     ($(fn $name:ident($($argument:ty),*) $(-> $result:ty)?;)*) => {
         #[link(name = "crypto")]
         unsafe extern "C" { $(fn $name($(_: $argument),*) $(-> $result)?;)* }
     };
 }
+
+pub mod job;
+pub mod memory;
+pub mod pipe;
+pub mod skey;
+pub mod tables;
 
 type Opaque = *mut c_void;
 
@@ -385,6 +386,25 @@ impl CipherCtx {
         let len = c_int::try_from(len).unwrap();
         // SAFETY: both ends lie in `room`, with a block to spare.
         let done = unsafe { EVP_CipherUpdate(self.0, out, &raw mut written, input, len) };
+        (done == 1, usize::try_from(written).unwrap())
+    }
+
+    /// Update of whole blocks, in place, by a cipher that holds none back; what it said and how much it wrote.
+    pub fn update_whole(&self, data: &mut [u8]) -> (bool, usize) {
+        assert_eq!(data.len() % 16, 0);
+        let (at, len, mut written) = (data.as_mut_ptr(), c_int::try_from(data.len()).unwrap(), 0);
+        // SAFETY: works in place on `data`, of which as much comes out as goes in.
+        let done = unsafe { EVP_CipherUpdate(self.0, at, &raw mut written, at, len) };
+        (done == 1, usize::try_from(written).unwrap())
+    }
+
+    /// The same from `input` to `output`.
+    pub fn update_apart(&self, input: &[u8], output: &mut [u8]) -> (bool, usize) {
+        assert!(input.len() % 16 == 0 && input.len() <= output.len());
+        let (at, out) = (input.as_ptr(), output.as_mut_ptr());
+        let (len, mut written) = (c_int::try_from(input.len()).unwrap(), 0);
+        // SAFETY: as above, and there is room for it.
+        let done = unsafe { EVP_CipherUpdate(self.0, out, &raw mut written, at, len) };
         (done == 1, usize::try_from(written).unwrap())
     }
 
