@@ -93,6 +93,9 @@ impl ProvCtx {
         }
         let statistics = counted::statistics(&settings);
         let pipelines = in_flight::has_pipelines(&core);
+        if pipelines || settings.has_ways() {
+            evener::regret::prepare();
+        }
         let in_flight = if combiner.is_some() || pipelines { in_flight::drivers() } else { None };
         let landmark = core.landmark.filter(|_| combiner.is_some() && in_flight.is_some());
         let jobs = landmark.and_then(Jobs::of);

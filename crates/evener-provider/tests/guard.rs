@@ -1,10 +1,11 @@
-//! The regret guard over what goes to a module: judged by what it took in this process.
+//! The regret guard over what leaves the direct path: judged by what it took in this process.
 //!
-//! The provider is linked into this program, so that an engine of the test's can be handed in.
+//! The provider is linked into this program, so that an engine and lanes of the test's can be handed in.
 
 #![allow(unsafe_code, reason = "room: its support calls libcrypto")]
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test, which says what it skips")]
 
+use std::path::Path;
 use std::process::id;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
@@ -13,11 +14,16 @@ use std::time::Duration;
 use evener::statistics::{Places, of_process};
 use evener_core::guard::CONTROL_JOBS_FIRST;
 use evener_core::statistics::{Count, Kind, Row};
-use evener_core::{Algorithm, Direction};
-use evener_provider::{Engine, OSSL_provider_init, Raw, RawError, add_engine};
+use evener_core::{Algorithm, Direction, InlineDriver, Job, Profile};
+use evener_driver_multibuffer::Multibuffer;
+use evener_provider::{
+    Engine, OSSL_provider_init, Raw, RawError, add_engine, offer_pipelines_anyway, run_lanes_by,
+};
 
 mod support;
 
+use support::ffi::job::{Fibre, Step};
+use support::ffi::pipe::{Library, Pipes};
 use support::ffi::{CipherCtx, DEFAULT};
 use support::{bytes, in_program};
 
@@ -61,10 +67,139 @@ fn a_module_that_is_too_slow_is_locked_out_and_told_of() {
         encrypt(200);
         let tried = SLOW.0.load(Relaxed);
         assert!(tried < 20, "{tried}");
-        let row = Row::of(Kind::named("AES-256-CTR"), Direction::Encrypt, LEN);
-        let directory = std::env::var("EVENER_STATISTICS_DIR").unwrap();
-        let counted = of_process(&Places::only(directory.into()), u32::MAX, id()).unwrap().unwrap().row(row);
-        assert_eq!((counted.of(Count::Locked), counted.of(Count::Routed)), (tried.into(), tried.into()));
+        let locked = [Count::Locked, Count::Routed].map(|what| counted("AES-256-CTR", LEN, what));
+        assert_eq!(locked, [tried.into(), tried.into()]);
+    });
+}
+
+/// What this process shows of encryptions with messages of so many bytes.
+fn counted(cipher: &str, bytes: usize, what: Count) -> u64 {
+    let row = Row::of(Kind::named(cipher), Direction::Encrypt, bytes);
+    let directory = std::env::var("EVENER_STATISTICS_DIR").unwrap();
+    of_process(&Places::only(directory.into()), u32::MAX, id()).unwrap().unwrap().row(row).of(what)
+}
+
+/// Lanes that do what is asked, and take far too long for it.
+struct SlowLanes(Multibuffer);
+
+/// Bursts of those.
+static BURSTS: AtomicU32 = AtomicU32::new(0);
+
+impl InlineDriver for SlowLanes {
+    fn profile(&self) -> &Profile {
+        self.0.profile()
+    }
+
+    fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool {
+        self.0.supports(algorithm, direction)
+    }
+
+    fn run(&mut self, jobs: &mut [Box<Job<'_>>]) {
+        BURSTS.fetch_add(1, Relaxed);
+        thread::sleep(Duration::from_millis(20));
+        self.0.run(jobs);
+    }
+}
+
+fn slow_lanes() -> Option<Box<dyn InlineDriver>> {
+    Some(Box::new(SlowLanes(Multibuffer::load().ok()?)))
+}
+
+/// Runs `body` where lanes can be had, with the slow ones in their place.
+fn with_slow_lanes(name: &str, body: impl FnOnce()) {
+    if let Err(absent) = Multibuffer::load() {
+        return println!("skipped: {absent}");
+    }
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("stats").display().to_string();
+    let variables = [("EVENER_COMBINE", "auto"), ("EVENER_STATISTICS_DIR", &directory)];
+    in_program(name, "", &variables, || {
+        run_lanes_by(slow_lanes);
+        body();
+    });
+}
+
+#[test]
+fn lanes_that_are_too_slow_are_locked_out_of_jobs() {
+    with_slow_lanes("lanes_that_are_too_slow_are_locked_out_of_jobs", || {
+        DEFAULT.add_builtin("evener", OSSL_provider_init);
+        let (_default, evener) = (DEFAULT.load("default").unwrap(), DEFAULT.load("evener").unwrap());
+        drop(std::panic::take_hook());
+        // Sixteen jobs at a time.
+        let bursts = |count: u64| {
+            for burst in 0..count {
+                let job = |number| {
+                    let message = Message::new(burst * 16 + number);
+                    Fibre::new(move || message.encrypt())
+                };
+                let mut jobs: Vec<_> = (0..16).map(job).collect();
+                while !jobs.is_empty() {
+                    jobs.retain_mut(|job| job.step() == Step::Paused);
+                }
+            }
+        };
+        bursts(50);
+        let tried = BURSTS.load(Relaxed);
+        // Each loses more than a class may, and the first lock lasts a second.
+        assert!((1..10).contains(&tried), "{tried}");
+        assert_eq!(counted("AES-128-CBC", LEN, Count::Locked), tried.into());
+        assert!(evener.count(c"evener-paused").unwrap() <= 16 * tried);
+    });
+}
+
+/// A message, ready to be encrypted in a job, whose stack is small.
+struct Message {
+    context: CipherCtx,
+    text: Vec<u8>,
+    expected: Vec<u8>,
+}
+
+impl Message {
+    fn new(seed: u64) -> Self {
+        let [context, judge] = ["evener", "default"].map(|who| {
+            let cipher = DEFAULT.cipher("AES-128-CBC", &format!("provider={who}")).unwrap();
+            let context = CipherCtx::new();
+            assert!(context.init(Some(&cipher), Some(&bytes(seed, 16)), Some(&bytes(seed, 16)), Some(true)));
+            context
+        });
+        let text = bytes(seed, LEN);
+        let expected = judge.update(&text).unwrap();
+        Self { context, text, expected }
+    }
+
+    fn encrypt(&self) {
+        assert!(self.context.update(&self.text).unwrap() == self.expected);
+    }
+}
+
+#[test]
+fn lanes_that_are_too_slow_are_locked_out_of_pipelines() {
+    with_slow_lanes("lanes_that_are_too_slow_are_locked_out_of_pipelines", || {
+        offer_pipelines_anyway();
+        let library = Library::open(Path::new("libcrypto.so.3"), OSSL_provider_init);
+        let _judge = DEFAULT.load("default").unwrap();
+        drop(std::panic::take_hook());
+        let kind = library.kind("AES-128-CBC").unwrap();
+        let by_default = DEFAULT.cipher("AES-128-CBC", "provider=default").unwrap();
+        let (key, iv) = (bytes(1, 16), bytes(2, 16));
+        let call = |seed: u64| {
+            let mut pipes = Pipes::new(&kind);
+            assert!(pipes.init(true, true, Some(&key), &[Some(&iv[..]); 4]));
+            let mut rooms: Vec<Vec<u8>> = (0..4).map(|pipe| bytes(seed * 4 + pipe, LEN)).collect();
+            let texts = rooms.clone();
+            assert_eq!(pipes.update(&mut rooms, None, &[LEN; 4]), Some(vec![LEN; 4]));
+            for (room, text) in rooms.iter().zip(&texts) {
+                let judge = CipherCtx::new();
+                assert!(judge.init(Some(&by_default), Some(&key), Some(&iv), Some(true)));
+                assert!(judge.update(text).unwrap() == *room, "{seed}");
+            }
+        };
+        (0..=CONTROL_JOBS_FIRST).for_each(call);
+        assert_eq!(BURSTS.load(Relaxed), 0, "what such a call costs in turn is measured first");
+        (0..200).for_each(call);
+        let tried = BURSTS.load(Relaxed);
+        assert!((1..20).contains(&tried), "{tried}");
+        assert_eq!(counted("AES-128-CBC", 4 * LEN, Count::Locked), tried.into());
     });
 }
 

@@ -8,9 +8,10 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
 use evener::combine::{BYTES_MIN, Combiner, Request, Span, Verdict};
+use evener::regret::{Turn, Way};
 use evener_core::job::Memory;
 use evener_core::statistics::Count;
-use evener_core::{Algorithm, BLOCK_BYTES, Family, InlineDriver};
+use evener_core::{Algorithm, BLOCK_BYTES, Family, InlineDriver, Nanos};
 use evener_driver_multibuffer::Multibuffer;
 
 use super::ctx::CipherCtx;
@@ -70,6 +71,12 @@ pub(super) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>
     }
     // In a job the program has others to go on with, and no thread needs to wait.
     let paused = in_flight::way(ctx.prov());
+    let judged = paused.as_ref().and_then(|_| ctx.judged(Way::Job, len));
+    if judged.as_ref().is_some_and(Turn::stays) {
+        // A module that wants the update has a turn of its own.
+        ctx.module = ctx.module.take().or(judged);
+        return Ok(None);
+    }
     let turn = if paused.is_some() { None } else { combiner.wants(fork::generation(), len) };
     ctx.saw(Count::Locked, combiner.take_locks(fork::generation()), len);
     if paused.is_none() && turn.is_none() {
@@ -79,10 +86,10 @@ pub(super) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>
     let Some(iv) = ctx.inner().updated_iv() else { return Ok(None) };
     let mut memory = call.memory(0, 0, len);
     let request = Request { session: &session, iv: &iv, span: span(&mut memory) };
-    let verdict = match (paused, turn) {
+    let (verdict, away) = match (paused, turn) {
         (Some(way), _) => way.encrypt(request),
-        (None, Some(turn)) => turn.encrypt(request),
-        (None, None) => Verdict::Inline,
+        (None, Some(turn)) => (turn.encrypt(request), Nanos::ZERO),
+        (None, None) => (Verdict::Inline, Nanos::ZERO),
     };
     match verdict {
         Verdict::Inline => {
@@ -100,6 +107,7 @@ pub(super) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>
     ctx.taken = ctx.taken.wrapping_add(len);
     ctx.counts().combined.fetch_add(1, Relaxed);
     ctx.went(Count::Combined, len);
+    judged.into_iter().for_each(|turn| ctx.saw(Count::Locked, turn.end_without(away).into(), len));
     Ok(Some(len))
 }
 

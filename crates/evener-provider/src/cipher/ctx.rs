@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 
 use evener::combine::Combiner;
-use evener::regret::Turn;
+use evener::regret::{Turn, Way, regret};
 use evener::split::Helpers;
 use evener::statistics::{Direct, Statistics};
 use evener_core::Family;
@@ -15,6 +15,7 @@ use super::Row;
 use super::message::{Message, State};
 use super::pipes::Pipes;
 use super::{gcm, owned};
+use crate::cfg::Guard;
 use crate::counted;
 use crate::err::Reason;
 use crate::ffi::cipher::{Init, Update};
@@ -46,7 +47,7 @@ pub(crate) struct CipherCtx {
     pub(crate) message: Message,
     /// How the update under way is split, while there is one.
     pub(crate) split: Option<evener::split::Call>,
-    /// What the guard says about the update under way, where a module wants it.
+    /// What the guard says about the update under way, where a module wants it, or its job could be put aside.
     pub(crate) module: Option<Turn>,
     /// Bytes of this message that went another way than the inner one.
     pub(crate) elsewhere: Cell<usize>,
@@ -96,6 +97,14 @@ impl CipherCtx {
     /// Something happened to a request of `bytes`, so many times.
     pub(crate) fn saw(&self, event: Count, number: u32, bytes: usize) {
         counted::saw(self.statistics(), self.row().kind, self.message.direction(), bytes, (event, number));
+    }
+
+    /// Begins a request of `bytes` that may go this way, for the guard; `None` where there is none.
+    pub(crate) fn judged(&self, way: Way, bytes: usize) -> Option<Turn> {
+        match self.prov().settings.guard {
+            Guard::On => Some(regret()?.begin(way, self.row().kind, bytes)),
+            Guard::Off => None,
+        }
     }
 
     /// An update of `bytes` for which splitting was asked is done.

@@ -1,11 +1,15 @@
 //! CBC encryption of one thread's own requests side by side: inside `ASYNC_JOB`s, and in pipelines (`pipes.rs`).
 
+use std::cell::Cell;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{PoisonError, RwLock};
 
+use evener::SystemClock;
 use evener::combine::{Request, Verdict};
 use evener::in_flight::InFlight;
-use evener_core::InlineDriver;
+use evener_core::driver::Clock as _;
+use evener_core::{InlineDriver, Nanos};
 use evener_driver_multibuffer::Multibuffer;
 
 use crate::core::Core;
@@ -15,8 +19,19 @@ use crate::provctx::ProvCtx;
 
 /// The drivers of a library context; nothing where libipsec-mb is not there.
 pub(crate) fn drivers() -> Option<InFlight> {
-    let driver = || Some(Box::new(Multibuffer::load().ok()?) as Box<dyn InlineDriver>);
-    InFlight::new(fork::generation(), evener::core_budget().workers(), driver)
+    let of_others = *MAKER.read().unwrap_or_else(PoisonError::into_inner);
+    let own = || Some(Box::new(Multibuffer::load().ok()?) as Box<dyn InlineDriver>);
+    InFlight::new(fork::generation(), evener::core_budget().workers(), of_others.unwrap_or(own))
+}
+
+type Maker = fn() -> Option<Box<dyn InlineDriver>>;
+
+static MAKER: RwLock<Option<Maker>> = RwLock::new(None);
+
+/// Makes providers that are loaded from now on run jobs and pipelines by drivers that `maker` gives. For tests that link the
+/// provider in.
+pub fn run_lanes_by(maker: Maker) {
+    *MAKER.write().unwrap_or_else(PoisonError::into_inner) = Some(maker);
 }
 
 static ANYWAY: AtomicBool = AtomicBool::new(false);
@@ -53,14 +68,19 @@ pub(super) fn way(prov: &ProvCtx) -> Option<Paused<'_>> {
 }
 
 impl Paused<'_> {
-    /// Encrypts the request together with those of other jobs, and pauses this one until some are there.
+    /// Encrypts the request together with those of other jobs, and pauses this one until some are there. Besides returns how
+    /// long the pause was.
     ///
     /// The stack is a job's, 32 KiB: what grows with the number of requests lies on the heap.
-    pub(super) fn encrypt(&self, request: Request<'_>) -> Verdict {
-        self.drivers.encrypt(fork::generation(), request, || {
+    pub(super) fn encrypt(&self, request: Request<'_>) -> (Verdict, Nanos) {
+        let away = Cell::new(Nanos::ZERO);
+        let pause = || {
             self.prov.counts.paused.fetch_add(1, Relaxed);
+            let left = SystemClock.now();
             self.job.pause();
-        })
+            away.set(SystemClock.now() - left);
+        };
+        (self.drivers.encrypt(fork::generation(), request, pause), away.get())
     }
 }
 

@@ -11,13 +11,14 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use evener::regret::{Turn, Way};
 use evener_core::statistics::Count;
 use evener_core::{BLOCK_BYTES, Direction, Job, Outcome, Padding, Session};
 
 use super::ctx::CipherCtx;
 use super::message::State;
 use super::owned::Cut;
-use super::raw::Plain;
+use super::split::started;
 use crate::counted;
 use crate::err::Reason;
 use crate::ffi::cipher::{Init, Update};
@@ -237,30 +238,50 @@ fn run(
         job.mark = mark;
         jobs.push(job);
     }
+    let bytes = jobs.iter().map(|job| job.input_bytes()).sum();
     // One alone is faster the plain way.
     let drivers = ctx.prov().in_flight.as_ref().filter(|_| jobs.len() > 1);
-    if drivers.is_some_and(|drivers| drivers.burst(fork::generation(), &mut jobs)) {
-        ctx.counts().pipelined.fetch_add(u32::try_from(jobs.len()).unwrap_or(0), Relaxed);
-        for job in &jobs {
-            let bytes = job.input_bytes();
-            counted::went(ctx.statistics(), ctx.row().kind, Direction::Encrypt, bytes, Count::Combined);
-        }
-        if !jobs.iter().all(|job| matches!(job.outcome(), Outcome::Done { .. })) {
-            return Err(Reason::Lost);
-        }
+    let judged = drivers.and_then(|_| ctx.judged(Way::Pipeline, bytes));
+    let stays = judged.as_ref().is_some_and(Turn::stays);
+    let is_burst = !stays && drivers.is_some_and(|drivers| drivers.burst(fork::generation(), &mut jobs));
+    if is_burst {
+        side_by_side(ctx, &jobs)?
     } else {
-        let plain = Plain::new(ctx.row(), Direction::Encrypt, session.key());
-        for job in &mut jobs {
-            let mut parts = job.parts();
-            plain.run(parts.iv, &mut parts.memory).map_err(|_| Reason::Lost)?;
-        }
+        in_turn(ctx, session, &mut jobs)?
     }
+    // One for which no driver was free tells nothing.
+    let told = judged.filter(|_| stays || is_burst);
+    told.into_iter().for_each(|turn| ctx.saw(Count::Locked, turn.end().into(), bytes));
     // A driver may sort a burst.
     jobs.sort_unstable_by_key(|job| job.mark);
     for (chain, job) in chains.into_iter().zip(&jobs) {
         *chain = super::owned::last_block(&job.output_span()[..job.input_bytes()]);
     }
     Ok(())
+}
+
+/// Counts a burst; an error where a message of it failed.
+fn side_by_side(ctx: &CipherCtx, jobs: &[Box<Job<'_>>]) -> Result<(), Reason> {
+    ctx.counts().pipelined.fetch_add(u32::try_from(jobs.len()).unwrap_or(0), Relaxed);
+    for job in jobs {
+        let bytes = job.input_bytes();
+        counted::went(ctx.statistics(), ctx.row().kind, Direction::Encrypt, bytes, Count::Combined);
+    }
+    let is_done = jobs.iter().all(|job| matches!(job.outcome(), Outcome::Done { .. }));
+    is_done.then_some(()).ok_or(Reason::Lost)
+}
+
+/// One after the other by the inner cipher, in one context.
+fn in_turn(ctx: &CipherCtx, session: &Session, jobs: &mut [Box<Job<'_>>]) -> Result<(), Reason> {
+    if jobs.is_empty() {
+        return Ok(());
+    }
+    let own = started(ctx.row(), true, session.key()).ok_or(Reason::Lost)?;
+    let mut work = |job: &mut Box<Job<'_>>| {
+        let mut parts = job.parts();
+        own.inner().init(true, None, Some(parts.iv)) && own.inner().work(&mut parts.memory)
+    };
+    jobs.iter_mut().all(&mut work).then_some(()).ok_or(Reason::Lost)
 }
 
 /// Whether the output of one pipe touches memory of another.

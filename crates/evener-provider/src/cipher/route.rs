@@ -9,8 +9,7 @@ use std::ffi::c_int;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{PoisonError, RwLock};
 
-use evener::regret::{Turn, regret};
-use evener_core::guard::Load;
+use evener::regret::{Turn, Way};
 use evener_core::job::Memory;
 use evener_core::statistics::Count;
 use evener_core::{Algorithm, BLOCK_BYTES, Direction, Family};
@@ -20,7 +19,6 @@ use super::ctx::CipherCtx;
 use super::message::State;
 use super::raw::{Engine, Plain, Raw, RawError};
 use super::{gcm, owned, record, split};
-use crate::cfg::Guard;
 use crate::err::Reason;
 use crate::ffi::cipher::Update;
 
@@ -65,15 +63,14 @@ fn is_split(ctx: &CipherCtx) -> bool {
 fn ask(ctx: &CipherCtx, call: &Update) -> Option<Turn> {
     let (row, message) = (ctx.row(), &ctx.message);
     let is_message = matches!(message.state, State::Direct | State::Owned);
-    if !is_message || call.len() < row.raw_thresh || ctx.prov().settings.guard == Guard::Off {
+    if !is_message || call.len() < row.raw_thresh {
         return None;
     }
     // What comes of it is whole blocks: a record's padding makes it longer.
     let rest = if row.is_padded() { call.len() % BLOCK_BYTES } else { 0 };
     let whole = if message.records.is_some() { call.len() + BLOCK_BYTES - rest } else { call.len() - rest };
     engine(row.algorithm?, message.direction(), whole)?;
-    let kind = row.kind.index() * 2 + message.direction() as usize;
-    Some(regret()?.begin(Load { kind, bytes: call.len() }))
+    ctx.judged(Way::Module(message.direction()), call.len())
 }
 
 fn by_state(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason> {
