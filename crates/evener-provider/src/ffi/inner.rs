@@ -1,6 +1,6 @@
 //! An inner cipher context behind safe calls.
 
-use std::ffi::c_void;
+use std::ffi::{CStr, c_uint, c_void};
 use std::{mem, ptr};
 
 use evener_core::job::Memory;
@@ -84,24 +84,31 @@ impl<'r> Inner<'r> {
     pub(crate) fn updated_iv(self) -> Option<[u8; 16]> {
         let mut iv: *const [u8; 16] = ptr::null();
         // By its address: OpenSSL 3.2 to 3.5 try that first, and leave an error on the queue where it is not wanted.
-        let mut params = [
-            Param {
-                key: c"updated-iv".as_ptr(),
-                data_type: PARAM_OCTET_PTR,
-                data: (&raw mut iv).cast(),
-                data_size: 0,
-                return_size: PARAM_UNMODIFIED,
-            },
-            Param::END,
-        ];
-        let get = self.row.get_ctx_params?;
-        // SAFETY: as above; the list is ended, with room for an address.
-        let answered = unsafe { get(self.ctx, params.as_mut_ptr()) };
-        if answered != 1 || params[0].return_size != size_of::<[u8; 16]>() {
+        let answer = Param { data_size: 0, ..param(c"updated-iv", PARAM_OCTET_PTR, &raw mut iv) };
+        if self.ask(answer)? != size_of::<[u8; 16]>() {
             return None;
         }
         // SAFETY: the inner context's own IV, of the length that it says, which nobody changes meanwhile.
         unsafe { iv.as_ref() }.copied()
+    }
+
+    /// The length of the answer to one question.
+    fn ask(self, question: Param) -> Option<usize> {
+        let mut params = [question, Param::END];
+        let get = self.row.get_ctx_params?;
+        // SAFETY: the inner function with its own context; the list is ended, with the room that it says.
+        let answered = unsafe { get(self.ctx, params.as_mut_ptr()) };
+        (answered == 1).then_some(params[0].return_size)
+    }
+
+    /// Sets one parameter, which is only read.
+    fn set(self, param: Param) -> bool {
+        let params = [param, Param::END];
+        let answered = self.row.set_ctx_params.map(|set| {
+            // SAFETY: as above.
+            unsafe { set(self.ctx, params.as_ptr()) }
+        });
+        answered == Some(1)
     }
 
     /// A call of the program's.
@@ -119,20 +126,8 @@ impl<'r> Inner<'r> {
     /// Whether the last block is padded, as it was set.
     pub(crate) fn padding(self) -> Option<bool> {
         let mut value = 0_u32;
-        let mut params = [
-            Param {
-                key: c"padding".as_ptr(),
-                data_type: PARAM_UNSIGNED_INTEGER,
-                data: (&raw mut value).cast(),
-                data_size: size_of::<u32>(),
-                return_size: PARAM_UNMODIFIED,
-            },
-            Param::END,
-        ];
-        let get = self.row.get_ctx_params?;
-        // SAFETY: as above; the list is ended, with room for a number.
-        let answered = unsafe { get(self.ctx, params.as_mut_ptr()) };
-        (answered == 1 && params[0].return_size == size_of::<u32>()).then_some(value != 0)
+        let answer = self.ask(param(c"padding", PARAM_UNSIGNED_INTEGER, &raw mut value))?;
+        (answer == size_of::<u32>()).then_some(value != 0)
     }
 
     /// Associated data.
@@ -156,69 +151,37 @@ impl<'r> Inner<'r> {
     /// The tag of an encryption that has ended.
     pub(crate) fn tag(self) -> Option<[u8; 16]> {
         let mut tag = [0_u8; 16];
-        let mut params = [tag_param(tag.as_mut_ptr(), tag.len()), Param::END];
-        let get = self.row.get_ctx_params?;
-        // SAFETY: as above; the list is ended, with room for a tag.
-        let answered = unsafe { get(self.ctx, params.as_mut_ptr()) };
-        (answered == 1 && params[0].return_size == tag.len()).then_some(tag)
+        let answer = self.ask(param(c"tag", PARAM_OCTET_STRING, &raw mut tag))?;
+        (answer == tag.len()).then_some(tag)
     }
 
     /// How many bytes of the tag count; 16 where none was made or given.
     pub(crate) fn tag_bytes(self) -> Option<usize> {
         let mut value = 0_usize;
-        let mut params = [
-            Param {
-                key: c"taglen".as_ptr(),
-                data_type: PARAM_UNSIGNED_INTEGER,
-                data: (&raw mut value).cast(),
-                data_size: size_of::<usize>(),
-                return_size: PARAM_UNMODIFIED,
-            },
-            Param::END,
-        ];
-        let get = self.row.get_ctx_params?;
-        // SAFETY: as above; the list is ended, with room for a number.
-        let answered = unsafe { get(self.ctx, params.as_mut_ptr()) };
-        (answered == 1 && params[0].return_size == size_of::<usize>() && value <= 16).then_some(value)
+        let answer = self.ask(param(c"taglen", PARAM_UNSIGNED_INTEGER, &raw mut value))?;
+        (answer == size_of::<usize>() && value <= 16).then_some(value)
     }
 
     /// Sets the tag that a decryption is checked against.
     pub(crate) fn set_tag(self, tag: &[u8]) -> bool {
-        let params = [tag_param(tag.as_ptr().cast_mut(), tag.len()), Param::END];
-        let answered = self.row.set_ctx_params.map(|set| {
-            // SAFETY: as above; the list is ended and only read.
-            unsafe { set(self.ctx, params.as_ptr()) }
-        });
-        answered == Some(1)
+        let first = tag.as_ptr().cast_mut();
+        self.set(Param { data_size: tag.len(), ..param(c"tag", PARAM_OCTET_STRING, first) })
     }
 
     /// Whether the last block is to be padded.
     pub(crate) fn set_padding(self, on: bool) -> bool {
         let mut value = u32::from(on);
-        let params = [
-            Param {
-                key: c"padding".as_ptr(),
-                data_type: PARAM_UNSIGNED_INTEGER,
-                data: (&raw mut value).cast(),
-                data_size: size_of::<u32>(),
-                return_size: PARAM_UNMODIFIED,
-            },
-            Param::END,
-        ];
-        let answered = self.row.set_ctx_params.map(|set| {
-            // SAFETY: as above; the list is ended and only read.
-            unsafe { set(self.ctx, params.as_ptr()) }
-        });
-        answered == Some(1)
+        self.set(param(c"padding", PARAM_UNSIGNED_INTEGER, &raw mut value))
     }
 }
 
-fn tag_param(data: *mut u8, data_size: usize) -> Param {
+/// A parameter whose value is what `value` points to.
+fn param<T>(key: &'static CStr, data_type: c_uint, value: *mut T) -> Param {
     Param {
-        key: c"tag".as_ptr(),
-        data_type: PARAM_OCTET_STRING,
-        data: data.cast(),
-        data_size,
+        key: key.as_ptr(),
+        data_type,
+        data: value.cast(),
+        data_size: size_of::<T>(),
         return_size: PARAM_UNMODIFIED,
     }
 }
