@@ -2,12 +2,13 @@
 //!
 //! usage: `differ SEED CALLS [STORY]`: tells stories of SEED until CALLS calls were made on two threads, by the build that
 //! routes to an emulated module; or tells the one story that is named. `PROVIDER_TEST_KEYS` holds lines of the section
-//! of the installed build, which is then used instead.
+//! of the installed build, which is then used instead; `PROVIDER_TEST_THREADS` says on how many threads stories are told,
+//! `PROVIDER_TEST_FORKS` in how many stories one forks.
 
 use std::env;
 use std::time::Duration;
 
-use evener_conformance_openssl::differ::{Limit, Pair, run, tell};
+use evener_conformance_openssl::differ::{Book, Limit, Pair, run, tell};
 use evener_conformance_openssl::ffi::{Cipher, Library};
 use evener_conformance_openssl::{Setup, say};
 
@@ -24,9 +25,13 @@ fn main() {
     let load = |setup: &Setup| Library::load(&setup.path()).expect("libcrypto takes the configuration");
     let pair = Pair { plain: load(&Setup::plain()), evener: load(&setup) };
     let cipher = Cipher::fetch(pair.evener, "AES-128-CBC").expect("it has one");
+    let number = |name: &str| env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let fork_one_in = number("PROVIDER_TEST_FORKS").unwrap_or(Book::FORK_ONE_IN).max(1);
+    let threads = usize::try_from(number("PROVIDER_TEST_THREADS").unwrap_or(2)).expect("a few threads");
+    let book = Book { pair, seed, fork_one_in };
     let (stories, calls) = match story {
-        Some(story) => (1, tell(pair, seed, story)),
-        None => run(pair, seed, 2, Limit { calls, time: Duration::from_secs(HOURS_MAX * 3_600) }),
+        Some(story) => (1, tell(book, story)),
+        None => run(book, threads, Limit { calls, time: Duration::from_secs(HOURS_MAX * 3_600) }),
     };
     let routed = cipher.counted(c"evener-routed");
     say(&format!(

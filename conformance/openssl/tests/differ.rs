@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 use std::time::Duration;
 
-use evener_conformance_openssl::differ::{Limit, Pair, run};
+use evener_conformance_openssl::differ::{Book, Limit, Pair, run};
 use evener_conformance_openssl::ffi::{Cipher, Library};
 use evener_conformance_openssl::{Setup, say};
 
@@ -16,20 +16,24 @@ fn library(setup: &Setup) -> &'static Library {
 fn the_judge_agrees_with_itself() {
     let pair = Pair { plain: library(&Setup::plain()), evener: library(&Setup::plain()) };
     let limit = Limit { calls: 40_000, time: Duration::from_secs(20) };
-    let (stories, calls) = run(pair, 1, 2, limit);
+    let (stories, calls) = run(Book { pair, seed: 1, fork_one_in: Book::FORK_ONE_IN }, 2, limit);
     say(&format!("{stories} stories, {calls} calls"));
 }
 
 const ROUTED: &CStr = c"evener-routed";
 
-/// Tells stories until the time is over; returns what the provider counted meanwhile under `name`.
+/// Tells stories on two threads until the time is over; returns what the provider counted meanwhile under `name`.
 fn stories(evener: &Setup, seconds: u64, name: &CStr) -> u32 {
+    stories_with(evener, seconds, name, (2, Book::FORK_ONE_IN))
+}
+
+fn stories_with(evener: &Setup, seconds: u64, name: &CStr, (threads, fork_one_in): (usize, u64)) -> u32 {
     let pair = Pair { plain: library(&Setup::plain()), evener: library(evener) };
     let cipher = Cipher::fetch(pair.evener, "AES-128-CBC").expect("it has one");
     assert_eq!(cipher.provider(), "evener");
     let seed = u64::from(std::process::id());
     let limit = Limit { calls: u64::MAX, time: Duration::from_secs(seconds) };
-    let (stories, calls) = run(pair, seed, 2, limit);
+    let (stories, calls) = run(Book { pair, seed, fork_one_in }, threads, limit);
     let counted = cipher.counted(name);
     say(&format!("seed {seed}: {stories} stories, {calls} calls, {name:?}: {counted}"));
     counted
@@ -55,4 +59,11 @@ fn nothing_that_c_sees_differs_where_messages_are_owned() {
 #[test]
 fn nothing_that_c_sees_differs_where_buffers_are_split() {
     assert!(stories(&Setup::evener("threads = 3\nsplit = 1024\nguard = off"), 20, c"evener-split") > 100);
+}
+
+/// Threads that split, and helpers in mid-part, while every second story forks.
+#[test]
+fn children_go_on_whatever_the_threads_of_their_parents_were_about() {
+    let setup = Setup::evener("threads = 3\nsplit = 1024\nguard = off\ncombine = auto");
+    assert!(stories_with(&setup, 20, c"evener-split", (6, 2)) > 100);
 }

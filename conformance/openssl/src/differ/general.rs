@@ -40,19 +40,20 @@ fn hero(dice: &mut Dice) -> Hero {
     Hero { name: dice.one_of(list), is_aead, block_bytes }
 }
 
-/// Tells a story of up to 40 calls; one in 64 forks on the way, and its child tells the rest too.
-pub(super) fn tell(pair: Pair, dice: &mut Dice, title: String) -> u64 {
+/// Tells a story of up to 40 calls; one in `fork_one_in` forks on the way, and its child tells the rest too.
+pub(super) fn tell(pair: Pair, dice: &mut Dice, title: String, fork_one_in: u64) -> u64 {
     let hero = hero(dice);
     let (key, iv) = (dice.octets(), dice.octets());
     let Some(mut twins) = Twins::begin(pair, title, hero.name, &key, &iv, !dice.once_in(2)) else { return 0 };
     let calls = 3 + dice.below(38);
-    let fork_at = dice.once_in(64).then(|| dice.below(calls));
+    let fork_at = dice.once_in(fork_one_in).then(|| dice.below(calls));
     let mut left_behind = None;
     for at in 0..calls {
         if fork_at == Some(at) {
             let mut lot = dice.clone();
             let rest = || (at..calls).for_each(|_| call(&hero, &mut twins, &mut left_behind, &mut lot));
-            assert!(forked(rest), "a child of: {:#?}", twins.told());
+            let ended = forked(rest);
+            assert!(ended.is_ok(), "a child {ended:?} after: {:#?}", twins.told());
         }
         call(&hero, &mut twins, &mut left_behind, dice);
     }

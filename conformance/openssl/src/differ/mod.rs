@@ -26,6 +26,22 @@ pub struct Pair {
     pub evener: &'static Library,
 }
 
+/// Stories that belong together: the same book and number tell the same story.
+#[derive(Clone, Copy)]
+pub struct Book {
+    /// Whom they are told of.
+    pub pair: Pair,
+    /// What they are drawn from.
+    pub seed: u64,
+    /// One story in so many forks on its way; at least 1.
+    pub fork_one_in: u64,
+}
+
+impl Book {
+    /// Where nothing else is wanted: forks take longer than all other calls of a story.
+    pub const FORK_ONE_IN: u64 = 64;
+}
+
 /// How long to go on: until one of the two is reached.
 #[derive(Clone, Copy)]
 pub struct Limit {
@@ -35,20 +51,20 @@ pub struct Limit {
     pub time: Duration,
 }
 
-/// Tells stories 0, 1, 2 … of `seed` on `threads` threads; returns the number of stories and of calls.
+/// Tells stories 0, 1, 2 … of `book` on `threads` threads; returns the number of stories and of calls.
 ///
 /// # Panics
 ///
 /// At the first difference, with the seed, the story's number and its calls.
 #[must_use]
-pub fn run(pair: Pair, seed: u64, threads: usize, limit: Limit) -> (u64, u64) {
+pub fn run(book: Book, threads: usize, limit: Limit) -> (u64, u64) {
     let (stories, calls) = (AtomicU64::new(0), AtomicU64::new(0));
     let end = Instant::now() + limit.time;
     thread::scope(|scope| {
         let teller = || {
             while calls.load(Ordering::Relaxed) < limit.calls && Instant::now() < end {
                 let number = stories.fetch_add(1, Ordering::Relaxed);
-                calls.fetch_add(tell(pair, seed, number), Ordering::Relaxed);
+                calls.fetch_add(tell(book, number), Ordering::Relaxed);
             }
         };
         let tellers: Vec<_> = (0..threads).map(|_| scope.spawn(teller)).collect();
@@ -66,14 +82,15 @@ pub fn run(pair: Pair, seed: u64, threads: usize, limit: Limit) -> (u64, u64) {
 ///
 /// Where the two differ.
 #[must_use]
-pub fn tell(pair: Pair, seed: u64, number: u64) -> u64 {
+pub fn tell(book: Book, number: u64) -> u64 {
+    let Book { pair, seed, fork_one_in } = book;
     let mut dice = Dice::new(seed, number);
     let title = format!("seed {seed}, story {number}");
     match dice.below(16) {
         0 => hash(pair, &mut dice, &title),
         1..=3 => records::cbc(pair, &mut dice, title),
         4..=5 => records::gcm(pair, &mut dice, title),
-        _ => general::tell(pair, &mut dice, title),
+        _ => general::tell(pair, &mut dice, title, fork_one_in),
     }
 }
 
