@@ -39,9 +39,10 @@ struct Arguments {
     /// Spinning processes beside it
     #[arg(long, default_value_t = 0)]
     neighbours: usize,
-    /// Megabytes per second of all threads together, at random moments, instead of without pause
-    #[arg(long)]
-    rate_mb: Option<f64>,
+    /// Megabytes per second of all threads together, at random moments and timed from when they were due, instead of
+    /// without pause
+    #[arg(long, value_delimiter = ',')]
+    rate_mb: Vec<f64>,
     /// Only spins: what a neighbour does
     #[arg(long, hide = true)]
     spin: bool,
@@ -66,14 +67,23 @@ fn main() -> anyhow::Result<()> {
     println!("|---|---|---|---|---|---|---|---|---|---|");
     for &bytes in &arguments.sizes {
         for &threads in &arguments.threads {
-            #[expect(clippy::cast_precision_loss, reason = "message sizes are small")]
-            let rate = arguments.rate_mb.map(|megabytes| megabytes * 1e6 / bytes as f64);
-            let neighbours = arguments.neighbours;
-            let cell = Cell { threads, bytes, in_place: !arguments.apart, rate, neighbours };
-            print_row(&cell, &measure(&cell, &plan)?);
+            for &rate in &rates(&arguments.rate_mb, bytes) {
+                let neighbours = arguments.neighbours;
+                let cell = Cell { threads, bytes, in_place: !arguments.apart, rate, neighbours };
+                print_row(&cell, &measure(&cell, &plan)?);
+            }
         }
     }
     Ok(())
+}
+
+/// Messages per second; once none, where each thread goes on at once.
+#[expect(clippy::cast_precision_loss, reason = "message sizes are small")]
+fn rates(megabytes: &[f64], bytes: usize) -> Vec<Option<f64>> {
+    match megabytes {
+        [] => vec![None],
+        all => all.iter().map(|megabytes| Some(megabytes * 1e6 / bytes as f64)).collect(),
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "message sizes are small")]
@@ -84,10 +94,19 @@ fn print_row(cell: &Cell, outcome: &Outcome) {
     let [p50, p99] =
         [500, 990].map(|quantile| outcome.median(1, |segment| segment.latency.quantile_us(quantile)));
     let [tail, far] =
-        [990, 999].map(|quantile| outcome.ratio(|segment| segment.latency.quantile_us(quantile)).median);
+        [990, 999].map(|quantile| outcome.ratio(|segment| segment.latency.quantile_us(quantile)));
     let [on, all] = outcome.counts.epochs;
     println!(
-        "| {} | {} | {megabytes:.0} | {:.2} ({:.2} to {:.2}) | {:.2} | {p50:.1} | {p99:.1} | {tail:.2} | {far:.2} | {on} of {all} |",
-        cell.bytes, cell.threads, rate.median, rate.low, rate.high, core.median
+        "| {} | {} | {megabytes:.0} | {:.2} ({:.2} to {:.2}) | {:.2} | {p50:.1} | {p99:.1} | {:.2} ({:.2} to {:.2}) | {:.2} | {on} of {all} |",
+        cell.bytes,
+        cell.threads,
+        rate.median,
+        rate.low,
+        rate.high,
+        core.median,
+        tail.median,
+        tail.low,
+        tail.high,
+        far.median
     );
 }
