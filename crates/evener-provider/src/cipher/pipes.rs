@@ -245,9 +245,9 @@ fn run(
     let stays = judged.as_ref().is_some_and(Turn::stays);
     let is_burst = !stays && drivers.is_some_and(|drivers| drivers.burst(fork::generation(), &mut jobs));
     if is_burst {
-        side_by_side(ctx, &jobs)?
+        side_by_side(ctx, &jobs)?;
     } else {
-        in_turn(ctx, session, &mut jobs)?
+        in_turn(ctx, session, &mut jobs)?;
     }
     // One for which no driver was free tells nothing.
     let told = judged.filter(|_| stays || is_burst);
