@@ -32,13 +32,14 @@ impl CipherCtx {
     /// What can be set, and what can be asked.
     pub fn keys(&self) -> [Vec<String>; 2] {
         // SAFETY: ours, with a cipher.
-        let lists =
-            unsafe { [EVP_CIPHER_CTX_settable_params(self.0), EVP_CIPHER_CTX_gettable_params(self.0)] };
+        let settable = unsafe { EVP_CIPHER_CTX_settable_params(self.0) };
+        // SAFETY: as above.
+        let gettable = unsafe { EVP_CIPHER_CTX_gettable_params(self.0) };
         // SAFETY: lists that end with a null key.
         let keys = |list| unsafe { until(list, |param: &Param| param.key.is_null()) };
         // SAFETY: text that ends.
         let text = |param: Param| unsafe { CStr::from_ptr(param.key) }.to_string_lossy().into_owned();
-        lists.map(|list| keys(list).into_iter().map(text).collect())
+        [settable, gettable].map(|list| keys(list).into_iter().map(text).collect())
     }
 }
 
@@ -63,7 +64,9 @@ unsafe fn until<T: Copy>(first: *const T, is_end: impl Fn(&T) -> bool) -> Vec<T>
     let mut read = Vec::new();
     while !first.is_null() {
         // SAFETY: none before it was the end, so that it exists.
-        let entry = unsafe { first.add(read.len()).read() };
+        let entry = unsafe { first.add(read.len()) };
+        // SAFETY: as above.
+        let entry = unsafe { entry.read() };
         if is_end(&entry) {
             break;
         }
