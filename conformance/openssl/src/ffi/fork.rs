@@ -6,6 +6,7 @@
 
 use std::backtrace::Backtrace;
 use std::ffi::c_int;
+use std::io::{self, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::{mem, ptr};
@@ -75,7 +76,9 @@ extern "C" fn tick(_signal: c_int) {
     // What follows may want what the thread under this handler holds: then the signal ends it.
     // SAFETY: takes numbers.
     unsafe { libc::signal(libc::SIGALRM, libc::SIG_DFL) };
-    eprintln!("a child stands still at:\n{}", Backtrace::force_capture());
+    let place = format!("a child stands still at:\n{}\n", Backtrace::force_capture());
+    // Who reads it or not, the child ends.
+    io::stderr().write_all(place.as_bytes()).unwrap_or_default();
     // SAFETY: as above, in `forked`.
     unsafe { libc::_exit(STOOD) };
 }
