@@ -101,8 +101,8 @@ fn carries(job: &Job<'_>, bytes: usize) -> bool {
 
 fn bytes_before_carry(counter: &[u8; 16]) -> usize {
     let low = u32::from_be_bytes([counter[12], counter[13], counter[14], counter[15]]);
-    // At most 2^36.
-    ((1 << 32) - low as usize) * BLOCK_BYTES
+    // At most 2^36, which no job has where addresses have 32 bits.
+    usize::try_from(((1 << 32) - u64::from(low)) * BLOCK_BYTES as u64).unwrap_or(usize::MAX)
 }
 
 /// Runs a CTR job in pieces, each up to where the library would drop a carry.
