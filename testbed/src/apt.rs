@@ -69,13 +69,25 @@ impl Apt {
         Ok(text.lines().filter(|name| name.contains(part)).map(str::to_owned).collect())
     }
 
+    /// `packages` and all that they depend on, by name, whether this system has it or not.
+    pub(crate) fn with_dependencies(&self, packages: &[String]) -> Result<Vec<String>, Error> {
+        let mut words = vec!["depends", "--recurse", "--important"];
+        words.extend(packages.iter().map(String::as_str));
+        let output = self.run("apt-cache", &words)?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        // What they depend on is indented; names in brackets are those of several packages.
+        Ok(text.lines().filter(|line| !line.starts_with([' ', '<'])).map(str::to_owned).collect())
+    }
+
     /// Downloads packages, each `NAME` or `NAME=VERSION`, and gives their files in the same order.
-    pub(crate) fn download(&self, packages: &[&str]) -> Result<Vec<PathBuf>, Error> {
+    pub(crate) fn download<Name: AsRef<str>>(&self, packages: &[Name]) -> Result<Vec<PathBuf>, Error> {
         if packages.is_empty() {
             return Ok(Vec::new());
         }
-        self.run("apt-get", &[&["-q", "download"], packages].concat())?;
-        packages.iter().map(|package| self.file_of(package)).collect()
+        let mut words = vec!["-q", "download"];
+        words.extend(packages.iter().map(AsRef::as_ref));
+        self.run("apt-get", &words)?;
+        packages.iter().map(|package| self.file_of(package.as_ref())).collect()
     }
 
     /// Downloads `package` of `release`, and of what it depends on whatever this system lacks.
@@ -109,7 +121,8 @@ impl Apt {
         let start = format!("{name}_{}", version.replace(':', "%3a"));
         let fits = |path: &PathBuf| {
             let file = path.file_name().unwrap_or_default().to_string_lossy();
-            file.starts_with(&start) && file.ends_with(&format!("_{architecture}.deb"))
+            let ends = [format!("_{architecture}.deb"), "_all.deb".to_owned()];
+            file.starts_with(&start) && ends.iter().any(|end| file.ends_with(end))
         };
         let newest_first = |path: &PathBuf| fs::metadata(path).and_then(|data| data.modified()).ok();
         let found = debs(&self.packages)?.into_iter().filter(fits).max_by_key(newest_first);

@@ -14,6 +14,9 @@ pub enum Error {
     /// `up` was not run, or did not come to its end.
     #[error("the test bed is not set up: cargo xtask testbed up")]
     NotUp,
+    /// There is no compiler for the guest's processor.
+    #[error("no compiler for programs of this guest: cargo xtask testbed up --profile armv7 --toolchain")]
+    NoToolchain,
     /// This QEMU cannot do what was asked of it.
     #[error("QEMU {version} has no {what}; QEMU 8 and newer have it")]
     OldQemu {
@@ -86,7 +89,7 @@ impl Error {
     /// Whether there is no test bed here, for which reason tests are skipped; everything else is a failure.
     #[must_use]
     pub fn is_absence(&self) -> bool {
-        matches!(self, Self::NoQemu | Self::NotUp)
+        matches!(self, Self::NoQemu | Self::NotUp | Self::NoToolchain)
     }
 }
 

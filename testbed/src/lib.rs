@@ -26,6 +26,7 @@ mod place;
 mod profile;
 mod qemu;
 mod qmp;
+mod toolchain;
 mod tools;
 mod up;
 
@@ -35,4 +36,5 @@ pub use log::KernelLog;
 pub use place::root;
 pub use profile::Profile;
 pub use qmp::{ModuleCounts, Qmp, Throttle};
+pub use toolchain::Toolchain;
 pub use up::{Ready, Step, check, down, up};

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::place;
+use crate::toolchain::Cross;
 
 /// A kind of guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,7 +11,7 @@ use crate::place;
 pub enum Profile {
     /// A 64-bit PC without AES instructions (`qemu64`), which runs the host's programs.
     X86_64,
-    /// A 32-bit ARM machine (`cortex-a7`), with programs of Debian's armhf packages. Others must be built for it.
+    /// A 32-bit ARM machine (`cortex-a7`), with programs of Debian's armhf packages, and ours as [`crate::Toolchain`] builds them.
     Armv7,
 }
 
@@ -30,6 +31,8 @@ pub(crate) struct Facts {
     pub(crate) qemu: (&'static str, &'static str),
     /// Packages with the guest's openssl and all that it needs; none where the host's own serves.
     pub(crate) userland: &'static [&'static str],
+    /// What builds programs for it; none where the host's own run there.
+    pub(crate) cross: Option<&'static Cross>,
     /// QEMU's words for the machine.
     pub(crate) machine: &'static [&'static str],
     /// Whether the package's image holds an ELF kernel that QEMU boots at once.
@@ -57,6 +60,7 @@ const X86_64: Facts = Facts {
     architecture: "",
     qemu: ("qemu-system-x86", "qemu-system-x86_64"),
     userland: &[],
+    cross: None,
     machine: &["-machine", "pc", "-cpu", "qemu64"],
     image_holds_elf: true,
     console: "ttyS0",
@@ -85,6 +89,7 @@ const ARMV7: Facts = Facts {
     architecture: ":armhf",
     qemu: ("qemu-system-arm", "qemu-system-arm"),
     userland: &["openssl:armhf", "libssl3:armhf", "libc6:armhf", "libgcc-s1:armhf"],
+    cross: Some(&ARMHF),
     machine: &["-machine", "virt,highmem=off", "-cpu", "cortex-a7"],
     image_holds_elf: false,
     console: "ttyAMA0",
@@ -93,6 +98,15 @@ const ARMV7: Facts = Facts {
     afalg_engine: "/usr/lib/arm-linux-gnueabihf/engines-3/afalg.so",
     modules: "pci-host-generic virtio_pci virtio_console virtio_crypto algif_skcipher algif_hash algif_aead",
     more_modules: &["virtio_net", "9p", "9pnet_virtio", "cuse", "tls", "virtio_rng"],
+};
+
+/// Debian names its archive's architecture so; the standard library is for ARMv7, as all of armhf.
+const ARMHF: Cross = Cross {
+    target: "armv7-unknown-linux-gnueabihf",
+    gnu: "arm-linux-gnueabihf",
+    rustc: ("rustc-web", "1.85.0+dfsg3-1~deb12u3"),
+    compilers: &["gcc-arm-linux-gnueabihf", "libc6-dev-armhf-cross"],
+    libraries: &["libssl-dev:armhf", "libssl3:armhf"],
 };
 
 impl Profile {

@@ -1,6 +1,6 @@
 //! `cargo xtask testbed`: the test bed by hand.
 //!
-//! `up` sets it up and proves it, `run` runs one command in a guest of its own, `shell` opens a shell in one, `down`
+//! `up` sets it up and proves it, `cargo` builds programs for a guest whose processor is not ours, `run` runs one command in a guest of its own, `shell` opens a shell in one, `down`
 //! removes everything. What a guest is and is not good for stands in docs/testbed.md.
 
 use std::io;
@@ -10,7 +10,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-use evener_testbed::{Builder, Error, Guest, Icount, Module, Outcome, Profile, Throttle};
+use evener_testbed::{Builder, Error, Guest, Icount, Module, Outcome, Profile, Throttle, Toolchain};
 use serde_json::json;
 
 use crate::tree::cargo;
@@ -20,6 +20,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 const USAGE: &str = "\
 usage: cargo xtask testbed up [--profile PROFILE]  fetches QEMU, a kernel and busybox; boots a first guest
+                              [--toolchain]        and before that what builds programs for it
+       cargo xtask testbed cargo WORD...           cargo with that, for armv7; it builds in target/testbed/armv7/build
        cargo xtask testbed run [OPTION]... COMMAND runs a line of shell in a new guest; its exit status is ours
        cargo xtask testbed shell [OPTION]...       a shell in a new guest; Ctrl-D or Ctrl-A X ends it
        cargo xtask testbed down                    removes target/testbed
@@ -39,8 +41,12 @@ options: --profile x86_64|armv7  the machine
 /// Runs one of the four.
 pub(crate) fn run(words: &[&str]) -> ExitCode {
     let done = match words {
-        ["up"] => up(Profile::X86_64).map(|()| ExitCode::SUCCESS),
-        ["up", "--profile", name] => profile(name).and_then(up).map(|()| ExitCode::SUCCESS),
+        ["up"] => up(Profile::X86_64, false).map(|()| ExitCode::SUCCESS),
+        ["up", "--profile", name] => profile(name).and_then(|of| up(of, false)).map(|()| ExitCode::SUCCESS),
+        ["up", "--profile", name, "--toolchain"] => {
+            profile(name).and_then(|of| up(of, true)).map(|()| ExitCode::SUCCESS)
+        }
+        ["cargo", rest @ ..] => build(rest),
         ["down"] => evener_testbed::down().map(|()| ExitCode::SUCCESS).map_err(|error| error.to_string()),
         ["run", rest @ ..] => Wish::read(rest).and_then(Wish::run),
         ["shell", rest @ ..] => Wish::read(rest).and_then(Wish::shell),
@@ -55,12 +61,13 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
     })
 }
 
-fn up(profile: Profile) -> Result<(), String> {
+fn up(profile: Profile, with_toolchain: bool) -> Result<(), String> {
     let start = Instant::now();
-    let probe = match profile {
-        Profile::X86_64 => Some(probe()?),
-        _ => None,
-    };
+    if with_toolchain {
+        let toolchain = Toolchain::fetch(profile).map_err(|error| error.to_string())?;
+        println!("{:6} ms  {}", start.elapsed().as_millis(), toolchain.rustc);
+    }
+    let probe = probe(profile)?;
     let ready = evener_testbed::up(profile, probe.as_deref(), &mut |step| {
         println!("{:6} ms  {}", step.took_ms, step.what);
     })
@@ -70,14 +77,29 @@ fn up(profile: Profile) -> Result<(), String> {
     Ok(())
 }
 
-/// The program that proves a guest, built for this machine.
-fn probe() -> Result<PathBuf, String> {
-    let mut build = cargo();
+/// The program that proves a guest, built for its processor; none where there is no compiler for it.
+fn probe(profile: Profile) -> Result<Option<PathBuf>, String> {
+    let (mut build, folder) = match (profile, Toolchain::find(profile)) {
+        (Profile::X86_64, _) => {
+            let this = env::current_exe().map_err(|error| error.to_string())?;
+            (cargo(), this.parent().map(Path::to_owned).unwrap_or_default())
+        }
+        (_, Ok(toolchain)) => (toolchain.cargo(cargo().get_program()), toolchain.built()),
+        (_, Err(_)) => return Ok(None),
+    };
     build.args(["build", "-q", "-p", "evener-testbed", "--bin", "testbed-probe"]);
-    if !build.status().is_ok_and(|status| status.success()) {
-        return Err("testbed-probe does not build".to_owned());
+    match build.status().is_ok_and(|status| status.success()) {
+        true => Ok(Some(folder.join("testbed-probe"))),
+        false => Err("testbed-probe does not build".to_owned()),
     }
-    env::current_exe().map(|path| path.with_file_name("testbed-probe")).map_err(|error| error.to_string())
+}
+
+/// Runs cargo with the compilers for the foreign profile.
+fn build(words: &[&str]) -> Result<ExitCode, String> {
+    let toolchain = Toolchain::find(Profile::Armv7).map_err(|error| error.to_string())?;
+    let status = toolchain.cargo(cargo().get_program()).args(words).status();
+    let code = status.map_err(|error| error.to_string())?.code();
+    Ok(ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
 }
 
 fn profile(name: &str) -> Result<Profile, String> {

@@ -4,6 +4,7 @@
 //! The way: its sources, those of its test library and of the option parser -> `cc` -> a run over the data files ->
 //! one [`Stanzas`] per file, from the lines that it prints.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::{env, fs, io, process};
@@ -50,7 +51,8 @@ impl EvpTest {
             None => fetched("openssl")?.join(format!("evp_test-{version}")),
         };
         if !program.exists() {
-            compile(&sources, &program).expect("OpenSSL's evp_test builds");
+            let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
+            compile(&compiler, &sources, &program).expect("OpenSSL's evp_test builds");
         }
         let data = data_files(&sources).expect("the data files lie beside the program");
         Some(Self { program, data, version })
@@ -119,10 +121,15 @@ const LIBRARY: [&str; 15] = [
     "random",
 ];
 
-fn compile(sources: &Path, program: &Path) -> io::Result<()> {
+/// Builds the program by `compiler`.
+///
+/// # Errors
+///
+/// What the compiler said, or that the file cannot be written.
+pub fn compile(compiler: &OsStr, sources: &Path, program: &Path) -> io::Result<()> {
     // Under its name only when it is whole: other tests look for it meanwhile.
     let unfinished = program.with_extension(format!("{}.tmp", process::id()));
-    let mut command = Command::new(env::var_os("CC").unwrap_or_else(|| "cc".into()));
+    let mut command = Command::new(compiler);
     command.args(["-O1", "-w", "-o"]).arg(&unfinished);
     for folder in ["include", "apps/include", "test", "."] {
         command.arg("-I").arg(sources.join(folder));
@@ -136,7 +143,12 @@ fn compile(sources: &Path, program: &Path) -> io::Result<()> {
     fs::rename(unfinished, program)
 }
 
-fn data_files(sources: &Path) -> io::Result<Vec<PathBuf>> {
+/// Its data files among the sources.
+///
+/// # Errors
+///
+/// [`io::Error`] where the folder cannot be read.
+pub fn data_files(sources: &Path) -> io::Result<Vec<PathBuf>> {
     let listed = fs::read_dir(sources.join("test/recipes/30-test_evp_data"))?;
     let mut paths: Vec<_> = listed.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));

@@ -55,7 +55,8 @@ pub fn bounded(seconds: u32, program: &Command) -> Output {
     // coreutils' timeout also ends what the program started: it signals the group.
     let mut command = Command::new("timeout");
     command
-        .arg("--kill-after=5")
+        // busybox's knows no long names.
+        .args(["-k", "5"])
         .arg(seconds.to_string())
         .arg(program.get_program())
         .args(program.get_args());

@@ -110,6 +110,12 @@ impl Builder {
         Self { vcpus, ..self }
     }
 
+    /// Sets the guest's memory in MiB, which is its file system, too: programs lie in it twice while it boots.
+    #[must_use]
+    pub fn memory_mib(self, memory_mib: u32) -> Self {
+        Self { memory_mib, ..self }
+    }
+
     /// Lets guest time count instructions.
     #[must_use]
     pub fn icount(self, icount: Icount) -> Self {

@@ -46,7 +46,11 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
     ("evener-conformance", UseAll, &["evener-cli", "evener-bench"]),
     // The one build of the provider that has an emulated driver; nothing that is installed uses it.
     ("evener-provider-test", Use(&["evener-provider", "evener-core", "evener-driver-emulated"]), &[]),
-    ("evener-conformance-openssl", Use(&["evener-vectors", "evener-provider", "evener-provider-test"]), &[]),
+    (
+        "evener-conformance-openssl",
+        Use(&["evener-vectors", "evener-provider", "evener-provider-test"]),
+        &["evener-testbed"],
+    ),
     ("evener-vectors", Use(&[]), &[]),
     ("evener-testbed", Use(&[]), &[]),
     ("xtask", Use(&["evener-testbed"]), &[]),

@@ -1,0 +1,234 @@
+//! Compilers for programs of a guest whose processor is another than the host's: packages unpacked, nothing installed.
+//!
+//! The way: a version of rustc that the archives have as a standard library for the guest, too -> both, a C compiler
+//! that links for the guest, and OpenSSL's headers, unpacked into one folder, which is the root of both compilers ->
+//! [`Toolchain::cargo`], which builds with them, each call in the same folder beside theirs.
+
+use std::ffi::OsStr;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::apt::{self, Apt};
+use crate::error::{Error, at};
+use crate::place;
+use crate::profile::{Facts, Profile};
+
+/// What programs for a guest's processor are built with.
+pub(crate) struct Cross {
+    /// Rust's name of the processor and its system.
+    pub(crate) target: &'static str,
+    /// GCC's.
+    pub(crate) gnu: &'static str,
+    /// The package of rustc and the version that everything was tried with.
+    pub(crate) rustc: (&'static str, &'static str),
+    /// Packages for the host: C compiler and linker, C library.
+    pub(crate) compilers: &'static [&'static str],
+    /// Packages for the guest that programs are linked to.
+    pub(crate) libraries: &'static [&'static str],
+}
+
+/// Unpacked compilers for one profile.
+#[derive(Debug)]
+pub struct Toolchain {
+    target: &'static str,
+    folder: PathBuf,
+    build: PathBuf,
+    /// Package and version of rustc.
+    pub rustc: String,
+}
+
+impl Toolchain {
+    /// The compilers for `profile`, as [`Toolchain::fetch`] unpacked them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoToolchain`] where that was not done, or where the profile needs none: the host's programs run there.
+    pub fn find(profile: Profile) -> Result<Self, Error> {
+        let cross = profile.facts().cross.ok_or(Error::NoToolchain)?;
+        let folder = profile.folder().join("toolchain");
+        let rustc = fs::read_to_string(folder.join(STAMP)).map_err(|_| Error::NoToolchain)?;
+        Ok(Self { target: cross.target, folder, build: profile.folder().join("build"), rustc })
+    }
+
+    /// Fetches and unpacks the compilers for `profile`, unless they are there.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Packages`] where the archives have no rustc of one version for both; [`Error::NoToolchain`] as of
+    /// [`Toolchain::find`].
+    pub fn fetch(profile: Profile) -> Result<Self, Error> {
+        let facts = profile.facts();
+        let cross = facts.cross.ok_or(Error::NoToolchain)?;
+        if let Ok(there) = Self::find(profile) {
+            return Ok(there);
+        }
+        let folder = profile.folder().join("toolchain");
+        if folder.exists() {
+            fs::remove_dir_all(&folder).map_err(|error| at(&folder, error))?;
+        }
+        let apt = Apt::with_new_lists(facts.architecture)?;
+        let (rustc, version) = choose(&apt, facts, cross)?;
+        let standard =
+            format!("{}-dev{}={version}", rustc.replace("rustc", "libstd-rust"), facts.architecture);
+        for package in apt.download(&packages(&apt, cross, &rustc, &version)?)? {
+            apt::unpack(&package, &folder, &[])?;
+        }
+        let libraries = cross.libraries.iter().map(|&name| name.to_owned());
+        for package in apt.download(&libraries.chain([standard]).collect::<Vec<_>>())? {
+            apt::unpack(&package, &folder, &[])?;
+        }
+        script(&folder.join("rustc"), RUSTC)?;
+        script(&folder.join("cc"), &CC.replace("GNU", cross.gnu))?;
+        place::write_whole(&folder.join(STAMP), format!("{rustc} {version}").as_bytes())?;
+        Self::find(profile)
+    }
+
+    /// The folder that is the root of both compilers, with the libraries of the guest that programs were linked to.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The C compiler, which also links.
+    #[must_use]
+    pub fn cc(&self) -> PathBuf {
+        self.folder.join("cc")
+    }
+
+    /// `cargo`, to build for the guest in a folder of its own, without what debuggers need: guests unpack programs into
+    /// memory.
+    #[must_use]
+    pub fn cargo(&self, cargo: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(cargo);
+        let linker = format!("CARGO_TARGET_{}_LINKER", self.target.replace('-', "_").to_uppercase());
+        command.current_dir(place::workspace());
+        command.env("CARGO_BUILD_TARGET", self.target).env("CARGO_TARGET_DIR", &self.build);
+        command.env("RUSTC", self.folder.join("rustc")).env(linker, self.cc());
+        command.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_PROFILE_RELEASE_DEBUG", "0");
+        // Whoever started us may have been told of other compilers.
+        for other in [
+            "RUSTFLAGS",
+            "CARGO_ENCODED_RUSTFLAGS",
+            "RUSTC_WRAPPER",
+            "RUSTC_WORKSPACE_WRAPPER",
+            "RUSTUP_TOOLCHAIN",
+        ] {
+            command.env_remove(other);
+        }
+        command
+    }
+
+    /// Builds tests, of all that `words` of `cargo test` choose, and gives their files.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Program`] where cargo does not build them.
+    pub fn tests(&self, cargo: impl AsRef<OsStr>, words: &[&str]) -> Result<Vec<PathBuf>, Error> {
+        let mut command = self.cargo(cargo);
+        command.args(["test", "--no-run", "--message-format", "json-render-diagnostics"]).args(words);
+        let output = apt::succeed("cargo", &mut command)?;
+        let artifact = |line: &[u8]| {
+            let message: Value = serde_json::from_slice(line).ok()?;
+            let is_test = message["profile"]["test"] == true;
+            message["executable"].as_str().filter(|_| is_test).map(PathBuf::from)
+        };
+        Ok(output.stdout.split(|&byte| byte == b'\n').filter_map(artifact).collect())
+    }
+
+    /// The folder of what cargo built by its profile `dev`.
+    #[must_use]
+    pub fn built(&self) -> PathBuf {
+        self.build.join(self.target).join("debug")
+    }
+}
+
+/// Written last: package and version of rustc.
+const STAMP: &str = "ready";
+
+/// rustc takes for its own the standard libraries beside the library that it is loaded from.
+const RUSTC: &str = "#!/bin/sh
+here=$(dirname \"$0\")
+LD_LIBRARY_PATH=$here/usr/lib/x86_64-linux-gnu exec \"$here/usr/bin/rustc\" \"$@\"
+";
+const CC: &str = "#!/bin/sh
+here=$(dirname \"$0\")
+exec \"$here/usr/bin/GNU-gcc\" --sysroot=\"$here\" \"$@\"
+";
+
+fn script(path: &Path, text: &str) -> Result<(), Error> {
+    place::write_whole(path, text.as_bytes())?;
+    fs::set_permissions(path, Permissions::from_mode(0o755)).map_err(|error| at(path, error).into())
+}
+
+/// The rustc that was tried if the archives still have it for both; else the newest that is enough for us.
+fn choose(apt: &Apt, facts: &Facts, cross: &Cross) -> Result<(String, String), Error> {
+    let (tried, tried_version) = cross.rustc;
+    let mut found = Vec::new();
+    for name in [tried, "rustc", "rustc-web"] {
+        let standard = format!("{}-dev{}", name.replace("rustc", "libstd-rust"), facts.architecture);
+        let theirs = apt.versions(&standard)?;
+        let both = apt.versions(name)?.into_iter().filter(|version| theirs.contains(version));
+        found.extend(both.filter(|version| is_enough(version)).map(|version| (name.to_owned(), version)));
+    }
+    let is_tried = |(_, version): &&(String, String)| version == tried_version;
+    let gone = || {
+        let least = env!("CARGO_PKG_RUST_VERSION");
+        Error::Packages(format!(
+            "no rustc from {least} on is in the archives together with its library for {}",
+            cross.target
+        ))
+    };
+    found.iter().find(is_tried).or_else(|| found.first()).cloned().ok_or_else(gone)
+}
+
+/// Whether a package's version, as `1.85.0+dfsg3-1`, is one that builds us.
+fn is_enough(version: &str) -> bool {
+    let numbers = |text: &str| {
+        let mut parts = text.split(['.', '+', '-', '~']).map(|part| part.parse::<u32>().ok());
+        Some((parts.next()??, parts.next()??))
+    };
+    numbers(version) >= numbers(env!("CARGO_PKG_RUST_VERSION"))
+}
+
+/// `rustc` of this version and the C compiler, with what they depend on and a host need not have: its own C compiler has
+/// brought the rest.
+fn packages(apt: &Apt, cross: &Cross, rustc: &str, version: &str) -> Result<Vec<String>, Error> {
+    let rust = rust_packages(rustc, version);
+    // Asked about the last alone: what others depend on is told of their newest version.
+    let roots: Vec<String> =
+        cross.compilers.iter().map(|&name| name.to_owned()).chain(rust.last().cloned()).collect();
+    let named = apt.with_dependencies(&roots)?;
+    let ours = |name: &String| ["libllvm", "-cross", cross.gnu].iter().any(|part| name.contains(part));
+    Ok(named.into_iter().filter(ours).chain(rust).collect())
+}
+
+/// The compiler, the host's standard library, and the shared library that the compiler is.
+fn rust_packages(rustc: &str, version: &str) -> Vec<String> {
+    let standard = rustc.replace("rustc", "libstd-rust");
+    let release = version.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
+    [rustc.to_owned(), format!("{standard}-dev"), format!("{standard}-{release}")]
+        .map(|name| format!("{name}={version}"))
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_compiler_older_than_ours_is_not_enough() {
+        assert!(is_enough("1.85.0+dfsg3-1~deb12u3") && is_enough("1.90.0-1") && is_enough("2.0.0"));
+        assert!(!is_enough("1.84.9-1") && !is_enough("1.9.0-1") && !is_enough(""));
+    }
+
+    #[test]
+    fn packages_of_one_compiler_have_one_version() {
+        let expected =
+            ["rustc-web=1.85.0+d-1", "libstd-rust-web-dev=1.85.0+d-1", "libstd-rust-web-1.85=1.85.0+d-1"];
+        assert_eq!(rust_packages("rustc-web", "1.85.0+d-1"), expected);
+    }
+}
