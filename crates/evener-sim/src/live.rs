@@ -275,12 +275,12 @@ mod tests {
 
     #[test]
     fn long_jobs_are_claimed_by_bytes_so_that_workers_end_together() {
-        // Of 64 jobs a core with lanes claims half, which the module would do ten times as fast; of 64 KiB one fill.
+        // Of 68 jobs a core with lanes claims two fills, which the module would do ten times as fast; of 64 KiB one.
         let wide = Machine { width: 16, ..machine(1, 0) };
         let fast = vec![MeasuredOnModule { d: D, h: Nanos::ZERO, hand_over: Nanos::ZERO, is_known: true }];
         let long = Measured { bytes: 64 << 10, c: Nanos(10 * D.0), on_modules: fast, hand_over: Nanos::ZERO };
         let short = Measured { bytes: 4 << 10, ..long.clone() };
-        let of = |measured| wide.predict(measured, Policy::SharedQueue, 64).unwrap();
+        let of = |measured| wide.predict(measured, Policy::SharedQueue, 68).unwrap();
         near(of(&short).makespan_ms, 320.0 * ms(D), 0.05);
         assert!(of(&long).makespan_ms < 200.0 * ms(D), "{:?}", of(&long));
     }

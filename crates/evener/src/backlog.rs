@@ -462,6 +462,8 @@ fn desk_jobs(dispatch: Dispatch, jobs: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use evener_core::plan::{Policy, Snapshot};
+
     use super::*;
     use crate::home::tests::{job, returns};
 
@@ -499,7 +501,23 @@ mod tests {
             claimed.iter().map(|job| job.input_bytes()).collect::<Vec<_>>()
         };
         let claims = [claim(), claim(), claim()];
-        assert_eq!(claims, [vec![300_000, 300_000], vec![200_000, 100_000, 5_000, 100, 64], vec![]]);
+        assert_eq!(claims, [vec![300_000, 300_000], vec![200_000, 100_000, 5_000, 100], vec![64]]);
+    }
+
+    #[test]
+    fn claims_make_no_more_fills_of_the_lanes_than_the_jobs_need() {
+        let lanes = 16;
+        let plan = Policy::CpuOnly.plan(&Snapshot { cpu_workers: 2, module_workers: 0, cpu_width: 16 });
+        for (jobs, bytes) in [(128, 16_384), (256, 8_192), (512, 4_096), (1_000, 64), (7, 64)] {
+            let backlog = Backlog::new(&plan, jobs, 2, 0);
+            backlog.submit(&mut (0..jobs).map(|_| job_of(bytes)).collect());
+            let claims = std::iter::from_fn(|| match backlog.claim(Some(0), &plan.cpu, &mut Vec::new()) {
+                0 => None,
+                claimed => Some(claimed),
+            });
+            let fills: usize = claims.map(|claimed| claimed.div_ceil(lanes)).sum();
+            assert_eq!(fills, jobs.div_ceil(lanes), "{jobs} jobs of {bytes} bytes");
+        }
     }
 
     #[test]

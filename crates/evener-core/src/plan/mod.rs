@@ -46,7 +46,8 @@ pub struct Take {
     pub jobs_max: u32,
     /// Least jobs at a time while the backlog lasts, so that lanes are filled.
     pub jobs_min: u32,
-    /// A claim is one `share`-th of the backlog between those bounds, so that workers end together.
+    /// A claim is one `share`-th of the backlog between those bounds, in multiples of the lower one, so that workers end
+    /// together.
     pub share: u32,
 }
 
@@ -57,10 +58,14 @@ impl Take {
     pub const ONE: Self = Self { jobs_max: 1, jobs_min: 1, share: 1 };
 
     /// Jobs to claim from a backlog of `waiting`.
+    ///
+    /// Whole fills: a core's lanes take as long for one job as for all that they hold, and a claim that ends within a
+    /// fill wastes the rest of it. Of 128 jobs of 16 KiB two workers made ten fills of 16 lanes where eight do.
     #[must_use]
     pub const fn claim(&self, waiting: usize) -> usize {
         let (least, most) = (self.jobs_min as usize, self.jobs_max as usize);
         let part = waiting / self.share as usize;
+        let part = if least > 1 { part - part % least } else { part };
         if part > most {
             most
         } else if part < least {
@@ -227,7 +232,7 @@ mod tests {
         let take = Policy::SharedQueue.plan(&BOTH).cpu;
         assert_eq!(
             [4000, 512, 200, 70, 30, 3].map(|waiting| take.claim(waiting)),
-            [512, 128, 50, 17, 16, 16]
+            [512, 128, 48, 16, 16, 16]
         );
         assert_eq!(Take::NOTHING.claim(100), 0);
         assert_eq!(Take::ONE.claim(100), 1);
