@@ -156,7 +156,7 @@ LD_LIBRARY_PATH=$here/usr/lib/x86_64-linux-gnu exec \"$here/usr/bin/rustc\" \"$@
 ";
 const CC: &str = "#!/bin/sh
 here=$(dirname \"$0\")
-exec \"$here/usr/bin/GNU-gcc\" --sysroot=\"$here\" \"$@\"
+LD_LIBRARY_PATH=$here/usr/lib/x86_64-linux-gnu exec \"$here/usr/bin/GNU-gcc\" --sysroot=\"$here\" \"$@\"
 ";
 
 fn script(path: &Path, text: &str) -> Result<(), Error> {
