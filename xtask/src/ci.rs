@@ -13,6 +13,7 @@ use crate::tree::{Tree, cargo, root};
 
 mod fuzz;
 mod later;
+mod valgrind;
 
 /// How much to run.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,6 +41,7 @@ pub(crate) fn run(depth: Depth) -> ExitCode {
     tests(&mut tally, depth);
     if depth == Depth::Full {
         later::run(&mut tally);
+        valgrind::run(&mut tally);
     }
     tally.say(&format!("{} passed, {} failed", tally.passed, tally.failed));
     if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
