@@ -9,8 +9,7 @@ use std::sync::Arc;
 
 use evener_core::{Direction, Session};
 use evener_ring::virtqueue::{Chain, Malformed, Piece, Tables as _};
-use evener_wire::numbers::operation;
-use evener_wire::{DATA_HEADER_BYTES, DataRequest, Operation, Status};
+use evener_wire::{DATA_HEADER_BYTES, DataRequest, Operation, Status, operation_of};
 
 use crate::memory::Memory;
 use crate::sessions::Sessions;
@@ -86,7 +85,8 @@ pub(crate) fn read(
     sizes: Sizes,
 ) -> Result<Taken, Fraud> {
     let all = chain.readable().iter().chain(chain.writable());
-    if !all.clone().all(|piece| reader.memory.holds(piece)) {
+    let is_held = all.into_iter().all(|piece| reader.memory.holds(piece));
+    if !is_held && !cfg!(mutant = "host_pieces_unchecked") {
         return Err(Fraud("a descriptor names memory that is not the client's"));
     }
     if total(chain.writable()) == 0 {
@@ -96,7 +96,9 @@ pub(crate) fn read(
     reader.copy(&mut header)?;
     let Ok(request) = DataRequest::parse(&header) else { return Ok(Taken::Refused(Status::NotSupported)) };
     let lengths = request.lengths();
-    if lengths.readable > total(chain.readable()) || lengths.writable > total(chain.writable()) {
+    let is_whole =
+        lengths.readable <= total(chain.readable()) && lengths.writable <= total(chain.writable());
+    if !is_whole && !cfg!(mutant = "host_lengths_unchecked") {
         return Err(Fraud("a request's lengths are beyond its descriptors"));
     }
     let Some(session) = sessions.get(request.session) else {
@@ -123,7 +125,7 @@ struct Parts {
 fn parts(request: &DataRequest, session: &Session, sizes: Sizes) -> Result<Parts, Status> {
     let algorithm = session.algorithm();
     let tag_bytes = algorithm.tag_bytes();
-    if !is_meant_for(request.opcode, session) {
+    if request.opcode != operation_of(algorithm, session.direction()) {
         return Err(Status::NotSupported);
     }
     let (iv, src, aad, fits) = match request.operation {
@@ -141,23 +143,14 @@ fn parts(request: &DataRequest, session: &Session, sizes: Sizes) -> Result<Parts
         }
         Operation::Chain { .. } => return Err(Status::NotSupported),
     };
-    let is_small = bytes(src) <= sizes.request_bytes_max && bytes(aad) <= sizes.aad_bytes_max;
-    if !fits || !is_small || bytes(iv) != algorithm.iv_bytes() {
+    let is_small = bytes(src) <= sizes.request_bytes_max && bytes(aad) <= sizes.aad_bytes_max
+        || cfg!(mutant = "host_request_unlimited");
+    let fits = fits || cfg!(mutant = "host_room_unchecked");
+    let has_iv = bytes(iv) == algorithm.iv_bytes() || cfg!(mutant = "host_iv_unchecked");
+    if !(fits && is_small && has_iv) {
         return Err(Status::Error);
     }
     Ok(Parts { iv_bytes: bytes(iv), src_bytes: bytes(src), aad_bytes: bytes(aad) })
-}
-
-/// Whether an operation is the session's: service and direction.
-fn is_meant_for(opcode: u32, session: &Session) -> bool {
-    let algorithm = session.algorithm();
-    let (encrypt, decrypt) = match (algorithm.is_cipher(), algorithm.is_aead()) {
-        (true, true) => (operation::AEAD_ENCRYPT, operation::AEAD_DECRYPT),
-        (true, false) => (operation::CIPHER_ENCRYPT, operation::CIPHER_DECRYPT),
-        (false, _) if algorithm.key_bytes() == Some(0) => (operation::HASH, operation::HASH),
-        (false, _) => (operation::MAC, operation::MAC),
-    };
-    opcode == if session.direction() == Direction::Encrypt { encrypt } else { decrypt }
 }
 
 fn bytes(told: u32) -> usize {

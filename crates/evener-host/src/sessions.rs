@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use evener_core::{Algorithm, Direction, Family, Hash, Padding, Session};
-use evener_wire::numbers::{aead, cipher, create, direction, hash, mac, service, symmetric};
-use evener_wire::{AUTH_KEY_BYTES_MAX, Config, CreateSession, KEY_BYTES_MAX};
+use evener_core::{Algorithm, Direction, Padding, Session};
+use evener_wire::numbers::{create, symmetric};
+use evener_wire::{
+    AUTH_KEY_BYTES_MAX, Config, CreateSession, KEY_BYTES_MAX, create_code, direction_of, number_of,
+};
 
 /// Sessions by the id that the client knows. Ids are never used twice on a connection.
 #[derive(Debug, Default)]
@@ -20,7 +22,7 @@ impl Sessions {
         let (algorithm, direction) = meaning(asked).filter(|(algorithm, _)| does.contains(algorithm))?;
         let key = if asked.op_code == create::MAC { asked.auth_key } else { asked.key };
         let session = Session::new(algorithm, direction, Padding::None, key).ok()?;
-        if self.open.len() >= max {
+        if self.open.len() >= max && !cfg!(mutant = "host_sessions_unlimited") {
             return None;
         }
         let id = self.next;
@@ -29,13 +31,20 @@ impl Sessions {
         Some(id.into())
     }
 
-    /// Closes a session, whose key is wiped when the last job under it is back. What is not open stays closed.
-    pub(crate) fn close(&mut self, id: u64) {
-        self.open.remove(&id);
+    /// Closes a session, which is to be forgotten by the module when the last job under it is back. What is not open stays
+    /// closed.
+    pub(crate) fn close(&mut self, id: u64) -> Option<Arc<Session>> {
+        self.open.remove(&id)
+    }
+
+    /// Closes all.
+    pub(crate) fn close_all(&mut self) -> impl Iterator<Item = Arc<Session>> + '_ {
+        self.open.drain().map(|(_, session)| session)
     }
 
     pub(crate) fn get(&self, id: u64) -> Option<&Arc<Session>> {
-        self.open.get(&id)
+        let any = || self.open.values().next().filter(|_| cfg!(mutant = "host_any_session"));
+        self.open.get(&id).or_else(any)
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -45,55 +54,27 @@ impl Sessions {
 
 /// What a client asks for, `None` where it is nothing of ours.
 fn meaning(asked: &CreateSession<'_>) -> Option<(Algorithm, Direction)> {
-    let direction = match asked.direction {
-        direction::ENCRYPT => Some(Direction::Encrypt),
-        direction::DECRYPT => Some(Direction::Decrypt),
-        _ => None,
-    };
     let is_asked = |algorithm: &&Algorithm| {
-        let (op_code, number, is_kind) = match algorithm.family() {
-            Family::Digest(_) | Family::Hmac(_) => (op_code_of(**algorithm), asked.hash, true),
-            Family::Gcm | Family::ChaCha20Poly1305 => (create::AEAD, asked.cipher, true),
-            Family::Ecb | Family::Cbc | Family::Ctr | Family::Xts => {
-                (create::CIPHER, asked.cipher, asked.op_type == symmetric::CIPHER)
-            }
+        let (number, is_kind) = match create_code(**algorithm) {
+            create::HASH | create::MAC => (asked.hash, true),
+            create::CIPHER => (asked.cipher, asked.op_type == symmetric::CIPHER),
+            _ => (asked.cipher, true),
         };
         let keyed = algorithm.key_bytes().is_none_or(|bytes| bytes == asked.key.len());
         let tagged =
             algorithm.tag_bytes() == 0 || u32::try_from(algorithm.tag_bytes()) == Ok(asked.hash_bytes);
-        op_code == asked.op_code && number == number_of(**algorithm) && is_kind && keyed && tagged
+        create_code(**algorithm) == asked.op_code
+            && number_of(**algorithm) == number
+            && is_kind
+            && keyed
+            && tagged
     };
     let algorithm = *Algorithm::ALL.iter().find(is_asked)?;
+    let is_told = |way: &Direction| direction_of(*way) == asked.direction;
+    let direction = [Direction::Encrypt, Direction::Decrypt].into_iter().find(is_told);
     // A hash has one direction, whatever the client wrote.
     let direction = if algorithm.is_cipher() { direction? } else { Direction::Encrypt };
     Some((algorithm, direction))
-}
-
-const fn op_code_of(algorithm: Algorithm) -> u64 {
-    match algorithm.family() {
-        Family::Digest(_) => create::HASH,
-        Family::Hmac(_) => create::MAC,
-        Family::Gcm | Family::ChaCha20Poly1305 => create::AEAD,
-        Family::Ecb | Family::Cbc | Family::Ctr | Family::Xts => create::CIPHER,
-    }
-}
-
-/// The number within its service.
-const fn number_of(algorithm: Algorithm) -> u32 {
-    match algorithm.family() {
-        Family::Ecb => cipher::AES_ECB,
-        Family::Cbc => cipher::AES_CBC,
-        Family::Ctr => cipher::AES_CTR,
-        Family::Xts => cipher::AES_XTS,
-        Family::Gcm => aead::GCM,
-        Family::ChaCha20Poly1305 => aead::CHACHA20_POLY1305,
-        Family::Digest(Hash::Md5) => hash::MD5,
-        Family::Digest(Hash::Sha1) => hash::SHA1,
-        Family::Digest(Hash::Sha256) => hash::SHA256,
-        Family::Hmac(Hash::Md5) => mac::HMAC_MD5,
-        Family::Hmac(Hash::Sha1) => mac::HMAC_SHA1,
-        Family::Hmac(Hash::Sha256) => mac::HMAC_SHA256,
-    }
 }
 
 /// What a module that `does` these algorithms says of itself.
@@ -106,28 +87,14 @@ pub(crate) fn config(does: &[Algorithm], rings_max: u32, request_bytes_max: u64)
         request_bytes_max,
         ..Config::default()
     };
-    for algorithm in does {
-        let number = number_of(*algorithm);
-        match op_code_of(*algorithm) {
-            create::CIPHER => config.ciphers |= 1 << number,
-            create::HASH => config.hashes |= 1 << number,
-            create::MAC => config.macs |= 1 << number,
-            _ => config.aeads |= 1 << number,
-        }
-    }
-    let services = [
-        (service::CIPHER, config.ciphers != 0),
-        (service::HASH, config.hashes != 0),
-        (service::MAC, config.macs != 0),
-        (service::AEAD, config.aeads != 0),
-    ];
-    config.services = services.iter().map(|(bit, is_there)| u32::from(*is_there) << bit).sum();
+    does.iter().for_each(|algorithm| config.add(*algorithm));
     config
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use evener_wire::numbers::{aead, cipher, direction};
 
     fn asked<'k>(op_code: u64, number: u32, key: &'k [u8], hash_bytes: u32) -> CreateSession<'k> {
         let is_mac = op_code == create::MAC;
@@ -152,7 +119,7 @@ mod tests {
         for &algorithm in Algorithm::ALL {
             let key: Vec<u8> = (0..64).take(algorithm.key_bytes().unwrap_or(20)).collect();
             let tag_bytes = u32::try_from(algorithm.tag_bytes()).unwrap();
-            let asked = asked(op_code_of(algorithm), number_of(algorithm), &key, tag_bytes);
+            let asked = asked(create_code(algorithm), number_of(algorithm), &key, tag_bytes);
             let direction = if algorithm.is_cipher() { Direction::Decrypt } else { Direction::Encrypt };
             assert_eq!(meaning(&asked), Some((algorithm, direction)));
             let mut sessions = Sessions::default();

@@ -2,7 +2,7 @@
 //!
 //! The way of one session: [`Header`] and a payload (`message.rs`) set up memory and rings ([`MemoryTable`],
 //! [`RingAddresses`], `payload.rs`) -> [`CreateSession`] (`session.rs`) -> data requests in a ring, each with a
-//! [`DataRequest`] in front (`request.rs`), numbers from `numbers.rs`, answered by a [`Status`] -> close. What a host does is
+//! [`DataRequest`] in front (`request.rs`), numbers from `numbers.rs` (Evener's algorithms in them: `algorithm.rs`), answered by a [`Status`] -> close. What a host does is
 //! in its [`Config`] (`config.rs`).
 //!
 //! Sources: QEMU docs/interop/vhost-user.rst (messages), QEMU include/hw/virtio/vhost-user.h and backends/cryptodev-vhost.c
@@ -12,6 +12,7 @@
 //! Nothing here allocates, reads a clock or touches shared memory: callers copy bytes first and then ask.
 #![forbid(unsafe_code)]
 
+mod algorithm;
 mod bytes;
 mod config;
 mod message;
@@ -20,6 +21,7 @@ mod payload;
 mod request;
 mod session;
 
+pub use algorithm::{create_code, direction_of, number_of, operation_of};
 pub use config::{CONFIG_BYTES, Config, ConfigMessage};
 pub use message::{HEADER_BYTES, Header, Message, PAYLOAD_BYTES_MAX, features, protocol_features};
 pub use payload::{MemoryTable, REGION_COUNT_MAX, Region, RingAddresses, RingDescriptor, RingState, number};

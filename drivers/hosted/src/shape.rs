@@ -1,8 +1,11 @@
 //! Evener's algorithms in the wire's numbers: what opens a session, what stands in front of a request.
 
-use evener_core::{Algorithm, Direction, Family, Hash};
-use evener_wire::numbers::{aead, cipher, create, direction, hash, mac, operation, symmetric};
-use evener_wire::{AUTH_KEY_BYTES_MAX, Config, CreateSession, DataRequest, KEY_BYTES_MAX, Operation};
+use evener_core::{Algorithm, Direction, Family};
+use evener_wire::numbers::{create, symmetric};
+use evener_wire::{
+    AUTH_KEY_BYTES_MAX, Config, CreateSession, DataRequest, KEY_BYTES_MAX, Operation, create_code,
+    direction_of, number_of, operation_of,
+};
 
 /// An algorithm in one direction as the wire says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,34 +23,12 @@ pub(crate) struct Lengths {
 }
 
 impl Shape {
-    /// Number of the algorithm within its service.
-    const fn number(self) -> u32 {
-        match self.algorithm.family() {
-            Family::Ecb => cipher::AES_ECB,
-            Family::Cbc => cipher::AES_CBC,
-            Family::Ctr => cipher::AES_CTR,
-            Family::Xts => cipher::AES_XTS,
-            Family::Gcm => aead::GCM,
-            Family::ChaCha20Poly1305 => aead::CHACHA20_POLY1305,
-            Family::Digest(Hash::Md5) => hash::MD5,
-            Family::Digest(Hash::Sha1) => hash::SHA1,
-            Family::Digest(Hash::Sha256) => hash::SHA256,
-            Family::Hmac(Hash::Md5) => mac::HMAC_MD5,
-            Family::Hmac(Hash::Sha1) => mac::HMAC_SHA1,
-            Family::Hmac(Hash::Sha256) => mac::HMAC_SHA256,
-        }
-    }
-
     /// Whether a host with this configuration does it. Without one it is a back end that knows AES-CBC only, as all do.
     pub(crate) fn is_in(self, config: Option<&Config>) -> bool {
-        let Some(config) = config else { return self.algorithm.family() == Family::Cbc };
-        let mask = match self.algorithm.family() {
-            Family::Ecb | Family::Cbc | Family::Ctr | Family::Xts => config.ciphers,
-            Family::Gcm | Family::ChaCha20Poly1305 => config.aeads.into(),
-            Family::Digest(_) => config.hashes.into(),
-            Family::Hmac(_) => config.macs,
-        };
-        mask >> self.number() & 1 == 1
+        match config {
+            Some(config) => config.does(self.algorithm),
+            None => self.algorithm.family() == Family::Cbc,
+        }
     }
 
     /// Whether the wire has room for the key.
@@ -61,14 +42,9 @@ impl Shape {
     /// What opens a session with this key.
     pub(crate) fn create(self, key: &[u8]) -> CreateSession<'_> {
         let digest_bytes = u32::try_from(self.algorithm.tag_bytes()).expect("a tag has a few bytes");
-        let (op_code, cipher, hash, op_type) = match self.algorithm.family() {
-            Family::Ecb | Family::Cbc | Family::Ctr | Family::Xts => {
-                (create::CIPHER, self.number(), 0, symmetric::CIPHER)
-            }
-            Family::Gcm | Family::ChaCha20Poly1305 => (create::AEAD, self.number(), 0, 0),
-            Family::Digest(_) => (create::HASH, 0, self.number(), 0),
-            Family::Hmac(_) => (create::MAC, 0, self.number(), 0),
-        };
+        let (op_code, number) = (create_code(self.algorithm), number_of(self.algorithm));
+        let (cipher, hash) = if self.algorithm.is_cipher() { (number, 0) } else { (0, number) };
+        let op_type = if op_code == create::CIPHER { symmetric::CIPHER } else { 0 };
         let is_mac = op_code == create::MAC;
         CreateSession {
             op_code,
@@ -77,10 +53,7 @@ impl Shape {
             hash_bytes: digest_bytes,
             aad_bytes: 0,
             op_type,
-            direction: match self.direction {
-                Direction::Encrypt => direction::ENCRYPT,
-                Direction::Decrypt => direction::DECRYPT,
-            },
+            direction: direction_of(self.direction),
             hash_mode: 0,
             chain_order: 0,
             key: if is_mac { &[] } else { key },
@@ -112,31 +85,14 @@ impl Shape {
         let (readable, writable) = self.data_bytes(lengths);
         let (iv_bytes, aad_bytes) = (bytes(self.algorithm.iv_bytes()), bytes(lengths.aad));
         let tag_bytes = bytes(self.algorithm.tag_bytes());
-        let encrypts = self.direction == Direction::Encrypt;
-        let by_direction = |one, other| if encrypts { one } else { other };
-        let (opcode, operation) = match self.algorithm.family() {
-            Family::Ecb | Family::Cbc | Family::Ctr | Family::Xts => (
-                by_direction(operation::CIPHER_ENCRYPT, operation::CIPHER_DECRYPT),
-                Operation::Cipher { iv_bytes, src_bytes: bytes(readable), dst_bytes: bytes(writable) },
-            ),
-            Family::Gcm | Family::ChaCha20Poly1305 => (
-                by_direction(operation::AEAD_ENCRYPT, operation::AEAD_DECRYPT),
-                Operation::Aead {
-                    iv_bytes,
-                    aad_bytes,
-                    src_bytes: bytes(readable - lengths.aad),
-                    dst_bytes: bytes(writable),
-                    tag_bytes,
-                },
-            ),
-            Family::Digest(_) => {
-                (operation::HASH, Operation::Digest { src_bytes: bytes(readable), hash_bytes: tag_bytes })
-            }
-            Family::Hmac(_) => {
-                (operation::MAC, Operation::Digest { src_bytes: bytes(readable), hash_bytes: tag_bytes })
-            }
+        let (src_bytes, dst_bytes) = (bytes(readable - lengths.aad), bytes(writable));
+        let operation = match create_code(self.algorithm) {
+            create::CIPHER => Operation::Cipher { iv_bytes, src_bytes, dst_bytes },
+            create::AEAD => Operation::Aead { iv_bytes, aad_bytes, src_bytes, dst_bytes, tag_bytes },
+            _ => Operation::Digest { src_bytes, hash_bytes: tag_bytes },
         };
-        DataRequest { opcode, algorithm: self.number(), session, operation }
+        let opcode = operation_of(self.algorithm, self.direction);
+        DataRequest { opcode, algorithm: number_of(self.algorithm), session, operation }
     }
 }
 

@@ -26,7 +26,7 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
     ("evener", Use(&["evener-core", "evener-ring"]), RUNTIME_TESTS),
     ("evener-files", Use(&["evener", "evener-core"]), RUNTIME_TESTS),
     ("evener-sim", Use(&["evener-core"]), &["evener-vectors"]),
-    ("evener-wire", Use(&[]), &[]),
+    ("evener-wire", Use(&["evener-core"]), &[]),
     // Of drivers it names the emulated one only, which it controls; those of a core are handed in.
     (
         "evener-host",
