@@ -5,7 +5,7 @@ use std::thread;
 use evener::core::plan::Policy;
 use evener::{CpuKit, ModuleSetup, Report, Runtime, Setup, Submitted, run};
 use evener_core::estimate::{Learned, OnModule};
-use evener_core::{Algorithm, Class, Direction, Estimator, InlineDriver, Job, Method, Nanos, Profile};
+use evener_core::{Algorithm, Class, Direction, Estimator, InlineDriver, IsOver, Job, Method, Nanos, Profile};
 use evener_driver_emulated::{Control, Emulated, Fault, Preset, When};
 use evener_driver_libcrypto::Libcrypto;
 
@@ -158,5 +158,9 @@ impl InlineDriver for AfterModule {
             thread::yield_now();
         }
         self.libcrypto.run(burst);
+    }
+
+    fn forget(&mut self, is_over: IsOver<'_>) {
+        self.libcrypto.forget(is_over);
     }
 }

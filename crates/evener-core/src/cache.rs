@@ -1,5 +1,6 @@
 //! What a driver has made of the last sessions (key schedules, contexts), found by the session's name.
 
+use crate::driver::IsOver;
 use crate::session::{Session, SessionId};
 
 /// A small cache: the newest `N` prepared sessions; the oldest is dropped, and wiped by its own `Drop`.
@@ -39,6 +40,18 @@ impl<T, const N: usize> SessionCache<T, N> {
         Ok(&mut self.entries[self.last].1)
     }
 
+    /// Drops what was made of the sessions that `is_over` names.
+    pub fn forget(&mut self, is_over: IsOver<'_>) {
+        self.entries.retain(|(known, _)| !is_over(*known));
+        (self.last, self.next) = (0, 0);
+    }
+
+    /// Whether something made of this session is kept.
+    #[must_use]
+    pub fn keeps(&self, session: SessionId) -> bool {
+        self.entries.iter().any(|(known, _)| *known == session)
+    }
+
     #[inline(never)]
     fn find_or_prepare<E>(
         &mut self,
@@ -65,6 +78,8 @@ impl<T, const N: usize> SessionCache<T, N> {
 
 #[cfg(test)]
 mod tests {
+    use std::rc::Rc;
+
     use super::*;
     use crate::{Algorithm, Direction, Padding};
 
@@ -84,5 +99,29 @@ mod tests {
             assert_eq!(made, Ok(&mut session.id().0.clone()));
         }
         assert_eq!(prepared, [0, 1, 2, 3, 4, 0, 1]);
+    }
+
+    /// Counts those that live.
+    struct Counted(Rc<()>);
+
+    #[test]
+    fn what_was_made_of_a_session_that_is_over_is_dropped_and_nothing_else() {
+        let session = |key| Session::new(Algorithm::Aes128Ecb, Direction::Encrypt, Padding::None, &[key; 16]);
+        let sessions: Vec<Session> = (0..5).map(|key| session(key).unwrap()).collect();
+        let (alive, mut cache) = (Rc::new(()), SessionCache::<Counted, 4>::default());
+        let mut prepare = |session: &Session| {
+            cache.prepared(session, |_| Ok::<_, ()>(Counted(Rc::clone(&alive)))).unwrap();
+            Rc::strong_count(&alive) - 1
+        };
+        assert_eq!(sessions.iter().map(&mut prepare).collect::<Vec<_>>(), [1, 2, 3, 4, 4]);
+        cache.forget(&|id| id == sessions[4].id() || id == sessions[2].id() || id == sessions[0].id());
+        assert_eq!(Rc::strong_count(&alive) - 1, 2);
+        let kept = [false, true, false, true, false];
+        assert_eq!(sessions.iter().map(|session| cache.keeps(session.id())).collect::<Vec<_>>(), kept);
+        let mut prepare = |session: &Session| {
+            let counted = cache.prepared(session, |_| Ok::<_, ()>(Counted(Rc::clone(&alive)))).unwrap();
+            Rc::strong_count(&counted.0) - 1
+        };
+        assert_eq!([1, 4, 2, 0, 3].map(|at: usize| prepare(&sessions[at])), [2, 3, 4, 4, 4]);
     }
 }

@@ -5,6 +5,7 @@
 
 use crate::algorithm::{Algorithm, Direction};
 use crate::job::Job;
+use crate::session::SessionId;
 use crate::units::Nanos;
 
 /// What a driver says of itself.
@@ -38,7 +39,14 @@ pub trait InlineDriver: Send {
     /// Each job leaves as `Done` or `Failed`, whatever happens to the others. A job that this driver does not
     /// support, or whose [lengths do not fit](Job::lengths_fit), leaves as `Failed` with its memory untouched.
     fn run(&mut self, burst: &mut [Box<Job<'_>>]);
+
+    /// Drops, and wipes, what it has made of sessions that `is_over` names (key schedules, contexts). Such a session may
+    /// still come again; it is then prepared anew. Nothing to do for a driver that keeps nothing between bursts.
+    fn forget(&mut self, is_over: IsOver<'_>);
 }
+
+/// Says of a session whether it has ended: nobody will submit jobs with it any more.
+pub type IsOver<'a> = &'a dyn Fn(SessionId) -> bool;
 
 /// Why a module did not take a job now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +93,10 @@ pub trait QueuedDriver<'m>: Send {
     /// Gives up: every job still held is appended to `given_back` as `Failed(ModuleLost)`, and the module
     /// never touches their memory again.
     fn abandon(&mut self, given_back: &mut Vec<Box<Job<'m>>>);
+
+    /// Gives up the keys of sessions that `is_over` names: in the kernel, at a host, in memory of its own. A key that
+    /// jobs still use goes with the last of them. A session that comes again is opened anew.
+    fn forget(&mut self, is_over: IsOver<'_>);
 }
 
 /// Wall clock and thread clock; the runtime has real ones, simulations their own.

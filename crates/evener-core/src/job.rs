@@ -68,6 +68,8 @@ pub enum JobError {
     ModuleLost,
     /// The module has no room for another key, or the job is longer than it takes: no fault of anybody's.
     ModuleFull,
+    /// The session is for modules only, and there is none that does the job, or none any more.
+    NeedsModule,
     /// The run was cancelled before the job was started.
     Cancelled,
     /// A library below refused a call that should have worked.
@@ -92,6 +94,7 @@ impl fmt::Display for JobError {
             Self::Module { code } => write!(f, "the module reported error {code}"),
             Self::ModuleLost => f.write_str("the module stopped answering"),
             Self::ModuleFull => f.write_str("the module has no room for the job's key or length"),
+            Self::NeedsModule => f.write_str("the key is for modules only, and no module does this"),
             Self::Cancelled => f.write_str("cancelled"),
             Self::Library => f.write_str("a cryptographic library refused the call"),
         }

@@ -62,6 +62,7 @@ pub struct Session {
     direction: Direction,
     padding: Padding,
     key: Zeroizing<Box<[u8]>>,
+    is_for_modules_only: bool,
 }
 
 impl Session {
@@ -88,7 +89,22 @@ impl Session {
         // Relaxed: only uniqueness matters, and fetch_add gives that.
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let id = SessionId(NEXT.fetch_add(1, Ordering::Relaxed));
-        Ok(Self { id, algorithm, direction, padding, key: Zeroizing::new(key.into()) })
+        let key = Zeroizing::new(key.into());
+        Ok(Self { id, algorithm, direction, padding, key, is_for_modules_only: false })
+    }
+
+    /// Binds the session to modules, for a key that must not be used, or cannot be had, elsewhere: its jobs run on modules
+    /// only, are neither redone nor checked on a core, and fail where no module does them.
+    #[must_use]
+    pub fn for_modules_only(self) -> Self {
+        Self { is_for_modules_only: true, ..self }
+    }
+
+    /// Whether only modules may use it.
+    #[must_use]
+    #[inline]
+    pub const fn is_for_modules_only(&self) -> bool {
+        self.is_for_modules_only
     }
 
     /// The session's name.

@@ -12,7 +12,7 @@ use std::thread;
 
 use evener::{CpuKit, Setup, Submitted, SystemClock, run};
 use evener_core::driver::Clock as _;
-use evener_core::{Algorithm, Direction, InlineDriver, Job, Nanos, Padding, Profile, Session};
+use evener_core::{Algorithm, Direction, InlineDriver, IsOver, Job, Nanos, Padding, Profile, Session};
 
 /// Says done.
 struct Idle(Profile);
@@ -32,6 +32,8 @@ impl InlineDriver for Idle {
             job.done(bytes);
         }
     }
+
+    fn forget(&mut self, _: IsOver<'_>) {}
 }
 
 fn kit() -> CpuKit {

@@ -6,13 +6,14 @@
 //! hand) or a desk -> [`claim`](Backlog::claim).
 
 use std::cmp::Reverse;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 
 use evener_core::plan::{CLAIM_BYTES_MAX, CLAIM_JOBS_MAX, Dispatch, LONG_JOB_BYTES, Plan, Take};
-use evener_core::{Job, Nanos};
+use evener_core::{IsOver, Job, Nanos, SessionId};
 use evener_ring::{CachePadded, Doorbell, Ring};
 
 use crate::barrier::Barrier;
+use crate::ended::{Ended, Heard};
 use crate::lanes::Lanes;
 
 /// The private side of one worker.
@@ -23,6 +24,12 @@ struct Desk<'m> {
     work: Doorbell,
     /// Under the monitor: [`BUSY`], [`FREE`] or [`SERVED`].
     state: AtomicU32,
+    /// What the worker has heard of sessions that ended.
+    heard: Heard,
+    /// Jobs that only this module may do.
+    bound: Ring<Box<Job<'m>>>,
+    /// The module is out of service. Written by its worker.
+    is_out: AtomicBool,
 }
 
 /// The worker is busy, or about to look at its desk. Written by the worker.
@@ -57,6 +64,8 @@ pub(crate) struct Backlog<'m> {
     /// A thread of the run panicked: nobody waits for room any more.
     broken: AtomicBool,
     barrier: Barrier,
+    /// Sessions that ended. They are no jobs, but who sleeps for jobs is to hear of them.
+    ended: Ended,
 }
 
 impl<'m> Backlog<'m> {
@@ -64,10 +73,13 @@ impl<'m> Backlog<'m> {
     pub(crate) fn new(plan: &Plan, jobs: usize, cpu_workers: usize, modules: usize) -> Self {
         let workers = cpu_workers + modules;
         let dispatch = plan.dispatch;
-        let desk = |_| Desk {
+        let desk = |desk| Desk {
+            bound: Ring::with_capacity(if desk < cpu_workers { 1 } else { jobs }),
+            is_out: AtomicBool::new(false),
             dealt: Ring::with_capacity(desk_jobs(dispatch, jobs)),
             work: Doorbell::new(),
             state: AtomicU32::new(BUSY),
+            heard: Heard::default(),
         };
         Self {
             dispatch,
@@ -83,6 +95,7 @@ impl<'m> Backlog<'m> {
             over: AtomicBool::new(false),
             broken: AtomicBool::new(false),
             barrier: Barrier::new(workers),
+            ended: Ended::default(),
         }
     }
 
@@ -152,6 +165,37 @@ impl<'m> Backlog<'m> {
     /// The next job that was given to the module at `desk` alone.
     pub(crate) fn take_given(&self, desk: usize) -> Option<Box<Job<'m>>> {
         self.desks[desk].dealt.pop()
+    }
+
+    /// Gives the module at `desk` a job that only a module may do, or gives it back where that has enough.
+    pub(crate) fn bind(&self, desk: usize, job: Box<Job<'m>>) -> Result<(), Box<Job<'m>>> {
+        self.desks[desk].bound.push(job)?;
+        self.bell_of(desk).ring_all();
+        Ok(())
+    }
+
+    /// The next job that only the module at `desk` may do.
+    pub(crate) fn take_bound(&self, desk: usize) -> Option<Box<Job<'m>>> {
+        self.desks[desk].bound.pop()
+    }
+
+    /// How many of them wait there.
+    pub(crate) fn bound_count(&self, desk: usize) -> usize {
+        self.desks[desk].bound.len()
+    }
+
+    /// The module at `desk` is out of service: what is bound to it is to be taken away afterwards.
+    pub(crate) fn go_out(&self, desk: usize) {
+        self.desks[desk].is_out.store(true, Ordering::Relaxed);
+        // Pairs with the fence in `is_out`: of two fences one is first, so either who has put a job there sees that nobody
+        // will take it, or the worker finds it when it takes all away.
+        fence(Ordering::SeqCst);
+    }
+
+    /// Whether the module at `desk` is out of service; to be asked again after a job was put there.
+    pub(crate) fn is_out(&self, desk: usize) -> bool {
+        fence(Ordering::SeqCst);
+        self.desks[desk].is_out.load(Ordering::Relaxed)
     }
 
     /// The queues by class.
@@ -271,8 +315,10 @@ impl<'m> Backlog<'m> {
         }
         let bell = self.bell_of(desk);
         let ticket = bell.listen();
-        let nothing_else =
-            !self.over.load(Ordering::Acquire) && !self.is_held() && !self.is_left_asleep(desk);
+        let nothing_else = !self.over.load(Ordering::Acquire)
+            && !self.is_held()
+            && !self.is_left_asleep(desk)
+            && !self.ended.is_news(&self.desks[desk].heard);
         if !nothing_else {
             return;
         }
@@ -288,18 +334,36 @@ impl<'m> Backlog<'m> {
     fn is_left_asleep(&self, desk: usize) -> bool {
         let lanes = self.lanes.as_ref().filter(|_| desk >= self.cpu_workers);
         lanes.is_some_and(|lanes| {
-            self.is_held() || !lanes.modules_matter() && self.desks[desk].dealt.is_empty()
+            let has_own = !self.desks[desk].dealt.is_empty() || !self.desks[desk].bound.is_empty();
+            self.is_held() || !lanes.modules_matter() && !has_own
         })
     }
 
     /// Sleeps until the plan has something for modules. Nobody at the barrier waits for who sleeps here.
     fn stay_asleep(&self, desk: usize) {
         let ticket = self.lanes().modules.listen();
-        if self.is_left_asleep(desk) && !self.over.load(Ordering::Acquire) {
+        let is_news = self.ended.is_news(&self.desks[desk].heard);
+        if self.is_left_asleep(desk) && !self.over.load(Ordering::Acquire) && !is_news {
             self.barrier.leave(desk);
             self.lanes().modules.wait(ticket, None);
             self.barrier.come_back(desk);
         }
+    }
+
+    /// A session has ended: each worker is to hear of it, also who sleeps.
+    pub(crate) fn end_session(&self, session: SessionId) {
+        self.ended.add(session);
+        self.wake_workers();
+    }
+
+    /// Tells the worker at `desk` of sessions that ended.
+    pub(crate) fn tell_ended(&self, desk: usize, forget: impl FnOnce(IsOver<'_>)) {
+        self.ended.tell(&self.desks[desk].heard, forget);
+    }
+
+    /// The same for a thread without a desk.
+    pub(crate) const fn ended(&self) -> &Ended {
+        &self.ended
     }
 
     /// Sleeps until there may be room.
@@ -359,6 +423,9 @@ impl<'m> Backlog<'m> {
 
     /// Whether nothing waits that the worker at `desk` could take.
     fn has_nothing_for(&self, desk: usize) -> bool {
+        if !self.desks[desk].bound.is_empty() {
+            return false;
+        }
         let Some(lanes) = &self.lanes else { return self.queue_of(desk).is_empty() };
         let own = if desk < self.cpu_workers { &self.shared } else { &self.desks[desk].dealt };
         own.is_empty() && lanes.is_empty()

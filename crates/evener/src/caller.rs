@@ -2,9 +2,11 @@
 
 use evener_core::job::Ticket;
 use evener_core::plan::Dispatch;
-use evener_core::{Job, Nanos};
+use evener_core::{Job, Nanos, SessionId};
 
 use crate::CpuKit;
+use crate::cpu::is_bound;
+use crate::ended::Heard;
 use crate::home::count;
 use crate::report::WorkerReport;
 use crate::runtime::{Meter, Shared};
@@ -24,6 +26,8 @@ pub struct Caller<'r, 'm> {
     /// Jobs brought so far where jobs are dealt out, to know whose turn it is.
     dealt: usize,
     meter: Meter,
+    /// What it has heard of sessions that ended.
+    heard: Heard,
 }
 
 impl<'r, 'm> Caller<'r, 'm> {
@@ -37,6 +41,7 @@ impl<'r, 'm> Caller<'r, 'm> {
             waiting: Vec::new(),
             dealt: 0,
             meter: Meter::default(),
+            heard: Heard::default(),
         }
     }
 
@@ -52,8 +57,10 @@ impl<'r, 'm> Caller<'r, 'm> {
         for (turn, job) in jobs.iter_mut().enumerate() {
             job.ticket = Ticket { home: count(self.home), turn: count(turn) };
         }
+        self.hear_ended();
         self.shared.keep_budget(&mut self.meter);
         match jobs[..] {
+            _ if jobs.iter().any(|job| is_bound(job)) => self.crypt_queued(jobs),
             [ref job] if self.is_weighed_alone(job) => self.crypt_single(jobs),
             _ if self.is_for_modules(jobs) => self.crypt_queued(jobs),
             _ => self.crypt_here(jobs),
@@ -61,6 +68,16 @@ impl<'r, 'm> Caller<'r, 'm> {
         if !jobs.is_sorted_by_key(|job| job.ticket.turn) {
             jobs.sort_unstable_by_key(|job| job.ticket.turn);
         }
+    }
+
+    /// As [`Runtime::end_session`](crate::Runtime::end_session), and at once for this caller's own kit.
+    pub fn end_session(&mut self, session: SessionId) {
+        self.shared.backlog.end_session(session);
+        self.hear_ended();
+    }
+
+    fn hear_ended(&mut self) {
+        self.shared.backlog.ended().tell(&self.heard, |is_over| self.kit.forget(is_over));
     }
 
     /// Runs jobs where the caller stands.
@@ -172,7 +189,7 @@ impl<'r, 'm> Caller<'r, 'm> {
         }
         let hands = own + self.shared.backlog.desk_count();
         for job in std::mem::take(waiting) {
-            let is_own = self.dealt % hands < own;
+            let is_own = self.dealt % hands < own && !is_bound(&job);
             self.dealt += 1;
             if is_own { kept.push(job) } else { waiting.push(job) }
         }
@@ -214,14 +231,17 @@ pub(crate) fn submit<'m>(shared: &Shared<'m>, home: usize, waiting: &mut Vec<Box
     }
     let rest = waiting.split_off(fits);
     place.expect(count(fits));
+    let mut left = Vec::new();
+    let bound = shared.bind_all(waiting, &mut left);
     if let (Some(weigher), Some(first)) = (&shared.weigher, waiting.first()) {
         let (lanes, class) = (shared.backlog.lanes(), first.class());
         if lanes.is_alone(class) {
             weigher.sees_coming(lanes, class, count(fits), shared.clock.now());
         }
     }
-    let submitted = shared.backlog.submit(waiting);
+    let submitted = bound + shared.backlog.submit(waiting);
     place.forget(count(fits - submitted));
+    waiting.extend(left);
     waiting.extend(rest);
     submitted
 }

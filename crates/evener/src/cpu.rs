@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use evener_core::driver::Clock;
 use evener_core::{
-    Algorithm, Class, Direction, InlineDriver, Job, JobError, Method, Nanos, Outcome, Sample, Tally,
+    Algorithm, Class, Direction, InlineDriver, IsOver, Job, JobError, Method, Nanos, Outcome, Sample, Tally,
 };
 
 use crate::Costs;
@@ -73,7 +73,7 @@ impl CpuKit {
     /// Runs a burst: every job leaves as Done or Failed. A burst with several algorithms or directions is
     /// sorted by them first, so the order of `burst` may change.
     pub fn run(&mut self, burst: &mut [Box<Job<'_>>], clock: &dyn Clock) {
-        let mut rest = burst;
+        let mut rest = self.turn_away_bound(burst);
         // Alike and of one length: part by part, so that jobs are still in the nearest cache when the driver, and
         // then the tally, come to them.
         while let Some(first) = rest.first() {
@@ -88,6 +88,20 @@ impl CpuKit {
         self.run_whole(rest, clock);
     }
 
+    /// Fails jobs whose sessions are for modules only; returns the others.
+    fn turn_away_bound<'b, 'm>(&mut self, burst: &'b mut [Box<Job<'m>>]) -> &'b mut [Box<Job<'m>>] {
+        if !burst.iter().any(|job| is_bound(job)) {
+            return burst;
+        }
+        burst.sort_by_key(|job| is_bound(job));
+        let (rest, bound) = burst.split_at_mut(burst.partition_point(|job| !is_bound(job)));
+        for job in bound {
+            job.fail(if job.lengths_fit() { JobError::NeedsModule } else { JobError::BadLength });
+            count(&mut self.tallies[Method::Plain as usize], job);
+        }
+        rest
+    }
+
     /// Runs a burst of any jobs in one go, or in one per algorithm and direction.
     fn run_whole(&mut self, burst: &mut [Box<Job<'_>>], clock: &dyn Clock) {
         if burst.windows(2).any(|pair| kind(&pair[0]) != kind(&pair[1])) {
@@ -97,6 +111,14 @@ impl CpuKit {
                 .for_each(|group| self.run_alike(group, clock));
         } else if !burst.is_empty() {
             self.run_alike(burst, clock);
+        }
+    }
+
+    /// Drops, and wipes, what its drivers have made of sessions that have ended ([`InlineDriver::forget`]).
+    pub fn forget(&mut self, is_over: IsOver<'_>) {
+        self.plain.forget(is_over);
+        if let Some(multi) = &mut self.multi {
+            multi.forget(is_over);
         }
     }
 
@@ -271,6 +293,11 @@ fn part_jobs(bytes: usize) -> usize {
 fn is_uniform(part: &[Box<Job<'_>>]) -> bool {
     let first = (kind(&part[0]), part[0].input_bytes());
     part.iter().all(|job| (kind(job), job.input_bytes()) == first)
+}
+
+/// Whether no core may run it.
+pub(crate) fn is_bound(job: &Job<'_>) -> bool {
+    job.session().is_for_modules_only()
 }
 
 /// What may be run together.

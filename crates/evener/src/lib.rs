@@ -34,6 +34,7 @@ pub mod combine;
 mod cores;
 mod costs;
 mod cpu;
+mod ended;
 mod home;
 pub mod in_flight;
 mod lanes;

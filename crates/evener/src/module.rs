@@ -11,10 +11,11 @@ use evener_core::estimate::ModuleSample;
 use evener_core::plan::Dispatch;
 use evener_core::{Job, JobError, Nanos, Outcome, Profile, QueuedDriver, Refusal, Sample, Tally};
 
-use crate::cpu::count;
+use crate::cpu::{count, is_bound};
 use crate::report::{ModuleReport, Quarantine, WorkerReport};
 use crate::runtime::{Meter, Shared};
 use crate::shadow::Shadow;
+use crate::weigh::Weigher;
 use crate::{CpuKit, ModuleSetup};
 
 /// Errors in a row after which a module is out of service. A guess.
@@ -109,6 +110,10 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
 
     /// One round. `false` when all is done.
     fn serve(&mut self) -> bool {
+        self.shared.backlog.tell_ended(self.desk, |is_over| {
+            self.driver.forget(is_over);
+            self.redo.forget(is_over);
+        });
         if self.holds_nothing() {
             self.stop_at_barrier();
             self.shared.keep_budget(&mut self.meter);
@@ -161,11 +166,32 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     fn claim(&mut self) -> bool {
         let shared = self.shared;
         let may = !shared.backlog.is_held() && shared.charge(&mut self.meter).is_ok();
-        let has_claimed = may && self.claim_by_plan();
+        let has_claimed = may && (self.claim_bound() || self.claim_by_plan());
         if has_claimed && self.driver.in_flight() == 0 {
             self.progress = shared.clock.now();
         }
         has_claimed
+    }
+
+    /// Claims a job that only this module may do.
+    fn claim_bound(&mut self) -> bool {
+        let shared = self.shared;
+        let Some(job) = shared.backlog.take_bound(self.desk) else { return false };
+        match &shared.weigher {
+            Some(weigher) => self.claim_single(weigher, job, shared.clock.now()),
+            None => {
+                self.expect(Nanos::ZERO);
+                self.claimed.push(job);
+            }
+        }
+        true
+    }
+
+    fn claim_single(&mut self, weigher: &Weigher, job: Box<Job<'m>>, now: Nanos) {
+        let claim = weigher.single(self.module(), self.shared.backlog.lanes(), job.class(), now);
+        weigher.begins(self.desk, &claim, 1, now);
+        self.expect(claim.each());
+        self.claimed.push(job);
     }
 
     fn claim_by_plan(&mut self) -> bool {
@@ -175,10 +201,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
         };
         let (lanes, now) = (shared.backlog.lanes(), shared.clock.now());
         if let Some(job) = shared.backlog.take_given(self.desk) {
-            let claim = weigher.single(self.module(), lanes, job.class(), now);
-            weigher.begins(self.desk, &claim, 1, now);
-            self.expect(claim.each());
-            self.claimed.push(job);
+            self.claim_single(weigher, job, now);
             return true;
         }
         match weigher.module_takes(self.module(), lanes, now) {
@@ -369,8 +392,12 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
         self.shared.run_on_core(&mut self.redo, &mut self.single);
     }
 
-    /// Redoes a job on the CPU, from the same bytes: the driver has not touched them.
+    /// Redoes a job on the CPU, from the same bytes: the driver has not touched them. One that is for modules only fails.
     fn redo(&mut self, mut job: Box<Job<'m>>) {
+        if is_bound(&job) {
+            count(&mut self.tally, &job);
+            return self.bring_home(job);
+        }
         job.retry();
         self.redo.count_redone();
         self.run_on_core(job);
@@ -386,6 +413,8 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             // What callers gave it: after `lost`, so that none is put here any more that nobody would find.
             self.claimed.extend(std::iter::from_fn(|| self.shared.backlog.take_given(self.desk)));
         }
+        self.shared.backlog.go_out(self.desk);
+        self.claimed.extend(std::iter::from_fn(|| self.shared.backlog.take_bound(self.desk)));
         let mut given_back = Vec::new();
         self.driver.abandon(&mut given_back);
         self.shadow.forget_all();

@@ -10,10 +10,11 @@ use evener_core::driver::Clock;
 use evener_core::guard::Counters;
 use evener_core::plan::adaptive::Station;
 use evener_core::plan::{Dispatch, Plan, Take};
-use evener_core::{Algorithm, Budget, Class, Direction, Job, JobError, Nanos};
+use evener_core::{Algorithm, Budget, Class, Direction, Job, JobError, Nanos, SessionId};
 use evener_ring::CachePadded;
 
 use crate::backlog::Backlog;
+use crate::cpu::is_bound;
 use crate::home::Home;
 use crate::module::ModuleWorker;
 use crate::report::WorkerReport;
@@ -40,6 +41,8 @@ pub(crate) struct Shared<'m> {
     budget: Option<Mutex<Budget>>,
     /// Algorithms that some module does: `[algorithm][direction]`.
     module_does: Vec<[bool; 2]>,
+    /// The same of each module.
+    each_does: Vec<Vec<[bool; 2]>>,
     reports: Mutex<Vec<WorkerReport>>,
     callers: AtomicU32,
     /// Whether somebody used the barrier, so that the time of the last job matters.
@@ -134,6 +137,13 @@ impl<'r, 'm> Runtime<'r, 'm> {
         &self.shared.plan
     }
 
+    /// Has all that the run's threads made of a session wiped, and its keys closed where modules hold them: at once by
+    /// workers, with its next burst or its end by a [`Caller`]. For a session with which no more jobs come; where some are
+    /// under way, call it when they are back, or what they need is prepared anew.
+    pub fn end_session(&self, session: SessionId) {
+        self.shared.backlog.end_session(session);
+    }
+
     /// Holds all workers at a busy barrier before their next claim, and returns when they are there. For
     /// measuring: jobs submitted now are started by [`Runtime::release`]. A caller that helps is not held.
     ///
@@ -204,6 +214,7 @@ impl<'m> Shared<'m> {
             cpu_workers,
             callers_work: if plan.cpu.jobs_max == 0 { 0 } else { setup.callers },
             module_does: what_modules_do(modules),
+            each_does: modules.iter().map(|module| what_modules_do(std::slice::from_ref(module))).collect(),
             reports: Mutex::default(),
             callers: AtomicU32::new(0),
             measuring: AtomicBool::new(false),
@@ -215,6 +226,44 @@ impl<'m> Shared<'m> {
     pub(crate) fn module_does(&self, job: &Job<'_>) -> bool {
         let session = job.session();
         self.module_does[session.algorithm().index()][session.direction() as usize]
+    }
+
+    /// Takes jobs whose sessions are for modules only out of `jobs` and hands them to modules, or home as failed where none
+    /// does them; `left` gets those for which there is no room. Returns how many went.
+    pub(crate) fn bind_all(&self, jobs: &mut Vec<Box<Job<'m>>>, left: &mut Vec<Box<Job<'m>>>) -> usize {
+        if !jobs.iter().any(|job| is_bound(job)) {
+            return 0;
+        }
+        let (bound, free): (Vec<_>, _) = jobs.drain(..).partition(|job| is_bound(job));
+        *jobs = free;
+        let all = bound.len();
+        left.extend(bound.into_iter().filter_map(|job| self.bind(job).err()));
+        all - left.len()
+    }
+
+    fn bind(&self, mut job: Box<Job<'m>>) -> Result<(), Box<Job<'m>>> {
+        let Some(desk) = self.desk_for(&job) else {
+            job.fail(JobError::NeedsModule);
+            self.bring_home(&mut vec![job]);
+            return Ok(());
+        };
+        self.backlog.bind(desk, job)?;
+        if self.backlog.is_out(desk) {
+            // It went out of service meanwhile, so perhaps nobody looks there any more.
+            while let Some(mut job) = self.backlog.take_bound(desk) {
+                job.fail(JobError::ModuleLost);
+                self.bring_home(&mut vec![job]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Of the modules in service that do a job, the one at which the fewest wait that no other may take.
+    fn desk_for(&self, job: &Job<'_>) -> Option<usize> {
+        let (algorithm, direction) = (job.session().algorithm().index(), job.session().direction() as usize);
+        let does = self.each_does.iter().enumerate().filter(|(_, does)| does[algorithm][direction]);
+        let desks = does.map(|(module, _)| self.cpu_workers + module);
+        desks.filter(|desk| !self.backlog.is_out(*desk)).min_by_key(|desk| self.backlog.bound_count(*desk))
     }
 
     /// Runs a burst on a core, or gives it up where the run was cancelled.
@@ -314,6 +363,7 @@ impl<'m> Shared<'m> {
     pub(crate) fn work_as_core(&self, desk: usize, take: &Take, kit: &mut CpuKit) {
         let (mut burst, mut meter) = (Vec::new(), Meter::default());
         loop {
+            self.backlog.tell_ended(desk, |is_over| kit.forget(is_over));
             self.backlog.stop_at_barrier(desk);
             self.keep_budget(&mut meter);
             match self.claim_for_core(Some(desk), take, &mut burst) {

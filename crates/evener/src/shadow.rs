@@ -38,6 +38,9 @@ impl<'m> Shadow<'m> {
     /// Captures a job that is about to be handed to the module, if its turn to be checked has come.
     pub(crate) fn before(&mut self, job: &Job<'m>) {
         let session = job.session();
+        if session.is_for_modules_only() {
+            return;
+        }
         let seen = &mut self.seen[session.algorithm().index()][session.direction() as usize];
         *seen = seen.wrapping_add(1);
         if *seen <= ALWAYS || *seen % self.every == 0 {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use evener::combine::{BYTES_MAX, BYTES_MIN, Combiner, Request, Span, Verdict};
-use evener_core::{Algorithm, Direction, InlineDriver, Job, JobError, Outcome, Padding, Profile, Session};
+use evener_core::{Algorithm, Direction, InlineDriver, IsOver, Job, JobError, Outcome, Padding, Profile, Session};
 use evener_driver_libcrypto::Libcrypto;
 use evener_driver_multibuffer::Multibuffer;
 
@@ -189,6 +189,10 @@ impl<F: Fn(&mut [Box<Job<'_>>]) + Send + Sync> InlineDriver for Scripted<F> {
     fn run(&mut self, burst: &mut [Box<Job<'_>>]) {
         self.plain.run(burst);
         (self.script)(burst);
+    }
+
+    fn forget(&mut self, is_over: IsOver<'_>) {
+        self.plain.forget(is_over);
     }
 }
 

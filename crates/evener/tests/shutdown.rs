@@ -11,7 +11,7 @@ use std::thread;
 
 use evener::{Cancel, CpuKit, Setup, Submitted, run};
 use evener_core::plan::Policy;
-use evener_core::{Algorithm, Direction, InlineDriver, Job, JobError, Outcome, Profile};
+use evener_core::{Algorithm, Direction, InlineDriver, IsOver, Job, JobError, Outcome, Profile};
 
 use support::drivers::gated_kit;
 use support::module::{Fault, Scripted, scripted};
@@ -91,6 +91,8 @@ impl InlineDriver for Panics {
         self.1.store(true, Ordering::SeqCst);
         panic!("a bug, on purpose");
     }
+
+    fn forget(&mut self, _: IsOver<'_>) {}
 }
 
 fn panicking_kit(has_panicked: &Arc<AtomicBool>) -> CpuKit {

@@ -1,6 +1,6 @@
 //! A core that is as slow as a preset says.
 
-use evener_core::{Algorithm, Direction, InlineDriver, Job, Nanos, Profile};
+use evener_core::{Algorithm, Direction, InlineDriver, IsOver, Job, Nanos, Profile};
 
 use crate::core_time::Meter;
 use crate::preset::Preset;
@@ -49,5 +49,9 @@ impl InlineDriver for CostedCpu {
         let cost: Nanos = burst.iter().map(|job| self.cost(job)).sum();
         self.inner.run(burst);
         self.meter.use_up(began, cost);
+    }
+
+    fn forget(&mut self, is_over: IsOver<'_>) {
+        self.inner.forget(is_over);
     }
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use evener_core::{
-    Algorithm, Direction, InlineDriver, Job, JobError, Nanos, Outcome, Profile, QueuedDriver, Refusal,
+    Algorithm, Direction, InlineDriver, IsOver, Job, JobError, Nanos, Outcome, Profile, QueuedDriver, Refusal,
     TAG_BYTES_MAX,
 };
 
@@ -156,8 +156,10 @@ impl<'m> Emulated<'m> {
         self.held.sort_by_key(|held| (held.ready.is_none(), held.ready));
         let came = self.held.partition_point(|held| held.ready.is_some_and(|at| at <= now));
         self.control.count(|counters| counters.completed += came as u64);
-        for Held { mut job, answer, .. } in self.held.drain(..came) {
+        for Held { mut job, mut answer, .. } in self.held.drain(..came) {
             answer.publish(&mut job);
+            // It may be text in clear, and the next job may be another client's.
+            answer.output.fill(0);
             self.spare.push(answer.output);
             done.push(job);
         }
@@ -212,6 +214,10 @@ impl<'m> QueuedDriver<'m> for Emulated<'m> {
         self.lose_all(given_back);
         // As after a reset: units that hung take jobs again.
         self.units.fill(Some(Instant::now()));
+    }
+
+    fn forget(&mut self, is_over: IsOver<'_>) {
+        self.computes.forget(is_over);
     }
 }
 

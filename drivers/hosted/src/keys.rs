@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Weak};
 
-use evener_core::{Job, Session, SessionId, SessionRef};
+use evener_core::{IsOver, Job, Session, SessionId, SessionRef};
 
 /// Sessions that one connection keeps open. A guess.
 const KEYS_MAX: usize = 64;
@@ -15,6 +15,8 @@ struct Entry {
     session: SessionId,
     /// Tells whether anybody still has the session; a borrowed one lives as long as its jobs may come.
     owner: Option<Weak<Session>>,
+    /// The session has ended, as its user says.
+    is_over: bool,
     id: u64,
     /// Requests under way.
     uses: u32,
@@ -53,7 +55,8 @@ impl Keys {
             SessionRef::Shared(session) => Some(Arc::downgrade(&session)),
             SessionRef::Borrowed(_) => None,
         };
-        self.entries.push(Entry { session: job.session().id(), owner, id, uses: 1, last_use: self.clock });
+        let (session, last_use) = (job.session().id(), self.clock);
+        self.entries.push(Entry { session, owner, is_over: false, id, uses: 1, last_use });
     }
 
     /// Ends a use.
@@ -83,11 +86,16 @@ impl Keys {
 
     /// Gives up one that nobody can use any more, if there is one; its id is to be closed.
     pub(crate) fn take_orphan(&mut self) -> Option<u64> {
-        let is_orphan = |entry: &Entry| {
-            entry.uses == 0 && entry.owner.as_ref().is_some_and(|owner| owner.strong_count() == 0)
-        };
+        let has_owner =
+            |entry: &Entry| entry.owner.as_ref().is_none_or(|owner| owner.strong_count() > 0);
+        let is_orphan = |entry: &Entry| entry.uses == 0 && (entry.is_over || !has_owner(entry));
         let place = self.entries.iter().position(is_orphan)?;
         Some(self.entries.swap_remove(place).id)
+    }
+
+    /// Marks sessions that have ended: each is an orphan once no request uses it.
+    pub(crate) fn end(&mut self, is_over: IsOver<'_>) {
+        self.entries.iter_mut().filter(|entry| is_over(entry.session)).for_each(|entry| entry.is_over = true);
     }
 
     /// Forgets a session that the host says it does not have.
@@ -136,6 +144,18 @@ mod tests {
         drop(one);
         assert_eq!(keys.take_orphan(), None, "a request is under way");
         keys.release(id);
+        assert_eq!((keys.take_orphan(), keys.take_orphan()), (Some(10), None));
+    }
+
+    #[test]
+    fn a_key_whose_session_has_ended_is_given_up_though_somebody_has_it() {
+        let (mut keys, one, other) = (Keys::default(), session(1), session(2));
+        keep(&mut keys, &one, 10);
+        keep(&mut keys, &other, 11);
+        keys.release(other.id());
+        keys.end(&|id| id == one.id());
+        assert_eq!(keys.take_orphan(), None, "a request is under way");
+        keys.release(one.id());
         assert_eq!((keys.take_orphan(), keys.take_orphan()), (Some(10), None));
     }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-use evener_core::Job;
+use evener_core::{IsOver, Job};
 use evener_ring::virtqueue::{Driver, Mapped, PIECE_BYTES, Piece, write_table};
 use evener_ring::{Mapping, OutOfRegion, Region, Words as _};
 use evener_wire::{Config, DATA_HEADER_BYTES};
@@ -202,6 +202,12 @@ impl Line {
     /// Forgets a session that the host does not know.
     pub(crate) fn forget(&mut self, job: &Job<'_>) {
         self.keys.forget(job.session().id());
+    }
+
+    /// Closes sessions that have ended: now, or when their last request is back.
+    pub(crate) fn end_sessions(&mut self, is_over: IsOver<'_>) -> Result<(), Trouble> {
+        self.keys.end(is_over);
+        self.close_orphans()
     }
 
     /// Closes sessions that nobody can use any more.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use evener_core::job::{Memory, Parts};
 use evener_core::padding::{pad, padded_bytes, text_bytes};
 use evener_core::{
-    Algorithm, BLOCK_BYTES, Direction, Job, JobError, Nanos, Padding, Profile, QueuedDriver, Refusal,
+    Algorithm, BLOCK_BYTES, Direction, IsOver, Job, JobError, Nanos, Padding, Profile, QueuedDriver, Refusal,
     TAG_BYTES_MAX,
 };
 use evener_wire::Status;
@@ -135,7 +135,7 @@ impl<'m> Hosted<'m> {
                 done.push(held.settle(line, status));
             }
         }
-        if self.held_count == 0 && done.len() > before {
+        if done.len() > before {
             line.close_orphans()?;
         }
         Ok(done.len() - before)
@@ -227,6 +227,16 @@ impl<'m> QueuedDriver<'m> for Hosted<'m> {
         self.adopt_process();
         given_back.append(&mut self.answered);
         self.hang_up(given_back);
+    }
+
+    fn forget(&mut self, is_over: IsOver<'_>) {
+        let Some(line) = self.line.as_mut().filter(|line| line.is_ours()) else { return };
+        if line.end_sessions(is_over).is_err() {
+            // As in `submit`: what was under way comes back as lost with the next poll.
+            let mut lost = Vec::new();
+            self.hang_up(&mut lost);
+            self.answered.append(&mut lost);
+        }
     }
 }
 

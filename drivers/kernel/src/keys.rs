@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use evener_core::{Session, SessionId};
+use evener_core::{IsOver, Session, SessionId};
 use zeroize::Zeroizing;
 
 use crate::desk::{Failure, Spec};
@@ -82,6 +82,20 @@ impl<K> Keys<K> {
         })
     }
 
+    /// Gives up the keys of sessions that are over. One that a request still has is closed by it.
+    pub(crate) fn forget(&self, is_over: IsOver<'_>) {
+        let mut over = Vec::new();
+        let mut entries = self.entries();
+        for place in (0..entries.len()).rev() {
+            if is_over(entries[place].session) {
+                over.push(entries.swap_remove(place));
+            }
+        }
+        drop(entries);
+        // Outside the lock: closing a key is a call into the kernel.
+        drop(over);
+    }
+
     /// Closes all that nobody uses.
     pub(crate) fn close_idle(&self) {
         while self.take_oldest().is_some() {}
@@ -152,6 +166,19 @@ mod tests {
         assert_eq!(Rc::strong_count(&holds), 1 + KEYS_MAX);
         keys.close_idle();
         assert_eq!(Rc::strong_count(&holds), 1);
+    }
+
+    #[test]
+    fn the_key_of_a_session_that_is_over_is_closed_when_its_last_request_is_back() {
+        let (keys, holds, sessions) = (Keys::default(), Rc::new(()), sessions(3));
+        for session in &sessions {
+            assert!(keys.opened(&keys.entry(session), || open(&holds, 3)).is_ok());
+        }
+        let in_use = keys.entry(&sessions[1]);
+        keys.forget(&|id| id != sessions[2].id());
+        assert_eq!(Rc::strong_count(&holds), 1 + 2, "one is idle and gone, one in use, one not over");
+        drop(in_use);
+        assert_eq!(Rc::strong_count(&holds), 1 + 1);
     }
 
     #[test]

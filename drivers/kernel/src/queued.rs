@@ -10,7 +10,7 @@ use std::time::Duration;
 use std::{mem, process};
 
 use evener_core::padding::{pad, padded_bytes, text_bytes};
-use evener_core::{Algorithm, Direction, Job, JobError, Nanos, Padding, Profile, QueuedDriver, Refusal};
+use evener_core::{Algorithm, Direction, IsOver, Job, JobError, Nanos, Padding, Profile, QueuedDriver, Refusal};
 use zeroize::Zeroizing;
 
 use crate::desk::{Desk, Device, Failure, Spec, Task};
@@ -200,6 +200,13 @@ impl<'m, D: Device> QueuedDriver<'m> for Queued<'m, D> {
     fn abandon(&mut self, given_back: &mut Vec<Box<Job<'m>>>) {
         self.desk.forget_waiting();
         self.lose_all(given_back);
+    }
+
+    fn forget(&mut self, is_over: IsOver<'_>) {
+        // In a forked child the keys are the parent's, and locks may be held by threads that are not here.
+        if process::id() == self.process {
+            self.desk.keys.forget(is_over);
+        }
     }
 }
 

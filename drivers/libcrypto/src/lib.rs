@@ -12,7 +12,7 @@ mod primitive;
 pub mod service;
 
 use evener_core::job::Memory;
-use evener_core::{Algorithm, Direction, InlineDriver, Job, JobError, Profile, Session, SessionCache};
+use evener_core::{Algorithm, Direction, InlineDriver, IsOver, Job, JobError, Profile, Session, SessionCache};
 
 pub use crate::cipher::CipherContext;
 use crate::ffi::{DigestContext, HmacContext, Refused};
@@ -38,8 +38,8 @@ const SESSIONS_MAX: usize = 32;
 
 /// libcrypto on one thread.
 ///
-/// Keys live in its contexts, which libcrypto wipes when they are freed: when 32 newer sessions came, or when
-/// the driver is dropped.
+/// Keys live in its contexts, which libcrypto wipes when they are freed: when their session is
+/// [forgotten](InlineDriver::forget), when 32 newer ones came, or when the driver is dropped.
 pub struct Libcrypto {
     profile: Profile,
     prepared: SessionCache<Prepared, SESSIONS_MAX>,
@@ -81,6 +81,10 @@ impl InlineDriver for Libcrypto {
                 Err(error) => job.fail(error),
             }
         }
+    }
+
+    fn forget(&mut self, is_over: IsOver<'_>) {
+        self.prepared.forget(is_over);
     }
 }
 
@@ -153,6 +157,25 @@ mod tests {
     const TEXT_BYTES: usize = 12_293;
 
     /// Expected: SHA-256 of what `openssl enc` 3.0 wrote, and of what Python's `cryptography` wrote, with tag.
+    #[test]
+    fn a_session_that_is_forgotten_leaves_no_context() {
+        let mut driver = Libcrypto::new().unwrap();
+        let keyed = |key| Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &[key; 16]);
+        let [over, open] = [1, 2].map(|key| keyed(key).unwrap());
+        let encrypt = |driver: &mut Libcrypto, session: &Session| {
+            let mut room = [7; 64];
+            let mut burst = [Job::in_place(&mut room)];
+            burst[0].arm(session, &IV, 64);
+            driver.run(&mut burst);
+            burst[0].output().to_vec()
+        };
+        let before = [&over, &open].map(|session| encrypt(&mut driver, session));
+        assert!(driver.prepared.keeps(over.id()) && driver.prepared.keeps(open.id()));
+        driver.forget(&|id| id == over.id());
+        assert!(!driver.prepared.keeps(over.id()) && driver.prepared.keeps(open.id()));
+        assert_eq!([&over, &open].map(|session| encrypt(&mut driver, session)), before);
+    }
+
     #[test]
     fn input_of_several_slices_is_one_message() {
         let cases = [

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use evener_core::{Session, SessionCache, SessionId};
+use evener_core::{IsOver, Session, SessionCache, SessionId};
 
 /// Sessions whose keys are kept: those of 64 threads that combine, twice. Looking through as many takes less than
 /// preparing a key. A guess.
@@ -49,5 +49,31 @@ impl<K> Keyring<K> {
     pub(crate) fn release(&mut self) {
         self.held.clear();
         self.last = None;
+    }
+
+    /// Drops the keys of sessions that are over. Between bursts nothing else has them.
+    pub(crate) fn forget(&mut self, is_over: IsOver<'_>) {
+        self.kept.forget(is_over);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use evener_core::{Algorithm, Direction, Padding};
+
+    use super::*;
+
+    #[test]
+    fn keys_of_a_session_that_is_over_are_dropped() {
+        let session = |key| Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &[key; 16]);
+        let [over, open] = [1, 2].map(|key| session(key).unwrap());
+        let mut ring = Keyring::<u8>::default();
+        let [of_over, of_open] = [&over, &open].map(|session| {
+            ring.hold(session, |_| Arc::new(7));
+            Arc::downgrade(ring.held().last().unwrap())
+        });
+        ring.release();
+        ring.forget(&|id| id == over.id());
+        assert_eq!([of_over.strong_count(), of_open.strong_count()], [0, 1]);
     }
 }

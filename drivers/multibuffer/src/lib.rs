@@ -27,7 +27,7 @@ use std::ops::DerefMut;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use evener_core::{Algorithm, Direction, Family, Hash, InlineDriver, Job, JobError, Profile};
+use evener_core::{Algorithm, Direction, Family, Hash, InlineDriver, IsOver, Job, JobError, Profile};
 
 pub use crate::absent::Absent;
 use crate::ffi::{AesKeys, GcmKeys, HmacKeys, Manager, Work};
@@ -42,8 +42,8 @@ const NAMES: [&CStr; 2] = [c"libIPSec_MB.so.2", c"libIPSec_MB.so.1"];
 
 /// libipsec-mb on one thread.
 ///
-/// Prepared keys of the last 128 sessions stay in it; they and the library's own memory are wiped when they are
-/// dropped.
+/// Prepared keys of the last 128 sessions stay in it until they are [forgotten](InlineDriver::forget); they and the
+/// library's own memory are wiped when they are dropped.
 pub struct Multibuffer {
     profile: Profile,
     manager: Manager,
@@ -156,6 +156,12 @@ impl InlineDriver for Multibuffer {
         if !self.run_uniform(burst) {
             self.run_mixed(burst);
         }
+    }
+
+    fn forget(&mut self, is_over: IsOver<'_>) {
+        self.aes.forget(is_over);
+        self.gcm.forget(is_over);
+        self.hmac.forget(is_over);
     }
 }
 

@@ -6,7 +6,7 @@ use std::thread;
 
 use evener::CpuKit;
 use evener_core::driver::Clock;
-use evener_core::{Algorithm, Direction, InlineDriver, Job, Nanos, Profile};
+use evener_core::{Algorithm, Direction, InlineDriver, IsOver, Job, Nanos, Profile};
 use evener_driver_libcrypto::Libcrypto;
 
 /// libcrypto, but before each burst it waits until `may_go` says so: tests decide with it who comes first, where
@@ -30,6 +30,10 @@ impl<F: Fn() -> bool + Send> InlineDriver for Gated<F> {
             thread::yield_now();
         }
         self.libcrypto.run(burst);
+    }
+
+    fn forget(&mut self, is_over: IsOver<'_>) {
+        self.libcrypto.forget(is_over);
     }
 }
 
@@ -130,4 +134,6 @@ impl InlineDriver for Fake {
             job.done(bytes);
         }
     }
+
+    fn forget(&mut self, _: IsOver<'_>) {}
 }

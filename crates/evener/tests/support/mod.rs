@@ -109,6 +109,20 @@ impl Case {
         case
     }
 
+    /// The same with a session that only modules may use.
+    pub fn for_modules_only(mut self) -> Self {
+        let free = &self.session;
+        let (algorithm, direction, padding) = (free.algorithm(), free.direction(), free.padding());
+        let bound = Session::new(algorithm, direction, padding, free.key()).unwrap().for_modules_only();
+        self.session = Arc::new(bound);
+        self
+    }
+
+    /// Whether only modules may do it.
+    pub fn is_bound(&self) -> bool {
+        self.session.is_for_modules_only()
+    }
+
     /// Room for the output: padding adds up to a block.
     pub fn room_bytes(&self) -> usize {
         self.input.len() + 16

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use evener::ModuleSetup;
 use evener_core::{
-    Algorithm, Direction, InlineDriver as _, Job, JobError, Nanos, Outcome, Profile, QueuedDriver, Refusal,
+    Algorithm, Direction, InlineDriver as _, IsOver, Job, JobError, Nanos, Outcome, Profile, QueuedDriver, Refusal,
 };
 use evener_driver_libcrypto::Libcrypto;
 
@@ -239,6 +239,8 @@ impl<'m> QueuedDriver<'m> for Scripted<'m> {
             job
         }));
     }
+
+    fn forget(&mut self, _: IsOver<'_>) {}
 }
 
 /// The module with the CPU to redo what it fails.

@@ -1,0 +1,95 @@
+//! Sessions that end while a run goes on: `Runtime::end_session` -> list -> each thread with drivers, before its next claim
+//! and before it sleeps -> its drivers forget them.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use evener_core::{IsOver, SessionId};
+
+/// Sessions that are remembered for who comes late; who is later forgets all, which costs preparing anew what is still in
+/// use. A guess: more than any driver keeps.
+const REMEMBERED_MAX: usize = 256;
+
+/// Sessions that have ended, the last of them by name.
+#[derive(Debug, Default)]
+pub(crate) struct Ended {
+    last: Mutex<VecDeque<SessionId>>,
+    /// How many there were so far.
+    count: AtomicU64,
+}
+
+/// How many of them a thread has heard of.
+#[derive(Debug, Default)]
+pub(crate) struct Heard(AtomicU64);
+
+impl Ended {
+    /// Adds a session; sleepers are to be woken afterwards.
+    pub(crate) fn add(&self, session: SessionId) {
+        let mut last = self.last();
+        if last.len() == REMEMBERED_MAX {
+            last.pop_front();
+        }
+        last.push_back(session);
+        // Release: pairs with the Acquire in `is_news`; the name is there.
+        self.count.fetch_add(1, Ordering::Release);
+    }
+
+    /// Whether some ended since the thread last heard.
+    pub(crate) fn is_news(&self, heard: &Heard) -> bool {
+        // Relaxed: `heard` is the calling thread's own.
+        self.count.load(Ordering::Acquire) != heard.0.load(Ordering::Relaxed)
+    }
+
+    /// Has `forget` told which sessions ended since the thread last heard, if any did.
+    pub(crate) fn tell(&self, heard: &Heard, forget: impl FnOnce(IsOver<'_>)) {
+        if !self.is_news(heard) {
+            return;
+        }
+        let last = self.last();
+        let count = self.count.load(Ordering::Relaxed);
+        let news = usize::try_from(count - heard.0.swap(count, Ordering::Relaxed)).unwrap_or(usize::MAX);
+        if news > last.len() {
+            drop(last);
+            return forget(&|_| true);
+        }
+        let names: Vec<SessionId> = last.iter().rev().take(news).copied().collect();
+        drop(last);
+        forget(&|session| names.contains(&session));
+    }
+
+    /// The list is whole between any two statements, so a panic elsewhere does not spoil it.
+    fn last(&self) -> MutexGuard<'_, VecDeque<SessionId>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of these sessions, those that a thread is told have ended.
+    fn told(ended: &Ended, heard: &Heard, of: std::ops::Range<u64>) -> Vec<u64> {
+        let mut told = Vec::new();
+        ended.tell(heard, |is_over| told.extend(of.filter(|id| is_over(SessionId(*id)))));
+        told
+    }
+
+    #[test]
+    fn each_thread_hears_once_of_each_session_and_who_is_too_late_of_all() {
+        let (ended, early, late) = (Ended::default(), Heard::default(), Heard::default());
+        assert_eq!(told(&ended, &early, 0..9), [0; 0]);
+        ended.add(SessionId(3));
+        ended.add(SessionId(5));
+        assert!(ended.is_news(&early));
+        assert_eq!(told(&ended, &early, 0..9), [3, 5]);
+        assert_eq!(told(&ended, &early, 0..9), [0; 0]);
+        ended.add(SessionId(4));
+        assert_eq!(told(&ended, &early, 0..9), [4]);
+        (10..10 + REMEMBERED_MAX as u64 - 3).for_each(|id| ended.add(SessionId(id)));
+        assert_eq!(told(&ended, &late, 0..9), [3, 4, 5]);
+        (1_000..1_001 + REMEMBERED_MAX as u64).for_each(|id| ended.add(SessionId(id)));
+        assert_eq!(told(&ended, &late, 0..9), (0..9).collect::<Vec<_>>());
+        assert!(!ended.is_news(&late));
+    }
+}

@@ -1,0 +1,144 @@
+//! Sessions for modules only: no core touches their jobs, whatever the policy and whatever the module does wrong.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use evener::{CpuKit, Report, Setup, run};
+use evener_core::plan::Policy;
+use evener_core::{Algorithm, Direction, InlineDriver, IsOver, Job, JobError, Outcome, Profile};
+use evener_driver_libcrypto::Libcrypto;
+
+use support::module::{Fault, Scripted, scripted};
+use support::{Case, check_all, jobs, rooms, without_standstill};
+
+/// libcrypto on a core, which may not see a session that is for modules only.
+struct Free(Libcrypto);
+
+impl InlineDriver for Free {
+    fn profile(&self) -> &Profile {
+        self.0.profile()
+    }
+
+    fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool {
+        self.0.supports(algorithm, direction)
+    }
+
+    fn run(&mut self, burst: &mut [Box<Job<'_>>]) {
+        assert!(burst.iter().all(|job| !job.session().is_for_modules_only()), "a core was given its key");
+        self.0.run(burst);
+    }
+
+    fn forget(&mut self, is_over: IsOver<'_>) {
+        self.0.forget(is_over);
+    }
+}
+
+fn kit() -> CpuKit {
+    CpuKit::new(Box::new(Free(Libcrypto::new().unwrap())), None)
+}
+
+/// Every third case is for modules only.
+fn cases(count: usize) -> Vec<Case> {
+    let case = |seed| {
+        let case = Case::encrypt(Algorithm::Aes128Cbc, seed, (seed * 29) % 500);
+        if seed % 3 == 0 { case.for_modules_only() } else { case }
+    };
+    (0..count).map(case).collect()
+}
+
+/// Runs them by a caller and two workers; what the module is comes from `module`.
+fn ask<'m>(
+    policy: Policy,
+    module: Option<Scripted<'m>>,
+    jobs: &mut Vec<Box<Job<'m>>>,
+    by_stream: bool,
+) -> Report {
+    let modules = module.into_iter().map(|module| {
+        let setup = scripted(module, 1);
+        evener::ModuleSetup { redo: kit(), ..setup }
+    });
+    let setup =
+        Setup { policy, modules: modules.collect(), workers: vec![kit(), kit()], callers: 1, ..Setup::default() };
+    let ((), report) = run(setup, |runtime| {
+        if !by_stream {
+            return runtime.caller(kit()).crypt(jobs);
+        }
+        let (mut inlet, mut outlet) = runtime.stream();
+        let mut armed = std::mem::take(jobs);
+        assert_eq!(inlet.submit_all(&mut armed), evener::Submitted::Yes);
+        drop(inlet);
+        jobs.extend(std::iter::from_fn(|| outlet.next()));
+    });
+    report
+}
+
+#[test]
+fn a_module_does_them_all_under_every_policy_that_has_one() {
+    for policy in Policy::ALL.into_iter().filter(|policy| *policy != Policy::CpuOnly) {
+        for by_stream in [false, true] {
+            without_standstill(move || {
+                let cases = cases(90);
+                let mut rooms = rooms(&cases);
+                let mut armed = jobs(&cases, &mut rooms);
+                let module = Scripted::new(Fault::None);
+                let seen = module.seen();
+                ask(policy, Some(module), &mut armed, by_stream);
+                check_all(&cases, &armed);
+                assert!(seen.taken() >= 30, "{policy:?}");
+            });
+        }
+    }
+}
+
+/// What became of those that are for modules only; all others must be right.
+fn bound_outcomes(cases: &[Case], armed: &[Box<Job<'_>>]) -> Vec<Outcome> {
+    let (bound, free): (Vec<_>, Vec<_>) =
+        armed.iter().partition(|job| cases[usize::try_from(job.mark).unwrap()].is_bound());
+    free.iter().for_each(|job| cases[usize::try_from(job.mark).unwrap()].check(job));
+    assert_eq!(armed.len(), cases.len());
+    bound.iter().map(|job| job.outcome()).collect()
+}
+
+#[test]
+fn without_a_module_they_fail_and_the_others_do_not() {
+    for policy in Policy::ALL {
+        without_standstill(move || {
+            let cases = cases(30);
+            let mut rooms = rooms(&cases);
+            let mut armed = jobs(&cases, &mut rooms);
+            ask(policy, None, &mut armed, false);
+            let outcomes = bound_outcomes(&cases, &armed);
+            assert_eq!(outcomes, [Outcome::Failed(JobError::NeedsModule); 10], "{policy:?}");
+        });
+    }
+}
+
+/// Faults, and what jobs may fail with.
+const FAULTS: [(Fault, &[JobError]); 4] = [
+    (Fault::Broken(5), &[JobError::Module { code: 6 }, JobError::NeedsModule, JobError::ModuleLost]),
+    (Fault::Gone(5), &[JobError::ModuleLost, JobError::NeedsModule]),
+    (Fault::Hang(5), &[JobError::ModuleLost, JobError::NeedsModule]),
+    (Fault::Full(5), &[JobError::ModuleFull]),
+];
+
+#[test]
+fn what_a_module_fails_is_returned_as_failed_and_done_nowhere_else() {
+    for (fault, errors) in FAULTS {
+        for policy in [Policy::ModuleOnly, Policy::SharedQueue, Policy::RoundRobin, Policy::Adaptive] {
+            without_standstill(move || {
+                let cases = cases(90);
+                let mut rooms = rooms(&cases);
+                let mut armed = jobs(&cases, &mut rooms);
+                ask(policy, Some(Scripted::new(fault)), &mut armed, false);
+                let outcomes = bound_outcomes(&cases, &armed);
+                let failed: Vec<_> =
+                    outcomes.into_iter().filter(|outcome| !matches!(outcome, Outcome::Done { .. })).collect();
+                assert!(!failed.is_empty(), "{policy:?} {fault:?}");
+                let is_said = |outcome: &Outcome| {
+                    matches!(outcome, Outcome::Failed(error) if errors.contains(error))
+                };
+                assert!(failed.iter().all(is_said), "{policy:?} {fault:?}: {failed:?}");
+            });
+        }
+    }
+}
