@@ -5,7 +5,9 @@ use std::thread;
 use evener::core::plan::Policy;
 use evener::{CpuKit, ModuleSetup, Report, Runtime, Setup, Submitted, run};
 use evener_core::estimate::{Learned, OnModule};
-use evener_core::{Algorithm, Class, Direction, Estimator, InlineDriver, IsOver, Job, Method, Nanos, Profile};
+use evener_core::{
+    Algorithm, Class, Direction, Estimator, InlineDriver, IsOver, Job, Method, Nanos, Profile,
+};
 use evener_driver_emulated::{Control, Emulated, Fault, Preset, When};
 use evener_driver_libcrypto::Libcrypto;
 

@@ -4,9 +4,10 @@
 //! `N passed, N failed`, which sums up what the test runners reported and counts every other failure as one.
 //! What is not installed is named as skipped, never as passed.
 
-use std::env;
 use std::io::{self, BufRead as _, BufReader, Write};
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, ExitCode, Stdio};
+use std::{env, fs};
 
 use crate::tidy;
 use crate::tree::{Tree, cargo, root};
@@ -117,17 +118,29 @@ fn mutants(tally: &mut Tally) {
         Err(reason) => return tally.fail(&format!("mutants: {reason}")),
     };
     for (package, name) in tree.mutants() {
-        let flags = format!("--cfg mutant=\"{name}\"");
-        let command = if package == "evener-ring" { models(&flags) } else { mutated_tests(&package, &flags) };
-        tally.expect_red(&name, command);
+        let command = match &*package {
+            "evener-ring" => Ok(models(&format!("--cfg mutant=\"{name}\""))),
+            package => mutated_tests(package, &name),
+        };
+        match command {
+            Ok(command) => tally.expect_red(&name, command),
+            Err(error) => tally.fail(&format!("mutant {name}: {error}")),
+        }
     }
 }
 
-fn mutated_tests(package: &str, flags: &str) -> Command {
+/// A crate's tests with one line broken. Only members are built with the flag, by a wrapper of the compiler that is named after
+/// the mutant: so what they depend on is built once for all mutants.
+fn mutated_tests(package: &str, name: &str) -> io::Result<Command> {
+    let target = root().join("target/mutants");
+    let wrapper = target.join("wrappers").join(name);
+    fs::create_dir_all(target.join("wrappers"))?;
+    fs::write(&wrapper, format!("#!/bin/sh\nexec \"$@\" --cfg 'mutant=\"{name}\"'\n"))?;
+    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755))?;
     let mut command = cargo();
-    command.env("RUSTFLAGS", flags).args(["test", "-p", package]);
-    command.arg("--target-dir").arg(root().join("target/mutants"));
-    command
+    command.env("RUSTC_WORKSPACE_WRAPPER", wrapper).args(["test", "-p", package]);
+    command.arg("--target-dir").arg(target);
+    Ok(command)
 }
 
 fn miri(tally: &mut Tally) {

@@ -1,13 +1,13 @@
 //! What the host knows of one client: memory, sessions, rings. The connection's thread sets it up, the module's thread serves it.
 
 use std::fs::File;
-use std::io;
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use std::{io, mem};
 
 use evener_ring::virtqueue::{Device, Events, Mapped, part_bytes};
 use evener_wire::{RingAddresses, features};
@@ -61,7 +61,8 @@ pub(crate) struct Load {
 impl Load {
     /// Whether nothing more may be taken now. What waits stays in the ring, which is no failure.
     pub(crate) const fn is_at(&self, limits: &Limits) -> bool {
-        self.requests >= limits.in_flight_max || self.bytes >= limits.bytes_in_flight_max
+        let is_limited = !cfg!(mutant = "host_in_flight_unlimited");
+        is_limited && (self.requests >= limits.in_flight_max || self.bytes >= limits.bytes_in_flight_max)
     }
 
     pub(crate) const fn add(&mut self, bytes: usize) {
@@ -213,16 +214,20 @@ impl Client {
         self.moved.notify_all();
     }
 
-    /// Forgets all that the client had: keys are wiped, memory is unmapped, descriptors are closed.
-    pub(crate) fn clear(&self) {
+    /// Forgets all that the client had: memory is unmapped, descriptors are closed. Gives back its sessions, which the module
+    /// is to forget.
+    pub(crate) fn clear(&self) -> Sessions {
         self.is_over.store(true, Relaxed);
         let mut state = self.lock();
         state.rings.iter_mut().for_each(|ring| {
             ring.stop();
             *ring = Ring { life: ring.life, ..Ring::default() };
         });
-        state.sessions = Sessions::default();
-        state.memory = Memory::default();
+        let (sessions, memory) = (mem::take(&mut state.sessions), mem::take(&mut state.memory));
+        drop(state);
+        // Outside the lock: to unmap many gigabytes takes long, and the module's thread may be at the door.
+        drop(memory);
+        sessions
     }
 
     /// Waits until the rings that `which` names hold nothing, at most for [`PATIENCE`], while nothing more is taken from them.

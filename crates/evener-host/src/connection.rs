@@ -64,6 +64,7 @@ pub(crate) fn serve(shared: &Shared, client: &Arc<Client>, mut stream: UnixStrea
 fn wait(stream: &UnixStream, process: Option<&OwnedFd>) -> bool {
     let readable = |file| PollFd::from_borrowed_fd(file, PollFlags::IN);
     let mut both: Vec<PollFd<'_>> = vec![readable(stream.as_fd())];
+    let process = process.filter(|_| !cfg!(mutant = "host_process_unwatched"));
     both.extend(process.map(|process| readable(process.as_fd())));
     loop {
         match poll(&mut both, None) {
@@ -133,7 +134,8 @@ fn handle(
             answer(&payload)
         }
         Message::CloseSession => {
-            client.lock().sessions.close(number(&payload)?);
+            let closed = client.lock().sessions.close(number(&payload)?);
+            shared.end_sessions(closed);
             Ok(())
         }
     }
@@ -147,7 +149,7 @@ fn set_features(client: &Client, told: u64) -> Result<(), Break> {
 
 /// What a client may choose is what it was offered.
 fn offered(told: u64, offer: u64) -> Result<(), Break> {
-    if told & !offer == 0 { Ok(()) } else { Err(Break::Features(told)) }
+    if told & !offer == 0 || cfg!(mutant = "host_features_any") { Ok(()) } else { Err(Break::Features(told)) }
 }
 
 /// Takes the client's memory. Rings that run go on in the new one where they stand.
@@ -159,9 +161,9 @@ fn set_memory(
 ) -> Result<(), Break> {
     let table = MemoryTable::parse(payload)?;
     let memory = Memory::map(&table, &files(descriptors), shared.limits.memory_bytes_max)?;
-    let mut state = client.quiesce(|_| true);
-    state.memory = memory;
-    let state = &mut *state;
+    let mut guard = client.quiesce(|_| true);
+    let state = &mut *guard;
+    let before = std::mem::replace(&mut state.memory, memory);
     for ring in &mut state.rings {
         let ran = ring.device.is_some();
         ring.stop();
@@ -169,6 +171,9 @@ fn set_memory(
             ring.try_start(&state.memory, state.features)?;
         }
     }
+    drop(guard);
+    // Outside the lock: to unmap many gigabytes takes long, and the module's thread may be at the door.
+    drop(before);
     shared.wake();
     Ok(())
 }
@@ -206,7 +211,8 @@ fn index_of(ring: u32) -> Result<usize, Break> {
 fn eventfd(payload: &[u8], descriptors: Vec<OwnedFd>) -> Result<(u32, OwnedFd), Break> {
     let about = RingDescriptor::parse(payload)?;
     let file = descriptors.into_iter().next().filter(|_| about.has_file).ok_or(Break::NoEventfd)?;
-    if !is_eventfd(&file) || rustix::io::ioctl_fionbio(&file, true).is_err() {
+    let is_eventfd = is_eventfd(&file) || cfg!(mutant = "host_call_any_file");
+    if !is_eventfd || rustix::io::ioctl_fionbio(&file, true).is_err() {
         return Err(Break::NoEventfd);
     }
     Ok((about.ring.into(), file))

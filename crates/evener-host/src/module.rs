@@ -1,9 +1,10 @@
 //! The one module of a host: a core with the CPU's drivers, or an emulated module.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use evener::{CpuKit, SystemClock};
-use evener_core::{Algorithm, Direction, Job, JobError, Nanos, Profile, QueuedDriver, Refusal};
+use evener_core::{Algorithm, Direction, Job, JobError, Nanos, Profile, QueuedDriver, Refusal, Session};
 use evener_driver_emulated::{Control, Emulated};
 
 /// What a host owns and serves.
@@ -119,6 +120,15 @@ impl Bench {
         }
         self.waiting.iter_mut().for_each(|job| job.fail(JobError::ModuleLost));
         done.append(&mut self.waiting);
+    }
+
+    /// Has the module's drivers drop what they made of sessions that were closed.
+    pub(crate) fn forget(&mut self, over: &[Arc<Session>]) {
+        let is_over = |id| over.iter().any(|session| session.id() == id);
+        match &mut self.work {
+            Work::Core(kit) => kit.forget(&is_over),
+            Work::Queued(driver) => driver.forget(&is_over),
+        }
     }
 
     /// Whether the module was removed.

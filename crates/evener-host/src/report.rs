@@ -86,6 +86,8 @@ pub struct ModuleReport {
 pub struct Report {
     /// The module.
     pub module: ModuleReport,
+    /// Whether a client that does not read its calls could hold up the others: on a system without asynchronous reads.
+    pub calls_may_wait: bool,
     /// Connections since the host began.
     pub connections: u64,
     /// Connections of processes that may not come, or one too many.

@@ -96,8 +96,7 @@ pub(crate) fn read(
     reader.copy(&mut header)?;
     let Ok(request) = DataRequest::parse(&header) else { return Ok(Taken::Refused(Status::NotSupported)) };
     let lengths = request.lengths();
-    let is_whole =
-        lengths.readable <= total(chain.readable()) && lengths.writable <= total(chain.writable());
+    let is_whole = lengths.readable <= total(chain.readable()) && lengths.writable <= total(chain.writable());
     if !is_whole && !cfg!(mutant = "host_lengths_unchecked") {
         return Err(Fraud("a request's lengths are beyond its descriptors"));
     }

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use evener_core::{Algorithm, Profile};
+use evener_core::{Algorithm, Profile, Session};
 use evener_driver_emulated::Control;
 use evener_wire::CONFIG_BYTES;
 use rustix::event::{EventfdFlags, epoll, eventfd};
@@ -31,7 +31,11 @@ pub(crate) struct Shared {
     pub(crate) changes: AtomicU64,
     /// How often the module was to be reset.
     pub(crate) resets: AtomicU64,
+    /// Sessions that were closed. Their last jobs may still be in the module.
+    ended: Mutex<Vec<Arc<Session>>>,
     pub(crate) is_gone: AtomicBool,
+    /// Whether a client could make the module's thread wait by not reading its calls.
+    pub(crate) calls_may_wait: AtomicBool,
     is_stopping: AtomicBool,
     pub(crate) totals: Counts,
     pub(crate) submitted: Count,
@@ -60,7 +64,9 @@ impl Shared {
             clients: Mutex::default(),
             changes: AtomicU64::new(0),
             resets: AtomicU64::new(0),
+            ended: Mutex::default(),
             is_gone: AtomicBool::new(false),
+            calls_may_wait: AtomicBool::new(false),
             is_stopping: AtomicBool::new(false),
             totals: Counts::default(),
             submitted: Count::default(),
@@ -81,7 +87,7 @@ impl Shared {
     /// Adds a client, unless there are too many.
     pub(crate) fn enter(&self, client: &Arc<Client>) -> bool {
         let mut clients = self.list();
-        if clients.len() >= self.limits.clients_max {
+        if clients.len() >= self.limits.clients_max && !cfg!(mutant = "host_clients_unlimited") {
             return false;
         }
         clients.push(Arc::clone(client));
@@ -91,10 +97,24 @@ impl Shared {
 
     /// Removes a client and all that it had.
     pub(crate) fn leave(&self, client: &Client) {
-        client.clear();
+        self.end_sessions(client.clear().close_all());
         self.list().retain(|known| known.id != client.id);
         self.changes.fetch_add(1, Relaxed);
         self.wake();
+    }
+
+    /// Has the module forget sessions that were closed, as soon as no job needs them any more.
+    pub(crate) fn end_sessions(&self, closed: impl IntoIterator<Item = Arc<Session>>) {
+        self.ended().extend(closed);
+        self.wake();
+    }
+
+    /// Sessions that were closed and that no job has.
+    pub(crate) fn take_ended(&self) -> Vec<Arc<Session>> {
+        let mut ended = self.ended();
+        let (over, used) = ended.drain(..).partition(|session| Arc::strong_count(session) == 1);
+        *ended = used;
+        over
     }
 
     /// Ends a connection whose client broke the protocol.
@@ -135,6 +155,7 @@ impl Shared {
         };
         Report {
             module,
+            calls_may_wait: self.calls_may_wait.load(Relaxed),
             connections: self.connections.value(),
             turned_away: self.turned_away.value(),
             broken_off: self.broken_off.value(),
@@ -142,6 +163,10 @@ impl Shared {
             clients: self.clients().iter().map(|client| report_of(client)).collect(),
             totals: self.totals.totals(),
         }
+    }
+
+    fn ended(&self) -> MutexGuard<'_, Vec<Arc<Session>>> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The list is whole between any two statements, so a panic elsewhere does not spoil it.

@@ -15,6 +15,7 @@ use evener_ring::virtqueue::{Chain, Piece};
 use evener_wire::Status;
 use rustix::event::{Timespec, epoll};
 
+use crate::calls::Calls;
 use crate::client::{Client, Place, State};
 use crate::desk::Desk;
 use crate::module::Bench;
@@ -38,13 +39,17 @@ pub(crate) struct Station {
     chain: Chain,
     /// Clients whose rings have something to show.
     touched: Vec<Arc<Client>>,
+    calls: Calls,
     /// Rounds in a row in which a module held something and nothing happened.
     quiet_rounds: u32,
 }
 
 impl Station {
     pub(crate) fn new(shared: Arc<Shared>, bench: Bench) -> Self {
+        let calls = Calls::new();
+        shared.calls_may_wait.store(calls.may_wait(), Relaxed);
         Self {
+            calls,
             shared,
             bench,
             desk: Desk::new(),
@@ -86,6 +91,10 @@ impl Station {
             let gone = self.clients.iter().filter(|old| !now.iter().any(|client| client.id == old.id));
             gone.for_each(|client| self.desk.wipe(client.id));
             self.clients = now;
+        }
+        let over = self.shared.take_ended();
+        if !over.is_empty() && !cfg!(mutant = "host_key_kept") {
+            self.bench.forget(&over);
         }
         let resets = self.shared.resets.load(Relaxed);
         if resets != self.seen.1 {
@@ -195,8 +204,9 @@ impl Station {
         let State { memory, rings, load, .. } = &mut *guard;
         load.take_off(src_bytes);
         let ring = &mut rings[place.ring];
+        let is_its_life = ring.life == place.life || cfg!(mutant = "host_late_answer");
         // A ring that was stopped, and perhaps started again, has forgotten this request.
-        let Some(device) = ring.device.as_mut().filter(|_| ring.life == place.life) else { return };
+        let Some(device) = ring.device.as_mut().filter(|_| is_its_life) else { return };
         let parts = if status == Status::Ok { result_of(job) } else { [&[][..], &[][..]] };
         device.give_back(place.head, request::write(memory, pieces, parts, status));
     }
@@ -222,10 +232,7 @@ impl Station {
             drop(state);
             client.tell_moved();
         }
-        for call in calls {
-            // It fails where the client does not read its calls, which is the client's affair.
-            rustix::io::write(&call, &1_u64.to_ne_bytes()).ok();
-        }
+        self.calls.raise(&calls);
     }
 
     /// Asks all rings for kicks and sleeps until one comes, unless something came meanwhile.

@@ -239,6 +239,20 @@ fn a_client_may_map_so_much_and_no_more() {
 }
 
 #[test]
+fn one_client_too_many_is_turned_away_until_another_goes() {
+    let host = Host::with(core(), Limits { clients_max: 2, ..Limits::default() });
+    let mut bystander = Bystander::new(&host);
+    let second = Raw::ready(&host.socket(), ALL_FEATURES);
+    host.wait_for("full", |report| report["clients"].as_array().unwrap().len() == 2);
+    assert!(Raw::connect(&host.socket()).ends());
+    bystander.goes_on();
+    drop(second);
+    host.wait_for("room", |report| report["clients"].as_array().unwrap().len() == 1);
+    Bystander::new(&host).goes_on();
+    assert_eq!(host.stop().turned_away, 1);
+}
+
+#[test]
 fn what_is_beyond_the_limit_in_flight_waits_and_is_done() {
     let limits = Limits { in_flight_max: 2, ..Limits::default() };
     let host = Host::with(support::emulated("emulated:d=0+0,h=300000+0,depth=64"), limits);
@@ -311,4 +325,25 @@ fn a_client_that_reads_no_calls_delays_nobody() {
     deaf.offer(0);
     host.wait_for("done", |report| report["totals"]["requests"] == 1);
     Bystander::new(&host).goes_on();
+}
+
+#[test]
+fn a_client_that_makes_its_calls_block_delays_nobody() {
+    let host = Host::start(core());
+    let mut deaf = Raw::ready(&host.socket(), ALL_FEATURES & !support::EVENT_IDX);
+    let session = deaf.open_cbc(&[1; 16], true);
+    // Sender and host have one file open: after the host has taken it, the sender can still make it blocking.
+    rustix::io::write(&deaf.call, &(u64::MAX - 1).to_ne_bytes()).unwrap();
+    rustix::io::ioctl_fionbio(&deaf.call, false).unwrap();
+    for slot in 0..4 {
+        deaf.write_request(&[&cipher(true, session, 16), &[0; 16], &[7; 16]], 16, slot);
+        deaf.offer(slot);
+        host.wait_for("done", |report| report["totals"]["requests"] == slot + 1);
+    }
+    let mut bystander = Bystander::new(&host);
+    bystander.goes_on();
+    // The calls were not lost: the count is as full as it can be, so its reader wakes.
+    assert_eq!(rustix::io::read(&deaf.call, &mut [0; 8]), Ok(8));
+    assert!(!deaf.is_ended(), "not to read is no offence");
+    assert!(!host.stop().calls_may_wait);
 }

@@ -57,8 +57,13 @@ fn ask<'m>(
         let setup = scripted(module, 1);
         evener::ModuleSetup { redo: kit(), ..setup }
     });
-    let setup =
-        Setup { policy, modules: modules.collect(), workers: vec![kit(), kit()], callers: 1, ..Setup::default() };
+    let setup = Setup {
+        policy,
+        modules: modules.collect(),
+        workers: vec![kit(), kit()],
+        callers: 1,
+        ..Setup::default()
+    };
     let ((), report) = run(setup, |runtime| {
         if !by_stream {
             return runtime.caller(kit()).crypt(jobs);
@@ -134,9 +139,8 @@ fn what_a_module_fails_is_returned_as_failed_and_done_nowhere_else() {
                 let failed: Vec<_> =
                     outcomes.into_iter().filter(|outcome| !matches!(outcome, Outcome::Done { .. })).collect();
                 assert!(!failed.is_empty(), "{policy:?} {fault:?}");
-                let is_said = |outcome: &Outcome| {
-                    matches!(outcome, Outcome::Failed(error) if errors.contains(error))
-                };
+                let is_said =
+                    |outcome: &Outcome| matches!(outcome, Outcome::Failed(error) if errors.contains(error));
                 assert!(failed.iter().all(is_said), "{policy:?} {fault:?}: {failed:?}");
             });
         }

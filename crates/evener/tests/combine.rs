@@ -9,7 +9,9 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use evener::combine::{BYTES_MAX, BYTES_MIN, Combiner, Request, Span, Verdict};
-use evener_core::{Algorithm, Direction, InlineDriver, IsOver, Job, JobError, Outcome, Padding, Profile, Session};
+use evener_core::{
+    Algorithm, Direction, InlineDriver, IsOver, Job, JobError, Outcome, Padding, Profile, Session,
+};
 use evener_driver_libcrypto::Libcrypto;
 use evener_driver_multibuffer::Multibuffer;
 

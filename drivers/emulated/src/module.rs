@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use evener_core::{
-    Algorithm, Direction, InlineDriver, IsOver, Job, JobError, Nanos, Outcome, Profile, QueuedDriver, Refusal,
-    TAG_BYTES_MAX,
+    Algorithm, Direction, InlineDriver, IsOver, Job, JobError, Nanos, Outcome, Profile, QueuedDriver,
+    Refusal, TAG_BYTES_MAX,
 };
 
 use crate::control::{Control, Fault, Orders};

@@ -86,8 +86,7 @@ impl Keys {
 
     /// Gives up one that nobody can use any more, if there is one; its id is to be closed.
     pub(crate) fn take_orphan(&mut self) -> Option<u64> {
-        let has_owner =
-            |entry: &Entry| entry.owner.as_ref().is_none_or(|owner| owner.strong_count() > 0);
+        let has_owner = |entry: &Entry| entry.owner.as_ref().is_none_or(|owner| owner.strong_count() > 0);
         let is_orphan = |entry: &Entry| entry.uses == 0 && (entry.is_over || !has_owner(entry));
         let place = self.entries.iter().position(is_orphan)?;
         Some(self.entries.swap_remove(place).id)

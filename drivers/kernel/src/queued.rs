@@ -10,7 +10,9 @@ use std::time::Duration;
 use std::{mem, process};
 
 use evener_core::padding::{pad, padded_bytes, text_bytes};
-use evener_core::{Algorithm, Direction, IsOver, Job, JobError, Nanos, Padding, Profile, QueuedDriver, Refusal};
+use evener_core::{
+    Algorithm, Direction, IsOver, Job, JobError, Nanos, Padding, Profile, QueuedDriver, Refusal,
+};
 use zeroize::Zeroizing;
 
 use crate::desk::{Desk, Device, Failure, Spec, Task};

@@ -12,7 +12,9 @@ mod primitive;
 pub mod service;
 
 use evener_core::job::Memory;
-use evener_core::{Algorithm, Direction, InlineDriver, IsOver, Job, JobError, Profile, Session, SessionCache};
+use evener_core::{
+    Algorithm, Direction, InlineDriver, IsOver, Job, JobError, Profile, Session, SessionCache,
+};
 
 pub use crate::cipher::CipherContext;
 use crate::ffi::{DigestContext, HmacContext, Refused};

@@ -23,7 +23,9 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 
 /// A host in a thread of this process.
 pub(crate) struct Host {
-    pub(crate) folder: tempfile::TempDir,
+    folder: PathBuf,
+    /// Removed with the host.
+    temporary: Option<tempfile::TempDir>,
     cancel: Cancel,
     thread: Option<JoinHandle<Result<Report, HostError>>>,
 }
@@ -45,8 +47,19 @@ impl Host {
     }
 
     pub(crate) fn with(module: Module, limits: Limits) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let (socket, control) = (folder.path().join("host"), Some(folder.path().join("control")));
+        let temporary = tempfile::tempdir().unwrap();
+        let mut host = Self::begin(temporary.path(), module, limits);
+        host.temporary = Some(temporary);
+        host
+    }
+
+    /// With its sockets in a folder that is there.
+    pub(crate) fn at(folder: &Path, module: Module) -> Self {
+        Self::begin(folder, module, Limits::default())
+    }
+
+    fn begin(folder: &Path, module: Module, limits: Limits) -> Self {
+        let (socket, control) = (folder.join("host"), Some(folder.join("control")));
         let cancel = Cancel::default();
         let setup = Setup { socket, control, access: Access::default(), limits, module };
         let (told, ready) = std::sync::mpsc::channel();
@@ -54,15 +67,15 @@ impl Host {
         let thread =
             std::thread::spawn(move || evener_host::run(setup, &of_thread, move || told.send(()).unwrap()));
         ready.recv_timeout(Duration::from_secs(20)).unwrap();
-        Self { folder, cancel, thread: Some(thread) }
+        Self { folder: folder.to_owned(), temporary: None, cancel, thread: Some(thread) }
     }
 
     pub(crate) fn socket(&self) -> PathBuf {
-        self.folder.path().join("host")
+        self.folder.join("host")
     }
 
     pub(crate) fn order(&self, line: &str) -> serde_json::Value {
-        let mut stream = UnixStream::connect(self.folder.path().join("control")).unwrap();
+        let mut stream = UnixStream::connect(self.folder.join("control")).unwrap();
         writeln!(stream, "{line}").unwrap();
         let mut answer = String::new();
         BufReader::new(stream).read_line(&mut answer).unwrap();

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use evener::ModuleSetup;
 use evener_core::{
-    Algorithm, Direction, InlineDriver as _, IsOver, Job, JobError, Nanos, Outcome, Profile, QueuedDriver, Refusal,
+    Algorithm, Direction, InlineDriver as _, IsOver, Job, JobError, Nanos, Outcome, Profile, QueuedDriver,
+    Refusal,
 };
 use evener_driver_libcrypto::Libcrypto;
 
