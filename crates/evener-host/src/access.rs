@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, getuid, pidfd_open};
 use serde::Serialize;
 
@@ -26,6 +27,10 @@ pub struct Peer {
     /// Group.
     pub gid: u32,
 }
+
+/// A process that connected and ended before it was looked at. A child of it may hold the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ended;
 
 impl Access {
     /// Whether this one may come.
@@ -50,14 +55,33 @@ impl Peer {
     }
 
     /// A descriptor that becomes readable when the process ends; `None` where the kernel or the namespace has none.
-    pub(crate) fn watch(self) -> Option<OwnedFd> {
-        pidfd_open(Pid::from_raw(self.pid)?, PidfdFlags::empty()).ok()
+    ///
+    /// # Errors
+    ///
+    /// [`Ended`] where there is no such process any more.
+    pub(crate) fn watch(self) -> Result<Option<OwnedFd>, Ended> {
+        let Some(pid) = Pid::from_raw(self.pid) else { return Ok(None) };
+        match pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(file) => Ok(Some(file)),
+            Err(Errno::SRCH) => Err(Ended),
+            Err(_) => Ok(None),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_is_there_is_watched_and_one_that_ended_is_known_to_have() {
+        let peer = |pid: u32| Peer { pid: i32::try_from(pid).unwrap(), uid: 0, gid: 0 };
+        assert!(peer(std::process::id()).watch().is_ok_and(|file| file.is_some()));
+        assert!(peer(0).watch().is_ok_and(|file| file.is_none()), "of another namespace");
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        assert_eq!(peer(child.id()).watch().map(drop), Err(Ended));
+    }
 
     #[test]
     fn only_the_own_user_root_and_who_is_named_may_come() {

@@ -45,7 +45,7 @@ impl From<Misplaced> for Break {
 
 /// Serves a connection until it ends, and forgets the client.
 pub(crate) fn serve(shared: &Shared, client: &Arc<Client>, mut stream: UnixStream) {
-    let process = client.peer.watch();
+    let Ok(process) = client.peer.watch() else { return shared.leave(client) };
     while wait(&stream, process.as_ref()) && !client.is_over() {
         let outcome = match receive(&mut stream) {
             Ok(received) => handle(shared, client, &mut stream, received),
