@@ -3,8 +3,9 @@
 //!
 //! The way of one client: [`run`] accepts it (`listener.rs`), the kernel says who it is ([`Access`]) -> a thread of its own
 //! handles its messages (`connection.rs`, `socket.rs`) and sets up what the host knows of it (`client.rs`: `memory.rs`,
-//! `sessions.rs`, rings) -> the module's thread (`station.rs`) takes its requests (`request.rs`), has them done ([`Module`]) in
-//! memory of the host's own (`desk.rs`, `slots.rs`), and gives them back (`calls.rs`) -> the client goes and all that it had is wiped.
+//! `sessions.rs`, rings) -> the module's thread (`station.rs`) takes its requests (`request.rs`), has them done
+//! ([`Module`]) in memory of the host's own (`desk.rs`, `slots.rs`), and gives them back (`calls.rs`) -> the client goes
+//! and all that it had is wiped.
 //! Beside it `control.rs` takes orders (`order.rs`), and [`Report`] says what was done. The design stands in `docs/host.md`.
 #![allow(
     unsafe_code,
