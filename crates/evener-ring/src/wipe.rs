@@ -1,7 +1,7 @@
 //! Overwriting memory of one's own, so that the compiler does not leave it out.
 
-/// Overwrites `bytes` with zeros, whether or not anyone reads them again, as fast as memory is filled. The crate `zeroize` writes
-/// byte after byte: it is for keys, this is for data (16 KiB: 5 us there, 0.2 us here, measured).
+/// Overwrites `bytes` with zeros, whether or not anyone reads them again, as fast as memory is filled. The crate `zeroize` makes a
+/// store of each byte: it is for keys, this is for data.
 pub fn wipe(bytes: &mut [u8]) {
     // SAFETY: the slice is ours for so many bytes, and zero is a byte.
     unsafe { libc::explicit_bzero(bytes.as_mut_ptr().cast(), bytes.len()) };
