@@ -1,0 +1,192 @@
+//! The host's control loop, live: bytes -> messages, descriptors and memory of a client -> a host in this process, which must
+//! end that connection in good order and go on serving another.
+
+use std::fs::File;
+use std::io::{IoSlice, Read as _, Write as _};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt as _;
+use std::os::unix::net::UnixStream;
+use std::sync::{LazyLock, Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use evener::{Cancel, CpuKit};
+use evener_core::{Algorithm, InlineDriver as _};
+use evener_driver_libcrypto::Libcrypto;
+use evener_host::{Access, Limits, Module, Setup};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+
+/// A host with a core, and a client of it that must not notice anything.
+struct Host {
+    folder: tempfile::TempDir,
+    bystander: UnixStream,
+}
+
+/// Far beyond what any answer takes.
+const PATIENCE: Duration = Duration::from_secs(8);
+
+impl Host {
+    /// libFuzzer's hook ends the process at a panic of any thread, the host's among them.
+    fn start() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let socket = folder.path().join("host");
+        let driver = Libcrypto::new().expect("libcrypto");
+        let profile = driver.profile().clone();
+        let module = Module::core(profile, CpuKit::new(Box::new(driver), None), Algorithm::ALL.to_vec());
+        let limits = Limits { memory_bytes_max: 1 << 24, ..Limits::default() };
+        let setup =
+            Setup { socket: socket.clone(), control: None, access: Access::default(), limits, module };
+        let (told, ready) = mpsc::channel();
+        thread::spawn(move || {
+            evener_host::run(setup, &Cancel::default(), || told.send(()).expect("somebody waits"))
+                .expect("the host goes on until the process ends");
+        });
+        ready.recv_timeout(PATIENCE).expect("the host begins");
+        let bystander = UnixStream::connect(&socket).expect("the host listens");
+        bystander.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        Self { folder, bystander }
+    }
+
+    /// Asks for the features of rings.
+    fn goes_on(&mut self) {
+        self.bystander.write_all(&header(1, 0)).expect("the host holds the other end");
+        let mut answer = [0; 20];
+        self.bystander.read_exact(&mut answer).expect("the host answers others");
+    }
+}
+
+fn header(message: u32, bytes: usize) -> Vec<u8> {
+    [message, 1, u32::try_from(bytes).expect("short")].map(u32::to_ne_bytes).concat()
+}
+
+/// One client and what it has at hand to send.
+struct Client {
+    stream: UnixStream,
+    memory: File,
+    kick: OwnedFd,
+    call: OwnedFd,
+}
+
+const MEMORY_BYTES: u64 = 1 << 16;
+/// Where the parts of the ring lie when the client begins as one of good faith does.
+const DESCRIPTORS: u64 = 0;
+const AVAILABLE: u64 = 0x400;
+const USED: u64 = 0x800;
+
+impl Client {
+    fn new(host: &Host) -> Self {
+        let stream = UnixStream::connect(host.folder.path().join("host")).expect("the host listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        let event = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an eventfd");
+        Self { stream, memory: memory(SealFlags::SHRINK | SealFlags::GROW), kick: event(), call: event() }
+    }
+
+    fn send(&self, message: u32, payload: &[u8], files: &[BorrowedFd<'_>]) {
+        let head = header(message, payload.len());
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
+        let mut beside = SendAncillaryBuffer::new(&mut space);
+        if !files.is_empty() {
+            assert!(beside.push(SendAncillaryMessage::ScmRights(files)), "at most eight");
+        }
+        // Where the host has ended the connection this fails, as it should.
+        sendmsg(
+            &self.stream,
+            &[IoSlice::new(&head), IoSlice::new(payload)],
+            &mut beside,
+            SendFlags::NOSIGNAL,
+        )
+        .ok();
+    }
+
+    /// Memory at address 0, a ring of 16 entries, and a session of AES-128-CBC.
+    fn begins_well(&self) {
+        let words = |numbers: &[u64]| numbers.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<_>>();
+        let halves = |numbers: &[u32]| numbers.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<_>>();
+        self.send(2, &words(&[1 << 32 | 1 << 30 | 1 << 29 | 1 << 28]), &[]);
+        let table = [halves(&[1, 0]), words(&[0, MEMORY_BYTES, 0, 0])].concat();
+        self.send(5, &table, &[self.memory.as_fd()]);
+        self.send(8, &halves(&[0, 16]), &[]);
+        self.send(9, &[halves(&[0, 0]), words(&[DESCRIPTORS, USED, AVAILABLE, 0])].concat(), &[]);
+        self.send(13, &words(&[0]), &[self.call.as_fd()]);
+        self.send(12, &words(&[0]), &[self.kick.as_fd()]);
+        let mut session = vec![0; 1072];
+        for (at, field) in [(0, 2), (8, 3), (12, 16), (32, 1), (33, 1)] {
+            session[at] = field;
+        }
+        self.send(26, &session, &[]);
+    }
+
+    /// One step: a message with files, bytes in memory, or a kick and a short wait for what comes of it.
+    fn step(&self, kind: u8, files: u8, content: &[u8]) {
+        match kind {
+            0..64 => self.send(kind.into(), content, &self.files(files)),
+            64..160 => {
+                let (place, content) = content.split_at(2.min(content.len()));
+                let at = place.iter().fold(0, |at, &byte| at << 8 | u64::from(byte)) % (MEMORY_BYTES - 256);
+                self.memory.write_all_at(content, at).expect("inside the file");
+            }
+            160..220 => {
+                rustix::io::write(&self.kick, &1_u64.to_ne_bytes()).ok();
+                let soon = Timespec { tv_sec: 0, tv_nsec: 500_000 };
+                poll(&mut [PollFd::new(&self.call, PollFlags::IN)], Some(&soon)).ok();
+            }
+            // No message at all.
+            _ => _ = (&self.stream).write(content).ok(),
+        }
+    }
+
+    /// Two bits for each of up to four: memory, memory that may shrink, an eventfd, a socket.
+    fn files(&self, kinds: u8) -> Vec<BorrowedFd<'_>> {
+        static UNSEALED: LazyLock<File> = LazyLock::new(|| memory(SealFlags::empty()));
+        let count = usize::from(kinds >> 6);
+        let file = |place: usize| match kinds >> (2 * place) & 3 {
+            0 => self.memory.as_fd(),
+            1 => UNSEALED.as_fd(),
+            2 => self.kick.as_fd(),
+            _ => self.stream.as_fd(),
+        };
+        (0..count).map(file).collect()
+    }
+
+    /// Says no more, and waits until the host has ended the connection too.
+    fn ends(mut self) {
+        self.stream.shutdown(std::net::Shutdown::Write).ok();
+        let mut answers = Vec::new();
+        let ended = self.stream.read_to_end(&mut answers);
+        let is_open = ended.is_err_and(|error| {
+            matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut)
+        });
+        assert!(!is_open, "the host keeps a connection that was closed");
+    }
+}
+
+fn memory(seals: SealFlags) -> File {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let file = File::from(memfd_create("fuzz", flags).expect("the system has memfds"));
+    file.set_len(MEMORY_BYTES).expect("room");
+    fcntl_add_seals(&file, seals).expect("it may be sealed");
+    file
+}
+
+/// The first byte says whether the client begins well; then steps: kind, files, length, content. Length 255 stands for 1072.
+pub fn host_control(bytes: &[u8]) {
+    static HOST: LazyLock<Mutex<Host>> = LazyLock::new(|| Mutex::new(Host::start()));
+    let Some((&begin, mut steps)) = bytes.split_first() else { return };
+    let mut host = HOST.lock().unwrap_or_else(PoisonError::into_inner);
+    let client = Client::new(&host);
+    if begin & 1 == 1 {
+        client.begins_well();
+    }
+    while let Some((&[kind, files, len], rest)) = steps.split_first_chunk() {
+        let len = if len == 255 { 1072 } else { usize::from(len) };
+        let (content, later) = rest.split_at(len.min(rest.len()));
+        let whole = [content, &vec![0; len - content.len()]].concat();
+        client.step(kind, files, &whole);
+        steps = later;
+    }
+    client.ends();
+    host.goes_on();
+}
