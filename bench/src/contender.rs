@@ -10,10 +10,14 @@ use evener_driver_libcrypto::{CipherContext, Libcrypto};
 use evener_driver_multibuffer::{BareLoop, BareSpan};
 
 use crate::BenchError;
+use crate::neighbours::Got;
 use crate::pace::Pace;
 use crate::race::{chunks_of, lock, race};
-use crate::singles::{self, Requests};
+use crate::singles;
+use crate::statistics::Quantiles;
 use crate::workload::{Memory, Span, Spec, Workload};
+
+mod beside;
 
 /// A claim of the rivals: jobs next to each other. Single ones cost memory-bound algorithms 17 to 35 %.
 const CHUNK_JOBS: usize = 16;
@@ -35,7 +39,9 @@ pub struct Visit {
     /// What Evener's workers did, all rounds together.
     pub report: Option<Report>,
     /// How long requests took that came one at a time.
-    pub requests: Option<Requests>,
+    pub requests: Option<Quantiles>,
+    /// What neighbours got, where there were any.
+    pub beside: Option<Got>,
 }
 
 /// Which modules work beside the cores.
@@ -142,13 +148,7 @@ impl Contender {
     ) -> Result<Visit, BenchError> {
         let mut memory = load.memory();
         if verify {
-            load.restore(&mut memory);
-            let tags = self.one_round(load, &mut memory, machinery, learned)?;
-            if let Some(job) = load.first_wrong(&memory, tags.as_deref()) {
-                let cell = format!("{} {:?}", load.session.algorithm(), load.layout);
-                return Err(BenchError::WrongResult { contender: self.name(), cell, job });
-            }
-            load.restore(&mut memory);
+            self.verify(load, &mut memory, machinery, learned)?;
         }
         match self {
             Self::OpenSsl { workers } => openssl(load, &mut memory, *workers, budget),
@@ -161,6 +161,24 @@ impl Contender {
                 Ok(evener_visit(load, &mut memory, || self.setup(load, machinery, learned), budget))
             }
         }
+    }
+
+    /// Does the jobs once and compares with the right answers; leaves the input as it was.
+    fn verify(
+        &self,
+        load: &Workload,
+        memory: &mut Memory,
+        machinery: &dyn Machinery,
+        learned: &Estimator,
+    ) -> Result<(), BenchError> {
+        load.restore(memory);
+        let tags = self.one_round(load, memory, machinery, learned)?;
+        if let Some(job) = load.first_wrong(memory, tags.as_deref()) {
+            let cell = format!("{} {:?}", load.session.algorithm(), load.layout);
+            return Err(BenchError::WrongResult { contender: self.name(), cell, job });
+        }
+        load.restore(memory);
+        Ok(())
     }
 
     /// One round of Evener's, and nothing besides; `None` for others and for single requests.

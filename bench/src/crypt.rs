@@ -1,11 +1,14 @@
 //! Paper 002's experiment in memory: sizes against contenders, visited in turn, run by run.
 
+use std::thread;
+
 use evener::{Machinery, Report};
 use evener_core::{Algorithm, Direction, Estimator, Method, Nanos};
 
 use crate::BenchError;
 use crate::contender::{Contender, Modules, Visit};
-use crate::report::{CellResult, ContenderResult, Results};
+use crate::neighbours::{Asked, Got, beside};
+use crate::report::{BesideResult, CellResult, ContenderResult, Results};
 use crate::statistics::Spread;
 use crate::workload::{Layout, Workload, log_normal_sizes};
 
@@ -28,8 +31,10 @@ pub struct Experiment {
     pub cell_time: Nanos,
     /// CPU workers; for memory of layout `cache`.
     pub workers: usize,
-    /// Who competes, baselines first.
+    /// Who competes, baselines first; only Evener's beside neighbours.
     pub contenders: Vec<Contender>,
+    /// Who else wants the cores; `None`: the contenders have the machine to themselves, and rounds begin at a barrier.
+    pub beside: Option<Asked>,
 }
 
 /// Sizes of plaintexts.
@@ -79,11 +84,16 @@ fn measure_cell(
         experiment.contenders.iter().filter(|contender| contender.can_do(&load)).collect();
     let mut visits: Vec<Vec<Visit>> = vec![Vec::new(); able.len()];
     let budget = Nanos(experiment.cell_time.0 / experiment.runs.max(1) as u64);
+    let mut alone = Vec::new();
     for run in 0..experiment.runs {
+        alone.extend(experiment.beside.map(|asked| left_alone(asked, budget)));
         // Another goes first in each run, so that no one always follows the same.
         for place in 0..able.len() {
             let place = (place + run) % able.len();
-            let visit = able[place].visit(&load, budget, run == 0, machinery, learned)?;
+            let visit = match experiment.beside {
+                None => able[place].visit(&load, budget, run == 0, machinery, learned)?,
+                Some(who) => able[place].visit_beside(&load, budget, run == 0, machinery, learned, who)?,
+            };
             // The next visit starts informed, as short programs do by the costs that are kept.
             if let Some(report) = &visit.report {
                 learned.clone_from(&report.learned);
@@ -91,7 +101,8 @@ fn measure_cell(
             visits[place].push(visit);
         }
     }
-    let contenders = able.iter().zip(&visits).map(|(contender, visits)| summarise(contender, visits, &load));
+    let contenders =
+        able.iter().zip(&visits).map(|(contender, visits)| summarise(contender, visits, &alone, &load));
     let contenders: Vec<ContenderResult> = contenders.collect();
     let ratios =
         able.iter().enumerate().map(|(at, contender)| ratios_of(at, contender, &able, &visits)).collect();
@@ -100,7 +111,13 @@ fn measure_cell(
         jobs: load.job_count(),
         plain_bytes: load.plain_bytes(),
         contenders: with_ratios(contenders, ratios),
+        nobody: BesideResult::alone(&alone),
     })
+}
+
+/// What neighbours get of the machine while nobody works.
+fn left_alone(asked: Asked, time: Nanos) -> Got {
+    beside(asked, |all| all.watch(|| thread::sleep(time.into())).1)
 }
 
 fn with_ratios(
@@ -142,7 +159,7 @@ fn micros(time: Nanos) -> f64 {
     time.as_secs_f64() * 1e6
 }
 
-fn summarise(contender: &Contender, visits: &[Visit], load: &Workload) -> ContenderResult {
+fn summarise(contender: &Contender, visits: &[Visit], alone: &[Got], load: &Workload) -> ContenderResult {
     let values =
         |value: fn(&Visit) -> Option<f64>| Spread::of(&visits.iter().filter_map(value).collect::<Vec<_>>());
     let reports = visits.iter().filter_map(|visit| visit.report.as_ref());
@@ -162,6 +179,7 @@ fn summarise(contender: &Contender, visits: &[Visit], load: &Workload) -> Conten
         request_p99_microseconds: values(|visit| visit.requests.map(|known| micros(known.p99))),
         shares: shares(reports),
         faster_than: Vec::new(),
+        beside: BesideResult::of(visits, alone),
     }
 }
 

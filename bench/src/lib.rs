@@ -12,6 +12,7 @@ pub mod contender;
 pub mod crypt;
 pub mod draw;
 pub mod files;
+pub mod neighbours;
 pub mod openssl_conf;
 mod pace;
 mod race;

@@ -11,6 +11,10 @@ use crate::draw::{self, Scale, Series};
 use crate::statistics::Spread;
 use crate::workload::Layout;
 
+mod beside;
+
+pub use beside::BesideResult;
+
 /// Everything that a `bench crypt` measured.
 #[derive(Debug, Serialize)]
 pub struct Results {
@@ -26,6 +30,8 @@ pub struct Results {
     pub workers: usize,
     /// Visits of each contender to each cell.
     pub runs: usize,
+    /// Part of a core that a hog wanted, in per cent, where rounds ran beside neighbours.
+    pub hog_percent: Option<u8>,
     /// One entry per size.
     pub cells: Vec<CellResult>,
 }
@@ -41,6 +47,8 @@ pub struct CellResult {
     pub plain_bytes: usize,
     /// In the order of the experiment.
     pub contenders: Vec<ContenderResult>,
+    /// What neighbours got while nobody worked.
+    pub nobody: Option<BesideResult>,
 }
 
 /// One contender at one cell.
@@ -70,6 +78,8 @@ pub struct ContenderResult {
     pub shares: Vec<(String, u64)>,
     /// How many times faster than each baseline, from pairs within one run.
     pub faster_than: Vec<(String, Spread)>,
+    /// What neighbours got meanwhile, and what the machine was busy for.
+    pub beside: Option<BesideResult>,
 }
 
 impl Results {
@@ -83,6 +93,7 @@ impl Results {
             layout: experiment.layout,
             workers: experiment.workers,
             runs: experiment.runs,
+            hog_percent: experiment.beside.map(|asked| asked.hog_percent),
             cells,
         }
     }
@@ -113,6 +124,9 @@ impl Results {
             for result in &cell.contenders {
                 writeln!(text, "  {:width$}  {}", result.contender, line(result)).ok();
             }
+            if let Some(nobody) = &cell.nobody {
+                writeln!(text, "  {:width$}  {}", "nobody", nobody.to_text().trim_start()).ok();
+            }
         }
         text
     }
@@ -141,6 +155,9 @@ fn line(result: &ContenderResult) -> String {
             result.crowded_rounds, result.rounds
         )
         .ok();
+    }
+    if let Some(beside) = &result.beside {
+        line += &beside.to_text();
     }
     if result.emulated {
         line.push_str("  (emulated)");

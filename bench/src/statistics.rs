@@ -4,6 +4,8 @@
 //! median of the distribution lies with probability `1 - 2 P(B < k)`, B binomial with n and 1/2 (Conover,
 //! Practical Nonparametric Statistics, 3.2).
 
+use evener_core::Nanos;
+
 /// Least probability that is asked of bounds where n allows it.
 const LEVEL: f64 = 0.95;
 
@@ -56,6 +58,27 @@ impl Spread {
     }
 }
 
+/// How long things took of which only the order counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quantiles {
+    /// Half of them took no longer.
+    pub median: Nanos,
+    /// 99 of 100 took no longer.
+    pub p99: Nanos,
+    /// The longest.
+    pub max: Nanos,
+}
+
+impl Quantiles {
+    /// Of these times; `None` where there are none.
+    #[must_use]
+    pub fn of(mut times: Vec<Nanos>) -> Option<Self> {
+        times.sort_unstable();
+        let at = |percent: usize| times.get((times.len() * percent).div_ceil(100).saturating_sub(1)).copied();
+        Some(Self { median: at(50)?, p99: at(99)?, max: at(100)? })
+    }
+}
+
 /// The greatest k whose bounds hold with [`LEVEL`], else 1; with the probability.
 fn bounds_rank(count: usize) -> (usize, f64) {
     let level = |rank: usize| 1.0 - 2.0 * below(count, rank);
@@ -103,5 +126,15 @@ mod tests {
         let twenty = Spread::of(&twenty).unwrap();
         assert_eq!((twenty.median, twenty.low, twenty.high), (10.5, 6.0, 15.0));
         assert!(Spread::of(&[]).is_none());
+    }
+
+    #[test]
+    fn ninety_nine_of_a_hundred_took_no_longer_than_the_99th_percentile() {
+        let times = |count: u64| (1..=count).rev().map(Nanos).collect();
+        let of = |count| Quantiles::of(times(count)).map(|known| (known.median.0, known.p99.0, known.max.0));
+        assert_eq!(
+            [0, 1, 2, 100, 1_000].map(of),
+            [None, Some((1, 1, 1)), Some((1, 2, 2)), Some((50, 99, 100)), Some((500, 990, 1_000))]
+        );
     }
 }

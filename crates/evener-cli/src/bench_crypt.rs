@@ -7,6 +7,7 @@ use evener::core::plan::Policy;
 use evener::core::{Algorithm, Direction, Family, Nanos, Objective};
 use evener_bench::contender::{Contender, Modules};
 use evener_bench::crypt::{Experiment, Sizes, measure};
+use evener_bench::neighbours::Asked;
 use evener_bench::workload::Layout;
 
 use crate::costs;
@@ -67,6 +68,20 @@ pub(crate) struct Crypt {
     /// Single requests instead of bursts: one caller brings the jobs one at a time and waits for each.
     #[arg(long, conflicts_with = "workers")]
     one_by_one: bool,
+
+    /// Beside a program that wants so many per cent of a core. At 0 there is none: rounds follow each other in the same way, and
+    /// what the whole machine was busy for is told.
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        value_parser = clap::value_parser!(u8).range(0..=100),
+        conflicts_with = "one_by_one"
+    )]
+    hog: Option<u8>,
+
+    /// Beside a program that sleeps and sees how late it is woken.
+    #[arg(long, conflicts_with = "one_by_one")]
+    probe_latency: bool,
 
     /// Where input and output lie.
     #[arg(long, value_enum, default_value = "out-of-place")]
@@ -140,6 +155,12 @@ pub(crate) fn run(arguments: &Crypt) -> anyhow::Result<Exit> {
 }
 
 impl Crypt {
+    /// Who else is to want the cores.
+    fn beside(&self) -> Option<Asked> {
+        let is_asked = self.hog.is_some() || self.probe_latency;
+        is_asked.then(|| Asked { hog_percent: self.hog.unwrap_or(0), probe: self.probe_latency })
+    }
+
     /// Whether the adaptive policy has modules to weigh against the CPU.
     fn weighs(&self) -> bool {
         self.policies.contains(&Policy::Adaptive) && !self.emulation.modules.is_empty()
@@ -172,10 +193,11 @@ fn experiment(arguments: &Crypt, direction: Direction) -> anyhow::Result<Experim
         cell_time: Nanos::from_millis(arguments.cell_time.into()),
         workers,
         contenders: contenders(arguments, direction, workers),
+        beside: arguments.beside(),
     })
 }
 
-/// Baselines first. What is emulated has no baseline but the same emulation under `cpu_only`.
+/// Baselines first. What is emulated, and what has neighbours, has no baseline but the same under `cpu_only`.
 fn contenders(arguments: &Crypt, direction: Direction, workers: usize) -> Vec<Contender> {
     let emulates = arguments.emulation.emulates();
     let modules = match (emulates, &arguments.emulation.modules[..]) {
@@ -184,7 +206,7 @@ fn contenders(arguments: &Crypt, direction: Direction, workers: usize) -> Vec<Co
         (false, _) => Modules::Real,
     };
     let mut contenders = Vec::new();
-    if !emulates {
+    if !emulates && arguments.beside().is_none() {
         contenders.push(Contender::OpenSsl { workers: 1 });
         if workers > 1 {
             contenders.push(Contender::OpenSsl { workers });

@@ -10,9 +10,14 @@ use serde_json::Value;
 
 /// Runs a small experiment and gives its report, which fits the schema.
 fn bench(options: &[&str]) -> Value {
+    bench_for("1", options)
+}
+
+/// The same for so many milliseconds per cell and contender.
+fn bench_for(cell_time: &str, options: &[&str]) -> Value {
     let place = Place::new();
     let small =
-        ["bench", "crypt", "--count", "64", "--runs", "2", "--cell-time", "1", "--json", "report.json"];
+        ["bench", "crypt", "--count", "64", "--runs", "2", "--cell-time", cell_time, "--json", "report.json"];
     place.evener().args(small).args(options).run().succeeded();
     let report: Value = serde_json::from_slice(&fs::read(place.join("report.json")).unwrap()).unwrap();
     assert_eq!(schema::misfits("bench-crypt.schema.json", &report), [""; 0], "{options:?}");
@@ -117,6 +122,32 @@ fn single_requests_are_timed_one_by_one_and_go_where_the_policy_says() {
         assert!(0.0 < value("request_microseconds"));
         assert!(value("request_microseconds") <= value("request_p99_microseconds"));
     }
+}
+
+#[test]
+fn neighbours_are_told_of_beside_every_policy_and_alone() {
+    let wanted = ["--sizes", "1K", "--policies", "cpu_only,adaptive"];
+    // Half a second for each: on a busy machine, too, everybody has a turn.
+    let report = bench_for("1000", &[&wanted[..], &["--hog", "50", "--probe-latency"]].concat());
+    check(&report);
+    assert_eq!(report["hog_percent"], 50);
+    let cell = &report["cells"][0];
+    let names: Vec<_> = list(cell, "contenders").iter().map(|one| &one["contender"]).collect();
+    assert_eq!(names, ["evener cpu_only", "evener adaptive"]);
+    for got in list(cell, "contenders").iter().map(|one| &one["beside"]).chain([&cell["nobody"]]) {
+        let value = |name: &str| got[name]["median"].as_f64().unwrap();
+        assert!(0.0 < value("hog_share") && value("hog_share") <= 1.0, "{got}");
+        assert!(value("late_microseconds") <= value("late_p99_microseconds"), "{got}");
+        assert!(value("late_p99_microseconds") <= value("late_max_microseconds"), "{got}");
+    }
+    assert!(list(cell, "contenders").iter().all(|one| !one["beside"]["hog_speed"].is_null()), "{cell}");
+    // Without a hog there is nothing to say of it.
+    let report = bench(&[&wanted[..], &["--hog", "0"]].concat());
+    let beside = &report["cells"][0]["contenders"][0]["beside"];
+    assert!(beside["hog_share"].is_null() && beside["late_microseconds"].is_null(), "{beside}");
+    assert!(!beside["busy_cores"].is_null(), "{beside}");
+    assert!(bench(&["--sizes", "64"])["cells"][0]["contenders"][0]["beside"].is_null());
+    Place::new().evener().args(["bench", "crypt", "--hog", "101"]).run().ended_with(2).saying("101");
 }
 
 #[test]
