@@ -147,13 +147,19 @@ impl Stage<'_> {
     fn on_modules(&self, alone: &Run, c: Nanos) -> Vec<(MeasuredOnModule, Source)> {
         let reports = alone.report.workers.iter().filter_map(|worker| worker.module.as_ref());
         let of_module = |(index, report): (usize, &evener::ModuleReport)| {
-            let depth = u64::from(self.machine.stations()[index].depth);
+            let station = self.machine.stations()[index];
+            let depth = u64::from(station.depth);
             let jobs = report.tally.jobs.max(1);
             let checks = Nanos(c.0.saturating_mul(report.checked));
             let seen = Duration::from(Nanos((report.tally.sampled.core - checks).0 / jobs));
-            let d = Nanos::from(seen.mul_f64(self.learned.core_factor(index).unwrap_or(1.0)));
             let between = Nanos(report.tally.sampled.wall.0 / jobs);
-            let h = Nanos(between.0 * depth) - if depth == 1 { d } else { Nanos::ZERO };
+            // No request takes more core time than all cores have until the next is done, whatever a factor says.
+            let cores = evener::core_budget().workers() as u64;
+            let d = Nanos::from(seen.mul_f64(self.learned.core_factor(index).unwrap_or(1.0)))
+                .min(Nanos(between.0 * cores));
+            // A request that waits behind another is not worked on.
+            let units = u64::from(station.units.min(station.depth));
+            let h = Nanos(between.0 * units) - if depth == 1 { d } else { Nanos::ZERO };
             let whole = Nanos((alone.makespan - checks).0 / jobs);
             let hand_over = if depth == 1 { whole - between } else { Nanos::ZERO };
             let known = self.learned.on_module(index, self.class());
