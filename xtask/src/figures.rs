@@ -210,7 +210,7 @@ impl Figure {
 }
 
 /// Date, machine and versions, as a list.
-fn circumstances(evener: &Path, load_before: &str) -> Result<String, String> {
+pub(crate) fn circumstances(evener: &Path, load_before: &str) -> Result<String, String> {
     let mut devices = Command::new(evener);
     devices.args(["devices", "--json"]);
     let devices: Value = serde_json::from_str(&answer(devices)?).map_err(|error| error.to_string())?;
@@ -249,7 +249,8 @@ fn commit() -> String {
     said("git", &["-C", &folder, "describe", "--always", "--dirty=, changed", "--exclude", "*"])
 }
 
-fn load() -> String {
+/// Load of the machine over the last minute.
+pub(crate) fn load() -> String {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split_whitespace().next().unwrap_or("unknown").to_owned()
 }

@@ -41,6 +41,6 @@ fn usage() -> ExitCode {
         "       cargo xtask install      puts command, provider, manual pages below $DESTDIR$PREFIX (/usr/local)"
     );
     eprintln!("       cargo xtask deb          a Debian package of the same, in target/deb/");
-    eprintln!("       cargo xtask testbed      a guest with a crypto module: up, run, shell, down");
+    eprintln!("       cargo xtask testbed      a guest with a crypto module: up, run, shell, papers, down");
     ExitCode::from(2)
 }

@@ -1,7 +1,8 @@
 //! `cargo xtask testbed`: the test bed by hand.
 //!
-//! `up` sets it up and proves it, `cargo` builds programs for a guest whose processor is not ours, `run` runs one command in a guest of its own, `shell` opens a shell in one, `down`
-//! removes everything. What a guest is and is not good for stands in docs/testbed.md.
+//! `up` sets it up and proves it, `cargo` builds programs for a guest whose processor is not ours, `run` runs one command in a
+//! guest of its own, `shell` opens a shell in one, `papers` runs the papers' experiments, `down` removes everything. What a guest is
+//! and is not good for stands in docs/testbed.md.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,8 @@ use serde_json::json;
 
 use crate::tree::cargo;
 
+mod papers;
+
 /// How often output of a running guest is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -24,6 +27,7 @@ usage: cargo xtask testbed up [--profile PROFILE]  fetches QEMU, a kernel and bu
        cargo xtask testbed cargo WORD...           cargo with that, for armv7; it builds in target/testbed/armv7/build
        cargo xtask testbed run [OPTION]... COMMAND runs a line of shell in a new guest; its exit status is ours
        cargo xtask testbed shell [OPTION]...       a shell in a new guest; Ctrl-D or Ctrl-A X ends it
+       cargo xtask testbed papers [NAME]...        the papers' experiments in guests, and their page
        cargo xtask testbed down                    removes target/testbed
 options: --profile x86_64|armv7  the machine
          --program FILE          a program of this machine, with its libraries, on the guest's search path
@@ -38,7 +42,7 @@ options: --profile x86_64|armv7  the machine
          --out FOLDER            keeps what the command leaves in /out
          --json                  status, output, kernel warnings and module counts as one line of JSON";
 
-/// Runs one of the four.
+/// Runs one of the six.
 pub(crate) fn run(words: &[&str]) -> ExitCode {
     let done = match words {
         ["up"] => up(Profile::X86_64, false).map(|()| ExitCode::SUCCESS),
@@ -48,6 +52,7 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
         }
         ["cargo", rest @ ..] => build(rest),
         ["down"] => evener_testbed::down().map(|()| ExitCode::SUCCESS).map_err(|error| error.to_string()),
+        ["papers", names @ ..] => papers::make(names).map(|()| ExitCode::SUCCESS),
         ["run", rest @ ..] => Wish::read(rest).and_then(Wish::run),
         ["shell", rest @ ..] => Wish::read(rest).and_then(Wish::shell),
         _ => {

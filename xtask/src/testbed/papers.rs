@@ -1,0 +1,119 @@
+//! `cargo xtask testbed papers`: the papers' experiments in a guest, and the page of them.
+//!
+//! The way: a row of [`REPORTS`] -> a guest of its own -> the command in it, on the module behind AF_ALG -> its report, with command and
+//! circumstances, in `docs/results/guest/NAME.json` -> `guest_pages` of the bench draws all reports that are there.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use evener_testbed::Guest;
+use serde_json::{Value, json};
+
+use crate::figures::{circumstances, load};
+use crate::programs::{built_evener, run};
+use crate::tree::{cargo, root};
+
+/// The module, by its driver's name.
+const MODULE: &str = "--module afalg:virtio_crypto_aes_cbc";
+const SETTING: &str = "export HOME=/tmp EVENER_CACHE_DIR=/tmp/costs";
+/// Life of a guest: none of the reports takes so long.
+const LIFE: Duration = Duration::from_secs(900);
+
+/// All policies of paper 002, and ours.
+const ALL: &str = "--policies cpu_only,module_only,round_robin,polling,shared_queue,adaptive";
+/// Those of paper 002's appendix and of paper 000, and ours.
+const SOME: &str = "--policies cpu_only,module_only,shared_queue,adaptive";
+/// 1000 jobs where the papers have 4000: the ratios are the same, and a report takes a minute.
+const JOBS: &str = "--count 1000 --runs 3";
+const SIZES_000: &str = "--sizes 5,20,50,100,500,1000,3000,5000,7000";
+/// Windows of 300 ms: each holds some hundred alarms.
+const BESIDE: &str = "--probe-latency --sizes 16,256,1K,4K,16K --count 250 --runs 3 --cell-time 900 \
+                      --policies cpu_only,module_only,round_robin,shared_queue,adaptive";
+/// Idle time is told in steps of 10 ms: windows of half a second.
+const BUSY: &str = "--hog 0 --runs 5 --cell-time 2500";
+
+/// What is run, by the name of its report.
+const REPORTS: [(&str, &str, &[&str]); 15] = [
+    ("aes-128-encrypt", "bench crypt --algorithm AES-128-CBC", &[JOBS, ALL]),
+    ("aes-192-encrypt", "bench crypt --algorithm AES-192-CBC", &[JOBS, SOME]),
+    ("aes-256-encrypt", "bench crypt --algorithm AES-256-CBC", &[JOBS, SOME]),
+    ("aes-128-decrypt", "bench crypt --algorithm AES-128-CBC --direction decrypt", &[JOBS, ALL]),
+    ("aes-192-decrypt", "bench crypt --algorithm AES-192-CBC --direction decrypt", &[JOBS, SOME]),
+    ("aes-256-decrypt", "bench crypt --algorithm AES-256-CBC --direction decrypt", &[JOBS, SOME]),
+    ("paper-000", "bench crypt --algorithm AES-256-CBC", &[SIZES_000, JOBS, SOME]),
+    ("busy-16k", "bench crypt --sizes 16K --count 500", &[BUSY, SOME]),
+    ("busy-1m", "bench crypt --sizes 1M --count 16", &[BUSY, SOME]),
+    ("hog-0", "bench crypt --hog 0", &[BESIDE]),
+    ("hog-25", "bench crypt --hog 25", &[BESIDE]),
+    ("hog-50", "bench crypt --hog 50", &[BESIDE]),
+    ("hog-75", "bench crypt --hog 75", &[BESIDE]),
+    ("hog-100", "bench crypt --hog 100", &[BESIDE]),
+    ("simulated", "sim live", &["--count 500 --runs 5"]),
+];
+
+/// Makes the reports named, all where none is, and draws the page.
+///
+/// # Errors
+///
+/// Where a name is not known, something does not build, or a guest or the command in it fails.
+pub(super) fn make(names: &[&str]) -> Result<(), String> {
+    let known = REPORTS.map(|(name, ..)| name);
+    if let Some(unknown) = names.iter().find(|name| !known.contains(name)) {
+        return Err(format!("there is no report {unknown:?}; there are {}", known.join(", ")));
+    }
+    let evener = built_evener()?;
+    let folder = root().join("docs/results/guest");
+    fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    for (name, words, more) in REPORTS {
+        if names.is_empty() || names.contains(&name) {
+            let words = format!("{words} {} {MODULE}", more.join(" "));
+            println!("== {name}: evener {words}");
+            let report = report(&evener, &words)?;
+            let path = folder.join(name).with_extension("json");
+            let text = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())? + "\n";
+            fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+        }
+    }
+    draw(&folder)
+}
+
+/// Runs the command in a guest of its own.
+fn report(evener: &Path, words: &str) -> Result<Value, String> {
+    let load_before = load();
+    let mut guest = Guest::builder().program(evener).limit(LIFE).boot().map_err(|error| error.to_string())?;
+    let command = format!("{SETTING}; evener {words} --json /out/report.json");
+    let outcome = guest.run(&command).map_err(|error| error.to_string())?;
+    print!("{}", outcome.stdout);
+    let bytes = outcome.files.get("report.json").filter(|_| outcome.status == 0);
+    let bytes = bytes.ok_or_else(|| format!("status {} in the guest\n{}", outcome.status, outcome.stderr))?;
+    let report: Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    // QEMU 7 does not count.
+    let counts = guest.qmp().and_then(|mut qmp| qmp.module_counts()).ok();
+    guest.shut_down().map_err(|error| error.to_string())?;
+    Ok(json!({
+        "command": format!("evener {words}"),
+        "circumstances": circumstances(evener, &load_before)?,
+        "module": counts,
+        "report": report,
+    }))
+}
+
+fn draw(folder: &Path) -> Result<(), String> {
+    let mut pages: Command = cargo();
+    pages.args(["run", "-q", "--release", "-p", "evener-bench", "--bin", "guest_pages"]).arg(folder);
+    run(pages)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_report_has_a_name_of_its_own() {
+        let names: std::collections::BTreeSet<_> = REPORTS.iter().map(|(name, ..)| name).collect();
+        assert_eq!(names.len(), REPORTS.len());
+        assert!(make(&["hog-1"]).is_err_and(|reason| reason.contains("hog-100")));
+    }
+}
