@@ -7,10 +7,7 @@
 //! ([`Module`]) in memory of the host's own (`desk.rs`, `slots.rs`), and gives them back (`calls.rs`) -> the client goes
 //! and all that it had is wiped.
 //! Beside it `control.rs` takes orders (`order.rs`), and [`Report`] says what was done. The design stands in `docs/host.md`.
-#![allow(
-    unsafe_code,
-    reason = "room: associated data of jobs that outlive the function that made them; asynchronous reads"
-)]
+#![allow(unsafe_code, reason = "room: data of jobs that outlive their function; asynchronous reads")]
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 
 mod access;
