@@ -30,6 +30,13 @@ const JOBS_OF_TRY: usize = 16;
 /// Samples from which on more of them make a mean hardly surer.
 const SAMPLES_ENOUGH: u32 = 16;
 
+/// Samples of the method in force after which a mean of the other that is made of few is doubted, however far off it is: first
+/// jobs touch cold memory, and one new huge page takes ten times as long as 16 KiB of AES-CBC (measured).
+const SAMPLES_OF_DOUBT: u32 = 64;
+
+/// Further tries of such a mean each time the samples of the method in force have doubled: as many as surprise it.
+const LOOKS_AGAIN: u32 = 2;
+
 /// A method in force that costs so much more or less than when the other was last measured is compared again. A guess:
 /// above what frequencies of cores change, below what a neighbour on the memory bus takes.
 const DRIFT: f64 = 0.25;
@@ -130,6 +137,9 @@ impl OnCore {
 
     /// Whether a burst of this width is to try `other` than the method in force: nothing is known of it, or too little.
     fn wants_try(&self, other: Method, width: usize) -> bool {
+        if self.looks_again(other, width) {
+            return true;
+        }
         if self.choices[width].tries >= TRIES_MAX && !cfg!(mutant = "tries_endless") {
             return false;
         }
@@ -148,6 +158,16 @@ impl OnCore {
         }
         self.mean(other, width).is_some_and(|other| other.samples < SAMPLES_ENOUGH)
             && (advantage(plain, multi) - MARGIN).abs() < doubt(plain, multi)
+    }
+
+    /// Whether the few samples of `other` are to be doubted, since so much has been done without it.
+    fn looks_again(&self, other: Method, width: usize) -> bool {
+        let exact = |method| self.exact(method, width).map(|mean: &Learned| mean.samples);
+        let (Some(few), Some(many)) = (exact(other), exact(other.other())) else { return false };
+        let doublings = (many / SAMPLES_OF_DOUBT).checked_ilog2().map_or(0, |log| log + 1);
+        few < SAMPLES_ENOUGH
+            && self.choices[width].tries < LOOKS_AGAIN * doublings
+            && !cfg!(mutant = "cold_tries_believed")
     }
 }
 
@@ -323,6 +343,39 @@ mod tests {
         even.freeze();
         assert_eq!(known(100, 92, 1).method_try(class(64), 100), Some(16));
         assert_eq!(even.method_try(class(64), 100), None);
+    }
+
+    /// Tries the other method for as long as it is wanted, at this cost; how often that was.
+    fn try_on(estimator: &mut Estimator, other: Method, ns: u64) -> usize {
+        let mut tries = 0;
+        while let Some(jobs) = estimator.method_try(class(64), 16) {
+            estimator.tries_method(class(64), 16);
+            saw(estimator, other, jobs as u64, ns);
+            tries += 1;
+        }
+        tries
+    }
+
+    #[test]
+    fn tries_on_cold_memory_do_not_decide_for_ever() {
+        let mut estimator = known(1_457, 180, 2);
+        assert_eq!((estimator.method(class(64), 16), estimator.method_try(class(64), 16)), (MULTI, None));
+        (0..62).for_each(|_| saw(&mut estimator, MULTI, 16, 180));
+        assert_eq!(try_on(&mut estimator, PLAIN, 114), 2);
+        assert_eq!(estimator.method(class(64), 16), PLAIN);
+    }
+
+    #[test]
+    fn a_method_that_is_worse_is_tried_again_ever_more_seldom() {
+        let mut estimator = known(1_457, 180, 2);
+        let mut tried = Vec::new();
+        for samples in 2..10_000 {
+            if try_on(&mut estimator, PLAIN, 1_457) > 0 {
+                tried.push(samples);
+            }
+            saw(&mut estimator, MULTI, 16, 180);
+        }
+        assert_eq!(tried, [64, 128, 256, 512, 1_024, 2_048, 4_096], "sixteen samples are enough");
     }
 
     #[test]
