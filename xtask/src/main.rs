@@ -9,6 +9,7 @@ use std::process::ExitCode;
 mod ci;
 mod demo;
 mod figures;
+mod guest;
 mod package;
 mod programs;
 mod rust;
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         ["figures", ref names @ ..] => figures::run(names),
         ["install"] => package::install(),
         ["deb"] => package::deb(),
+        ["guest", ref words @ ..] => guest::run(words),
         ["testbed", ref words @ ..] => testbed::run(words),
         _ => usage(),
     }
@@ -41,6 +43,9 @@ fn usage() -> ExitCode {
         "       cargo xtask install      puts command, provider, manual pages below $DESTDIR$PREFIX (/usr/local)"
     );
     eprintln!("       cargo xtask deb          a Debian package of the same, in target/deb/");
+    eprintln!(
+        "       cargo xtask guest        OpenSSL programs with the provider and a module, in the guest"
+    );
     eprintln!("       cargo xtask testbed      a guest with a crypto module: up, run, shell, papers, down");
     ExitCode::from(2)
 }

@@ -4,9 +4,11 @@
 //! long as it lives, travels as a box of eight bytes through every queue, and is armed anew instead of being
 //! made anew.
 
-use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::{fmt, mem};
+
+use zeroize::Zeroizing;
 
 use crate::algorithm::Direction;
 use crate::class::Class;
@@ -124,6 +126,8 @@ enum Span<'m> {
     InPlace { room: &'m mut [u8] },
     /// Input and output lie apart.
     Apart { src: &'m [u8], dst: &'m mut [u8] },
+    /// As in place, in memory of the job's own; nothing while a driver works in it.
+    Owned { room: Zeroizing<Vec<u8>> },
 }
 
 /// One request. See the module's head for its life.
@@ -195,6 +199,26 @@ impl<'m> Job<'m> {
         Self::over(Span::Apart { src, dst }, input_bytes)
     }
 
+    /// An idle job over memory of its own, input and output at once.
+    #[must_use]
+    pub fn owning(room: Zeroizing<Vec<u8>>) -> Box<Self> {
+        Self::over(Span::Owned { room }, 0)
+    }
+
+    /// The memory of a job that owns it, for a driver that works in it instead of in a copy; `None` of any other job. It comes
+    /// back by [`Job::put_room`], or never: then the job ends as failed and its input is gone.
+    pub fn lend_room(&mut self) -> Option<Zeroizing<Vec<u8>>> {
+        match &mut self.span {
+            Span::Owned { room } => Some(mem::take(room)),
+            Span::InPlace { .. } | Span::Apart { .. } => None,
+        }
+    }
+
+    /// Gives a job its memory back.
+    pub fn put_room(&mut self, room: Zeroizing<Vec<u8>>) {
+        self.span = Span::Owned { room };
+    }
+
     fn over(span: Span<'m>, input_bytes: usize) -> Box<Self> {
         Box::new(Self {
             session: None,
@@ -221,6 +245,12 @@ impl<'m> Job<'m> {
         self.iv[..iv.len()].copy_from_slice(iv);
         self.session = Some(session.into());
         self.input_bytes = input_bytes;
+        self.outcome = Outcome::Pending;
+    }
+
+    /// Lets go of the session: a job that is kept for its memory keeps no key alive.
+    pub fn disarm(&mut self) {
+        self.session = None;
         self.outcome = Outcome::Pending;
     }
 
@@ -253,6 +283,7 @@ impl<'m> Job<'m> {
     pub fn room_mut(&mut self) -> &mut [u8] {
         match &mut self.span {
             Span::InPlace { room } => room,
+            Span::Owned { room } => room,
             Span::Apart { .. } => &mut [],
         }
     }
@@ -263,6 +294,7 @@ impl<'m> Job<'m> {
     pub fn input(&self) -> &[u8] {
         match &self.span {
             Span::InPlace { room } => &room[..self.input_bytes],
+            Span::Owned { room } => &room[..self.input_bytes],
             Span::Apart { src, .. } => &src[..self.input_bytes],
         }
     }
@@ -273,6 +305,7 @@ impl<'m> Job<'m> {
     pub fn output_span(&self) -> &[u8] {
         match &self.span {
             Span::InPlace { room } => room,
+            Span::Owned { room } => room,
             Span::Apart { dst, .. } => dst,
         }
     }
@@ -399,6 +432,7 @@ impl<'m> Job<'m> {
     pub fn parts(&mut self) -> Parts<'_> {
         let memory = match &mut self.span {
             Span::InPlace { room } => Memory::InPlace { room, input_bytes: self.input_bytes },
+            Span::Owned { room } => Memory::InPlace { room, input_bytes: self.input_bytes },
             Span::Apart { src, dst } => Memory::Apart { src: &src[..self.input_bytes], dst },
         };
         Parts { iv: &self.iv, aad: self.aad, memory, tag: &mut self.tag }
@@ -424,6 +458,7 @@ impl<'m> Job<'m> {
     fn span_bytes(&self) -> usize {
         match &self.span {
             Span::InPlace { room } => room.len(),
+            Span::Owned { room } => room.len(),
             Span::Apart { src, .. } => src.len(),
         }
     }
@@ -431,6 +466,7 @@ impl<'m> Job<'m> {
     fn output_span_mut(&mut self) -> &mut [u8] {
         match &mut self.span {
             Span::InPlace { room } => room,
+            Span::Owned { room } => room,
             Span::Apart { dst, .. } => dst,
         }
     }

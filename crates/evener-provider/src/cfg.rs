@@ -8,12 +8,15 @@ use std::ffi::{CStr, CString, OsStr};
 
 use crate::core::Core;
 use crate::err::Reason;
+use crate::modules::{self, Named};
 
 /// From which size on a request may take another way than the inner one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum Threshold {
-    /// From none.
+    /// From none without a module, from where one may pay with one.
     #[default]
+    Auto,
+    /// From none.
     Off,
     /// From this many bytes.
     Bytes(usize),
@@ -65,6 +68,8 @@ pub(crate) enum Shown {
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Settings {
     pub(crate) threshold: Threshold,
+    /// To be opened while the provider is loaded.
+    pub(crate) modules: Vec<Named>,
     pub(crate) combine: Combine,
     /// Threads that may work on one buffer, the caller included; 0 and 1: the caller alone.
     pub(crate) threads: usize,
@@ -86,9 +91,18 @@ impl Settings {
         }
     }
 
+    /// From how many bytes on modules are asked.
+    pub(crate) fn raw_from(&self) -> usize {
+        match self.threshold {
+            Threshold::Bytes(bytes) => bytes,
+            Threshold::Auto if !self.modules.is_empty() => modules::MODULE_BYTES_MIN,
+            Threshold::Auto | Threshold::Off => usize::MAX,
+        }
+    }
+
     /// Whether anything may leave the direct path.
     pub(crate) fn has_ways(&self) -> bool {
-        self.threshold != Threshold::Off || self.combine != Combine::Off || self.split_from() != usize::MAX
+        self.raw_from() != usize::MAX || self.combine != Combine::Off || self.split_from() != usize::MAX
     }
 }
 
@@ -112,8 +126,14 @@ const KEYS: &[Key] = &[
     Key {
         name: c"threshold",
         variable: "EVENER_THRESHOLD",
-        wants: "off or a number of bytes",
+        wants: "auto, off or a number of bytes",
         take: threshold,
+    },
+    Key {
+        name: c"modules",
+        variable: "EVENER_MODULES",
+        wants: "names with spaces between them: hosted:SOCKET, afalg:DRIVER, devcrypto",
+        take: modules,
     },
     Key { name: c"combine", variable: "EVENER_COMBINE", wants: "off or auto", take: combine },
     Key {
@@ -171,8 +191,14 @@ fn split(settings: &mut Settings, value: &str) -> Option<()> {
     Some(())
 }
 
+fn modules(settings: &mut Settings, value: &str) -> Option<()> {
+    settings.modules = modules::names(value)?;
+    Some(())
+}
+
 fn threshold(settings: &mut Settings, value: &str) -> Option<()> {
     settings.threshold = match value {
+        "auto" => Threshold::Auto,
         "off" => Threshold::Off,
         number => Threshold::Bytes(number.parse().ok().filter(|&bytes| bytes > 0)?),
     };
@@ -217,6 +243,9 @@ fn unknown(miss: &str, meant: &str, section: impl Fn(&CStr) -> Option<String>) -
     })
 }
 
+/// A key of OpenSSL's own in the same section, which is no misspelling of `modules`.
+const OPENSSLS: &str = "module";
+
 /// How people misspell `name`. The core answers for a key that it is asked for and lists none, so a key that nobody
 /// reads can only be found by asking for it.
 fn near_misses(name: &str) -> Vec<String> {
@@ -232,7 +261,7 @@ fn near_misses(name: &str) -> Vec<String> {
     }
     misses.sort();
     misses.dedup();
-    misses.retain(|miss| KEYS.iter().all(|key| key.name.to_bytes() != miss.as_bytes()));
+    misses.retain(|miss| KEYS.iter().all(|key| key.name.to_bytes() != miss.as_bytes()) && miss != OPENSSLS);
     misses
 }
 
@@ -278,6 +307,17 @@ mod tests {
     }
 
     #[test]
+    fn modules_are_asked_from_where_one_may_pay_unless_something_else_is_written() {
+        let from = |keys: &[(&str, &str)]| read(keys, &[], false).0.raw_from();
+        let one = ("modules", "hosted:/run/evener.sock");
+        assert_eq!([from(&[]), from(&[one])], [usize::MAX, modules::MODULE_BYTES_MIN]);
+        assert_eq!([from(&[one, ("threshold", "off")]), from(&[one, ("threshold", "16")])], [usize::MAX, 16]);
+        let (settings, complaints) = read(&[one], &[("EVENER_MODULES", "qat")], false);
+        assert_eq!((settings.modules.len(), complaints.len()), (1, 1));
+        assert_eq!(read(&[one], &[("EVENER_MODULES", "")], false).0.modules, []);
+    }
+
+    #[test]
     fn callers_combine_only_where_somebody_asks_for_it() {
         assert_eq!(read(&[], &[], false).0.combine, Combine::Off);
         assert_eq!(read(&[("combine", "auto")], &[], false).0.combine, Combine::Auto);
@@ -311,5 +351,8 @@ mod tests {
             assert_eq!(complaints.len(), 1, "{miss}: {complaints:?}");
             assert!(complaints[0].text.contains(miss) && complaints[0].text.ends_with("threshold?"));
         }
+        // OpenSSL's own key beside ours.
+        assert_eq!(read(&[("module", "/usr/lib/evener.so")], &[], false).1, []);
+        assert_eq!(read(&[("moduls", "afalg:x")], &[], false).1.len(), 1);
     }
 }

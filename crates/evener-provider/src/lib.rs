@@ -15,6 +15,7 @@ mod counted;
 mod err;
 mod ffi;
 pub mod fork;
+mod modules;
 mod provctx;
 mod table;
 
@@ -23,3 +24,4 @@ pub use cipher::in_flight::{offer_pipelines_anyway, run_lanes_by};
 pub use cipher::raw::{Engine, Plain, Raw, RawError};
 pub use cipher::route::add_engine;
 pub use ffi::entry::OSSL_provider_init;
+pub use modules::add_module;

@@ -12,7 +12,7 @@ use evener::in_flight::InFlight;
 use evener_ossl_sys::{Algorithm, Param, number};
 
 use crate::bind::{Inner, Neighbours};
-use crate::cfg::{self, Combine, Complaint, Settings};
+use crate::cfg::{self, Combine, Complaint, Settings, Threshold};
 use crate::cipher::{self, combined, in_flight};
 use crate::core::Core;
 use crate::counted;
@@ -21,6 +21,7 @@ use crate::ffi::entry::{NEIGHBOUR_CAME, NEIGHBOUR_GOES, PROPERTIES_CHANGED};
 use crate::ffi::job::Jobs;
 use crate::ffi::{digest, params, rand, skey};
 use crate::fork;
+use crate::modules;
 use crate::table::Offer;
 use evener::statistics::Statistics;
 
@@ -32,6 +33,10 @@ pub(crate) struct ProvCtx {
     pub(crate) counts: Counts,
     /// Whether GCM's contexts tell the tag of what they decrypted.
     gcm_tells_tags: Tried,
+    /// From how many bytes on engines are asked; `usize::MAX`: never.
+    pub(crate) raw_from: usize,
+    /// Modules of the configuration that are open.
+    modules: usize,
     /// What threads combine by, where they are to and can.
     pub(crate) combiner: Option<Combiner>,
     /// The process's; none where they are not wanted.
@@ -62,7 +67,7 @@ pub(crate) struct Counts {
     pub(crate) combined: AtomicU32,
     /// Pieces that were shared with helpers, were there any in time or not.
     pub(crate) split: AtomicU32,
-    /// Pauses of a job in which such an update waited for others.
+    /// Pauses of a job in which such an update waited for others, or one for a module.
     pub(crate) paused: AtomicU32,
     /// Pieces of pipelines that went side by side.
     pub(crate) pipelined: AtomicU32,
@@ -87,6 +92,12 @@ impl ProvCtx {
     pub(crate) fn start(core: Core) -> *const Self {
         let (settings, mut complaints) = cfg::read(&core);
         let combiner = combiner(&settings, fork::watch(), &mut complaints);
+        let modules = modules::open(&settings.modules, fork::watch(), &mut complaints);
+        // A threshold by itself is for tests that add an engine.
+        let raw_from = match settings.threshold {
+            Threshold::Auto if modules == 0 => usize::MAX,
+            _ => settings.raw_from(),
+        };
         if settings.split_from() != usize::MAX {
             // Makes the crew's place, before threads fork; no thread is started.
             _ = evener::split::crew();
@@ -95,9 +106,10 @@ impl ProvCtx {
         let pipelines = in_flight::has_pipelines(&core);
         if pipelines || settings.has_ways() {
             evener::regret::prepare();
+            evener::offload::policy::prepare();
         }
         let in_flight = if combiner.is_some() || pipelines { in_flight::drivers() } else { None };
-        let landmark = core.landmark.filter(|_| combiner.is_some() && in_flight.is_some());
+        let landmark = core.landmark.filter(|_| combiner.is_some() && in_flight.is_some() || modules > 0);
         let jobs = landmark.and_then(Jobs::of);
         let build_info = build_info(&complaints);
         let prov = Box::leak(Box::new(Self {
@@ -106,6 +118,8 @@ impl ProvCtx {
             neighbours: Neighbours::default(),
             counts: Counts::default(),
             gcm_tells_tags: Tried::default(),
+            raw_from,
+            modules,
             combiner,
             statistics,
             in_flight,
@@ -208,9 +222,10 @@ impl ProvCtx {
         })
     }
 
-    /// Whether tables of CBC have pipelines: where one thread's messages fill lanes, for elsewhere they gain nothing.
+    /// Whether tables of CBC have pipelines: where one thread's messages fill lanes or are in flight at a module, for elsewhere
+    /// they gain nothing.
     pub(crate) fn offers_pipelines(&self) -> bool {
-        self.pipelines && self.in_flight.is_some()
+        self.pipelines && (self.in_flight.is_some() || self.modules > 0)
     }
 
     /// Answers one of the core's questions about this provider.
@@ -223,6 +238,9 @@ impl ProvCtx {
                 params::answer_text(param, self.bound.get().map_or(c"none yet", |bound| bound.inner.whose()))
             }
             b"evener-routed" => params::answer_number(param, self.counts.routed.load(Relaxed)),
+            b"evener-modules" => {
+                params::answer_number(param, u32::try_from(self.modules).unwrap_or(u32::MAX))
+            }
             b"evener-split" => params::answer_number(param, self.counts.split.load(Relaxed)),
             b"evener-redone" => params::answer_number(param, self.counts.redone.load(Relaxed)),
             b"evener-combined" => params::answer_number(param, self.counts.combined.load(Relaxed)),

@@ -41,6 +41,7 @@ mod lanes;
 mod machinery;
 mod module;
 mod monitor;
+pub mod offload;
 pub mod regret;
 mod report;
 mod runtime;

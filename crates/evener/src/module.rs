@@ -26,10 +26,10 @@ const GLANCE: Nanos = Nanos::from_millis(1);
 
 /// Times that a request may take longer than it is known to, before the module is taken for dead: a module that was slowed
 /// down tenfold is not dead. A guess.
-const TIMES_EXPECTED: u64 = 64;
+pub(crate) const TIMES_EXPECTED: u64 = 64;
 
 /// Least silence that counts as death, whatever a request is known to take: a machine may stand still for a while. A guess.
-const SILENCE_MIN: Nanos = Nanos::from_millis(500);
+pub(crate) const SILENCE_MIN: Nanos = Nanos::from_millis(500);
 
 /// A module's thread before it runs.
 pub(crate) struct ModuleWorker<'r, 'm> {

@@ -24,8 +24,8 @@ use evener_ring::CachePadded;
 
 use self::control::Controls;
 pub(crate) use self::single::Single;
-pub(crate) use self::view::Circumstances;
 use self::view::Moment;
+pub(crate) use self::view::{Circumstances, contested};
 use crate::Costs;
 use crate::costs::CostSample;
 use crate::lanes::{LANES, Lanes};
@@ -447,7 +447,7 @@ impl Weigher {
     }
 }
 
-fn scaled(time: Nanos, by: f64) -> Nanos {
+pub(crate) fn scaled(time: Nanos, by: f64) -> Nanos {
     Nanos::from(std::time::Duration::from(time).mul_f64(by.clamp(0.0, 1.0)))
 }
 

@@ -102,6 +102,17 @@ impl Module {
     ///
     /// An [`OpenError`] where no connection comes about, or it does nothing for us, or computes wrong.
     pub fn open(name: &ModuleName) -> Result<Self, OpenError> {
+        let module = Self::connect(name)?;
+        module.ask_known_answers()?;
+        Ok(module)
+    }
+
+    /// Connects, asks what the host does and nothing else: for whoever compares its first results himself.
+    ///
+    /// # Errors
+    ///
+    /// An [`OpenError`] where no connection comes about, or it does nothing for us.
+    pub fn connect(name: &ModuleName) -> Result<Self, OpenError> {
         let shown = || name.to_string();
         let line =
             Line::open(name.socket()).map_err(|trouble| OpenError::Unreachable { name: shown(), trouble })?;
@@ -111,9 +122,7 @@ impl Module {
         }
         let detail = "another process, by vhost-user-crypto".to_owned();
         let profile = Profile { name: shown(), detail, width: DEPTH, emulated: false };
-        let module = Self { profile, offered, line: Mutex::new(Some(line)) };
-        module.ask_known_answers()?;
-        Ok(module)
+        Ok(Self { profile, offered, line: Mutex::new(Some(line)) })
     }
 
     /// What it says of itself.

@@ -82,6 +82,8 @@ pub(crate) struct Task {
     pub(crate) room: Zeroizing<Vec<u8>>,
     /// Digest of a hash.
     pub(crate) tag: [u8; TAG_BYTES_MAX],
+    /// Whether `room` is the job's own memory.
+    pub(crate) is_in_jobs_room: bool,
     pub(crate) answer: Result<(), Failure>,
 }
 

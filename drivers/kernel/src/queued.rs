@@ -94,7 +94,10 @@ impl<'m, D: Device> Queued<'m, D> {
     }
 
     /// The request of a job.
-    fn task(&mut self, job: &Job<'_>) -> Task {
+    fn task(&mut self, job: &mut Job<'_>) -> Task {
+        if let Some(task) = self.task_in_its_own_room(job) {
+            return task;
+        }
         let session = job.session();
         let (algorithm, direction) = (session.algorithm(), session.direction());
         let aad = if algorithm.is_aead() { job.aad() } else { &[] };
@@ -122,8 +125,30 @@ impl<'m, D: Device> Queued<'m, D> {
             text_bytes,
             room,
             tag: *job.tag_given(),
+            is_in_jobs_room: false,
             answer: Ok(()),
         }
+    }
+
+    /// The request of a job that owns its memory and needs nothing beside its text there: two copies less.
+    fn task_in_its_own_room(&self, job: &mut Job<'_>) -> Option<Task> {
+        let (session, text_bytes, iv, tag) = (job.session(), job.input_bytes(), *job.iv(), *job.tag_given());
+        let (algorithm, direction) = (session.algorithm(), session.direction());
+        let is_plain = algorithm.is_cipher() && !algorithm.is_aead() && session.padding() == Padding::None;
+        let room = if is_plain { job.lend_room()? } else { return None };
+        let spec = Spec { algorithm, direction };
+        let number = self.taken;
+        Some(Task {
+            number,
+            spec,
+            iv,
+            aad_bytes: 0,
+            text_bytes,
+            room,
+            tag,
+            is_in_jobs_room: true,
+            answer: Ok(()),
+        })
     }
 
     /// Gives a job back with what came of its request.
@@ -131,11 +156,16 @@ impl<'m, D: Device> Queued<'m, D> {
         let Some(place) = self.held.iter().position(|(number, _)| *number == task.number) else { return };
         let (_, mut job) = self.held.swap_remove(place);
         match task.answer {
+            Ok(()) if task.is_in_jobs_room => job.done(task.text_bytes),
             Ok(()) => publish(&task, &mut job),
             Err(failure) => job.fail(error_of(failure, task.spec)),
         }
+        if task.is_in_jobs_room {
+            job.put_room(task.room);
+        } else {
+            self.spare.push(task.room);
+        }
         done.push(job);
-        self.spare.push(task.room);
     }
 
     fn lose_all(&mut self, lost: &mut Vec<Box<Job<'m>>>) {
@@ -174,7 +204,7 @@ impl<'m, D: Device> QueuedDriver<'m> for Queued<'m, D> {
             self.answered.push(job);
         } else {
             self.taken += 1;
-            let task = self.task(&job);
+            let task = self.task(&mut job);
             self.desk.give(task, self.desk.keys.entry(job.session()));
             self.held.push((self.taken, job));
         }

@@ -37,8 +37,17 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
     // The plain method is the inner provider: no driver for libcrypto, and none that computes wrong on purpose.
     (
         "evener-provider",
-        Use(&["evener", "evener-core", "evener-ring", "evener-ossl-sys", "evener-driver-multibuffer"]),
-        &["evener-vectors"],
+        Use(&[
+            "evener",
+            "evener-core",
+            "evener-ring",
+            "evener-ossl-sys",
+            "evener-driver-hosted",
+            "evener-driver-kernel",
+            "evener-driver-multibuffer",
+        ]),
+        // A module is a host's in another process, or emulated with faults.
+        &["evener-vectors", "evener-driver-emulated", "evener-driver-libcrypto", "evener-host"],
     ),
     ("evener-cryptodev", Use(&["evener", "evener-core", "evener-driver-kernel"]), &[]),
     ("evener-bench", UseAll, &[]),

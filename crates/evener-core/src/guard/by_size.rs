@@ -64,6 +64,12 @@ impl BySize {
         self.guard.counters(class).locks > before
     }
 
+    /// Whether the load's class is locked at `now`.
+    #[must_use]
+    pub fn is_locked(&self, load: Load, now: Nanos) -> bool {
+        self.guard.is_locked(class(load), now)
+    }
+
     /// What such a request takes on the direct path; `None` where none of its class was measured.
     #[must_use]
     pub fn direct_mean(&self, load: Load) -> Option<Nanos> {

@@ -74,7 +74,7 @@ pub(super) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>
     let judged = paused.as_ref().and_then(|_| ctx.judged(Way::Job, len));
     if judged.as_ref().is_some_and(Turn::stays) {
         // A module that wants the update has a turn of its own.
-        ctx.module = ctx.module.take().or(judged);
+        ctx.job_turn = judged.filter(|_| ctx.module.is_none());
         return Ok(None);
     }
     let turn = if paused.is_some() { None } else { combiner.wants(fork::generation(), len) };
@@ -120,7 +120,7 @@ fn span<'m>(memory: &'m mut Memory<'_>) -> Span<'m> {
 
 impl CipherCtx {
     /// The session of the captured key, made when it is first needed.
-    fn session(&mut self) -> Option<Arc<evener_core::Session>> {
+    fn session(&self) -> Option<Arc<evener_core::Session>> {
         self.message.session(self.row().algorithm?)
     }
 }

@@ -14,6 +14,7 @@ use evener_ossl_sys::{CipherFinal, CipherInit, CipherUpdate};
 use super::Row;
 use super::message::{Message, State};
 use super::pipes::Pipes;
+use super::route::Asked;
 use super::{gcm, owned};
 use crate::cfg::Guard;
 use crate::counted;
@@ -47,8 +48,10 @@ pub(crate) struct CipherCtx {
     pub(crate) message: Message,
     /// How the update under way is split, while there is one.
     pub(crate) split: Option<evener::split::Call>,
-    /// What the guard says about the update under way, where a module wants it, or its job could be put aside.
-    pub(crate) module: Option<Turn>,
+    /// What the policy says about the update under way, where a module wants it.
+    pub(crate) module: Option<Asked>,
+    /// What the guard says about it, where its job could be put aside.
+    pub(crate) job_turn: Option<Turn>,
     /// Bytes of this message that went another way than the inner one.
     pub(crate) elsewhere: Cell<usize>,
     /// Messages that are at their end and not in the process's statistics yet.
@@ -77,6 +80,7 @@ impl CipherCtx {
             message,
             split: None,
             module: None,
+            job_turn: None,
             gcm: None,
             pipes: None,
             elsewhere: Cell::new(0),
@@ -116,7 +120,7 @@ impl CipherCtx {
 
     /// From which length on the update under way is raw work that a module may do.
     pub(crate) fn raw_thresh(&self) -> usize {
-        if self.module.as_ref().is_some_and(Turn::stays) { usize::MAX } else { self.row().raw_thresh }
+        if self.module.as_ref().is_some_and(Asked::stays) { usize::MAX } else { self.row().raw_thresh }
     }
 
     /// Another message follows: of this one is counted what went the inner way.

@@ -4,7 +4,7 @@
 //! parameters, after final) -> `Direct` (a large update may) <-> `Owned` (this provider buffers; the inner context waits behind)
 //! -> `Failed` (raw work was lost; until the next init). docs/provider.md has the table of entries.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use evener_core::{Algorithm, Direction, Family, Padding, Session};
 use zeroize::{Zeroize as _, ZeroizeOnDrop};
@@ -55,7 +55,7 @@ pub(crate) struct Message {
     pub(crate) broken: Option<[u8; 16]>,
     key: [u8; KEY_BYTES_MAX],
     /// Of the key, where one was needed. Copies of the context share it.
-    session: Option<Arc<Session>>,
+    session: OnceLock<Option<Arc<Session>>>,
 }
 
 impl Default for Message {
@@ -76,7 +76,7 @@ impl Default for Message {
             held: [0; 16],
             broken: None,
             key: [0; KEY_BYTES_MAX],
-            session: None,
+            session: OnceLock::new(),
         }
     }
 }
@@ -99,13 +99,11 @@ impl Message {
         &self.key[..usize::from(self.key_len)]
     }
 
-    /// A session that encrypts with the captured key, without padding.
-    pub(crate) fn session(&mut self, algorithm: Algorithm) -> Option<Arc<Session>> {
-        if self.session.is_none() {
-            let made = Session::new(algorithm, Direction::Encrypt, Padding::None, self.key());
-            self.session = made.ok().map(Arc::new);
-        }
-        self.session.clone()
+    /// A session of the captured key in the direction that its schedule is for, without padding; made when it is first needed.
+    pub(crate) fn session(&self, algorithm: Algorithm) -> Option<Arc<Session>> {
+        let direction = if self.key_encrypts { Direction::Encrypt } else { Direction::Decrypt };
+        let make = || Session::new(algorithm, direction, Padding::None, self.key()).ok().map(Arc::new);
+        self.session.get_or_init(make).clone()
     }
 
     pub(crate) fn direction(&self) -> Direction {
@@ -144,7 +142,7 @@ impl Message {
 
     /// The key in the inner context is one that was never seen.
     pub(crate) fn forget_key(&mut self) {
-        self.session = None;
+        self.session = OnceLock::new();
         self.key[..usize::from(self.key_len)].zeroize();
         self.key_len = 0;
         self.is_ready = false;

@@ -10,7 +10,6 @@ use evener_ossl_sys::{
 };
 
 use crate::bind::Inner;
-use crate::cfg::Threshold;
 use crate::core::find;
 use crate::ffi;
 use crate::provctx::ProvCtx;
@@ -137,17 +136,11 @@ fn known(number: c_int) -> bool {
         || matches!(number, number::CIPHER_ENCRYPT_SKEY_INIT | number::CIPHER_DECRYPT_SKEY_INIT)
 }
 
-/// Where no other way exists, or none is wanted, every update is the inner function's.
-fn raw_thresh(prov: &ProvCtx, algorithm: Option<Algorithm>) -> usize {
-    match (algorithm, prov.settings.threshold) {
-        (Some(_), Threshold::Bytes(bytes)) => bytes,
-        _ => usize::MAX,
-    }
-}
-
 fn row(prov: &ProvCtx, provider: *mut c_void, name: &str, functions: &[Dispatch]) -> Option<Row> {
     let algorithm = name.parse().ok().filter(|algorithm: &Algorithm| RAW.contains(&algorithm.family()));
-    let (raw_thresh, combined_from) = (raw_thresh(prov, algorithm), combined::thresh(prov, algorithm));
+    // Where no other way exists, or none is wanted, every update is the inner function's.
+    let raw_thresh = algorithm.map_or(usize::MAX, |_| prov.raw_from);
+    let combined_from = combined::thresh(prov, algorithm);
     Some(Row {
         prov,
         provider,

@@ -196,14 +196,14 @@ fn bulk(ctx: &mut CipherCtx, mut memory: Memory<'_>) -> Result<(), ()> {
     Ok(())
 }
 
-pub(super) fn input_of<'m>(memory: &'m Memory<'_>) -> &'m [u8] {
+pub(crate) fn input_of<'m>(memory: &'m Memory<'_>) -> &'m [u8] {
     match memory {
         Memory::InPlace { room, input_bytes } => &room[..*input_bytes],
         Memory::Apart { src, .. } => src,
     }
 }
 
-pub(super) fn output_of<'m>(memory: &'m Memory<'_>, len: usize) -> &'m [u8] {
+pub(crate) fn output_of<'m>(memory: &'m Memory<'_>, len: usize) -> &'m [u8] {
     match memory {
         Memory::InPlace { room, .. } => &room[..len],
         Memory::Apart { dst, .. } => &dst[..len],

@@ -18,6 +18,7 @@ use evener_core::{BLOCK_BYTES, Direction, Job, Outcome, Padding, Session};
 use super::ctx::CipherCtx;
 use super::message::State;
 use super::owned::Cut;
+use super::route;
 use super::split::started;
 use crate::counted;
 use crate::err::Reason;
@@ -241,6 +242,18 @@ fn run(
     let bytes = jobs.iter().map(|job| job.input_bytes()).sum();
     // One alone is faster the plain way.
     let drivers = ctx.prov().in_flight.as_ref().filter(|_| jobs.len() > 1);
+    let asked = route::asked_many(ctx, session.algorithm(), &jobs);
+    if asked.as_ref().is_some_and(|asked| asked.run_many(&mut jobs)) {
+        for job in &jobs {
+            let bytes = job.input_bytes();
+            counted::went(ctx.statistics(), ctx.row().kind, Direction::Encrypt, bytes, Count::Routed);
+        }
+        let locked = asked.is_some_and(route::Asked::end);
+        ctx.saw(Count::Locked, locked.into(), bytes);
+        return move_on(chains, jobs);
+    }
+    // What would have gone to a module and stays is timed as the other ways are.
+    let told = asked.filter(route::Asked::stays);
     let judged = drivers.and_then(|_| ctx.judged(Way::Pipeline, bytes));
     let stays = judged.as_ref().is_some_and(Turn::stays);
     let is_burst = !stays && drivers.is_some_and(|drivers| drivers.burst(fork::generation(), &mut jobs));
@@ -249,9 +262,15 @@ fn run(
     } else {
         in_turn(ctx, session, &mut jobs)?;
     }
+    ctx.saw(Count::Locked, told.is_some_and(route::Asked::end).into(), bytes);
     // One for which no driver was free tells nothing.
     let told = judged.filter(|_| stays || is_burst);
     told.into_iter().for_each(|turn| ctx.saw(Count::Locked, turn.end().into(), bytes));
+    move_on(chains, jobs)
+}
+
+/// Moves the chaining values behind what was done.
+fn move_on(chains: Vec<&mut [u8; BLOCK_BYTES]>, mut jobs: Vec<Box<Job<'_>>>) -> Result<(), Reason> {
     // A driver may sort a burst.
     jobs.sort_unstable_by_key(|job| job.mark);
     for (chain, job) in chains.into_iter().zip(&jobs) {

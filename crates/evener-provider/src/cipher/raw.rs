@@ -2,11 +2,18 @@
 //!
 //! `owned.rs` cuts a message into raw work; an [`Engine`] does it, and where none wants it or one fails, [`Plain`].
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use evener::offload::policy::Turn;
 use evener_core::job::Memory;
-use evener_core::{Algorithm, Direction};
+use evener_core::{Algorithm, Direction, Job, Nanos, Session};
 
 use super::Row;
+use super::message::Message;
 use crate::ffi::inner::Own;
+use crate::ffi::job::CurrentJob;
+use crate::provctx::Counts;
 
 /// Whole blocks of one message, or for XTS one data unit.
 pub struct Raw<'r> {
@@ -22,6 +29,37 @@ pub struct Raw<'r> {
     pub memory: Memory<'r>,
     /// The inner provider's own way, for parts that an engine does not do itself.
     pub plain: Plain<'r>,
+    /// The message that it is of.
+    pub(crate) message: &'r Message,
+    /// What the guard says of it.
+    pub(crate) turn: Option<&'r Turn>,
+    /// The `ASYNC_JOB` that the call runs in.
+    pub(crate) job: Option<CurrentJob<'r>>,
+    /// Where pauses of it are counted.
+    pub(crate) counts: &'r Counts,
+}
+
+impl Raw<'_> {
+    /// A session of its key, made once for a message; `None` where Evener has none of such a key.
+    #[must_use]
+    pub fn session(&self) -> Option<Arc<Session>> {
+        self.message.session(self.algorithm)
+    }
+
+    /// Runs `rest`, in which this thread may do other things and after which another may go on.
+    pub(crate) fn aside(&self, rest: impl FnOnce()) {
+        self.counts.paused.fetch_add(1, Relaxed);
+        match self.turn {
+            Some(turn) => turn.aside(rest),
+            None => rest(),
+        }
+    }
+
+    /// Time that a module takes for it, as far as that is known; else nothing.
+    #[must_use]
+    pub fn expected(&self) -> Nanos {
+        self.turn.map_or(Nanos::ZERO, Turn::expected)
+    }
 }
 
 /// How raw work failed.
@@ -38,12 +76,28 @@ pub trait Engine: Sync {
     /// Whether it wants work of this kind and length now; asked for each update of at least the threshold.
     fn takes(&self, algorithm: Algorithm, direction: Direction, len_bytes: usize) -> bool;
 
+    /// Requests that a new one would find before it.
+    fn ahead(&self) -> u32 {
+        0
+    }
+
+    /// Core time that its own threads used so far.
+    fn core_time(&self) -> Nanos {
+        Nanos::ZERO
+    }
+
     /// Does the work before it returns; nothing may touch the memory afterwards.
     ///
     /// # Errors
     ///
     /// What became of the input, [`RawError`].
     fn run(&self, raw: &mut Raw<'_>) -> Result<(), RawError>;
+
+    /// Does many jobs at once before it returns, each of whole blocks; false, and all are as they were, where one of them
+    /// cannot be had. An engine that does one after the other need not have it.
+    fn run_many(&self, _jobs: &mut [Box<Job<'_>>]) -> bool {
+        false
+    }
 }
 
 /// The inner cipher of the libcrypto that loaded us, in contexts of our own. May be used by several threads at once.

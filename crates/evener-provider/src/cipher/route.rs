@@ -9,18 +9,21 @@ use std::ffi::c_int;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{PoisonError, RwLock};
 
-use evener::regret::{Turn, Way};
+use evener::offload::policy::{Ask, Policy, Turn, policy};
+use evener_core::guard::Load;
 use evener_core::job::Memory;
-use evener_core::statistics::Count;
-use evener_core::{Algorithm, BLOCK_BYTES, Direction, Family};
+use evener_core::statistics::{Count, Kind};
+use evener_core::{Algorithm, BLOCK_BYTES, Class, Direction, Family, Job, Nanos};
 
 use super::combined;
 use super::ctx::CipherCtx;
 use super::message::State;
 use super::raw::{Engine, Plain, Raw, RawError};
 use super::{gcm, owned, record, split};
+use crate::cfg::Guard;
 use crate::err::Reason;
 use crate::ffi::cipher::Update;
+use crate::ffi::job::Jobs;
 
 /// Engines of this process, asked in this order.
 static ENGINES: RwLock<Vec<&'static dyn Engine>> = RwLock::new(Vec::new());
@@ -32,6 +35,9 @@ pub fn add_engine(engine: &'static dyn Engine) {
 
 /// XTS: the largest data unit, 2^20 blocks (SP 800-38E), and the smallest.
 const XTS_UNIT_BYTES: std::ops::RangeInclusive<usize> = 16..=(1 << 24);
+
+/// Most engines between which a request has the choice.
+const CHOICE_MAX: usize = 8;
 
 /// The engine that wants work of this kind and length now.
 fn engine(algorithm: Algorithm, direction: Direction, len: usize) -> Option<&'static dyn Engine> {
@@ -47,10 +53,11 @@ pub(crate) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason
     ctx.split = split::ask(ctx, call.len());
     ctx.module = if is_split(ctx) { None } else { ask(ctx, call) };
     let answer = by_state(ctx, call);
-    let (split, module) = (ctx.split.take(), ctx.module.take());
+    let (split, module, job_turn) = (ctx.split.take(), ctx.module.take(), ctx.job_turn.take());
     if answer == Ok(1) {
         split.into_iter().for_each(|split| ctx.was_split(split, call.len()));
-        module.into_iter().for_each(|turn| ctx.saw(Count::Locked, turn.end().into(), call.len()));
+        module.into_iter().for_each(|asked| ctx.saw(Count::Locked, asked.end().into(), call.len()));
+        job_turn.into_iter().for_each(|turn| ctx.saw(Count::Locked, turn.end().into(), call.len()));
     }
     answer
 }
@@ -59,18 +66,120 @@ fn is_split(ctx: &CipherCtx) -> bool {
     ctx.split.as_ref().is_some_and(|split| split.helpers().is_some())
 }
 
-/// Asks the guard about an update that an engine wants. Without engines there is nothing to regret.
-fn ask(ctx: &CipherCtx, call: &Update) -> Option<Turn> {
+/// What the guard and the policy say about the update under way.
+pub(crate) struct Asked {
+    /// `None` where nobody judges.
+    turn: Option<Turn>,
+    /// The engine that is to do it.
+    engine: Option<&'static dyn Engine>,
+    /// Its own core time before.
+    core: Nanos,
+}
+
+impl Asked {
+    /// Whether the update is to stay on the direct path.
+    pub(crate) fn stays(&self) -> bool {
+        self.engine.is_none()
+    }
+
+    /// Does many jobs at once where the engine can; false where they are as they were.
+    pub(super) fn run_many(&self, jobs: &mut [Box<Job<'_>>]) -> bool {
+        self.engine.is_some_and(|engine| engine.run_many(jobs))
+    }
+
+    /// It is done. Whether its class was locked for what it took.
+    pub(super) fn end(self) -> bool {
+        let elsewhere = self.engine.map_or(Nanos::ZERO, |engine| engine.core_time() - self.core);
+        self.turn.is_some_and(|turn| turn.end(elsewhere))
+    }
+}
+
+/// Asks about an update that an engine may want. Without engines there is nothing to regret.
+fn ask(ctx: &CipherCtx, call: &Update) -> Option<Asked> {
     let (row, message) = (ctx.row(), &ctx.message);
     let is_message = matches!(message.state, State::Direct | State::Owned);
-    if !is_message || call.len() < row.raw_thresh {
+    if !is_message || call.len() < row.raw_thresh || ctx.prov().settings.guard == Guard::Off {
         return None;
     }
     // What comes of it is whole blocks: a record's padding makes it longer.
     let rest = if row.is_padded() { call.len() % BLOCK_BYTES } else { 0 };
     let whole = if message.records.is_some() { call.len() + BLOCK_BYTES - rest } else { call.len() - rest };
-    engine(row.algorithm?, message.direction(), whole)?;
-    ctx.judged(Way::Module(message.direction()), call.len())
+    let is_alone = ctx.prov().jobs.as_ref().and_then(Jobs::current).is_none();
+    let beside = if is_alone { Beside::Alone } else { Beside::Aside };
+    let wanted = Wanted { algorithm: row.algorithm?, direction: message.direction(), bytes: whole, beside };
+    // Before anything is asked: most requests of a program that no module pays for end here.
+    let policy = policy()?;
+    match is_alone && policy.is_unseen(wanted.class()) {
+        true => Some(Asked { turn: None, engine: None, core: Nanos::ZERO }),
+        false => asked(ctx, policy, &wanted),
+    }
+}
+
+/// The same about jobs of a pipeline.
+pub(super) fn asked_many(ctx: &CipherCtx, algorithm: Algorithm, jobs: &[Box<Job<'_>>]) -> Option<Asked> {
+    let prov = ctx.prov();
+    let longest = jobs.iter().map(|job| job.input_bytes()).max()?;
+    if jobs.len() < 2 || longest < prov.raw_from {
+        return None;
+    }
+    let wanted = Wanted { algorithm, direction: Direction::Encrypt, bytes: longest, beside: Beside::Many };
+    match prov.settings.guard {
+        Guard::On => asked(ctx, policy()?, &wanted),
+        Guard::Off => engine(algorithm, wanted.direction, longest).map(|engine| Asked {
+            turn: None,
+            engine: Some(engine),
+            core: Nanos::ZERO,
+        }),
+    }
+}
+
+/// What stands besides the request that is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beside {
+    /// Nothing: its thread waits for it.
+    Alone,
+    /// Other jobs of the thread.
+    Aside,
+    /// Other requests of the same call.
+    Many,
+}
+
+/// Raw work that is asked about.
+struct Wanted {
+    algorithm: Algorithm,
+    direction: Direction,
+    bytes: usize,
+    beside: Beside,
+}
+
+impl Wanted {
+    /// As costs are learned: in place and apart alike, for the module works in memory of its own.
+    fn class(&self) -> Class {
+        Class::of(self.algorithm, self.direction, self.bytes, false)
+    }
+}
+
+fn asked(ctx: &CipherCtx, policy: &'static Policy, wanted: &Wanted) -> Option<Asked> {
+    let &Wanted { algorithm, direction, bytes, beside } = wanted;
+    let mut ahead = [None; CHOICE_MAX];
+    let engines = ENGINES.read().unwrap_or_else(PoisonError::into_inner);
+    for (ahead, engine) in ahead.iter_mut().zip(&*engines) {
+        *ahead = engine.takes(algorithm, direction, bytes).then(|| engine.ahead());
+    }
+    if ahead.iter().all(Option::is_none) {
+        return None;
+    }
+    let kind = (beside as usize * Kind::CIPHERS + ctx.row().kind.index()) * 2 + direction as usize;
+    let ask = Ask {
+        load: Load { kind, bytes },
+        class: wanted.class(),
+        ahead: &ahead[..engines.len().min(CHOICE_MAX)],
+        is_alone: beside == Beside::Alone,
+    };
+    let turn = policy.begin(&ask);
+    let engine = turn.module().map(|module| engines[module]);
+    let core = engine.map_or(Nanos::ZERO, |engine| engine.core_time());
+    Some(Asked { turn: Some(turn), engine, core })
 }
 
 fn by_state(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason> {
@@ -142,7 +251,7 @@ pub(super) fn work(ctx: &CipherCtx, iv: [u8; 16], memory: &mut Memory<'_>) -> Re
     if len >= ctx.raw_thresh() {
         let counts = ctx.counts();
         counts.routed.fetch_add(1, Relaxed);
-        if let Some(engine) = engine(algorithm, message.direction(), len) {
+        if let Some(engine) = chosen(ctx, algorithm, len) {
             let mut raw = Raw {
                 algorithm,
                 direction: message.direction(),
@@ -150,6 +259,10 @@ pub(super) fn work(ctx: &CipherCtx, iv: [u8; 16], memory: &mut Memory<'_>) -> Re
                 iv,
                 memory: lent(memory),
                 plain,
+                message,
+                turn: ctx.module.as_ref().and_then(|asked| asked.turn.as_ref()),
+                job: ctx.prov().jobs.as_ref().and_then(Jobs::current),
+                counts,
             };
             match engine.run(&mut raw) {
                 Ok(()) => {
@@ -168,6 +281,15 @@ pub(super) fn work(ctx: &CipherCtx, iv: [u8; 16], memory: &mut Memory<'_>) -> Re
         // There is no memory for a context of its own.
         Err(RawError::Undone) if message.records.is_none() => by_inner(ctx, &iv, memory),
         done => done,
+    }
+}
+
+/// The engine for a piece: the one that was chosen for its update, or where nothing is asked the first that takes it.
+fn chosen(ctx: &CipherCtx, algorithm: Algorithm, len: usize) -> Option<&'static dyn Engine> {
+    let direction = ctx.message.direction();
+    match &ctx.module {
+        Some(asked) => asked.engine.filter(|engine| engine.takes(algorithm, direction, len)),
+        None => engine(algorithm, direction, len),
     }
 }
 

@@ -4,13 +4,16 @@
 //! its wait descriptor made readable -> `ASYNC_pause_job`, which returns when the program starts the job again, maybe
 //! on another thread -> the descriptor is emptied. The descriptor is readable before the pause already: nobody else
 //! works on what waits, so the program is to come back as soon as it has looked at everything else that is ready
-//! (the same as in OpenSSL's engines/e_dasync.c).
+//! (the same as in OpenSSL's engines/e_dasync.c). A job that waits for a module is another matter: [`CurrentJob::doorbell`]
+//! gives the thread that brings the result what it makes the descriptor readable by, and [`CurrentJob::rest`] pauses.
 //!
 //! The functions are looked up by name in the libcrypto that loaded us; where it hides them there are no jobs to see.
 
 use std::ffi::{c_int, c_void};
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::ptr;
 
+use evener::offload::Bell;
 use evener_ossl_sys::Function;
 
 use super::dispatch;
@@ -85,16 +88,56 @@ impl CurrentJob<'_> {
         }
     }
 
+    /// What another thread wakes the job by that [rests](CurrentJob::rest). A program that gave a function is not called by a
+    /// thread that it does not know: it is told at each pause to come back, as where there is no descriptor.
+    pub(crate) fn doorbell(self) -> Doorbell {
+        // SAFETY: the job is the one that runs.
+        let wait_ctx = unsafe { (self.jobs.wait_ctx)(self.job) };
+        if wait_ctx.is_null() || self.has_callback(wait_ctx) {
+            return Doorbell(None);
+        }
+        // A descriptor of its own: the wait context may be gone when it is rung.
+        // SAFETY: takes numbers.
+        let own = self.descriptor(wait_ctx).map(|fd| unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) });
+        let own = own.filter(|&fd| fd >= 0);
+        // SAFETY: just made, and nobody else's.
+        Doorbell(own.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// Puts the job aside until its doorbell is rung, or the program starts it again for another reason.
+    pub(crate) fn rest(self) {
+        // SAFETY: the job is the one that runs.
+        let wait_ctx = unsafe { (self.jobs.wait_ctx)(self.job) };
+        let fd =
+            if wait_ctx.is_null() || self.has_callback(wait_ctx) { None } else { self.descriptor(wait_ctx) };
+        let Some(fd) = fd else { return self.pause() };
+        // SAFETY: within a job, and nothing is locked.
+        unsafe { (self.jobs.pause)() };
+        hush(fd);
+    }
+
+    fn has_callback(self, wait_ctx: *mut c_void) -> bool {
+        self.callback(wait_ctx).is_some()
+    }
+
     /// Calls the program back, where it gave a function for that.
     fn calls_back(self, wait_ctx: *mut c_void) -> bool {
-        let Some(get) = self.jobs.callback else { return false };
-        let (mut callback, mut argument): (Callback, _) = (None, ptr::null_mut());
-        // SAFETY: the job's wait context, and room for both answers.
-        let is_set = unsafe { get(wait_ctx, &raw mut callback, &raw mut argument) } == 1;
-        let Some(callback) = callback.filter(|_| is_set) else { return false };
+        let Some((callback, argument)) = self.callback(wait_ctx) else { return false };
         // SAFETY: the program's function with its own argument.
         unsafe { callback(argument) };
         true
+    }
+
+    /// The program's function and its argument.
+    fn callback(
+        self,
+        wait_ctx: *mut c_void,
+    ) -> Option<(unsafe extern "C" fn(*mut c_void) -> c_int, *mut c_void)> {
+        let get = self.jobs.callback?;
+        let (mut callback, mut argument): (Callback, _) = (None, ptr::null_mut());
+        // SAFETY: the job's wait context, and room for both answers.
+        let is_set = unsafe { get(wait_ctx, &raw mut callback, &raw mut argument) } == 1;
+        callback.filter(|_| is_set).map(|callback| (callback, argument))
     }
 
     /// Our descriptor in the wait context, made where there is none; `None` where the system has none left, and the
@@ -118,6 +161,17 @@ impl CurrentJob<'_> {
         // SAFETY: just opened, and nobody else's.
         unsafe { libc::close(fd) };
         None
+    }
+}
+
+/// What wakes a job.
+pub(crate) struct Doorbell(Option<OwnedFd>);
+
+impl Bell for Doorbell {
+    fn ring(&self) {
+        if let Some(fd) = &self.0 {
+            ring(fd.as_raw_fd());
+        }
     }
 }
 

@@ -35,9 +35,7 @@ impl Circumstances {
         let spare = self.cores.saturating_sub(self.cpu_workers);
         let modules = self.stations.len().max(1);
         let wanted = 1.0 - float(spare.min(modules)) / float(modules);
-        // Others want the cores too: a worker that gets half of one competes with one other program.
-        let contested = ((1.0 - share) * 2.0).clamp(0.0, 1.0);
-        wanted.max(if contested > 0.2 { contested } else { 0.0 })
+        wanted.max(contested(share))
     }
 
     pub(super) fn prospect(&self, state: &State, estimator: &Estimator, moment: &Moment<'_>) -> Prospect {
@@ -78,6 +76,13 @@ impl Circumstances {
         let is_late = age.0 > (d + h).0.saturating_mul(depth + 1) && !cfg!(mutant = "overdue_ignored");
         if is_late { Nanos(age.0 / depth) } else { Nanos::ZERO }
     }
+}
+
+/// The price of a core where a thread that computes gets this share of one: others want it too, and who gets half of one
+/// competes with one other program. Below a tenth it is noise.
+pub(crate) fn contested(share: f64) -> f64 {
+    let contested = ((1.0 - share) * 2.0).clamp(0.0, 1.0);
+    if contested > 0.2 { contested } else { 0.0 }
 }
 
 /// The size that stands for a class.

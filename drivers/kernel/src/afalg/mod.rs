@@ -52,10 +52,16 @@ impl Afalg {
     /// Looks for the driver `name`.
     pub(crate) fn open(name: &str) -> Result<Self, OpenError> {
         let probe = ffi::socket().map_err(|error| OpenError::Unavailable(survey::no_family(&error)))?;
-        // A template is made when it is first asked for, and listed from then on.
-        let asked = ["skcipher", "hash", "aead"].map(|door| ffi::bind(probe.as_fd(), door, name));
-        let there = survey::listed()?;
-        let Some(listed) = there.into_iter().find(|listed| listed.driver == name) else {
+        let find = || Ok(survey::listed()?.into_iter().find(|listed| listed.driver == name));
+        let (mut found, mut asked) = (find()?, Vec::new());
+        if found.is_none() {
+            // A template is made when it is first asked for, and listed from then on. Not asked where it is listed: at each door that
+            // is not its own the kernel looks for a module to load, some 20 ms beside a slow core.
+            let ask = |door| ffi::bind(probe.as_fd(), door, name);
+            asked.extend(["skcipher", "hash", "aead"].map(ask));
+            found = find()?;
+        }
+        let Some(listed) = found else {
             let error = asked.into_iter().filter_map(Result::err).next();
             let errno = error.and_then(|error| error.raw_os_error()).unwrap_or(libc::ENOENT);
             return Err(OpenError::NoSuchDriver { name: name.to_owned(), errno });

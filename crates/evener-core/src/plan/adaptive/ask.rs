@@ -10,6 +10,12 @@ impl Table {
         self.rows.len()
     }
 
+    /// Modules that it was made for.
+    #[must_use]
+    pub fn modules(&self) -> usize {
+        self.stations.len()
+    }
+
     /// The price of a core to a single request, which counts when it ends and what it takes of a core.
     #[must_use]
     pub const fn price_of_one(&self) -> f64 {

@@ -1,0 +1,147 @@
+//! Raw work by a module: a request at its desk, and the calling thread asleep or its job put aside.
+//!
+//! The way of one piece: session of the message -> [`Offload::put`] copies the input -> sleep, or `ASYNC_pause_job` until the
+//! bell was rung -> a sample is compared with what this core makes of it -> the result goes to where the program wants it.
+//! Until then the program's memory is what it was, so whatever fails is done again by the inner cipher.
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use evener::offload::{Bell, Offload, Pending, Request, patience};
+use evener_core::job::Memory;
+use evener_core::job::SessionRef;
+use evener_core::{Algorithm, Direction, Family, Job, Nanos};
+
+use crate::cipher::owned::{input_of, output_of};
+use crate::cipher::raw::{Engine, Raw, RawError};
+use crate::cipher::route::add_engine;
+use crate::fork;
+
+/// Results that are compared with this core's: the first of each algorithm and direction, and one in so many later on, for a
+/// comparison costs what a core takes for the request. A guess.
+const CHECKED_FIRST: u32 = 4;
+const CHECKED: u32 = 256;
+
+/// Times that a job is put aside for one request; where the program allows no pause, each of them returns at once.
+const PAUSES_MAX: u32 = 1_000;
+
+/// A module as the route sees it.
+pub(super) struct Module {
+    offload: Offload,
+    /// Results so far, by algorithm and direction.
+    seen: Vec<[AtomicU32; 2]>,
+}
+
+/// Adds a module behind those that are there; another crate that links this one as an rlib calls it from its initialiser.
+pub fn add_module(offload: Offload) {
+    add_engine(Module::leaked(offload));
+}
+
+/// What `does` says of the ciphers whose messages are cut into raw work.
+pub(super) fn table(does: impl Fn(Algorithm, Direction) -> bool) -> impl Fn(Algorithm, Direction) -> bool {
+    move |algorithm, direction| {
+        let is_raw = matches!(algorithm.family(), Family::Ecb | Family::Cbc | Family::Ctr | Family::Xts);
+        is_raw && does(algorithm, direction)
+    }
+}
+
+impl Module {
+    /// One that stays as long as the process: threads may be inside.
+    pub(super) fn leaked(offload: Offload) -> &'static Self {
+        let seen = Algorithm::ALL.iter().map(|_| Default::default()).collect();
+        Box::leak(Box::new(Self { offload, seen }))
+    }
+
+    /// Waits for the result, or lets the program go on until it is there. False where a fork came between.
+    fn rest(raw: &Raw<'_>, pending: &Pending<'_>, generation: u32) -> bool {
+        let Some(job) = raw.job else { return true };
+        for _ in 0..PAUSES_MAX {
+            if pending.is_over() {
+                break;
+            }
+            raw.aside(|| job.rest());
+            // The child of a fork has the job, too, and must not look at the parent's desk.
+            if fork::generation() != generation {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Whether the module's result is right, where it is its turn to be compared; the program's memory then has the right one.
+    fn is_right(&self, raw: &mut Raw<'_>, output: &[u8]) -> Option<bool> {
+        let seen = &self.seen[raw.algorithm.index()][raw.direction as usize];
+        // Relaxed: a count.
+        let number = seen.fetch_add(1, Relaxed);
+        if number >= CHECKED_FIRST && number % CHECKED != 0 {
+            return None;
+        }
+        let (plain, iv) = (raw.plain, raw.iv);
+        plain.run(&iv, &mut raw.memory).ok()?;
+        Some(output_of(&raw.memory, output.len()) == output)
+    }
+}
+
+impl Engine for Module {
+    fn takes(&self, algorithm: Algorithm, direction: Direction, len_bytes: usize) -> bool {
+        self.offload.takes(fork::generation(), algorithm, direction, len_bytes)
+    }
+
+    fn ahead(&self) -> u32 {
+        self.offload.ahead(fork::generation())
+    }
+
+    fn core_time(&self) -> Nanos {
+        self.offload.core_time(fork::generation())
+    }
+
+    fn run(&self, raw: &mut Raw<'_>) -> Result<(), RawError> {
+        let session = raw.session().ok_or(RawError::Undone)?;
+        let generation = fork::generation();
+        let request = Request {
+            session: &session,
+            iv: &raw.iv,
+            input: input_of(&raw.memory),
+            allowed: patience(raw.expected(), self.offload.ahead(generation)),
+        };
+        let bell = raw.job.map(|job| Box::new(job.doorbell()) as Box<dyn Bell>);
+        let pending = self.offload.put(generation, &request, bell).ok_or(RawError::Undone)?;
+        if !Self::rest(raw, &pending, generation) {
+            pending.forget();
+            return Err(RawError::Undone);
+        }
+        let answer = pending.wait().ok_or(RawError::Undone)?;
+        let output = answer.output();
+        match self.is_right(raw, output) {
+            Some(true) => return Ok(()),
+            Some(false) => {
+                self.offload.computed_wrong(generation);
+                return Ok(());
+            }
+            None => {}
+        }
+        match &mut raw.memory {
+            Memory::InPlace { room, .. } => room[..output.len()].copy_from_slice(output),
+            Memory::Apart { dst, .. } => dst[..output.len()].copy_from_slice(output),
+        }
+        Ok(())
+    }
+
+    fn run_many(&self, jobs: &mut [Box<Job<'_>>]) -> bool {
+        let generation = fork::generation();
+        let put = |job: &Job<'_>| {
+            let SessionRef::Shared(session) = job.session_ref() else { return None };
+            let allowed = patience(Nanos::ZERO, 0);
+            let request = Request { session: &session, iv: job.iv(), input: job.input(), allowed };
+            self.offload.put(generation, &request, None)
+        };
+        // All of them before the first is waited for.
+        let Some(pending) = jobs.iter().map(|job| put(job)).collect::<Option<Vec<_>>>() else { return false };
+        let Some(answers) = pending.into_iter().map(Pending::wait).collect::<Option<Vec<_>>>() else {
+            return false;
+        };
+        for (job, answer) in jobs.iter_mut().zip(&answers) {
+            job.publish(answer.output(), &[]);
+        }
+        true
+    }
+}

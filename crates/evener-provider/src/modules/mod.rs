@@ -1,0 +1,125 @@
+//! Modules that the administrator names, `modules =` in `[evener_sect]`: opened while the provider is loaded and at no other
+//! time, for later a sandbox may forbid it.
+//!
+//! The way: the name in the configuration ([`Named`]) -> opened, once in a process -> an engine behind the route (`engine.rs`), over
+//! `evener::offload`. It is asked no known answers here, for that takes longer than many a program: the engine compares its
+//! first results. What cannot be opened is a complaint; the provider works without it.
+
+mod engine;
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use evener::offload::Offload;
+use evener_driver_hosted as hosted;
+use evener_driver_kernel as kernel;
+
+use crate::cfg::Complaint;
+use crate::cipher::route::add_engine;
+use crate::err::Reason;
+
+pub use engine::add_module;
+
+/// Shortest request that modules are asked about where nothing else is configured. Being asked takes some 20 ns, of a request of
+/// 1 KiB too much; whoever has a core as slow as paper 000's, where a module pays from 1136 bytes, writes a threshold.
+pub(crate) const MODULE_BYTES_MIN: usize = 4 << 10;
+
+/// A module's name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Named {
+    /// Of another process.
+    Hosted(hosted::ModuleName),
+    /// Behind the kernel.
+    Kernel(kernel::ModuleName),
+}
+
+impl FromStr for Named {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let hosted = || text.parse().map(Self::Hosted).map_err(drop);
+        text.parse().map(Self::Kernel).or_else(|_| hosted())
+    }
+}
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hosted(name) => name.fmt(f),
+            Self::Kernel(name) => name.fmt(f),
+        }
+    }
+}
+
+/// Names with spaces between them; nothing where one is none.
+pub(crate) fn names(text: &str) -> Option<Vec<Named>> {
+    text.split_whitespace().map(|name| name.parse().ok()).collect()
+}
+
+/// Those that this process has opened, or tried to. Library contexts that name one module share it.
+static TRIED: Mutex<Vec<(String, Result<(), String>)>> = Mutex::new(Vec::new());
+
+/// Opens modules that are not open yet; returns how many there are.
+pub(crate) fn open(names: &[Named], watched: bool, complaints: &mut Vec<Complaint>) -> usize {
+    let mut tried = TRIED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut count = 0;
+    for named in names {
+        let name = named.to_string();
+        let known = tried.iter().find(|(other, _)| *other == name).map(|(_, answer)| answer.clone());
+        let answer = known.unwrap_or_else(|| {
+            let answer =
+                if watched { open_one(named) } else { Err("the system does not tell of forks".to_owned()) };
+            tried.push((name.clone(), answer.clone()));
+            answer
+        });
+        match answer {
+            Ok(()) => count += 1,
+            Err(why) => complaints
+                .push(Complaint { reason: Reason::Unavailable, text: format!("modules = {name}: {why}") }),
+        }
+    }
+    count
+}
+
+fn open_one(named: &Named) -> Result<(), String> {
+    let name = named.to_string();
+    let offload = match named {
+        Named::Hosted(module) => {
+            let module = hosted::Module::connect(module).map_err(|error| error.to_string())?;
+            let (module, driver) = twice(module);
+            let does = engine::table(move |algorithm, direction| module.supports(algorithm, direction));
+            Offload::new(name, does, move || driver.driver())
+        }
+        Named::Kernel(module) => {
+            let module = kernel::Module::bind(module).map_err(|error| error.to_string())?;
+            let (module, driver) = twice(module);
+            let does = engine::table(move |algorithm, _| module.algorithms().contains(&algorithm));
+            Offload::new(name, does, move || driver.driver())
+        }
+    };
+    add_engine(engine::Module::leaked(offload));
+    Ok(())
+}
+
+fn twice<T>(module: T) -> (Arc<T>, Arc<T>) {
+    let module = Arc::new(module);
+    (Arc::clone(&module), module)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stand_side_by_side_and_each_has_to_be_one() {
+        let shown = |text| names(text).map(|all| all.iter().map(Named::to_string).collect::<Vec<_>>());
+        let two = "hosted:/run/evener.sock,offer=all afalg:virtio_crypto_aes_cbc";
+        assert_eq!(shown(two), Some(two.split(' ').map(str::to_owned).collect()));
+        assert_eq!(shown("devcrypto"), Some(vec!["devcrypto:/dev/crypto".to_owned()]));
+        assert_eq!(shown("  "), Some(vec![]));
+        for wrong in ["emulated:am3358", "afalg:", "hosted:", "hosted:/a evener", "qat"] {
+            assert_eq!(shown(wrong), None, "{wrong}");
+        }
+    }
+}

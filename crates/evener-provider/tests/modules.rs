@@ -1,0 +1,285 @@
+//! A module of another process behind the provider: what it does comes out as by default, from calls that wait, from jobs that
+//! are put aside and from pipelines; and whatever becomes of it, no message is lost and no caller kept.
+
+#![allow(unsafe_code, reason = "room: its support calls libcrypto")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test may panic; the host says that it serves"
+)]
+
+use std::env;
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use evener_provider::OSSL_provider_init;
+
+#[path = "support/host.rs"]
+mod host;
+mod support;
+
+use host::{AT_ONCE, Host, order, requests};
+use support::ffi::job::{Fibre, Step, are_ready, clean_up};
+use support::ffi::{CipherCtx, DEFAULT, Provider, in_child};
+use support::pair::Pair;
+use support::{bytes, in_program};
+
+/// Where the host takes orders, in the program under test.
+const CONTROL: &str = "PROVIDER_TEST_CONTROL";
+
+/// The host's process, in the program under test.
+const HOST_PID: &str = "PROVIDER_TEST_HOST_PID";
+
+fn kill_host() {
+    let pid = env::var(HOST_PID).unwrap();
+    assert!(Command::new("kill").args(["-KILL", &pid]).status().unwrap().success());
+}
+
+#[test]
+#[ignore = "the process of a host, which the tests start"]
+fn host_process() {
+    host::serve();
+}
+
+/// Runs `body` in a program whose provider has the module of a host of its own. Everything of at least a block is routed.
+fn with_host(name: &str, preset: &str, more: &[(&str, &str)], body: impl FnOnce()) {
+    if env::var_os(CONTROL).is_some() {
+        return in_program(name, "", &[], body);
+    }
+    let host = Host::start("host_process", preset);
+    let (module, control) = (host.module(), host.control().display().to_string());
+    let pid = host.pid().to_string();
+    let mut variables = vec![("EVENER_MODULES", &*module), (CONTROL, &*control), (HOST_PID, &*pid)];
+    variables.extend_from_slice(more);
+    in_program(name, "", &variables, body);
+}
+
+const ALL: &[(&str, &str)] = &[("EVENER_THRESHOLD", "16"), ("EVENER_GUARD", "off")];
+
+fn control() -> String {
+    env::var(CONTROL).unwrap()
+}
+
+/// The providers, linked in so that a child that is forked has the same.
+fn providers() -> (Provider, Provider) {
+    DEFAULT.add_builtin("evener", OSSL_provider_init);
+    let both = (DEFAULT.load("default").unwrap(), DEFAULT.load("evener").unwrap());
+    drop(std::panic::take_hook());
+    assert_eq!(both.1.count(c"evener-modules"), Some(1), "{:?}", both.1.says(c"buildinfo"));
+    both
+}
+
+fn count(evener: &Provider, key: &std::ffi::CStr) -> u32 {
+    evener.count(key).unwrap()
+}
+
+/// A message in pieces, apart and in place, by both providers.
+fn message(name: &str, encrypts: bool, seed: u64) {
+    let pair = Pair::new(&DEFAULT, name);
+    let (key, iv) = (bytes(seed, pair.ciphers[0].key_bytes()), bytes(seed + 1, pair.ciphers[0].iv_bytes()));
+    let what = format!("{name} {encrypts} {seed}");
+    pair.both(&what, |ctx, cipher| {
+        let ready = ctx.init(Some(cipher), Some(&key), Some(&iv), Some(encrypts));
+        ctx.set_padding(encrypts);
+        ready
+    });
+    for len in [16_384, 4_096, 7, 65_536, 1_001, 16] {
+        pair.both(&what, |ctx, _| ctx.update(&bytes(seed + 2, len)));
+        pair.both(&what, |ctx, _| {
+            let mut room = bytes(seed + 3, len + 16);
+            (ctx.update_within(&mut room, 0, 0, len), room)
+        });
+    }
+    pair.both(&what, |ctx, _| ctx.last());
+}
+
+fn messages(seed: u64) {
+    for name in ["AES-128-CBC", "AES-256-CBC", "AES-192-ECB", "AES-256-CTR", "AES-128-XTS"] {
+        message(name, true, seed);
+        message(name, false, seed);
+    }
+}
+
+#[test]
+fn what_a_module_of_another_process_does_comes_out_as_by_default() {
+    with_host("what_a_module_of_another_process_does_comes_out_as_by_default", AT_ONCE, ALL, || {
+        let (_default, evener) = providers();
+        let before = requests(&control());
+        messages(1);
+        assert!(count(&evener, c"evener-routed") > 50);
+        assert_eq!(count(&evener, c"evener-redone"), 0);
+        assert!(requests(&control()) - before >= 50, "the host did them");
+    });
+}
+
+#[test]
+fn threads_that_come_at_once_each_get_their_own_result() {
+    with_host("threads_that_come_at_once_each_get_their_own_result", AT_ONCE, ALL, || {
+        let (_default, evener) = providers();
+        thread::scope(|scope| (0..6).for_each(|seed| drop(scope.spawn(move || messages(seed * 100)))));
+        assert_eq!(count(&evener, c"evener-redone"), 0);
+    });
+}
+
+#[test]
+fn a_host_that_is_killed_in_mid_message_costs_nothing_but_its_service() {
+    let name = "a_host_that_is_killed_in_mid_message_costs_nothing_but_its_service";
+    with_host(name, "emulated:d=0+0,h=300000+0", ALL, || {
+        let (_default, evener) = providers();
+        let killer = thread::spawn(|| {
+            thread::sleep(Duration::from_millis(300));
+            kill_host();
+        });
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_millis(900) {
+            messages(7);
+        }
+        killer.join().unwrap();
+        let redone = count(&evener, c"evener-redone");
+        assert!((1..=20).contains(&redone), "{redone}");
+        let routed = count(&evener, c"evener-routed");
+        assert!(routed > 50, "{routed}");
+    });
+}
+
+#[test]
+fn a_module_that_hangs_keeps_no_caller_and_is_not_asked_again() {
+    with_host("a_module_that_hangs_keeps_no_caller_and_is_not_asked_again", AT_ONCE, ALL, || {
+        let (_default, evener) = providers();
+        messages(1);
+        assert_eq!(count(&evener, c"evener-redone"), 0);
+        assert!(order(&control(), "fault hang").contains("ok"));
+        let began = Instant::now();
+        thread::scope(|scope| (0..3).for_each(|seed| drop(scope.spawn(move || messages(seed)))));
+        // Each of the threads at most the longest silence; the machine may be busy.
+        assert!(began.elapsed() < Duration::from_secs(30));
+        let redone = count(&evener, c"evener-redone");
+        assert!((1..=6).contains(&redone), "{redone}");
+    });
+}
+
+#[test]
+fn a_module_that_computes_wrong_is_found_out_and_its_result_is_not_used() {
+    with_host("a_module_that_computes_wrong_is_found_out_and_its_result_is_not_used", AT_ONCE, ALL, || {
+        let (_default, evener) = providers();
+        assert!(order(&control(), "fault wrong-bytes").contains("ok"));
+        messages(3);
+        let before = requests(&control());
+        messages(4);
+        assert_eq!(requests(&control()), before, "it is not asked again");
+        assert_eq!(count(&evener, c"evener-redone"), 0);
+    });
+}
+
+#[test]
+fn a_forked_child_has_a_connection_of_its_own() {
+    with_host("a_forked_child_has_a_connection_of_its_own", AT_ONCE, ALL, || {
+        let (_default, evener) = providers();
+        messages(1);
+        let before = requests(&control());
+        for _ in 0..3 {
+            assert!(in_child(|| {
+                let redone = count(&evener, c"evener-redone");
+                messages(2);
+                count(&evener, c"evener-redone") == redone
+            }));
+        }
+        assert!(requests(&control()) - before > 150, "the children's went there, too");
+        messages(3);
+        assert_eq!(count(&evener, c"evener-redone"), 0);
+    });
+}
+
+/// One message as by default; whether it is.
+fn encrypts_right(seed: u64) -> bool {
+    let out = ["evener", "default"].map(|who| {
+        let cipher = DEFAULT.cipher("AES-128-CBC", &format!("provider={who}")).unwrap();
+        let ctx = CipherCtx::new();
+        assert!(ctx.init(Some(&cipher), Some(&bytes(seed, 16)), Some(&bytes(seed + 1, 16)), Some(true)));
+        (ctx.update(&bytes(seed + 2, 16_384)), ctx.last())
+    });
+    out[0] == out[1]
+}
+
+#[test]
+fn jobs_are_put_aside_until_their_results_are_there() {
+    with_host("jobs_are_put_aside_until_their_results_are_there", "emulated:d=0+0,h=2000000+0", ALL, || {
+        let (_default, evener) = providers();
+        let results = Mutex::new(Vec::new());
+        let body = |seed| {
+            let results = &results;
+            move || {
+                // Before the lock: the job is put aside in between.
+                let is_right = encrypts_right(seed);
+                results.lock().unwrap().push(is_right);
+            }
+        };
+        let mut fibres: Vec<Fibre<'_>> = (0..12).map(|seed| Fibre::new(body(seed * 10))).collect();
+        // All are under way before the first is done.
+        assert!(fibres.iter_mut().all(|fibre| fibre.step() == Step::Paused));
+        while !fibres.is_empty() {
+            assert!(fibres.iter().all(|fibre| fibre.descriptors().len() == 1));
+            assert!(are_ready(&fibres[0].descriptors()), "the program is woken");
+            fibres.retain_mut(|fibre| fibre.step() == Step::Paused);
+        }
+        clean_up();
+        assert_eq!(*results.lock().unwrap(), [true; 12]);
+        assert!(count(&evener, c"evener-paused") >= 12);
+        assert_eq!(count(&evener, c"evener-redone"), 0);
+    });
+}
+
+#[test]
+fn jobs_that_wait_for_a_host_that_is_killed_are_woken_and_lose_nothing() {
+    let name = "jobs_that_wait_for_a_host_that_is_killed_are_woken_and_lose_nothing";
+    with_host(name, "emulated:d=0+0,h=900000000+0", ALL, || {
+        let (_default, evener) = providers();
+        let right = AtomicU32::new(0);
+        let body = |seed| {
+            let right = &right;
+            move || {
+                right.fetch_add(u32::from(encrypts_right(seed)), Relaxed);
+            }
+        };
+        let mut fibres: Vec<Fibre<'_>> = (0..4).map(|seed| Fibre::new(body(seed * 10))).collect();
+        assert!(fibres.iter_mut().all(|fibre| fibre.step() == Step::Paused));
+        kill_host();
+        for mut fibre in fibres {
+            while fibre.step() == Step::Paused {
+                assert!(are_ready(&fibre.descriptors()));
+            }
+        }
+        clean_up();
+        assert_eq!(right.into_inner(), 4);
+        assert_eq!(count(&evener, c"evener-redone"), 4);
+    });
+}
+
+#[test]
+fn a_module_that_does_not_pay_is_tried_and_left() {
+    // 20 ms for a request: everything is faster here.
+    let name = "a_module_that_does_not_pay_is_tried_and_left";
+    with_host(name, "emulated:d=0+0,h=20000000+0", &[], || {
+        let (_default, evener) = providers();
+        (0..6_000).for_each(|seed| assert!(encrypts_right(seed)));
+        let routed = count(&evener, c"evener-routed");
+        assert!((1..=10).contains(&routed), "{routed}");
+    });
+}
+
+#[test]
+fn a_module_that_cannot_be_opened_is_named_and_everything_goes_on() {
+    let variables = [("EVENER_MODULES", "hosted:/nowhere/evener.sock")];
+    in_program("a_module_that_cannot_be_opened_is_named_and_everything_goes_on", "", &variables, || {
+        DEFAULT.add_builtin("evener", OSSL_provider_init);
+        let (_default, evener) = (DEFAULT.load("default").unwrap(), DEFAULT.load("evener").unwrap());
+        drop(std::panic::take_hook());
+        assert!(evener.says(c"buildinfo").unwrap().contains("modules = hosted:/nowhere/evener.sock: "));
+        messages(1);
+        assert_eq!(count(&evener, c"evener-routed"), 0);
+    });
+}

@@ -1,0 +1,357 @@
+//! Where a single request of a program's own threads goes: to a module, where the policy says that it pays, or not; and the
+//! guard that takes back what did not.
+//!
+//! The way of one request that some module does: [`Policy::begin`] -> the guard (locked? control?) -> the table of the
+//! adaptive policy ([`Table::route`]: least wait + service + price of a core * core time) -> it is done -> [`Turn::end`]: what
+//! it took is learned. Costs are learned per class of jobs, the rules are [`evener_core`]'s; splitting has the same
+//! ([`crate::split`]), with what it knows of helpers. Only requests that another way wants come here: small ones see no clock.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use evener_core::driver::Clock as _;
+use evener_core::estimate::ModuleSample;
+use evener_core::guard::{BySize, Load};
+use evener_core::plan::adaptive::{Lane, Offer, Prospect, Queue, Route, Station, Table, plan};
+use evener_core::statistics::Kind;
+use evener_core::{Class, Estimator, Method, Nanos, Objective};
+use evener_ring::{Mapping, PerProcess};
+
+use crate::SystemClock;
+use crate::weigh::{contested, scaled};
+
+/// Kinds of work that are told apart: ciphers, by direction; and the same for requests of callers that are put aside, and for
+/// many requests at once, whose times are no single one's.
+pub const KINDS: usize = Kind::CIPHERS * 2 * 3;
+
+/// Age after which a table is made anew: it takes some microseconds.
+const TABLE_AGE_MAX: Nanos = Nanos::from_millis(20);
+
+/// Requests of a class that are not looked at once the policy has kept one from a module, and at most: each time it keeps one
+/// more they are doubled. A look takes 0.2 us, a request of 1 KiB 1 us.
+const UNSEEN_FIRST: u32 = 31;
+const UNSEEN_MAX: u32 = 255;
+
+/// Of requests that go to a module one in so many has its core time taken, once there were [`FIRST`]: a thread's clock
+/// takes 640 ns.
+const SAMPLED: u32 = 16;
+const FIRST: u32 = 8;
+
+/// Part of a new sample in the mean share of a core that a thread gets.
+const SHARE_WEIGHT: f64 = 1.0 / 16.0;
+
+/// What this process has learned about its modules.
+pub struct Policy {
+    learned: Mutex<Learned>,
+    /// By class: requests that are not to be looked at.
+    unseen: Vec<AtomicU32>,
+}
+
+struct Learned {
+    guard: BySize,
+    estimator: Estimator,
+    /// With when it was made.
+    tables: BTreeMap<Class, (Nanos, Arc<Table>)>,
+    /// Core time that cores spent on a class.
+    worked: BTreeMap<Class, Nanos>,
+    /// Requests of a class that each look stands for.
+    unseen: BTreeMap<Class, u32>,
+    /// Part of a core that a thread gets.
+    share: f64,
+    routed: u32,
+}
+
+/// A request for which somebody may have another way.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask<'a> {
+    /// As the guard counts it.
+    pub load: Load,
+    /// As costs are learned.
+    pub class: Class,
+    /// By module: requests that it would find before it; `None` where the module does not take it.
+    pub ahead: &'a [Option<u32>],
+    /// Whether its caller waits for it and for nothing else. Otherwise the time that passes is others' too: core time alone
+    /// counts, nothing is learned of the module's time, and the guard is the only judge.
+    pub is_alone: bool,
+}
+
+/// What this process has learned; a forked child begins anew. `None` where the kernel cannot tell a forked child from its
+/// parent, and for the moment in which another thread makes it.
+pub fn policy() -> Option<&'static Policy> {
+    place()?.get_or_make(|| Some(Policy::new()))
+}
+
+/// Makes the policy's place. To be called before threads fork: a child whose parent's other thread was about it would wait for
+/// that thread, which it has not.
+pub fn prepare() {
+    _ = place();
+}
+
+fn place() -> Option<&'static PerProcess<Policy, Mapping>> {
+    static POLICY: OnceLock<Option<PerProcess<Policy, Mapping>>> = OnceLock::new();
+    POLICY.get_or_init(|| Mapping::wiped_by_fork(1).ok().map(PerProcess::new)).as_ref()
+}
+
+impl Policy {
+    fn new() -> Self {
+        let learned = Learned {
+            guard: BySize::new(KINDS),
+            estimator: Estimator::default(),
+            tables: BTreeMap::new(),
+            worked: BTreeMap::new(),
+            unseen: BTreeMap::new(),
+            share: 1.0,
+            routed: 0,
+        };
+        let unseen = (0..Class::COUNT).map(|_| AtomicU32::new(0)).collect();
+        Self { learned: Mutex::new(learned), unseen }
+    }
+
+    /// Whether a request that its caller waits for stays on the direct path without a look: a few before it did.
+    pub fn is_unseen(&self, class: Class) -> bool {
+        let unseen = &self.unseen[class.index()];
+        // Relaxed: a number of requests, about. Two that take the same one away look once less.
+        let left = unseen.load(Relaxed);
+        if left > 0 {
+            unseen.store(left - 1, Relaxed);
+        }
+        left > 0
+    }
+
+    /// Begins a request that a module may want.
+    ///
+    /// # Panics
+    ///
+    /// Where the load's kind is not below [`KINDS`].
+    pub fn begin(&'static self, ask: &Ask<'_>) -> Turn {
+        // Nobody waits for what another thread is looking at: the direct path is always right.
+        let Ok(mut learned) = self.learned.try_lock() else { return Turn::unseen(self, ask) };
+        let now = SystemClock.now();
+        let (module, expected) = match learned.choose(ask, now) {
+            Choice::Module { module, expected } => {
+                learned.unseen.remove(&ask.class);
+                (Some(module), expected)
+            }
+            Choice::Control => (None, Nanos::ZERO),
+            Choice::Inline => {
+                let next = learned.unseen.entry(ask.class).or_insert(UNSEEN_FIRST / 2);
+                *next = (*next * 2 + 1).min(UNSEEN_MAX);
+                self.unseen[ask.class.index()].store(*next, Relaxed);
+                (None, Nanos::ZERO)
+            }
+        };
+        let is_sampled = module.is_none_or(|module| learned.is_sampled(ask, module));
+        drop(learned);
+        let core_mark = is_sampled.then(|| SystemClock.thread_time());
+        Turn {
+            policy: self,
+            load: ask.load,
+            class: ask.class,
+            is_alone: ask.is_alone,
+            begun: Some(now),
+            module,
+            expected,
+            core: Cell::new(Nanos::ZERO),
+            core_mark: Cell::new(core_mark),
+        }
+    }
+}
+
+/// Where one request goes.
+enum Choice {
+    /// It stays, and is the measure for those that go.
+    Control,
+    /// It stays: the guard has locked its class, or no module pays.
+    Inline,
+    /// It goes, and is known to take so long there.
+    Module { module: usize, expected: Nanos },
+}
+
+impl Learned {
+    fn choose(&mut self, ask: &Ask<'_>, now: Nanos) -> Choice {
+        self.estimator.make_room_for(ask.ahead.len());
+        let is_locked = self.guard.is_locked(ask.load, now);
+        if self.guard.stays(ask.load, now) {
+            return if is_locked { Choice::Inline } else { Choice::Control };
+        }
+        if !ask.is_alone {
+            let module = ask.ahead.iter().position(Option::is_some);
+            return module.map_or(Choice::Inline, |module| Choice::Module { module, expected: Nanos::ZERO });
+        }
+        let table = self.table(ask, now);
+        let expected = |module: usize| table.expected(0, Some(module));
+        let wait = |(module, ahead): (usize, &Option<u32>)| Queue {
+            wait: Nanos(expected(module).0.saturating_mul(ahead.unwrap_or_default().into())),
+        };
+        let queues: Vec<Queue> = ask.ahead.iter().enumerate().map(wait).collect();
+        let takes = |module: &usize| ask.ahead[*module].is_some();
+        let wants_try = |module: &usize| takes(module) && table.wants_try(0, *module, 1);
+        let paying = match table.route(0, &queues) {
+            Route::Module(module) if takes(&module) => Some(module),
+            _ => None,
+        };
+        let Some(module) = paying.or_else(|| (0..queues.len()).find(wants_try)) else {
+            return Choice::Inline;
+        };
+        if wants_try(&module) {
+            self.estimator.tries(module, ask.class, 1);
+            self.tables.remove(&ask.class);
+        }
+        Choice::Module { module, expected: expected(module) }
+    }
+
+    /// Whether the core time of a request that goes to `module` is to be taken.
+    fn is_sampled(&mut self, ask: &Ask<'_>, module: usize) -> bool {
+        self.routed = self.routed.wrapping_add(1);
+        let samples = self.estimator.on_module(module, ask.class).d.samples;
+        !ask.is_alone || samples < FIRST || self.routed % SAMPLED == 0
+    }
+
+    /// The table in force for the class.
+    fn table(&mut self, ask: &Ask<'_>, now: Nanos) -> Arc<Table> {
+        let class = ask.class;
+        if let Some((made, table)) = self.tables.get(&class) {
+            if now - *made < TABLE_AGE_MAX && table.modules() == ask.ahead.len() {
+                return Arc::clone(table);
+            }
+        }
+        let bytes = *class.bytes().end().min(&(2 << 20));
+        let offer = |module: usize| {
+            let tries_left = self.estimator.tries_left(module, class, now);
+            match self.estimator.on_module(module, class).at(bytes) {
+                Some((d, h)) => Offer::Known { d, h, tries_left },
+                None => Offer::Unknown { tries_left },
+            }
+        };
+        let lane = Lane {
+            c: self.estimator.c(class, bytes, 1),
+            waiting: 1,
+            offers: (0..ask.ahead.len()).map(offer).collect(),
+        };
+        let prospect = Prospect {
+            objective: Objective::Throughput,
+            cpu_workers: 1,
+            share: self.share.max(0.05),
+            lambda: contested(self.share),
+            stations: vec![Station { units: 1, depth: 1 }; ask.ahead.len()],
+            lanes: vec![lane],
+        };
+        let worked = self.worked.get(&class).copied().unwrap_or_default();
+        let table = Arc::new(plan(&prospect).having_worked(|_| worked));
+        self.tables.insert(class, (now, Arc::clone(&table)));
+        table
+    }
+
+    /// What counts of a request: the time and the core time at its price, or core time alone.
+    fn cost(&self, turn: &Turn, wall: Nanos, core: Nanos) -> Nanos {
+        if turn.is_alone { wall + scaled(core, contested(self.share)) } else { core }
+    }
+
+    /// One that stayed.
+    fn stayed(&mut self, turn: &Turn, wall: Nanos, core: Nanos) {
+        if turn.is_alone {
+            let (class, bytes) = (turn.class, turn.load.bytes as u64);
+            self.estimator.saw_cpu(class, Method::Plain, 1, bytes, core);
+            let worked = self.worked.entry(class).or_default();
+            let unseen = self.unseen.get(&class).copied().unwrap_or_default();
+            *worked += Nanos(core.0.saturating_mul(u64::from(unseen) + 1));
+            let share = (core.as_secs_f64() / wall.as_secs_f64().max(1e-9)).clamp(0.0, 1.0);
+            self.share += SHARE_WEIGHT * (share - self.share);
+        }
+        self.guard.stayed(turn.load, self.cost(turn, wall, core));
+    }
+
+    /// One that went to a module; whether that locked its class.
+    fn went(&mut self, turn: &Turn, module: usize, wall: Nanos, core: Option<Nanos>, now: Nanos) -> bool {
+        let bytes = turn.load.bytes;
+        if let Some(d) = core.filter(|_| turn.is_alone) {
+            let seen = ModuleSample { jobs: 1, bytes: bytes as u64, d, h: wall - d, now };
+            let is_first = self.estimator.on_module(module, turn.class).d.samples == 0;
+            self.estimator.saw_module(module, turn.class, &seen);
+            if is_first {
+                self.tables.remove(&turn.class);
+            }
+        }
+        let known = || self.estimator.on_module(module, turn.class).d.at(bytes).unwrap_or_default();
+        let cost = self.cost(turn, wall, core.unwrap_or_else(known));
+        self.guard.went(turn.load, cost, now)
+    }
+}
+
+/// A request that was begun.
+pub struct Turn {
+    policy: &'static Policy,
+    load: Load,
+    class: Class,
+    is_alone: bool,
+    /// `None` where nobody looks.
+    begun: Option<Nanos>,
+    module: Option<usize>,
+    expected: Nanos,
+    /// Core time up to the last pause.
+    core: Cell<Nanos>,
+    /// The thread's clock at the beginning or after the last pause, where core time is taken.
+    core_mark: Cell<Option<Nanos>>,
+}
+
+impl Turn {
+    fn unseen(policy: &'static Policy, ask: &Ask<'_>) -> Self {
+        Self {
+            policy,
+            load: ask.load,
+            class: ask.class,
+            is_alone: ask.is_alone,
+            begun: None,
+            module: None,
+            expected: Nanos::ZERO,
+            core: Cell::new(Nanos::ZERO),
+            core_mark: Cell::new(None),
+        }
+    }
+
+    /// Whether it is to stay on the direct path.
+    #[must_use]
+    pub const fn stays(&self) -> bool {
+        self.module.is_none()
+    }
+
+    /// The module that is to do it.
+    #[must_use]
+    pub const fn module(&self) -> Option<usize> {
+        self.module
+    }
+
+    /// Time that the module takes for it as far as that is known, requests before it not counted; else nothing.
+    #[must_use]
+    pub const fn expected(&self) -> Nanos {
+        self.expected
+    }
+
+    /// Runs `rest`, in which the thread does other things and after which the request may be another thread's.
+    pub fn aside(&self, rest: impl FnOnce()) {
+        let Some(mark) = self.core_mark.get() else { return rest() };
+        self.core.set(self.core.get() + (SystemClock.thread_time() - mark));
+        rest();
+        self.core_mark.set(Some(SystemClock.thread_time()));
+    }
+
+    /// Learns what it took, `elsewhere` being core time of the module's path on other threads than the caller's, and returns
+    /// whether its class was locked for that. One that was not done as it should is dropped instead.
+    pub fn end(self, elsewhere: Nanos) -> bool {
+        let Some(begun) = self.begun else { return false };
+        let core = self.core_mark.get().map(|mark| self.core.get() + (SystemClock.thread_time() - mark));
+        let now = SystemClock.now();
+        let Ok(mut learned) = self.policy.learned.try_lock() else { return false };
+        let wall = now - begun;
+        match (self.module, core) {
+            (None, Some(core)) => learned.stayed(&self, wall, core),
+            (None, None) => {}
+            (Some(module), core) => {
+                return learned.went(&self, module, wall, core.map(|core| core + elsewhere), now);
+            }
+        }
+        false
+    }
+}

@@ -1,0 +1,141 @@
+//! `cargo xtask guest`: OpenSSL programs with Evener's provider and a module, measured in the test bed's guest.
+//!
+//! `speed` compares OpenSSL's own engine for AF_ALG with the default provider and ours; `uploads` is paper 003's experiment, from the
+//! guest to an nginx on this machine. The way: provider and program are built -> nginx, for uploads -> a guest -> what
+//! `testbed-openssl` prints there.
+
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use evener_testbed::{Builder, Guest};
+
+use crate::tree::cargo;
+
+const USAGE: &str = "usage: cargo xtask guest speed [ROUNDS]     openssl speed and enc: default, afalg engine, provider with module
+       cargo xtask guest uploads [ROUNDS]   paper 003: uploads over TLS with offload and without";
+
+/// The provider in the guest, among the libraries, which come with what they need.
+const PROVIDER: &str = "/lib/x86_64-linux-gnu/evener.so";
+
+pub(crate) fn run(words: &[&str]) -> ExitCode {
+    let done = match words {
+        ["speed"] => speed("5"),
+        ["speed", rounds] => speed(rounds),
+        ["uploads"] => uploads("5"),
+        ["uploads", rounds] => uploads(rounds),
+        _ => Err(USAGE.to_owned()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("{reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn speed(rounds: &str) -> Result<(), String> {
+    // The engine is in every guest.
+    measure(guest()?, &format!("testbed-openssl speed {rounds}"))
+}
+
+fn uploads(rounds: &str) -> Result<(), String> {
+    let site = Site::start()?;
+    let curl = ["/usr/bin/curl", "/bin/curl"].into_iter().map(Path::new).find(|path| path.exists());
+    let builder = guest()?.program(curl.ok_or("curl is not installed")?).host_loopback();
+    measure(builder, &format!("testbed-openssl uploads {rounds} https://10.0.2.2:{}/in/file", site.port))
+}
+
+/// A guest with the provider and what measures it.
+fn guest() -> Result<Builder, String> {
+    let built = build("evener-provider", &["--lib"])?.join("libevener_provider.so");
+    let program = build("evener-testbed", &["--bin", "testbed-openssl"])?.join("testbed-openssl");
+    let configuration = format!(
+        "openssl_conf = init\n[init]\nproviders = providers\nalg_section = algorithms\nrandom = random\n\
+         [providers]\ndefault = default_sect\nevener = evener_sect\n[default_sect]\nactivate = 1\n\
+         [evener_sect]\nidentity = evener\nmodule = {PROVIDER}\nactivate = 1\nmodules = afalg:virtio_crypto_aes_cbc\n\
+         [algorithms]\ndefault_properties = ?provider=evener\n[random]\nproperties = provider=default\n"
+    );
+    // OpenSSL wants it under this name.
+    let named = built.with_file_name("evener.so");
+    fs::copy(&built, &named).map_err(|error| format!("{}: {error}", named.display()))?;
+    let builder = Guest::builder().program(program).library(named);
+    Ok(builder.file("/etc/evener.cnf", configuration).limit(Duration::from_secs(900)))
+}
+
+fn measure(builder: Builder, command: &str) -> Result<(), String> {
+    let mut guest = builder.boot().map_err(|error| error.to_string())?;
+    let outcome = guest.run(command).map_err(|error| error.to_string())?;
+    print!("{}", outcome.stdout);
+    eprint!("{}", outcome.stderr);
+    guest.shut_down().map_err(|error| error.to_string())?;
+    if outcome.status == 0 { Ok(()) } else { Err(format!("status {}", outcome.status)) }
+}
+
+/// The folder of what was built.
+fn build(package: &str, what: &[&str]) -> Result<PathBuf, String> {
+    let mut build = cargo();
+    build.args(["build", "-q", "--release", "-p", package]).args(what);
+    if !build.status().is_ok_and(|status| status.success()) {
+        return Err(format!("{package} does not build"));
+    }
+    Ok(crate::tree::root().join("target/release"))
+}
+
+/// An nginx that takes uploads, until this value goes.
+struct Site {
+    process: Child,
+    _folder: tempfile::TempDir,
+    port: u16,
+}
+
+impl Site {
+    fn start() -> Result<Self, String> {
+        let text = |error: std::io::Error| error.to_string();
+        let folder = tempfile::tempdir().map_err(text)?;
+        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
+        let port = free.map_err(text)?.port();
+        let words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost -keyout key.pem -out cert.pem";
+        let mut made = Command::new("openssl");
+        made.args(words.split(' ')).current_dir(folder.path()).stderr(Stdio::null());
+        if !made.status().is_ok_and(|status| status.success()) {
+            return Err("openssl makes no certificate".to_owned());
+        }
+        fs::create_dir(folder.path().join("in")).map_err(text)?;
+        let at = folder.path().display();
+        // A server that root starts would give its files to another user, who may not enter this folder.
+        let configuration = format!(
+            "pid {at}/pid;\nerror_log {at}/error.log;\ndaemon off;\nmaster_process off;\nevents {{}}\n\
+             http {{\naccess_log off;\nclient_body_temp_path {at}/body;\nproxy_temp_path {at}/p;\n\
+             fastcgi_temp_path {at}/f;\nuwsgi_temp_path {at}/u;\nscgi_temp_path {at}/s;\n\
+             server {{\nlisten 127.0.0.1:{port} ssl;\nroot {at};\nclient_max_body_size 0;\ndav_methods PUT;\n\
+             ssl_certificate {at}/cert.pem;\nssl_certificate_key {at}/key.pem;\nssl_protocols TLSv1.2;\n\
+             ssl_ciphers ALL;\n}}\n}}\n"
+        );
+        let path = folder.path().join("nginx.conf");
+        fs::write(&path, configuration).map_err(text)?;
+        let mut command = Command::new("/usr/sbin/nginx");
+        command.args(["-e", "stderr", "-p"]).arg(folder.path()).arg("-c").arg(&path);
+        let process = command.stdin(Stdio::null()).spawn().map_err(|error| format!("nginx: {error}"))?;
+        let site = Self { process, _folder: folder, port };
+        let patience = Instant::now() + Duration::from_secs(30);
+        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+            if Instant::now() > patience {
+                return Err("nginx does not listen".to_owned());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(site)
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        // It may be gone already.
+        self.process.kill().unwrap_or_default();
+        drop(self.process.wait());
+    }
+}
