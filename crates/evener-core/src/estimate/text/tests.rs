@@ -205,7 +205,8 @@ fn any_estimator() -> impl Strategy<Value = Estimator> {
 #[expect(clippy::cast_precision_loss, reason = "sizes of a test")]
 fn kept_mean(class: Class, (tenths, place, samples): (u32, f64, u32)) -> Learned {
     let (start, end) = class.bytes().into_inner();
-    let bytes = start as f64 + (end.min(1 << 40) - start) as f64 * place;
+    let end = end.min(usize::try_from(1_u64 << 40).unwrap_or(usize::MAX));
+    let bytes = start as f64 + (end - start) as f64 * place;
     Learned::kept(f64::from(tenths) / 10.0, bytes.round(), samples)
 }
 
