@@ -10,7 +10,7 @@ use crate::contender::{Contender, Modules, Visit};
 use crate::neighbours::{Asked, Got, beside};
 use crate::report::{BesideResult, CellResult, ContenderResult, Results};
 use crate::statistics::Spread;
-use crate::workload::{Layout, Workload, log_normal_sizes};
+use crate::workload::{Layout, Workload, log_normal_sizes, uniform_sizes};
 
 /// What is to be measured.
 #[derive(Clone, Debug)]
@@ -44,6 +44,8 @@ pub enum Sizes {
     Each(Vec<usize>),
     /// One cell with log-normal sizes.
     LogNormal,
+    /// One cell with the papers' sizes, each as likely.
+    Uniform,
 }
 
 /// Measures all cells; `tell` is told what is being done. Costs go in and out by `learned`.
@@ -62,6 +64,7 @@ pub fn measure(
             sizes.iter().map(|&size| (size.to_string(), vec![size; experiment.count])).collect()
         }
         Sizes::LogNormal => vec![("log-normal".into(), log_normal_sizes(experiment.count))],
+        Sizes::Uniform => vec![("uniform".into(), uniform_sizes(experiment.count))],
     };
     let mut results = Vec::with_capacity(cells.len());
     for (name, sizes) in cells {

@@ -217,6 +217,18 @@ pub fn log_normal_sizes(count: usize) -> Vec<usize> {
     (0..count).map(one).collect()
 }
 
+/// The sizes of the papers, 8 B to 16 KiB, each as likely as any other. The same every time.
+#[must_use]
+pub fn uniform_sizes(count: usize) -> Vec<usize> {
+    let mut random = Random(0x5EED);
+    // The top three bits: one of eight.
+    let one = |_| PAPERS_SIZES[usize::try_from(random.next() >> 61).expect("below eight")];
+    (0..count).map(one).collect()
+}
+
+/// The sizes of paper 002, table 2.
+const PAPERS_SIZES: [usize; 8] = [8, 16, 64, 256, 1_024, 4_096, 8_192, 16_384];
+
 /// SplitMix64 (Steele, Lea, Flood 2014): small, seeded, good enough for sizes.
 struct Random(u64);
 
@@ -323,6 +335,16 @@ mod tests {
         sizes.sort_unstable();
         assert!((7_400..9_000).contains(&sizes[5_000]), "median {}", sizes[5_000]);
         assert_eq!((sizes[0], sizes[10_000]), (64, 1 << 20));
+    }
+
+    #[test]
+    fn in_a_uniform_mix_each_size_of_the_papers_is_as_likely_as_any_other() {
+        let sizes = uniform_sizes(8_000);
+        for size in PAPERS_SIZES {
+            let count = sizes.iter().filter(|&&drawn| drawn == size).count();
+            assert!((850..1_150).contains(&count), "{size} B: {count}");
+        }
+        assert!(sizes.windows(2).filter(|pair| pair[0] != pair[1]).count() > 6_000, "not sorted");
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub(crate) struct Crypt {
     )]
     sizes: Vec<u64>,
 
-    /// One mix of sizes instead: log-normal, 64 B to 1 MiB, median 8 KiB, sigma 2.
+    /// One mix of sizes instead: log-normal, 64 B to 1 MiB, median 8 KiB, sigma 2; or the usual sizes, each as likely.
     #[arg(long, value_enum, conflicts_with = "sizes")]
     mix: Option<Mix>,
 
@@ -112,6 +112,7 @@ enum Way {
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Mix {
     Lognormal,
+    Uniform,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -176,6 +177,7 @@ fn experiment(arguments: &Crypt, direction: Direction) -> anyhow::Result<Experim
     let to_size = |&size: &u64| usize::try_from(size).context("a size is larger than memory");
     let sizes = match arguments.mix {
         Some(Mix::Lognormal) => Sizes::LogNormal,
+        Some(Mix::Uniform) => Sizes::Uniform,
         None => Sizes::Each(arguments.sizes.iter().map(to_size).collect::<anyhow::Result<_>>()?),
     };
     let layout = match arguments.layout {

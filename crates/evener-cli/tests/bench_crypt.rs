@@ -66,13 +66,14 @@ fn sizes_count_plaintext_and_every_job_is_counted_once() {
 
 #[test]
 fn every_kind_of_algorithm_layout_and_direction_can_be_measured() {
-    let kinds: [&[&str]; 6] = [
+    let kinds: [&[&str]; 7] = [
         &["--algorithm", "AES-256-CBC", "--sizes", "100", "--layout", "cache"],
         &["--algorithm", "AES-256-CBC", "--sizes", "4K", "--direction", "decrypt"],
         &["--algorithm", "AES-256-GCM", "--sizes", "4K", "--direction", "decrypt"],
         &["--algorithm", "AES-256-GCM", "--sizes", "4K", "--layout", "in-place"],
         &["--algorithm", "SHA-256", "--sizes", "1K"],
         &["--mix", "lognormal"],
+        &["--mix", "uniform"],
     ];
     for kind in kinds {
         check(&bench(kind));
