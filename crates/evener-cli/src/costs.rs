@@ -23,7 +23,15 @@ pub(crate) fn load(machine: &Machine) -> Estimator {
     let here = machine.equipment();
     let kept = file(machine).map_or_else(|| Ok(Kept::default()), |file| read(&file, machine));
     match kept {
-        Ok(kept) => kept.estimator(&here),
+        Ok(kept) => {
+            if let (Some(line), Some(file)) = (kept.unknown_line(), file(machine)) {
+                say::warning(format_args!(
+                    "{}: line {line} is of another version and left out",
+                    Shown(&file)
+                ));
+            }
+            kept.estimator(&here)
+        }
         Err(complaint) => {
             say::warning(format_args!("{complaint}; what jobs cost is learned again"));
             here.no_costs()

@@ -8,7 +8,7 @@ use evener::core::estimate::Learned;
 use evener::core::plan::adaptive::{Choice, Lane, Offer, Prospect, Queue, Route, Table, plan};
 use evener::core::{Algorithm, Direction, Estimator, Method, Nanos, Objective, SessionError};
 
-use crate::explained::{Answer, CoreFactor, Way};
+use crate::explained::{Answer, Unseen, Way};
 use crate::machinery::{Emulation, Machine};
 use crate::price::Load;
 use crate::say::{self, Exit};
@@ -164,10 +164,10 @@ fn module_ways(machine: &Machine, kind: &Kind, learned: &mut Estimator) -> Vec<W
         };
         let mut way = Way::new(&name, is_new, untried);
         way.module = Some(module);
-        way.core_factor = match (machine.is_behind_the_kernel(module), learned.core_factor(module)) {
-            (false, _) => CoreFactor::Whole,
-            (true, Some(factor)) => CoreFactor::Measured(factor),
-            (true, None) => CoreFactor::Unknown,
+        way.unseen = match (machine.is_behind_the_kernel(module), learned.unseen(module)) {
+            (false, _) => Unseen::Whole,
+            (true, Some(unseen)) => Unseen::Measured(unseen.at(kind.bytes as u64)),
+            (true, None) => Unseen::Unknown,
         };
         let (d, h) = (known(learned).d, known(learned).h);
         let at = |mean: Learned| mean.at(kind.bytes);
@@ -205,6 +205,7 @@ fn prospect(
         cpu_workers: threads,
         share: load.share(),
         lambda: load.price(threads, stations.len()),
+        gives_way: false,
         stations,
         lanes: vec![lane],
     }

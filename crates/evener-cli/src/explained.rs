@@ -27,20 +27,20 @@ pub(crate) struct Way {
     pub(crate) total_ns: Option<f64>,
     pub(crate) samples: u32,
     pub(crate) is_measured_now: bool,
-    /// Of a module behind the kernel: how many times what threads' clocks show is in `d`.
-    pub(crate) core_factor: CoreFactor,
+    /// Of a module behind the kernel: what of `d` threads' clocks do not show.
+    pub(crate) unseen: Unseen,
     pub(crate) untried: Option<Untried>,
     pub(crate) is_chosen: bool,
 }
 
 /// What `d` has beyond what threads' clocks show.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) enum CoreFactor {
+pub(crate) enum Unseen {
     /// Nothing is missing there: a core, or an emulated module.
     #[default]
     Whole,
-    /// So many times it, by a calibration.
-    Measured(f64),
+    /// So much of a request, by a calibration.
+    Measured(Nanos),
     /// Something is missing, and nobody could measure how much.
     Unknown,
 }
@@ -215,13 +215,13 @@ impl Way {
 
     /// What of `d` threads' clocks do not show.
     fn about_clocks(&self) -> Option<String> {
-        match self.core_factor {
-            CoreFactor::Whole => None,
-            CoreFactor::Measured(factor) => Some(format!(
-                "d of {} is {factor:.2} times what threads' clocks show: the kernel's own threads and interrupts are not on them",
+        match self.unseen {
+            Unseen::Whole => None,
+            Unseen::Measured(unseen) => Some(format!(
+                "of d of {} threads' clocks do not show {unseen}: the kernel's own threads and interrupts are not on them",
                 self.name
             )),
-            CoreFactor::Unknown => Some(format!(
+            Unseen::Unknown => Some(format!(
                 "d of {} is what threads' clocks show; other programs kept the cores too busy to measure what these miss",
                 self.name
             )),
@@ -229,9 +229,9 @@ impl Way {
     }
 
     fn json(&self) -> Value {
-        let factor = match self.core_factor {
-            CoreFactor::Measured(factor) => Some(factor),
-            CoreFactor::Whole | CoreFactor::Unknown => None,
+        let unseen = match self.unseen {
+            Unseen::Measured(unseen) => Some(unseen),
+            Unseen::Whole | Unseen::Unknown => None,
         };
         let ns = |time: Option<Nanos>| time.map(|time| time.0);
         json!({
@@ -243,7 +243,7 @@ impl Way {
             "wait_ns": self.wait.0,
             "total_ns": ns(self.total()),
             "samples": self.samples,
-            "core_factor": factor,
+            "unseen_ns": ns(unseen),
             "measured_now": self.is_measured_now && self.untried.is_none(),
             "chosen": self.is_chosen,
             "missing": self.untried.map(Untried::reason),

@@ -3,8 +3,6 @@
 //! The way of one size: a run of the adaptive policy that learns -> a short run of each path alone, for what a job takes
 //! beside its costs ([`Stage::measure`]), five times -> the runs that are to be predicted, policies in turn ([`Stage::run`]).
 
-use std::time::Duration;
-
 use anyhow::Context as _;
 use evener::core::plan::Policy;
 use evener::core::{Algorithm, Class, Direction, Estimator, Nanos, Objective};
@@ -151,12 +149,12 @@ impl Stage<'_> {
             let depth = u64::from(station.depth);
             let jobs = report.tally.jobs.max(1);
             let checks = Nanos(c.0.saturating_mul(report.checked));
-            let seen = Duration::from(Nanos((report.tally.sampled.core - checks).0 / jobs));
+            let unseen = self.learned.unseen(index).unwrap_or_default().at(self.bytes as u64);
+            let seen = Nanos((report.tally.sampled.core - checks).0 / jobs);
             let between = Nanos(report.tally.sampled.wall.0 / jobs);
-            // No request takes more core time than all cores have until the next is done, whatever a factor says.
+            // No request takes more core time than all cores have until the next is done, whatever a calibration says.
             let cores = evener::core_budget().workers() as u64;
-            let d = Nanos::from(seen.mul_f64(self.learned.core_factor(index).unwrap_or(1.0)))
-                .min(Nanos(between.0 * cores));
+            let d = (seen + unseen).min(Nanos(between.0 * cores));
             // A request that waits behind another is not worked on.
             let units = u64::from(station.units.min(station.depth));
             let h = Nanos(between.0 * units) - if depth == 1 { d } else { Nanos::ZERO };

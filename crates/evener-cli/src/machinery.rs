@@ -85,7 +85,7 @@ impl Machine {
     /// Sees to it that the costs of both methods are known for `asked`; with `again` measures them whether known or not.
     pub(crate) fn know(&mut self, asked: &[Row], again: bool) -> Known {
         self.learned = costs::load(self);
-        self.know_core_factors();
+        self.know_modules(asked, again);
         let is_wanted = |row: &&Row| again || !calibrate::is_known(&self.learned, **row);
         let asked: Vec<Row> = asked.iter().filter(is_wanted).copied().collect();
         if asked.is_empty() && self.multibuffer.is_ok() {
@@ -100,18 +100,24 @@ impl Machine {
         kept.map_or_else(|error| Known::NotKept(error.to_string()), |()| Known::Kept)
     }
 
-    /// Measures what clocks miss of modules behind the kernel, where no earlier run did, and keeps it. Where others use the
-    /// cores nothing can be measured, and a later run tries again.
-    fn know_core_factors(&mut self) {
+    /// Measures what clocks miss of modules behind the kernel and what requests take there, where no earlier run did, and
+    /// keeps it. Where others use the cores nothing can be measured, and a later run tries again.
+    fn know_modules(&mut self, asked: &[Row], again: bool) {
         self.learned.make_room_for(self.modules.len());
         let mut is_new = false;
         for (number, module) in
             self.modules.iter().enumerate().filter(|(_, module)| module.is_behind_the_kernel())
         {
-            if self.learned.core_factor(number).is_none() {
-                let factor = trial::core_factor(module);
-                is_new |= factor.is_some();
-                factor.into_iter().for_each(|factor| self.learned.keep_core_factor(number, factor));
+            if again || self.learned.unseen(number).is_none() {
+                let unseen = trial::unseen(module);
+                is_new |= unseen.is_some();
+                unseen.into_iter().for_each(|unseen| self.learned.keep_unseen(number, unseen));
+            }
+            let Some(unseen) = self.learned.unseen(number) else { continue };
+            for &row in asked {
+                if again || !trial::is_known(&self.learned, number, row) {
+                    is_new |= trial::first_costs(module, number, row, unseen, &mut self.learned).is_some();
+                }
             }
         }
         if is_new {
@@ -123,8 +129,8 @@ impl Machine {
     /// What is known of costs on cores, and nothing of modules but what clocks miss of them.
     pub(crate) fn costs_of_cores(&self) -> Estimator {
         let mut costs = Estimator::new(self.modules.len());
-        let factors = (0..self.modules.len()).filter_map(|it| Some((it, self.learned.core_factor(it)?)));
-        factors.for_each(|(module, factor)| costs.keep_core_factor(module, factor));
+        let unseen = (0..self.modules.len()).filter_map(|it| Some((it, self.learned.unseen(it)?)));
+        unseen.for_each(|(module, unseen)| costs.keep_unseen(module, unseen));
         let known = self.learned.all_cpu();
         known.for_each(|(class, method, width, mean)| costs.keep_cpu(class, method, width, *mean));
         costs

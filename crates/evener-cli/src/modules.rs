@@ -9,7 +9,7 @@ use evener_driver_emulated::{Emulated, Preset, PresetError};
 use evener_driver_hosted as hosted;
 use evener_driver_kernel as kernel;
 
-use crate::machinery::libcrypto;
+use crate::machinery::{Row, libcrypto};
 
 /// A module that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,6 +97,15 @@ impl Found {
             // How many lanes a host has it does not say; what it takes together is learned as time per request.
             Self::Hosted(_) => Station { units: 1, depth: hosted::DEPTH },
             Self::Kernel(module) => Station { units: module.units(), depth: module.depth() },
+        }
+    }
+
+    /// Whether it does such jobs.
+    pub(crate) fn does(&self, (algorithm, direction): Row) -> bool {
+        match self {
+            // Only its driver says more.
+            Self::Emulated(_) | Self::Hosted(_) => self.driver().supports(algorithm, direction),
+            Self::Kernel(module) => module.algorithms().contains(&algorithm),
         }
     }
 

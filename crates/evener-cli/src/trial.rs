@@ -4,20 +4,20 @@
 //! the time allows -> bursts or jobs like those of a run -> samples for the estimator.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use evener::SystemClock;
+use evener::core::cost::{CostTable, Line};
 use evener::core::driver::Clock as _;
-use evener::core::estimate::ModuleSample;
+use evener::core::estimate::{Learned, ModuleSample, OnModule};
 use evener::core::{
-    Algorithm, Class, Direction, Estimator, Family, InlineDriver, Job, Method, Nanos, Outcome, Padding,
+    Algorithm, Class, Cost, Direction, Estimator, Family, InlineDriver, Job, Method, Nanos, Outcome, Padding,
     QueuedDriver, Session, TAG_BYTES_MAX,
 };
-use evener::unseen::{self, SystemCores};
+use evener::unseen;
 use evener::{Machinery as _, ModuleSetup};
 use evener_driver_libcrypto::Libcrypto;
 
-use crate::machinery::Machine;
+use crate::machinery::{Machine, Row, libcrypto};
 use crate::modules::Found;
 
 /// Jobs of one kind.
@@ -76,8 +76,13 @@ const SPAN_BURSTS_MAX: usize = 256;
 const SAMPLES: u32 = 8;
 /// Jobs sent to a module.
 const MODULE_JOBS: usize = 4;
-/// Size of the jobs that show what clocks miss.
-const FACTOR_BYTES: usize = 4_096;
+/// The longest jobs for which a module's costs are carried on beyond the sizes that were measured: what the kernel takes in one
+/// piece.
+const CARRIED_BYTES_MAX: usize = 64 << 10;
+/// A piece of work beside which a module is measured on the only core. A guess.
+const PIECE_BYTES: usize = 4_096;
+/// Samples that the costs of a module's first burst are worth: those of a burst's least disturbed part.
+const FIRST_SAMPLES: u32 = 16;
 /// Time that such a job may take, going by the first one.
 const MODULE_TIME: Nanos = Nanos::from_millis(250);
 /// Silence after which a module is taken for dead, as in a run.
@@ -120,19 +125,90 @@ pub(crate) fn on_core(
     Ok(())
 }
 
-/// How many times what clocks show of a module's path it takes; `None` where that cannot be measured now.
-pub(crate) fn core_factor(module: &Found) -> Option<f64> {
-    let driver = module.driver();
-    let does = |algorithm: &&Algorithm| driver.supports(**algorithm, Direction::Encrypt);
+/// What threads' clocks do not show of a request on a module; `None` where that cannot be measured now.
+pub(crate) fn unseen(module: &Found) -> Option<Line> {
+    let does = |algorithm: &&Algorithm| module.does((**algorithm, Direction::Encrypt));
     let algorithm = *Algorithm::ALL.iter().find(does)?;
-    let direction = Direction::Encrypt;
-    let kind = Kind { algorithm, direction, bytes: FACTOR_BYTES, burst: 1, is_apart: false };
-    let session = session(&kind);
-    let count = usize::try_from(module.station().depth).ok()?;
-    let input = Input::new(&kind, &session, FACTOR_BYTES, count);
+    let (kind, session) = longest((algorithm, Direction::Encrypt));
+    let input = Input::new(&kind, &session, kind.bytes, count(module)?);
     let mut room = vec![0; input.all.len()];
     let jobs = input.jobs(&session, kind.is_apart, &mut room);
-    unseen::core_factor(&mut *module.driver(), jobs, &SystemClock, &SystemCores)
+    let mut driver = module.driver();
+    if evener::core_budget().workers() == 1 {
+        let mut beside = unseen::Beside::new(work(), &SystemClock)?;
+        unseen::unseen(&mut *driver, jobs, &SystemClock, &mut beside)
+    } else {
+        let mut idle = unseen::IdleTime::new(&SystemClock)?;
+        unseen::unseen(&mut *driver, jobs, &SystemClock, &mut idle)
+    }
+}
+
+/// A piece of work for a core: what most of its work is like.
+fn work() -> impl FnMut() + Send {
+    let kind = Kind { bytes: PIECE_BYTES, ..longest((Algorithm::Aes128Cbc, Direction::Encrypt)).0 };
+    let (mut cpu, session, mut room) = (libcrypto(), session(&kind), vec![0; PIECE_BYTES]);
+    move || {
+        let mut job = [Job::in_place(&mut room)];
+        job[0].arm(Arc::clone(&session), &IV, PIECE_BYTES);
+        cpu.run(&mut job);
+    }
+}
+
+/// Whether anything is known of what such jobs take on a module.
+pub(crate) fn is_known(learned: &Estimator, module: usize, (algorithm, direction): Row) -> bool {
+    let class = Class::of(algorithm, direction, unseen::SIZES[0], true);
+    learned.on_module(module, class).d.samples > 0
+}
+
+/// Measures what jobs of a few sizes take on a module, in some milliseconds, and carries it to the sizes between. `None` where
+/// it does not do them, or fails one. Nothing is left to first jobs of a run, which open a key and wait beside a core that
+/// works.
+pub(crate) fn first_costs(
+    module: &Found,
+    number: usize,
+    (algorithm, direction): Row,
+    unseen: Line,
+    learned: &mut Estimator,
+) -> Option<()> {
+    // What is decrypted twice has no right tag.
+    let has_tag = algorithm.is_aead() && direction == Direction::Decrypt;
+    if has_tag || !module.does((algorithm, direction)) {
+        return None;
+    }
+    let (kind, session) = longest((algorithm, direction));
+    let input = Input::new(&kind, &session, kind.bytes, count(module)?);
+    let mut room = vec![0; input.all.len()];
+    let mut jobs = input.jobs(&session, kind.is_apart, &mut room);
+    let mut driver = module.driver();
+    let cores = evener::core_budget().workers();
+    let mut row = |bytes: usize| {
+        let sample = unseen::costs(&mut *driver, &mut jobs, bytes, unseen, cores, &SystemClock)?;
+        let each = |cost: Nanos| Nanos(cost.0 / sample.jobs);
+        Some((to_u64(bytes), Cost { c: Nanos::ZERO, d: each(sample.d), h: each(sample.h) }))
+    };
+    let rows: Option<Vec<_>> = unseen::SIZES.into_iter().map(&mut row).collect();
+    let table = CostTable::new(rows?);
+    let ends = (0..).map(|double| unseen::SIZES[0] << double).take_while(|&bytes| bytes <= CARRIED_BYTES_MAX);
+    for (bytes, is_apart) in ends.flat_map(|bytes| [(bytes, false), (bytes, true)]) {
+        let (cost, mean_bytes) = (table.at(to_u64(bytes)), float(to_u64(bytes)));
+        let [d, h] = [cost.d, cost.h].map(|of| Learned::kept(float(of.0), mean_bytes, FIRST_SAMPLES));
+        let known = OnModule { d, h, ..OnModule::default() };
+        learned.keep_module(number, Class::of(algorithm, direction, bytes, is_apart), known);
+    }
+    Some(())
+}
+
+/// A job of the longest size that a module is measured with.
+fn longest((algorithm, direction): Row) -> (Kind, Arc<Session>) {
+    let bytes = unseen::SIZES[unseen::SIZES.len() - 1];
+    let kind = Kind { algorithm, direction, bytes, burst: 1, is_apart: false };
+    let session = session(&kind);
+    (kind, session)
+}
+
+/// Requests that a module is kept busy with.
+fn count(module: &Found) -> Option<usize> {
+    usize::try_from(module.station().depth).ok()
 }
 
 /// Sends jobs to a module, one after the other.
@@ -230,8 +306,8 @@ impl Input {
         if !driver.supports(kind.algorithm, kind.direction) {
             return Err(Untried::Unsupported);
         }
-        let core_factor = machine.learned.core_factor(module).unwrap_or(1.0);
-        jobs.into_iter().map(|job| turn(&mut *driver, core_factor, job).ok_or(Untried::Failed)).collect()
+        let unseen = machine.learned.unseen(module).unwrap_or_default();
+        jobs.into_iter().map(|job| turn(&mut *driver, unseen, job).ok_or(Untried::Failed)).collect()
     }
 }
 
@@ -251,7 +327,7 @@ fn seal(session: &Session, one: &mut [u8]) -> [u8; TAG_BYTES_MAX] {
 /// One job on the module: core time of its path, and time in which only the module works.
 fn turn<'m>(
     driver: &mut (dyn QueuedDriver<'m> + 'm),
-    core_factor: f64,
+    unseen: Line,
     job: Box<Job<'m>>,
 ) -> Option<ModuleSample> {
     let bytes = to_u64(job.input_bytes());
@@ -262,7 +338,7 @@ fn turn<'m>(
         driver.poll(&mut done, PATIENCE);
     }
     let seen = SystemClock.thread_time() + driver.core_time() - core;
-    let (d, all) = (Nanos::from(Duration::from(seen).mul_f64(core_factor)), SystemClock.now() - wall);
+    let (d, all) = (seen + unseen.at(bytes), SystemClock.now() - wall);
     if done.is_empty() {
         driver.abandon(&mut done);
     }
@@ -272,6 +348,11 @@ fn turn<'m>(
 
 fn is_done(job: &Job<'_>) -> bool {
     matches!(job.outcome(), Outcome::Done { .. })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "costs and sizes are far below 2^53")]
+const fn float(whole: u64) -> f64 {
+    whole as f64
 }
 
 fn to_u64(count: usize) -> u64 {

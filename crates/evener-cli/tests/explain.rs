@@ -243,6 +243,13 @@ fn devices_shows_what_was_learned_and_forgets_it() {
     fs::write(&file, "nonsense").unwrap();
     let run = place.evener().env("EVENER_CACHE_DIR", place.join("cache")).arg("devices");
     run.run().succeeded().saying("what jobs cost is learned again");
+    // What a newer version wrote is left out; the rest is known still.
+    explain(&place, &["--module", MODULE]).succeeded();
+    let kept = fs::read_to_string(&file).unwrap();
+    fs::write(&file, format!("{kept}watts 3\n")).unwrap();
+    let run = place.evener().env("EVENER_CACHE_DIR", place.join("cache")).arg("devices");
+    run.run().succeeded().saying(" is of another version and left out");
+    assert!(devices(&[]).contains(&format!("  {MODULE}, 1 class of jobs (")));
     fs::write(&file, "nonsense").unwrap();
     assert!(devices(&["--forget"]).contains("could not be read"));
     assert!(!file.exists());

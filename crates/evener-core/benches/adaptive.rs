@@ -30,6 +30,7 @@ fn prospect() -> Prospect {
         cpu_workers: 2,
         share: 1.0,
         lambda: 1.0,
+        gives_way: true,
         stations: vec![Station { units: 1, depth: 2 }; MODULES],
         lanes: (0..LANES).map(lane).collect(),
     }

@@ -18,6 +18,23 @@ impl Line {
         Nanos(self.fixed_ns + self.per_byte_ps * bytes / 1_000)
     }
 
+    /// The line with the least squares of its distances to points (bytes, nanoseconds). It neither falls nor begins below
+    /// zero, for no cost does: where it would, it is the best that is level, or that begins at zero. Nothing without points.
+    #[must_use]
+    pub fn fit(points: &[(u64, u64)]) -> Self {
+        let count = float(points.len() as u64).max(1.0);
+        let mean = |of: &dyn Fn(&(u64, u64)) -> f64| points.iter().map(of).sum::<f64>() / count;
+        let (bytes, ns) = (mean(&|at| float(at.0)), mean(&|at| float(at.1)));
+        let wide = mean(&|at| float(at.0) * float(at.0)) - bytes * bytes;
+        let steep = mean(&|at| float(at.0) * float(at.1)) - bytes * ns;
+        let slope = if wide > 0.0 { (steep / wide).max(0.0) } else { 0.0 };
+        let (fixed, slope) = match ns - slope * bytes {
+            fixed if fixed < 0.0 => (0.0, ns / bytes.max(1.0)),
+            fixed => (fixed, slope),
+        };
+        Self { fixed_ns: whole(fixed), per_byte_ps: whole(slope * 1_000.0) }
+    }
+
     /// The line through two points (bytes, nanoseconds), `low` left of `high`. A falling pair gives its mean.
     #[must_use]
     pub fn through(low: (u64, u64), high: (u64, u64)) -> Self {
@@ -81,6 +98,17 @@ impl CostTable {
     }
 }
 
+#[expect(clippy::cast_precision_loss, reason = "sizes and costs are far below 2^53")]
+const fn float(whole: u64) -> f64 {
+    whole as f64
+}
+
+/// `as` saturates.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cost is not below zero")]
+fn whole(cost: f64) -> u64 {
+    cost.round() as u64
+}
+
 /// Straight line through two points, never below zero.
 fn interpolate(x: u64, low: (u64, u64), high: (u64, u64)) -> Nanos {
     let [x, x0, y0, x1, y1] = [x, low.0, low.1, high.0, high.1].map(i128::from);
@@ -100,6 +128,19 @@ mod tests {
         {
             assert_eq!(table.at(bytes), cost(ns), "{bytes}");
         }
+    }
+
+    #[test]
+    fn a_line_through_many_points_is_the_one_that_strays_least_and_never_falls() {
+        let on_a_line = [64, 1_024, 4_096, 16_384].map(|bytes| (bytes, 60_000 + 3 * bytes));
+        assert_eq!(Line::fit(&on_a_line), Line { fixed_ns: 60_000, per_byte_ps: 3_000 });
+        // Errors that cancel out change nothing.
+        let noisy = [(0, 900), (0, 1_100), (100, 2_200), (100, 1_800)];
+        assert_eq!(Line::fit(&noisy), Line { fixed_ns: 1_000, per_byte_ps: 10_000 });
+        assert_eq!(Line::fit(&[(0, 300), (100, 100)]), Line { fixed_ns: 200, per_byte_ps: 0 });
+        assert_eq!(Line::fit(&[(100, 100), (300, 500)]), Line { fixed_ns: 0, per_byte_ps: 1_500 });
+        assert_eq!(Line::fit(&[(4_096, 700)]), Line { fixed_ns: 700, per_byte_ps: 0 });
+        assert_eq!(Line::fit(&[]), Line::default());
     }
 
     #[test]

@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 
 use self::method::OnCore;
 use crate::class::Class;
+use crate::cost::Line;
 use crate::method::Method;
 use crate::plan::adaptive::TRIES_MAX;
 use crate::units::Nanos;
@@ -27,9 +28,12 @@ const RETRY_AFTER: Nanos = Nanos::from_millis(1_000);
 /// Such a try takes the module for at most one in so many parts of its time.
 const RETRY_PARTS: u64 = 100;
 
-/// What a core factor may be: clocks show nothing that did not happen, and 20 is far above the 2.2 that was measured with
-/// a virtio-crypto module at 16 KiB.
-pub const CORE_FACTORS: std::ops::RangeInclusive<f64> = 1.0..=20.0;
+/// The same of a class of which something sudden is believed on few samples.
+const RETRY_PARTS_SHAKEN: u64 = 10;
+
+/// What no thread's clock shows of a request is at most this and this much for each byte: far above the 120 us that were
+/// measured with a virtio-crypto module under emulation, and far above what copying a byte takes.
+pub const UNSEEN_MAX: Line = Line { fixed_ns: 10_000_000, per_byte_ps: 1_000_000 };
 
 /// What is known of a class on a module.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -58,8 +62,8 @@ pub struct Estimator {
     cpu: BTreeMap<Class, OnCore>,
     /// By module, then class.
     modules: Vec<BTreeMap<Class, OnModule>>,
-    /// By module: how many times the core time that thread clocks show its path takes; those not measured are missing.
-    core_factors: BTreeMap<usize, f64>,
+    /// By module: core time of its path that thread clocks do not show, of one request; those not measured are missing.
+    unseen: BTreeMap<usize, Line>,
     /// Means are not changed any more: for tests of what guards against wrong ones.
     is_frozen: bool,
 }
@@ -106,16 +110,18 @@ impl Estimator {
         }
     }
 
-    /// How many times the core time that threads' clocks show the path of a module takes: the kernel's own threads and
-    /// interrupts are on no such clock. `None` where nobody measured it, as of a module without a kernel's driver.
+    /// Core time of a request on a module's path beside what threads' clocks show: the kernel's own threads and interrupts
+    /// are on no such clock. `None` where nobody measured it, as of a module without a kernel's driver.
     #[must_use]
-    pub fn core_factor(&self, module: usize) -> Option<f64> {
-        self.core_factors.get(&module).copied()
+    pub fn unseen(&self, module: usize) -> Option<Line> {
+        self.unseen.get(&module).copied()
     }
 
-    /// Puts in what a calibration measured, brought into [`CORE_FACTORS`].
-    pub fn keep_core_factor(&mut self, module: usize, factor: f64) {
-        self.core_factors.insert(module, factor.clamp(*CORE_FACTORS.start(), *CORE_FACTORS.end()));
+    /// Puts in what a calibration measured, at most [`UNSEEN_MAX`].
+    pub fn keep_unseen(&mut self, module: usize, unseen: Line) {
+        let Line { fixed_ns, per_byte_ps } = unseen;
+        let fixed_ns = fixed_ns.min(UNSEEN_MAX.fixed_ns);
+        self.unseen.insert(module, Line { fixed_ns, per_byte_ps: per_byte_ps.min(UNSEEN_MAX.per_byte_ps) });
     }
 
     /// Counts jobs that are sent to a module to get to know it.
@@ -128,7 +134,8 @@ impl Estimator {
     }
 
     /// Jobs of a class that may be sent to a module at `now` although nothing says that they pay there: some while
-    /// nothing is known, one to confirm the first sample, and one now and then, for a module may have recovered.
+    /// nothing is known, one to confirm the first sample, and one now and then, for a module may have recovered; more often
+    /// where many samples were thrown over by a few, until there are as many of the new kind.
     #[must_use]
     pub fn tries_left(&self, module: usize, class: Class, now: Nanos) -> u32 {
         let known = self.on_module(module, class);
@@ -137,7 +144,10 @@ impl Estimator {
             1 => 2_u32.saturating_sub(known.tries),
             _ => {
                 let latency = nanos(known.d.ns + known.h.ns);
-                let after = RETRY_AFTER.max(Nanos(latency.0.saturating_mul(RETRY_PARTS)));
+                let after = match known.d.is_shaken() {
+                    true => Nanos(latency.0.saturating_mul(RETRY_PARTS_SHAKEN)),
+                    false => RETRY_AFTER.max(Nanos(latency.0.saturating_mul(RETRY_PARTS))),
+                };
                 u32::from(now - known.last >= after)
             }
         }
@@ -249,6 +259,28 @@ mod tests {
         assert_eq!(learned.at(100), Some(Nanos(1_010)));
         learned.saw(1, 100, Nanos(10_100));
         assert_eq!(learned.at(100), Some(Nanos(10_100)));
+    }
+
+    /// A virtual machine that stood still for a moment, as one of many: two requests of 2 ms after many of 250 us.
+    #[test]
+    fn what_a_few_samples_threw_over_is_tried_again_soon_and_what_was_always_so_is_not() {
+        let at = |us: u64| Nanos::from_micros(us);
+        let seen = |d, h, now| ModuleSample { jobs: 1, bytes: 16_384, d: at(d), h: at(h), now: at(now) };
+        let mut estimator = Estimator::new(1);
+        let kept = Learned::kept(240_000.0, 16_384.0, 16);
+        estimator.keep_module(0, class(16_384), OnModule { d: kept, h: kept, ..OnModule::default() });
+        (1..=2).for_each(|now| estimator.saw_module(0, class(16_384), &seen(2_000, 3_000, now)));
+        assert_eq!(estimator.on_module(0, class(16_384)).d.at(16_384), Some(at(2_000)));
+        // After ten times what it takes, and not after a second; twice, and it is known again.
+        let tries = |estimator: &Estimator, now| estimator.tries_left(0, class(16_384), at(now));
+        assert_eq!([2, 50_001, 50_002].map(|now| tries(&estimator, now)), [0, 0, 1]);
+        [50_002, 100_002]
+            .into_iter()
+            .for_each(|now| estimator.saw_module(0, class(16_384), &seen(250, 250, now)));
+        assert_eq!(estimator.on_module(0, class(16_384)).d.at(16_384), Some(at(250)));
+        // What stays as it became is believed in the end.
+        (1..=8).for_each(|_| estimator.saw_module(0, class(16_384), &seen(250, 250, 200_000)));
+        assert_eq!([1_199_999, 1_200_000].map(|now| tries(&estimator, now)), [0, 1]);
     }
 
     #[test]

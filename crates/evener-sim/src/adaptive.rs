@@ -198,6 +198,7 @@ impl Adaptive {
             cpu_workers: threads,
             share: fair_share(view.cores, view.competing),
             lambda: 1.0 - (spare / modules).clamp(0.0, 1.0),
+            gives_way: true,
             stations: self.stations.clone(),
             lanes: (0..view.classes.len()).map(lane).collect(),
         }

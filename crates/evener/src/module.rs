@@ -5,8 +5,8 @@
 //! `claim -> submit -> poll -> (check) -> home`, and `-> redo -> home` where the module failed.
 
 use std::thread;
-use std::time::Duration;
 
+use evener_core::cost::Line;
 use evener_core::estimate::ModuleSample;
 use evener_core::plan::Dispatch;
 use evener_core::{Job, JobError, Nanos, Outcome, Profile, QueuedDriver, Refusal, Sample, Tally};
@@ -59,8 +59,8 @@ pub(crate) struct ModuleWorker<'r, 'm> {
     stood: Nanos,
     /// For the adaptive policy: the thread's clock, less `stood`, when results were last taken in.
     core_mark: Nanos,
-    /// For the adaptive policy: how many times what clocks show the path takes.
-    core_factor: f64,
+    /// For the adaptive policy: what clocks do not show of a request.
+    unseen: Line,
     /// For the adaptive policy: how long this worker may wait though jobs wait.
     patience_to_claim: Option<Nanos>,
     meter: Meter,
@@ -88,7 +88,10 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             busy: Nanos::ZERO,
             stood: Nanos::ZERO,
             core_mark: Nanos::ZERO,
-            core_factor: shared.weigher.as_ref().map_or(1.0, |it| it.core_factor(desk - shared.cpu_workers)),
+            unseen: shared
+                .weigher
+                .as_ref()
+                .map_or_else(Line::default, |it| it.unseen(desk - shared.cpu_workers)),
             patience_to_claim: None,
             meter: Meter::default(),
         }
@@ -317,12 +320,16 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     /// Tells the adaptive policy what the jobs took that have just come back.
     fn teach(&mut self, now: Nanos) {
         let Some(weigher) = &self.shared.weigher else { return };
-        let d = Nanos::from(Duration::from(self.mark_core()).mul_f64(self.core_factor));
+        let seen = self.mark_core();
         let jobs = self.done.len() as u64;
         let held = self.driver.in_flight() + self.done.len();
         // Little's law: time in the module is requests in it times the time between two results. What of that is core
-        // time of the path is `d`: what clocks show, and what they miss.
-        let between = (now - self.progress).0 / jobs.max(1);
+        // time of the path is `d`: what clocks show, and what they miss. One core cannot have spent more than has passed.
+        let passed = now - self.progress;
+        let between = passed.0 / jobs.max(1);
+        let all = seen + self.done.iter().map(|job| self.unseen.at(job.input_bytes() as u64)).sum();
+        let d =
+            if weigher.cores() == 1 && !cfg!(mutant = "more_than_passed") { all.min(passed) } else { all };
         let first = &self.done[0];
         let is_sound = self
             .done

@@ -380,11 +380,11 @@ impl<'m> Shared<'m> {
         weigher.is_free(desk);
         let lanes = self.backlog.lanes();
         let left_to_modules = lanes.first_waiting().filter(|_| lanes.modules_matter());
-        let start = self.clock.now();
+        let (start, paths) = (self.clock.now(), weigher.paths());
         self.backlog.wait_for_work(desk, patience);
         if let Some(lane) = left_to_modules {
             let now = self.clock.now();
-            weigher.idled(lane, now - start, now);
+            weigher.idled(lane, now - start, paths, now);
         }
     }
 

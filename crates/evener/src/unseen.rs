@@ -1,18 +1,34 @@
-//! Measures what threads' clocks do not see of a module's path: the kernel's own threads, interrupts, softirq.
+//! Measures what a module's path takes, by keeping the module busy where nothing else is going on.
 //!
-//! `rest -> burst`: while this program rests, the machine's idle time says what others use; while it keeps the module busy,
-//! what is missing of it beyond that was lost to the module's path. Over what the clocks of the threads on the path show,
-//! that is the module's core factor (`evener_core::Estimator::core_factor`).
+//! `burst of each size -> what the cores lost by it -> line` ([`unseen`]): what of that the clocks of the threads on the path do
+//! not show (the kernel's own threads, interrupts, softirq) is told apart from what they do, for each request and by size
+//! (`evener_core::Estimator::unseen`). On several cores what is lost is idle time ([`IdleTime`]). On one core it is work
+//! ([`Beside`]): the short whiles in which it waits for the module look idle, and work that uses them pays for going to and
+//! fro with colder caches; measured in docs/kernel.md.
+//!
+//! `short bursts -> the least disturbed one` ([`costs`]): what a request of a size takes, before any run has tried one.
 
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
 use std::time::Duration;
 
+use evener_core::cost::Line;
 use evener_core::driver::Clock;
-use evener_core::estimate::CORE_FACTORS;
+use evener_core::estimate::ModuleSample;
 use evener_core::{Job, Nanos, Outcome, QueuedDriver};
 
-/// How long a look at others takes, and how long the module is kept busy: idle time is told in hundredths of a second.
+/// Sizes of requests that are measured, in bytes.
+pub const SIZES: [usize; 4] = [16, 1_024, 4_096, 16_384];
+
+/// How long a look at what is there without the module takes, and how long the module is kept busy with each size: idle time is told in hundredths of
+/// a second.
 const REST: Nanos = Nanos::from_millis(200);
-const BURST: Nanos = Nanos::from_millis(500);
+const BURST: Nanos = Nanos::from_millis(200);
+
+/// Short bursts, the first of which warms up (a key is opened, memory is touched), and requests of each. A guess: what
+/// disturbs a virtual machine lasts longer than one of them.
+const PASSES: usize = 5;
+const PASS_REQUESTS: u64 = 16;
 
 /// Part of a core that others may use at most; beyond it their ups and downs are larger than what is looked for. A guess.
 const OTHERS_MAX: f64 = 0.1;
@@ -20,27 +36,102 @@ const OTHERS_MAX: f64 = 0.1;
 /// Silence after which the module is given up.
 const PATIENCE: Nanos = Nanos::from_millis(1_000);
 
-/// What the machine tells of its cores.
-pub trait Cores {
-    /// Time that all cores together were idle since some moment, and how many they are; `None` where the system does not
-    /// tell.
-    fn idle(&self) -> Option<(Nanos, u32)>;
-
-    /// Lets the calling thread rest.
-    fn rest(&self, time: Nanos);
+/// How core time that goes to a module's path is found out.
+pub trait Lost {
+    /// Core time that was lost while `burst` ran; `None` where the system does not tell.
+    fn by(&mut self, clock: &dyn Clock, burst: &mut dyn FnMut()) -> Option<Nanos>;
 }
 
-/// Linux's `/proc/stat`.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SystemCores;
+/// By the machine's idle time, which Linux tells in `/proc/stat`: what of it is missing.
+#[derive(Clone, Copy, Debug)]
+pub struct IdleTime {
+    /// Core time that other programs use, per time that passes.
+    others: f64,
+}
 
-impl Cores for SystemCores {
-    fn idle(&self) -> Option<(Nanos, u32)> {
-        idle(&std::fs::read_to_string("/proc/stat").ok()?, rustix::param::clock_ticks_per_second())
+impl IdleTime {
+    /// Looks what others use, asleep; `None` where that is much, or the system does not tell.
+    #[must_use]
+    pub fn new(clock: &dyn Clock) -> Option<Self> {
+        let rest = || thread::sleep(Duration::from(REST));
+        let (core, wall) = Self::missing(clock, rest)?;
+        let others = core / wall;
+        (others <= OTHERS_MAX).then_some(Self { others })
     }
 
-    fn rest(&self, time: Nanos) {
-        std::thread::sleep(Duration::from(time));
+    /// Core time that was not idle while something was done, and the time that passed, in seconds.
+    fn missing(clock: &dyn Clock, work: impl FnOnce()) -> Option<(f64, f64)> {
+        let system =
+            || idle(&std::fs::read_to_string("/proc/stat").ok()?, rustix::param::clock_ticks_per_second());
+        let (start, (idle, _)) = (clock.now(), system()?);
+        work();
+        let ((now_idle, cores), wall) = (system()?, clock.now() - start);
+        let core = Nanos(wall.0 * u64::from(cores)) - (now_idle - idle);
+        Some((core.as_secs_f64(), wall.as_secs_f64().max(1e-9)))
+    }
+}
+
+impl Lost for IdleTime {
+    fn by(&mut self, clock: &dyn Clock, burst: &mut dyn FnMut()) -> Option<Nanos> {
+        let (core, wall) = Self::missing(clock, burst)?;
+        Some(Duration::from_secs_f64((core - self.others * wall).max(0.0)).into())
+    }
+}
+
+/// By work that the only core does beside the module's path, at the least priority: what of it is missing.
+pub struct Beside<W> {
+    work: W,
+    /// Time of a piece of work where nothing is beside it, in seconds.
+    each: f64,
+}
+
+impl<W: FnMut() + Send> Beside<W> {
+    /// Takes the time of `work`, a piece of some ten microseconds or more; `None` where others use much of the core.
+    #[must_use]
+    pub fn new(mut work: W, clock: &dyn Clock) -> Option<Self> {
+        // Memory is touched for the first time.
+        work();
+        let (start, core, mut pieces) = (clock.now(), clock.thread_time(), 0);
+        while clock.now() - start < REST {
+            work();
+            pieces += 1;
+        }
+        let (wall, core) = (clock.now() - start, clock.thread_time() - core);
+        let is_alone = core.as_secs_f64() >= (1.0 - OTHERS_MAX) * wall.as_secs_f64();
+        is_alone.then(|| Self { work, each: wall.as_secs_f64() / count(pieces) })
+    }
+}
+
+impl<W: FnMut() + Send> Lost for Beside<W> {
+    fn by(&mut self, clock: &dyn Clock, burst: &mut dyn FnMut()) -> Option<Nanos> {
+        let (pieces, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+        let work = &mut self.work;
+        let start = clock.now();
+        let wall = thread::scope(|scope| {
+            scope.spawn(|| {
+                // One that may not is in the path's way a little more.
+                rustix::process::nice(19).ok();
+                // Relaxed: a flag and a count, which nothing hangs on.
+                while !is_over.load(Ordering::Relaxed) {
+                    work();
+                    pieces.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+            let _over = Over(&is_over);
+            burst();
+            clock.now() - start
+        });
+        let done = self.each * count(pieces.into_inner());
+        Some(Duration::from_secs_f64((wall.as_secs_f64() - done).max(0.0)).into())
+    }
+}
+
+/// Ends the work beside a burst also where the burst panics.
+struct Over<'o>(&'o AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
@@ -55,84 +146,110 @@ fn idle(stat: &str, ticks_per_second: u64) -> Option<(Nanos, u32)> {
     Some((Nanos(ticks * tick_ns), u32::try_from(cores).ok()?))
 }
 
-/// The core factor of a module, by keeping it busy with `jobs`, which are armed; `None` where others use the cores, the
-/// system does not tell, or the module fails one.
-pub fn core_factor<'m>(
+/// What threads' clocks do not see of a module's path, of one request, by keeping it busy with `jobs`, which are armed and
+/// have room for each of [`SIZES`]; `None` where `lost` cannot tell or the module fails one.
+pub fn unseen<'m>(
     driver: &mut (dyn QueuedDriver<'m> + 'm),
-    jobs: Vec<Box<Job<'m>>>,
+    mut jobs: Vec<Box<Job<'m>>>,
     clock: &dyn Clock,
-    machine: &dyn Cores,
-) -> Option<f64> {
-    let others = lost(clock, machine, || machine.rest(REST))?;
-    if others.per_wall() > OTHERS_MAX {
-        return None;
+    lost: &mut dyn Lost,
+) -> Option<Line> {
+    // A key is opened.
+    keep_busy(driver, &mut jobs, SIZES[0], clock, &mut |begun| begun < PASS_REQUESTS);
+    let mut points = Vec::new();
+    for bytes in SIZES {
+        let mut burst = Busy::default();
+        let path = lost.by(clock, &mut || {
+            let until = clock.now() + BURST;
+            burst = keep_busy(driver, &mut jobs, bytes, clock, &mut |_| clock.now() < until);
+        })?;
+        points.push((bytes as u64, (path - burst.core).0 / burst.requests?));
     }
-    let (mut core, mut is_sound) = (Nanos::ZERO, true);
-    let burst = lost(clock, machine, || {
-        let before = clock.thread_time() + driver.core_time();
-        is_sound = keep_busy(driver, jobs, clock);
-        core = clock.thread_time() + driver.core_time() - before;
-    })?;
-    let path = burst.core.as_secs_f64() - others.per_wall() * burst.wall.as_secs_f64();
-    let factor = path / core.as_secs_f64().max(1e-9);
-    is_sound.then_some(factor.clamp(*CORE_FACTORS.start(), *CORE_FACTORS.end()))
+    Some(Line::fit(&points))
 }
 
-/// Core time that all together used while something was done.
-struct Lost {
+/// What requests of `bytes` take together, with `jobs` outstanding and so much of each on no clock. `cores` is how many
+/// there are: one cannot have spent more than the time that passed. `None` where the module fails one.
+pub fn costs<'m>(
+    driver: &mut (dyn QueuedDriver<'m> + 'm),
+    jobs: &mut Vec<Box<Job<'m>>>,
+    bytes: usize,
+    unseen: Line,
+    cores: usize,
+    clock: &dyn Clock,
+) -> Option<ModuleSample> {
+    let held = jobs.len() as u64;
+    let mut passes = Vec::new();
+    for _ in 0..PASSES {
+        let start = clock.now();
+        let busy = keep_busy(driver, jobs, bytes, clock, &mut |begun| begun < PASS_REQUESTS);
+        let (wall, jobs) = (clock.now() - start, busy.requests?);
+        let all = busy.core + Nanos(unseen.at(bytes as u64).0 * jobs);
+        let d = if cores == 1 { all.min(wall) } else { all };
+        let h = Nanos(wall.0 * held) - if held == 1 { d } else { Nanos::ZERO };
+        passes.push((wall, ModuleSample { jobs, bytes: jobs * bytes as u64, d, h, now: clock.now() }));
+    }
+    passes.into_iter().skip(1).min_by_key(|(wall, _)| *wall).map(|(_, sample)| sample)
+}
+
+/// What came of keeping a module busy.
+#[derive(Default)]
+struct Busy {
+    /// `None` where one failed or the module was silent.
+    requests: Option<u64>,
+    /// What the threads on the path show.
     core: Nanos,
-    wall: Nanos,
 }
 
-impl Lost {
-    fn per_wall(&self) -> f64 {
-        self.core.as_secs_f64() / self.wall.as_secs_f64().max(1e-9)
-    }
-}
-
-fn lost(clock: &dyn Clock, machine: &dyn Cores, work: impl FnOnce()) -> Option<Lost> {
-    let (start, (idle, _)) = (clock.now(), machine.idle()?);
-    work();
-    let ((now_idle, cores), wall) = (machine.idle()?, clock.now() - start);
-    Some(Lost { core: Nanos(wall.0 * u64::from(cores)) - (now_idle - idle), wall })
-}
-
-/// Hands the jobs over again and again; false where one fails or the module is silent.
+/// Hands the jobs over again and again with `bytes` each, while `more` of those begun says so.
 fn keep_busy<'m>(
     driver: &mut (dyn QueuedDriver<'m> + 'm),
-    mut ready: Vec<Box<Job<'m>>>,
+    ready: &mut Vec<Box<Job<'m>>>,
+    bytes: usize,
     clock: &dyn Clock,
-) -> bool {
-    let until = clock.now() + BURST;
-    let mut done = Vec::new();
-    while clock.now() < until || driver.in_flight() > 0 {
-        while clock.now() < until {
+    more: &mut dyn FnMut(u64) -> bool,
+) -> Busy {
+    let before = clock.thread_time() + driver.core_time();
+    let (mut begun, mut is_sound) = (0, true);
+    while is_sound {
+        while more(begun) {
             let Some(mut job) = ready.pop() else { break };
-            let (session, iv, bytes) = (job.session_ref(), *job.iv(), job.input_bytes());
+            let (session, iv) = (job.session_ref(), *job.iv());
             job.arm(session, &iv, bytes);
             if let Err((job, _)) = driver.submit(job) {
                 ready.push(job);
                 break;
             }
+            begun += 1;
         }
         if driver.in_flight() == 0 {
-            // It takes nothing though it holds nothing.
-            return false;
+            // It takes nothing though it holds nothing, or all is done.
+            is_sound = !more(begun);
+            break;
         }
+        let mut done = Vec::new();
         let came = driver.poll(&mut done, PATIENCE);
-        let is_sound = done.iter().all(|job| matches!(job.outcome(), Outcome::Done { .. }));
-        if came == 0 || !is_sound {
+        is_sound = came > 0 && done.iter().all(|job| matches!(job.outcome(), Outcome::Done { .. }));
+        if !is_sound {
             driver.abandon(&mut done);
-            return false;
         }
         ready.append(&mut done);
     }
-    true
+    let core = clock.thread_time() + driver.core_time() - before;
+    Busy { requests: Some(begun).filter(|&begun| is_sound && begun > 0), core }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "requests of half a second")]
+const fn count(requests: u64) -> f64 {
+    requests as f64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use evener_core::{Algorithm, Direction, Profile, Refusal};
+
+    use crate::lanes::tests::session;
 
     #[test]
     fn idle_time_is_all_that_no_program_used() {
@@ -140,5 +257,130 @@ mod tests {
         assert_eq!(idle(stat, 100), Some((Nanos::from_millis(7_500), 2)));
         assert_eq!(idle("intr 7\n", 100), None);
         assert_eq!(idle("cpu  1 2\n", 100), None);
+    }
+
+    /// Time as a module makes it pass: of each request 60 us on the caller's clock, `HIDDEN` on nobody's, and then 20 us in
+    /// which the core is free. The first request opens a key, for a millisecond.
+    #[derive(Default)]
+    struct World {
+        now_ns: AtomicU64,
+        thread_ns: AtomicU64,
+        lost_ns: AtomicU64,
+    }
+
+    const SEEN_NS: u64 = 60_000;
+    const HIDDEN: Line = Line { fixed_ns: 80_000, per_byte_ps: 3_500 };
+    const FREE_NS: u64 = 20_000;
+    const KEY_NS: u64 = 1_000_000;
+
+    impl World {
+        fn pass(&self, seen: u64, hidden: u64, free: u64) {
+            self.thread_ns.fetch_add(seen, Ordering::Relaxed);
+            self.lost_ns.fetch_add(seen + hidden, Ordering::Relaxed);
+            self.now_ns.fetch_add(seen + hidden + free, Ordering::Relaxed);
+        }
+    }
+
+    impl Clock for World {
+        fn now(&self) -> Nanos {
+            Nanos(self.now_ns.load(Ordering::Relaxed))
+        }
+
+        fn thread_time(&self) -> Nanos {
+            Nanos(self.thread_ns.load(Ordering::Relaxed))
+        }
+    }
+
+    struct Counted<'w>(&'w World);
+
+    impl Lost for Counted<'_> {
+        fn by(&mut self, _clock: &dyn Clock, burst: &mut dyn FnMut()) -> Option<Nanos> {
+            let before = self.0.lost_ns.load(Ordering::Relaxed);
+            burst();
+            Some(Nanos(self.0.lost_ns.load(Ordering::Relaxed) - before))
+        }
+    }
+
+    struct OneByOne<'w, 'm> {
+        world: &'w World,
+        profile: Profile,
+        held: Option<Box<Job<'m>>>,
+        has_key: bool,
+    }
+
+    impl<'m> QueuedDriver<'m> for OneByOne<'_, 'm> {
+        fn profile(&self) -> &Profile {
+            &self.profile
+        }
+
+        fn supports(&self, _algorithm: Algorithm, _direction: Direction) -> bool {
+            true
+        }
+
+        fn submit(&mut self, job: Box<Job<'m>>) -> Result<(), (Box<Job<'m>>, Refusal)> {
+            match self.held {
+                Some(_) => Err((job, Refusal::Full)),
+                None => {
+                    self.held = Some(job);
+                    Ok(())
+                }
+            }
+        }
+
+        fn poll(&mut self, done: &mut Vec<Box<Job<'m>>>, _patience: Nanos) -> usize {
+            let Some(mut job) = self.held.take() else { return 0 };
+            if !std::mem::replace(&mut self.has_key, true) {
+                self.world.pass(KEY_NS, 0, 0);
+            }
+            let bytes = job.input_bytes();
+            self.world.pass(SEEN_NS, HIDDEN.at(bytes as u64).0, FREE_NS);
+            job.publish(&vec![0; bytes], &[]);
+            done.push(job);
+            1
+        }
+
+        fn in_flight(&self) -> usize {
+            usize::from(self.held.is_some())
+        }
+
+        fn abandon(&mut self, given_back: &mut Vec<Box<Job<'m>>>) {
+            given_back.extend(self.held.take());
+        }
+    }
+
+    fn driver<'m>(world: &World) -> OneByOne<'_, 'm> {
+        let profile = Profile { name: String::new(), detail: String::new(), width: 1, emulated: true };
+        OneByOne { world, profile, held: None, has_key: false }
+    }
+
+    fn one_job(room: &mut [u8]) -> Vec<Box<Job<'_>>> {
+        let bytes = room.len();
+        let mut job = Job::in_place(room);
+        job.arm(session(), &[0; 16], bytes);
+        vec![job]
+    }
+
+    #[test]
+    fn what_clocks_do_not_show_is_known_at_each_size_and_what_was_measured_at_one_is_no_multiple() {
+        let (world, mut room) = (World::default(), vec![0; 16_384]);
+        let found = unseen(&mut driver(&world), one_job(&mut room), &world, &mut Counted(&world));
+        assert_eq!(found, Some(HIDDEN));
+        // Clocks show as much of each: a factor found at 4 KiB would make 154 us of all of them.
+        let all = |bytes| (SEEN_NS + HIDDEN.at(bytes).0) / 1_000;
+        assert_eq!([16, 4_096, 16_384].map(all), [140, 154, 197]);
+    }
+
+    #[test]
+    fn the_cost_of_a_first_request_is_that_of_the_ones_behind_it_and_fits_into_the_time_that_passed() {
+        let mut room = vec![0; 16_384];
+        let mut costs = |unseen: Line, cores: usize| {
+            let world = World::default();
+            let mut jobs = one_job(&mut room);
+            let sample = costs(&mut driver(&world), &mut jobs, 16_384, unseen, cores, &world).unwrap();
+            [sample.d.0 / sample.jobs / 1_000, sample.h.0 / sample.jobs / 1_000]
+        };
+        assert_eq!(costs(HIDDEN, 1), [197, 20]);
+        let too_much = Line { fixed_ns: 900_000, per_byte_ps: 0 };
+        assert_eq!((costs(too_much, 1), costs(too_much, 2)), ([217, 0], [960, 0]));
     }
 }

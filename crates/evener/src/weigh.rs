@@ -16,6 +16,7 @@ mod view;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use evener_core::cost::Line;
 use evener_core::estimate::ModuleSample;
 use evener_core::guard::{CONTROL_JOBS_FIRST, Counters, Guard};
 use evener_core::plan::adaptive::{CLAIM_TIME, Choice, Table, plan};
@@ -49,6 +50,9 @@ const WAIT_FOR_CONTROL: Nanos = Nanos::from_micros(200);
 /// Burst width that plans count with: cores run what waits in full lanes.
 const WIDTH: usize = 16;
 
+/// What modules' paths may have used beyond a rest and is still remembered: a job or two, as in the simulator.
+const CREDIT_MAX: Nanos = Nanos::from_millis(1);
+
 /// Part of a new sample in the mean share of a core that a worker gets.
 const SHARE_WEIGHT: f64 = 1.0 / 16.0;
 
@@ -74,6 +78,8 @@ pub(crate) struct Weigher {
     /// By module: what it has worked on longest.
     held: Vec<CachePadded<Held>>,
     controls: Controls,
+    /// Core time of modules' paths.
+    paths_ns: AtomicU64,
 }
 
 /// What a module works on. Written by its worker.
@@ -94,6 +100,8 @@ pub(super) struct State {
     lost: Vec<bool>,
     /// Part of a core that a CPU worker gets.
     share: f64,
+    /// What modules' paths used beyond the rests of cores.
+    used_before: Nanos,
     /// When modules' workers began to be kept awake for a try.
     trying_since: Option<Nanos>,
     /// When they may be again.
@@ -123,6 +131,7 @@ impl State {
             modules,
             lost: vec![false; modules],
             share: 1.0,
+            used_before: Nanos::ZERO,
             trying_since: None,
             try_after: Nanos::ZERO,
         }
@@ -135,6 +144,17 @@ impl State {
     /// Whether the guard has locked a lane for a module.
     fn is_locked(&self, lane: usize, module: usize, now: Nanos) -> bool {
         lane < LANES && self.guard.is_locked(self.ledger(lane, module), now)
+    }
+
+    /// What of a rest modules' paths did not use. What they used beyond it offsets the next one, for a request is booked at
+    /// its end, wherever that falls.
+    fn unused(&mut self, rest: Nanos, paths: Nanos) -> Nanos {
+        if cfg!(mutant = "paths_not_offset") {
+            return rest;
+        }
+        let used = paths + self.used_before;
+        self.used_before = (used - rest).min(CREDIT_MAX);
+        rest - used
     }
 
     /// Whether modules may be kept awake for a try, where one is `wanted`.
@@ -169,6 +189,7 @@ impl Weigher {
             busy_until_ns: (0..desks).map(|_| CachePadded::new(AtomicU64::new(0))).collect(),
             held: (0..modules).map(|_| CachePadded::new(Held::default())).collect(),
             controls: Controls::new(LANES),
+            paths_ns: AtomicU64::new(0),
         }
     }
 
@@ -325,6 +346,7 @@ impl Weigher {
 
     /// Jobs that a module did.
     pub(crate) fn saw_module(&self, module: usize, lanes: &Lanes<'_>, class: Class, seen: &ModuleSample) {
+        self.paths_ns.fetch_add(seen.d.0, Ordering::Relaxed);
         let lambda = self.current().lambda();
         let state = &mut *self.state();
         let mut known = self.costs.known();
@@ -338,8 +360,15 @@ impl Weigher {
         }
     }
 
-    /// A core had nothing to do for so long because it left a class to modules. Each that takes it has its part in it.
-    pub(crate) fn idled(&self, lane: usize, time: Nanos, now: Nanos) {
+    /// Core time of modules' paths so far.
+    pub(crate) fn paths(&self) -> Nanos {
+        // Relaxed: a sum that is sampled.
+        Nanos(self.paths_ns.load(Ordering::Relaxed))
+    }
+
+    /// A core had nothing to do for so long because it left a class to modules; since `paths` they have used more. Each
+    /// that takes the class has its part in what is lost.
+    pub(crate) fn idled(&self, lane: usize, time: Nanos, paths: Nanos, now: Nanos) {
         let table = self.current();
         // Under `cpu` a core that rests is the aim. Otherwise it loses what is beyond the job that it would have done.
         let beyond = time - table.expected(lane, None);
@@ -347,6 +376,7 @@ impl Weigher {
             return;
         }
         let state = &mut *self.state();
+        let beyond = state.unused(beyond, self.paths() - paths);
         let takers: Vec<usize> =
             (0..state.modules).filter(|&module| table.is_open_to(lane, module)).collect();
         for &module in &takers {
@@ -355,9 +385,14 @@ impl Weigher {
         }
     }
 
-    /// How many times the core time that clocks show of a module's path it takes; 1 where nobody has measured it.
-    pub(crate) fn core_factor(&self, module: usize) -> f64 {
-        self.costs.known().estimator.core_factor(module).unwrap_or(1.0)
+    /// What clocks do not show of a request on a module's path; nothing where nobody has measured it.
+    pub(crate) fn unseen(&self, module: usize) -> Line {
+        self.costs.known().estimator.unseen(module).unwrap_or_default()
+    }
+
+    /// Cores that the process may use.
+    pub(crate) const fn cores(&self) -> usize {
+        self.fixed.cores
     }
 
     /// A module is out of service.
@@ -469,6 +504,21 @@ mod tests {
         // One that is not wanted any more begins anew.
         assert!(!state.may_try(false, ms(355)));
         assert_eq!(at(&mut state, [360, 365, 410, 411]), [true, true, true, false]);
+    }
+
+    #[test]
+    fn what_modules_use_of_a_rest_is_not_lost_and_what_they_use_beyond_it_offsets_little() {
+        let mut state = State::new(1);
+        let us = Nanos::from_micros;
+        assert_eq!(state.unused(us(1_000), us(700)), us(300));
+        // A request of 800 us ended in a rest of 500.
+        assert_eq!(
+            (state.unused(us(500), us(800)), state.unused(us(500), Nanos::ZERO)),
+            (Nanos::ZERO, us(200))
+        );
+        // Not more than a millisecond is remembered.
+        assert_eq!(state.unused(Nanos::ZERO, us(9_000)), Nanos::ZERO);
+        assert_eq!(state.unused(us(3_000), Nanos::ZERO), us(2_000));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::num::NonZero;
 use std::time::Instant;
 
 use evener::{CpuKit, ModuleSetup, Report, Setup, Submitted, run};
-use evener_core::estimate::ModuleSample;
+use evener_core::estimate::{ModuleSample, UNSEEN_MAX};
 use evener_core::plan::Policy;
 use evener_core::plan::adaptive::TRIES_MAX;
 use evener_core::{Algorithm, Budget, Estimator, Method, Nanos, Objective};
@@ -115,6 +115,25 @@ fn a_module_that_saves_core_time_gets_its_share() {
         };
         let report = machine.run(&equal_cases(), 4);
         // Alone it does about 256 x 1000 / (1000 + 220) = 210.
+        assert!(report.modules().jobs >= A_SHARE, "{report:?}");
+    });
+}
+
+/// Whatever a calibration on a bad day said of what clocks do not show.
+#[test]
+fn one_core_has_not_lost_more_time_than_has_passed() {
+    without_standstill(|| {
+        let mut learned = Estimator::new(1);
+        learned.keep_unseen(0, UNSEEN_MAX);
+        let machine = Machine {
+            costs: "emulated:d=20000+0,h=200000+0,c=5000000+0",
+            workers: 1,
+            cores: 1,
+            objective: Objective::Throughput,
+            learned,
+        };
+        let report = machine.run(&equal_cases(), 2);
+        // 10 ms of core time would be no bargain beside 5 ms, and a request is back in much less than that.
         assert!(report.modules().jobs >= A_SHARE, "{report:?}");
     });
 }

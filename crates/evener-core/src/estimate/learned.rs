@@ -15,6 +15,9 @@ const SURPRISE: f64 = 2.0;
 /// Surprises in a row that make a new mean: one may be a thread that was kept from its core.
 const SURPRISES_MAX: u32 = 2;
 
+/// Samples after which a mean is settled. A guess: one weight of a sample.
+const SETTLED: u32 = 8;
+
 /// Bytes that a job's fixed cost is worth, about, when a cost is carried to another size of the class: 100 ns of a
 /// request at one nanosecond per byte. Within a class sizes differ by two at most, so its error stays small.
 const FIXED_BYTES: f64 = 100.0;
@@ -36,6 +39,8 @@ pub struct Learned {
     /// Samples that it is made of.
     pub samples: u32,
     surprises: u32,
+    /// It took the place of a mean of many samples and has few itself.
+    is_shaken: bool,
     /// Mean deviation of samples, as a part of the mean.
     spread: f64,
 }
@@ -50,7 +55,12 @@ impl Learned {
     /// A mean that was kept from an earlier run.
     #[must_use]
     pub const fn kept(ns: f64, bytes: f64, samples: u32) -> Self {
-        Self { ns, bytes, samples, surprises: 0, spread: SPREAD_FIRST }
+        Self { ns, bytes, samples, surprises: 0, is_shaken: false, spread: SPREAD_FIRST }
+    }
+
+    /// Whether few samples in a row threw over what many had shown: something happened, and it may be over.
+    pub(super) const fn is_shaken(&self) -> bool {
+        self.is_shaken && !cfg!(mutant = "never_shaken")
     }
 
     /// The mean for jobs of `bytes`, or `None` before the first sample.
@@ -81,7 +91,8 @@ impl Learned {
         self.surprises = if is_surprise { self.surprises + 1 } else { 0 };
         self.samples = self.samples.saturating_add(1);
         if self.samples == 1 || self.surprises >= SURPRISES_MAX {
-            *self = Self::kept(ns, bytes, self.surprises.max(1));
+            let is_shaken = self.is_shaken || self.samples > SETTLED;
+            *self = Self { is_shaken, ..Self::kept(ns, bytes, self.surprises.max(1)) };
         } else if !is_surprise {
             // What takes no time at all strays from nothing.
             let strays = if expected > 0.0 { (ns / expected - 1.0).abs() } else { 0.0 };
@@ -89,6 +100,7 @@ impl Learned {
             self.ns += WEIGHT * (ns - self.ns);
             self.bytes += WEIGHT * (bytes - self.bytes);
         }
+        self.is_shaken &= self.samples < SETTLED;
     }
 }
 

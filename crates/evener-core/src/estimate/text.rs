@@ -11,15 +11,19 @@
 //! plain OpenSSL 3.0.19
 //! c AES-128-CBC encrypt 16384 in-place 16 12 20123.4 16384.0
 //! module emulated:am3358, TI AM3358
-//! factor 2.21
+//! unseen 61000 2500
 //! d AES-128-CBC encrypt 16384 in-place 4 330860.0 16384.0
 //! h AES-128-CBC encrypt 16384 in-place 4 403570.0 16384.0
 //! ```
 //!
 //! Between `module` name and detail stands a tab. After `c`, `d` and `h` stand the class (algorithm, direction, upper
 //! end of its sizes in bytes or `more`, layout), for `c` the least width of the bursts, then samples, mean
-//! nanoseconds and mean bytes of a job. After `factor`, which not every module has, stands its core factor
-//! ([`Estimator::core_factor`]).
+//! nanoseconds and mean bytes of a job. After `unseen`, which not every module has, stands what clocks do not show of a
+//! request ([`Estimator::unseen`]): nanoseconds, and picoseconds for each byte.
+//!
+//! A line that begins with a word of another version is left out, and so is what stands below it until the next source
+//! that is known: it may belong to a source that is not. So a new kind of line is written at the end of its source. `factor`,
+//! which older versions wrote below modules, is passed over.
 
 mod line;
 
@@ -29,6 +33,7 @@ use std::fmt::Write as _;
 pub use self::line::{BadLine, Wrong};
 use self::line::{Key, Line, Quantity};
 use super::{Estimator, Learned, OnModule};
+use crate::cost;
 use crate::driver::Profile;
 use crate::method::Method;
 
@@ -92,6 +97,8 @@ pub struct Kept {
     pub saved_s: u64,
     processor: String,
     parts: Vec<Part>,
+    /// Number of the first line that was left out because of its first word; the first line is 1.
+    unknown_line: Option<usize>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -99,7 +106,7 @@ struct Part {
     source: Source,
     costs: BTreeMap<Key, Learned>,
     /// Of a module.
-    core_factor: Option<f64>,
+    unseen: Option<cost::Line>,
 }
 
 impl Kept {
@@ -109,9 +116,13 @@ impl Kept {
     ///
     /// [`BadLine`], the first one; whoever wrote such a file is not to be trusted with the rest of it.
     pub fn parse(text: &str) -> Result<Self, BadLine> {
-        let mut kept = Self::default();
+        let (mut kept, mut is_astray) = (Self::default(), false);
         for (number, line) in text.lines().enumerate() {
-            kept.read(number, line).map_err(|wrong| BadLine { line: number + 1, wrong })?;
+            let read = match HEADS.get(number) {
+                Some(read_head) => read_head(&mut kept, line),
+                None => kept.read(number, line, &mut is_astray),
+            };
+            read.map_err(|wrong| BadLine { line: number + 1, wrong })?;
         }
         let lines = text.lines().count();
         match lines >= HEADS.len() && text.ends_with('\n') {
@@ -120,18 +131,26 @@ impl Kept {
         }
     }
 
-    fn read(&mut self, number: usize, line: &str) -> Result<(), Wrong> {
-        if let Some(read_head) = HEADS.get(number) {
-            return read_head(self, line);
-        }
-        let (key, mean) = match Line::parse(line)? {
+    /// Reads a line below the head. `is_astray` says whether it stands below a line that was not understood.
+    fn read(&mut self, number: usize, line: &str, is_astray: &mut bool) -> Result<(), Wrong> {
+        match Line::parse(line)? {
             Line::Source(source) => {
-                self.parts.push(Part { source, costs: BTreeMap::new(), core_factor: None });
-                return Ok(());
+                *is_astray = false;
+                self.parts.push(Part::new(source));
             }
-            Line::Factor(factor) => return self.read_factor(factor),
-            Line::Cost(key, mean) => (key, mean),
-        };
+            Line::Unknown => {
+                *is_astray = true;
+                self.unknown_line.get_or_insert(number + 1);
+            }
+            Line::Old => {}
+            _ if *is_astray && !cfg!(mutant = "costs_of_others_read") => {}
+            Line::Unseen(unseen) => return self.read_unseen(unseen),
+            Line::Cost(key, mean) => return self.read_cost(key, mean),
+        }
+        Ok(())
+    }
+
+    fn read_cost(&mut self, key: Key, mean: Learned) -> Result<(), Wrong> {
         let part = self.parts.last_mut().ok_or(Wrong::NoSource)?;
         if matches!(part.source, Source::Cpu(..)) != (key.1 == Quantity::C) {
             return Err(Wrong::NoSource);
@@ -142,12 +161,18 @@ impl Kept {
         }
     }
 
-    fn read_factor(&mut self, factor: f64) -> Result<(), Wrong> {
+    fn read_unseen(&mut self, unseen: cost::Line) -> Result<(), Wrong> {
         let part = self.parts.last_mut().filter(|part| matches!(part.source, Source::Module(..)));
-        match part.ok_or(Wrong::NoSource)?.core_factor.replace(factor) {
+        match part.ok_or(Wrong::NoSource)?.unseen.replace(unseen) {
             Some(_) => Err(Wrong::Twice),
             None => Ok(()),
         }
+    }
+
+    /// The number of the first line that another version wrote and this one does not understand. It was left out.
+    #[must_use]
+    pub const fn unknown_line(&self) -> Option<usize> {
+        self.unknown_line
     }
 
     /// Whether it was written on such a processor.
@@ -183,7 +208,7 @@ impl Kept {
         self.saved_s = now_s;
         for (module, source) in here.modules.iter().enumerate().rev() {
             let part = self.in_front(source);
-            part.core_factor = learned.core_factor(module).or(part.core_factor);
+            part.unseen = learned.unseen(module).or(part.unseen);
             let part = &mut part.costs;
             for (class, known) in learned.all_on_module(module).filter(|(_, known)| known.d.samples > 0) {
                 part.insert((class, Quantity::D, 0), bare(known.d));
@@ -197,7 +222,7 @@ impl Kept {
                 part.insert((class, Quantity::C, width), bare(*mean));
             }
         }
-        self.parts.retain(|part| !part.costs.is_empty() || part.core_factor.is_some());
+        self.parts.retain(|part| !part.costs.is_empty() || part.unseen.is_some());
         self.parts.truncate(PARTS_MAX);
     }
 
@@ -205,7 +230,7 @@ impl Kept {
     fn in_front(&mut self, source: &Source) -> &mut Part {
         let part = match self.parts.iter().position(|part| part.source == *source) {
             Some(at) => self.parts.remove(at),
-            None => Part { source: source.clone(), costs: BTreeMap::new(), core_factor: None },
+            None => Part::new(source.clone()),
         };
         self.parts.insert(0, part);
         &mut self.parts[0]
@@ -222,7 +247,7 @@ impl Kept {
     pub fn text(&self) -> String {
         let mut text = format!("{HEAD}\nsaved {}\nprocessor {}\n", self.saved_s, self.processor);
         for part in &self.parts {
-            let head = [Some(Line::Source(part.source.clone())), part.core_factor.map(Line::Factor)];
+            let head = [Some(Line::Source(part.source.clone())), part.unseen.map(Line::Unseen)];
             let costs = part.costs.iter().map(|(&key, &mean)| Line::Cost(key, mean));
             for line in head.into_iter().flatten().chain(costs) {
                 writeln!(text, "{line}").expect("a String takes everything");
@@ -233,6 +258,10 @@ impl Kept {
 }
 
 impl Part {
+    const fn new(source: Source) -> Self {
+        Self { source, costs: BTreeMap::new(), unseen: None }
+    }
+
     fn to_cpu(&self, estimator: &mut Estimator) {
         let Source::Cpu(method, _) = self.source else { return };
         for (&(class, _, width), mean) in &self.costs {
@@ -242,8 +271,8 @@ impl Part {
 
     /// A class of which `d` or `h` is missing is left out.
     fn to_module(&self, module: usize, estimator: &mut Estimator) {
-        if let Some(factor) = self.core_factor {
-            estimator.keep_core_factor(module, factor);
+        if let Some(unseen) = self.unseen {
+            estimator.keep_unseen(module, unseen);
         }
         for (&(class, quantity, _), d) in &self.costs {
             let h = self.costs.get(&(class, Quantity::H, 0)).filter(|_| quantity == Quantity::D);

@@ -42,6 +42,7 @@ impl Caller {
             cpu_workers: 0,
             share: 1.0,
             lambda: 0.0,
+            gives_way: true,
             stations: vec![Station { units: 1, depth: 1 }],
             lanes: vec![lane],
         })

@@ -63,6 +63,8 @@ impl Circumstances {
             cpu_workers: u32::try_from(self.cpu_workers).unwrap_or(u32::MAX),
             share: state.share.max(0.05),
             lambda: self.lambda(state.share),
+            // Lowering a thread's priority is allowed, raising it again is not (docs/adaptive.md).
+            gives_way: false,
             stations: self.stations.clone(),
             lanes: moment.classes.iter().enumerate().map(lane).collect(),
         }

@@ -6,7 +6,8 @@ use std::str::SplitWhitespace;
 use super::{HEAD, Source};
 use crate::algorithm::Direction;
 use crate::class::Class;
-use crate::estimate::{CORE_FACTORS, LEAST_WIDTH, Learned, float};
+use crate::cost;
+use crate::estimate::{LEAST_WIDTH, Learned, UNSEEN_MAX, float};
 use crate::method::Method;
 
 /// Means in nanoseconds lie above zero and below ten minutes.
@@ -41,25 +42,29 @@ pub(super) enum Line {
     /// Whose costs follow.
     Source(Source),
     Cost(Key, Learned),
-    /// A module's core factor.
-    Factor(f64),
+    /// What clocks do not show of a request on a module.
+    Unseen(cost::Line),
+    /// What earlier versions kept and this one does without.
+    Old,
+    /// What this version does not know.
+    Unknown,
 }
 
-/// The word before a core factor.
+const UNSEEN: &str = "unseen";
+
+/// The word before what earlier versions had instead: how many times the core time that clocks show a path takes.
 const FACTOR: &str = "factor";
 
 impl Line {
     pub(super) fn parse(line: &str) -> Result<Self, Wrong> {
-        let (word, rest) = line.split_once(' ').ok_or(Wrong::Word)?;
-        if word == FACTOR {
-            let factor = rest.parse::<f64>().ok().filter(|factor| factor.is_finite()).ok_or(Wrong::Number)?;
-            let (least, most) = (*CORE_FACTORS.start(), *CORE_FACTORS.end());
-            return Ok(Self::Factor((factor.clamp(least, most) * 100.0).round() / 100.0));
-        }
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let mut words = rest.split_whitespace();
         let known = [Quantity::C, Quantity::D, Quantity::H].into_iter().find(|known| known.word() == word);
         match known {
-            Some(quantity) => cost(quantity, &mut rest.split_whitespace()),
-            None => source(word, rest).map(Self::Source).ok_or(Wrong::Word),
+            Some(quantity) => cost(quantity, &mut words),
+            None if word == UNSEEN => unseen(&mut words),
+            None if word == FACTOR => Ok(Self::Old),
+            None => Ok(source(word, rest).map_or(Self::Unknown, Self::Source)),
         }
     }
 }
@@ -91,6 +96,17 @@ fn cost(quantity: Quantity, words: &mut SplitWhitespace<'_>) -> Result<Line, Wro
     }
     let samples = u32::try_from(samples.max(1)).unwrap_or(u32::MAX);
     Ok(Line::Cost((class, quantity, width), Learned::kept(ns, bytes, samples)))
+}
+
+fn unseen(words: &mut SplitWhitespace<'_>) -> Result<Line, Wrong> {
+    let mut number =
+        |most: u64| words.next().and_then(|word| word.parse::<u64>().ok()).map(|it| it.min(most));
+    let (fixed, per_byte) = (number(UNSEEN_MAX.fixed_ns), number(UNSEEN_MAX.per_byte_ps));
+    let (fixed_ns, per_byte_ps) = fixed.zip(per_byte).ok_or(Wrong::Number)?;
+    match words.next() {
+        Some(_) => Err(Wrong::TooLong),
+        None => Ok(Line::Unseen(cost::Line { fixed_ns, per_byte_ps })),
+    }
 }
 
 fn class(words: &mut SplitWhitespace<'_>) -> Option<Class> {
@@ -127,7 +143,11 @@ impl fmt::Display for Line {
         let ((class, quantity, width), mean) = match self {
             Self::Source(Source::Cpu(method, library)) => return write!(f, "{} {library}", method.name()),
             Self::Source(Source::Module(name, detail)) => return write!(f, "module {name}\t{detail}"),
-            Self::Factor(factor) => return write!(f, "{FACTOR} {factor:.2}"),
+            Self::Unseen(cost::Line { fixed_ns, per_byte_ps }) => {
+                return write!(f, "{UNSEEN} {fixed_ns} {per_byte_ps}");
+            }
+            // Nobody writes these.
+            Self::Old | Self::Unknown => return Ok(()),
             Self::Cost(key, mean) => (key, mean),
         };
         write!(f, "{} {} {} ", quantity.word(), class.algorithm(), class.direction())?;
@@ -164,11 +184,9 @@ pub enum Wrong {
     Processor,
     /// The text ends before a line does, or before its head does.
     CutOff,
-    /// It begins with no known word.
-    Word,
     /// Something stands behind its end.
     TooLong,
-    /// A `c` stands below no method, or a `d`, `h` or `factor` below no module.
+    /// A `c` stands below no method, or a `d`, `h` or `unseen` below no module.
     NoSource,
     /// It names no class.
     Class,
@@ -189,7 +207,6 @@ impl fmt::Display for Wrong {
             Self::Saved => f.write_str("does not say when it was saved"),
             Self::Processor => f.write_str("names no processor"),
             Self::CutOff => f.write_str("the text is cut off"),
-            Self::Word => f.write_str("is neither a source nor a cost"),
             Self::TooLong => f.write_str("something stands behind the cost"),
             Self::NoSource => f.write_str("such a cost does not belong here"),
             Self::Class => f.write_str("names no class of jobs"),

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::algorithm::{Algorithm, Direction};
 use crate::class::Class;
-use crate::estimate::{ModuleSample, WIDTHS};
+use crate::estimate::{ModuleSample, UNSEEN_MAX, WIDTHS};
 use crate::units::Nanos;
 
 const LIBRARIES: [Option<&str>; 2] = [Some("OpenSSL 3.0.19"), Some("libipsec-mb 1.3.0")];
@@ -139,7 +139,6 @@ fn the_first_line_that_is_wrong_is_named() {
     assert_eq!(wrong("saved 1795304000", "saved -1"), at(2, Wrong::Saved));
     assert_eq!(wrong("processor ", "cpu "), at(3, Wrong::Processor));
     assert_eq!(wrong("plain OpenSSL 3.0.19\n", ""), at(4, Wrong::NoSource));
-    assert_eq!(wrong("multi-buffer ", "multibuffer "), at(6, Wrong::Word));
     assert_eq!(
         wrong("c AES-128-CBC encrypt more out-of-place 1", "d AES-128-CBC encrypt more out-of-place"),
         at(5, Wrong::NoSource)
@@ -254,27 +253,49 @@ proptest! {
     }
 }
 
+const UNSEEN: cost::Line = cost::Line { fixed_ns: 61_000, per_byte_ps: 2_500 };
+
 #[test]
-fn the_core_factor_of_a_module_outlives_the_run_that_measured_it() {
+fn what_clocks_do_not_show_of_a_module_outlives_the_run_that_measured_it() {
     let mut learned = learned();
-    learned.keep_core_factor(0, 2.214);
+    learned.keep_unseen(0, UNSEEN);
     let mut kept = kept();
     kept.renew(&here(), &learned, 1_795_304_001);
     let text = kept.text();
-    assert!(text.contains("module slow\t1.0\nfactor 2.21\nmodule fast"), "{text}");
+    assert!(text.contains("module slow\t1.0\nunseen 61000 2500\nmodule fast"), "{text}");
     // A run that measures none keeps the one that is there, and the other module has none.
     let mut again = Kept::parse(&text).unwrap();
     again.renew(&here(), &here().no_costs(), 1_795_304_002);
     let known = again.estimator(&here());
-    assert_eq!((known.core_factor(0), known.core_factor(1)), (Some(2.21), None));
+    assert_eq!((known.unseen(0), known.unseen(1)), (Some(UNSEEN), None));
 }
 
 #[test]
-fn a_core_factor_stands_below_a_module_once_and_is_a_sane_number() {
+fn what_clocks_do_not_show_stands_below_a_module_once_and_is_a_sane_number() {
     let with = |lines: &str| Kept::parse(&format!("{}{lines}", &FILE[..FILE.find("d AES").unwrap()]));
-    assert_eq!(with("factor 1e9\n").unwrap().estimator(&here()).core_factor(1), Some(20.0));
+    let most = with("unseen 18446744073709551615 9999999\n").unwrap().estimator(&here());
+    assert_eq!(most.unseen(1), Some(UNSEEN_MAX));
     let wrong = |lines| with(lines).err().map(|bad| bad.wrong);
-    assert_eq!(wrong("factor 2.0\nfactor 2.0\n"), Some(Wrong::Twice));
-    assert_eq!(wrong("factor NaN\n"), Some(Wrong::Number));
-    assert_eq!(wrong("plain OpenSSL 3.0.19\nfactor 2.0\n"), Some(Wrong::NoSource));
+    assert_eq!(wrong("unseen 2 2\nunseen 2 2\n"), Some(Wrong::Twice));
+    assert_eq!(wrong("unseen -1 2\n"), Some(Wrong::Number));
+    assert_eq!(wrong("unseen 2\n"), Some(Wrong::Number));
+    assert_eq!(wrong("unseen 2 2 2\n"), Some(Wrong::TooLong));
+    assert_eq!(wrong("plain OpenSSL 3.0.19\nunseen 2 2\n"), Some(Wrong::NoSource));
+}
+
+#[test]
+fn what_another_version_wrote_is_left_out_and_the_rest_is_known() {
+    let read = |from: &str, to: &str| Kept::parse(&FILE.replacen(from, to, 1)).unwrap();
+    // An older version's line is passed over without a word.
+    let older = read("2.0\nd AES", "2.0\nfactor 1.47\nd AES");
+    assert_eq!((older.clone(), older.unknown_line()), (kept(), None));
+    // A newer one's is named; what was read before it and after the next source counts.
+    let newer = read("2.0\nd AES", "2.0\nwatts 3\nd AES");
+    assert_eq!(newer.unknown_line(), Some(9));
+    assert_eq!((newer.sources().count(), newer.estimator(&here()).all_on_module(1).count()), (3, 0));
+    // Costs of a source that is not known are nobody else's.
+    let other = read("multi-buffer libipsec", "gpu libipsec");
+    let known = other.estimator(&here());
+    assert_eq!((other.unknown_line(), known.all_cpu().count()), (Some(6), 1));
+    assert_eq!(known.all_on_module(1).count(), 1);
 }

@@ -73,6 +73,8 @@ pub struct Prospect {
     pub share: f64,
     /// Price of a core, from 0 (there is one idle) to 1 (all that the process may use are busy).
     pub lambda: f64,
+    /// Whether threads that run jobs on cores let modules' threads go first. If not, each gets its fair part of the cores.
+    pub gives_way: bool,
     /// The modules.
     pub stations: Vec<Station>,
     /// The classes.
@@ -148,18 +150,37 @@ pub fn plan(prospect: &Prospect) -> Table {
 }
 
 /// Whether the module paths can use all core time that the process gets: then a core that runs a job which a
-/// module does for less only keeps the module's path from it.
+/// module does for less only keeps the module's path from it. Where cores do not give way, also whether the paths do more
+/// jobs by themselves than paths and cores together where each thread gets its fair part of the cores.
 fn is_saturated(prospect: &Prospect, lambda: f64, rows: &[Row], orders: &[Order]) -> bool {
     if lambda < 1.0 || prospect.lanes.iter().any(|lane| lane.waiting > 0 && lane.c.is_none()) {
         return false;
     }
-    // What each module would work on now: cores' time per time.
-    let use_of = |(module, order): (usize, &Order)| {
-        let next = order.gains.iter().find(|&&lane| prospect.lanes[lane].waiting > 0);
-        next.map_or(0.0, |&lane| rows[lane].cells[module].core_use)
+    // What each module would work on now.
+    let next = |(module, order): (usize, &Order)| {
+        let lane = order.gains.iter().find(|&&lane| prospect.lanes[lane].waiting > 0);
+        lane.map(|&lane| (&rows[lane].cells[module], rows[lane].c.unwrap_or(f64::INFINITY)))
     };
-    let wanted: f64 = orders.iter().enumerate().map(use_of).sum();
-    wanted >= SATURATED * prospect.share * f64::from(prospect.cpu_workers)
+    let paths: Vec<(&Cell, f64)> = orders.iter().enumerate().filter_map(next).collect();
+    let wanted: f64 = paths.iter().map(|(cell, _)| cell.core_use).sum();
+    let cores = prospect.share * f64::from(prospect.cpu_workers);
+    wanted >= SATURATED * cores || !prospect.gives_way && are_better_alone(&paths, cores)
+}
+
+/// Whether module paths do more jobs where cores leave them all core time than where both share it fairly, as threads of one
+/// priority do. `paths` are what they would work on, with its cost on a core.
+fn are_better_alone(paths: &[(&Cell, f64)], cores: f64) -> bool {
+    let threads = cores + float(Nanos(paths.len() as u64));
+    let fair = cores / threads;
+    let [mut alone, mut beside, mut left] = [0.0, 0.0, cores];
+    for (cell, _) in paths {
+        let gets = cell.core_use.min(fair);
+        alone += cell.core_use / cell.d.max(1.0);
+        beside += gets / cell.d.max(1.0);
+        left -= gets;
+    }
+    let c = paths.iter().map(|(_, c)| *c).fold(f64::INFINITY, f64::min);
+    !paths.is_empty() && alone > beside + left / c && !cfg!(mutant = "fair_parts_ignored")
 }
 
 /// For the least effect on other programs core time has its full price even where a core is idle.

@@ -25,6 +25,7 @@ fn prospect(waiting: [u32; 3]) -> Prospect {
         cpu_workers: 1,
         share: 1.0,
         lambda: 1.0,
+        gives_way: true,
         stations: vec![Station { units: 1, depth: 1 }],
         lanes: COSTS.iter().zip(waiting).map(|(&cost, count)| lane(cost, count)).collect(),
     }
@@ -98,6 +99,25 @@ fn cores_leave_to_modules_what_these_can_use_all_core_time_for() {
     assert_eq!(core(&plan(&prospect(many)), many), take(MIDDLE));
     let shared = plan(&Prospect { share: 0.5, ..prospect(many) });
     assert!(matches!(core(&shared, many), Choice::AskAgainIn(_)));
+}
+
+#[test]
+fn cores_that_do_not_give_way_leave_to_a_module_what_it_does_faster_without_them() {
+    let many = [0, 0, 100];
+    let takes = |gives_way, cost: [u64; 3], waiting| {
+        let lanes = vec![lane(COSTS[SMALL], 0), lane(COSTS[MIDDLE], 0), lane(cost, 100)];
+        let stations = vec![Station { units: 1, depth: 2 }];
+        core(&plan(&Prospect { gives_way, stations, lanes, ..prospect(many) }), waiting)
+    };
+    let rests = |choice| matches!(choice, Choice::AskAgainIn(_));
+    // 404 us alone. With half of the core each, 1 / (0.5 / 331 + 0.5 / 1179) = 517; if the core gives way, 380.
+    assert!(rests(takes(false, COSTS[LARGE], many)));
+    assert_eq!(takes(true, COSTS[LARGE], many), take(LARGE));
+    // 252 us alone; with half of the core each 259 or 238, as the path takes 230 or 200 of it.
+    assert!(rests(takes(false, [295, 230, 252], many)));
+    assert_eq!(takes(false, [295, 200, 252], many), take(LARGE));
+    // What the module does not do for less is the core's.
+    assert_eq!(takes(false, COSTS[LARGE], [5, 0, 100]), take(SMALL));
 }
 
 #[test]
