@@ -130,7 +130,9 @@ proptest! {
             for lambda in [0.0, 1.0] {
                 let lanes = (0..case.c.len()).map(lane).collect();
                 let stations = stations.clone();
-                let table = plan(&Prospect { objective, cpu_workers: case.cores, share, lambda, stations, lanes });
+                let (cpu_workers, gives_way) = (case.cores, true);
+                let table =
+                    plan(&Prospect { objective, cpu_workers, share, lambda, gives_way, stations, lanes });
                 let waiting = |lane: usize| counts[lane];
                 let takes = |answer: Answer| matches!(answer, Answer::Take { .. });
                 let core = takes(table.core_takes(waiting, Nanos::ZERO));

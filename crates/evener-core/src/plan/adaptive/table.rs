@@ -37,11 +37,8 @@ pub const NICE_BESIDE: i32 = 3;
 /// Jobs that wait for each request that may be outstanding, where modules are kept busy. A guess.
 const LEFT_PER_REQUEST: u32 = 4;
 
-/// How long a core that leaves all to modules waits before it looks whether a new plan says otherwise: at least and at most,
-/// and between them the time that modules need for such a part of what waits. On one core each look keeps a module from its
-/// next request.
-const WAIT_FOR_PLAN: [Nanos; 2] = [Nanos::from_millis(1), Nanos::from_millis(4)];
-const WAIT_PARTS: f64 = 8.0;
+/// How long a core that leaves all to modules waits before it looks whether a new plan says otherwise.
+const WAIT_FOR_PLAN: Nanos = Nanos::from_millis(1);
 
 /// How long a module's worker waits for a cost that is just being measured.
 const WAIT_FOR_COST: Nanos = Nanos::from_micros(200);
@@ -116,7 +113,7 @@ impl Table {
         let is_empty = waits.peek().is_none();
         let is_left = |lane: usize| self.rows[lane].is_left_to_modules && waiting(lane) >= self.left_min;
         let Some(&lane) = waits.find(|&&lane| !is_left(lane)) else {
-            return if is_empty { Choice::Leave } else { Choice::AskAgainIn(self.wait_for_plan(waiting)) };
+            return if is_empty { Choice::Leave } else { Choice::AskAgainIn(WAIT_FOR_PLAN) };
         };
         let row = &self.rows[lane];
         let take = Choice::Take { lane, is_try: false };
@@ -129,15 +126,6 @@ impl Table {
             Some(others) => Choice::AskAgainIn(wait(others + super::float(modules_busy))),
             None => take,
         }
-    }
-
-    /// How long a core leaves everything that waits to modules.
-    fn wait_for_plan(&self, waiting: impl Fn(usize) -> u32) -> Nanos {
-        let waits = (0..self.rows.len()).map(|lane| (waiting(lane), self.without_core[lane].drain));
-        let drain: f64 =
-            waits.filter(|(count, _)| *count > 0).map(|(count, drain)| f64::from(count) * drain).sum();
-        let [least, most] = WAIT_FOR_PLAN;
-        nanos(drain / WAIT_PARTS).clamp(least, most)
     }
 
     /// What module `module` takes. `cores_busy` is the time until a core has done what it holds.
@@ -238,14 +226,9 @@ impl Table {
     }
 }
 
-fn wait(others: f64) -> Nanos {
-    nanos(others / 4.0).clamp(WAIT_MIN, WAIT_MAX)
-}
-
-/// A second at most.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped, and not below zero")]
-fn nanos(ns: f64) -> Nanos {
-    Nanos(ns.min(1e9) as u64)
+fn wait(others: f64) -> Nanos {
+    Nanos((others / 4.0).min(1e9) as u64).clamp(WAIT_MIN, WAIT_MAX)
 }
 
 /// Time until others would have done everything that waits, if that is below `limit`. It is at least that of the
