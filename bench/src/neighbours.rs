@@ -9,7 +9,7 @@ use std::{hint, mem, thread};
 
 use evener::SystemClock;
 use evener::core::driver::Clock as _;
-use evener::unseen::{Cores as _, SystemCores};
+use evener::unseen::idle_time;
 use evener_core::Nanos;
 use rustix::thread::{ClockId, clock_nanosleep_absolute, set_current_timer_slack};
 use rustix::time::Timespec;
@@ -93,9 +93,9 @@ impl Neighbours {
     /// Does `work` and sees what neighbours got meanwhile.
     pub fn watch<T>(&self, work: impl FnOnce() -> T) -> (T, Got) {
         self.is_watched.store(true, Ordering::Relaxed);
-        let (start, idle) = (self.seen(), SystemCores.idle());
+        let (start, idle) = (self.seen(), idle_time());
         let done = work();
-        let (end, now_idle) = (self.seen(), SystemCores.idle());
+        let (end, now_idle) = (self.seen(), idle_time());
         self.is_watched.store(false, Ordering::Relaxed);
         let late = mem::take(&mut *self.late.lock().unwrap_or_else(PoisonError::into_inner));
         let wall = end.0 - start.0;

@@ -61,11 +61,9 @@ impl IdleTime {
 
     /// Core time that was not idle while something was done, and the time that passed, in seconds.
     fn missing(clock: &dyn Clock, work: impl FnOnce()) -> Option<(f64, f64)> {
-        let system =
-            || idle(&std::fs::read_to_string("/proc/stat").ok()?, rustix::param::clock_ticks_per_second());
-        let (start, (idle, _)) = (clock.now(), system()?);
+        let (start, (idle, _)) = (clock.now(), idle_time()?);
         work();
-        let ((now_idle, cores), wall) = (system()?, clock.now() - start);
+        let ((now_idle, cores), wall) = (idle_time()?, clock.now() - start);
         let core = Nanos(wall.0 * u64::from(cores)) - (now_idle - idle);
         Some((core.as_secs_f64(), wall.as_secs_f64().max(1e-9)))
     }
@@ -133,6 +131,12 @@ impl Drop for Over<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
+}
+
+/// Time that all cores together were idle since some moment, and how many they are; `None` where the system does not tell.
+#[must_use]
+pub fn idle_time() -> Option<(Nanos, u32)> {
+    idle(&std::fs::read_to_string("/proc/stat").ok()?, rustix::param::clock_ticks_per_second())
 }
 
 /// Idle time, waiting for disks and what a hypervisor took included, none of which a module's path used.
