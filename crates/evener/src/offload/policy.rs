@@ -235,6 +235,7 @@ impl Learned {
             cpu_workers: 1,
             share: self.share.max(0.05),
             lambda: contested(self.share),
+            gives_way: false,
             stations: vec![Station { units: 1, depth: 1 }; ask.ahead.len()],
             lanes: vec![lane],
         };
