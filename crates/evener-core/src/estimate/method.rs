@@ -32,7 +32,7 @@ const SAMPLES_ENOUGH: u32 = 16;
 
 /// Samples of the method in force after which a mean of the other that is made of few is doubted, however far off it is: first
 /// jobs touch cold memory, and one new huge page takes ten times as long as 16 KiB of AES-CBC (measured).
-const SAMPLES_OF_DOUBT: u32 = 64;
+const SAMPLES_OF_DOUBT: u32 = 16;
 
 /// Further tries of such a mean each time the samples of the method in force have doubled: as many as surprise it.
 const LOOKS_AGAIN: u32 = 2;
@@ -360,7 +360,7 @@ mod tests {
     fn tries_on_cold_memory_do_not_decide_for_ever() {
         let mut estimator = known(1_457, 180, 2);
         assert_eq!((estimator.method(class(64), 16), estimator.method_try(class(64), 16)), (MULTI, None));
-        (0..62).for_each(|_| saw(&mut estimator, MULTI, 16, 180));
+        (0..14).for_each(|_| saw(&mut estimator, MULTI, 16, 180));
         assert_eq!(try_on(&mut estimator, PLAIN, 114), 2);
         assert_eq!(estimator.method(class(64), 16), PLAIN);
     }
@@ -375,7 +375,7 @@ mod tests {
             }
             saw(&mut estimator, MULTI, 16, 180);
         }
-        assert_eq!(tried, [64, 128, 256, 512, 1_024, 2_048, 4_096], "sixteen samples are enough");
+        assert_eq!(tried, [16, 32, 64, 128, 256, 512, 1_024], "sixteen samples are enough");
     }
 
     #[test]
