@@ -70,6 +70,23 @@ fn protocol_and_cipher_settings_of_the_system_still_hold() {
 }
 
 #[test]
+fn crypto_modules_are_named_in_eveners_section_and_only_real_ones() {
+    let place = place();
+    place.write("base.cnf", "HOME = .\n");
+    let config = |name: &str| {
+        let run = place.evener().args(["provider", "config", "--base", "base.cnf", "--offload", name]);
+        run.args(["--offload", "hosted:/run/evener.sock"]).run()
+    };
+    let text = config("afalg:virtio_crypto_aes_cbc").succeeded().stdout_text().to_owned();
+    let (_, section) = text.split_once("[evener_provider]\n").unwrap();
+    let section = section.split("\n\n").next().unwrap();
+    assert!(section.ends_with("modules = afalg:virtio_crypto_aes_cbc hosted:/run/evener.sock"), "{text}");
+    for wrong in ["emulated:am3358", "qat", "hosted:/run/a b", "hosted:/run/$USER"] {
+        assert_ne!(config(wrong).code(), Some(0), "{wrong}");
+    }
+}
+
+#[test]
 fn providers_that_the_system_loads_stay() {
     let place = place();
     let base = "openssl_conf = i\n[i]\nproviders = p\n[p]\nevener = old\nnull = n\ndefault = d\n[n]\nactivate = 1\n[d]\n[old]\nactivate = 0\n";

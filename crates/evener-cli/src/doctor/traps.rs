@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::Finding;
 use super::probe::Probe;
+use crate::modules::{Found, Named};
 use crate::openssl_cnf::Cnf;
 use crate::say::Shown;
 use crate::system_openssl;
@@ -46,6 +47,7 @@ impl Reader<'_> {
         found.extend(self.algorithms(start));
         found.extend(self.random(start));
         found.extend(self.fips(start, providers));
+        found.extend(self.offload(evener));
         found
     }
 
@@ -144,6 +146,27 @@ impl Reader<'_> {
         let cure =
             format!("`random = random_sect` in [{start}], `properties = provider=default` in [random_sect]");
         Some(Finding::new("no-random-section", fact, cure))
+    }
+
+    /// Crypto modules that the provider is told to use and cannot open: it goes on without them.
+    fn offload(&self, evener: &str) -> Vec<Finding> {
+        let set = env::var("EVENER_MODULES").ok();
+        let names = set.as_deref().or_else(|| self.cnf.value(evener, "modules")).unwrap_or_default();
+        let finding = |name: &str| {
+            let named = match name.parse() {
+                Ok(Named::Emulated(_)) => Err("the provider has no emulated modules".to_owned()),
+                other => other,
+            };
+            let named = match named {
+                Ok(named) => named,
+                Err(fact) => return Some(Finding::new("no-such-module", fact, "correct `modules =`")),
+            };
+            let error = Found::new(&named).err()?;
+            let cure =
+                format!("`evener devices --module {name}` says more; programs that run begin without it");
+            Some(Finding::new("module-closed", format!("the crypto module cannot be used: {error:#}"), cure))
+        };
+        names.split_whitespace().filter_map(finding).collect()
     }
 
     fn fips(&self, start: &str, providers: &str) -> Option<Finding> {

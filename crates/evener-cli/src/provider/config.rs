@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
+use crate::modules::Named;
 use crate::openssl_cnf::{Cnf, TOP};
 use crate::say::{self, Exit, Shown};
 use crate::system_openssl;
@@ -32,6 +33,21 @@ pub(super) struct What {
     /// The configuration that is included; without it the one that the system's OpenSSL reads.
     #[arg(long, value_name = "FILE")]
     base: Option<PathBuf>,
+
+    /// A crypto module that programs shall use where it pays, as hosted:SOCKET or afalg:DRIVER; may be repeated.
+    #[arg(long, value_name = "NAME", value_parser = real_module)]
+    offload: Vec<Named>,
+}
+
+/// A module that the provider can open.
+fn real_module(text: &str) -> Result<Named, String> {
+    match text.parse()? {
+        Named::Emulated(_) => Err("the provider has no emulated modules".to_owned()),
+        _ if text.contains(char::is_whitespace) => {
+            Err("a name in a configuration holds no spaces".to_owned())
+        }
+        named => Ok(named),
+    }
 }
 
 pub(crate) fn run(arguments: &Config) -> anyhow::Result<Exit> {
@@ -67,7 +83,9 @@ impl What {
         for path in [&base, &module] {
             check_path(path)?;
         }
-        Base { known: &known }.with_evener(writer, &base, &module)
+        let offload: Vec<String> = self.offload.iter().map(Named::to_string).collect();
+        offload.iter().try_for_each(|name| check_path(Path::new(name)))?;
+        Base { known: &known }.with_evener(writer, &base, &module, &offload)
     }
 }
 
@@ -89,7 +107,13 @@ struct Base<'a> {
 }
 
 impl Base<'_> {
-    fn with_evener(&self, writer: &str, base: &Path, module: &Path) -> anyhow::Result<String> {
+    fn with_evener(
+        &self,
+        writer: &str,
+        base: &Path,
+        module: &Path,
+        offload: &[String],
+    ) -> anyhow::Result<String> {
         let start = self.known.start().unwrap_or("evener_init");
         let section =
             |name: &str, ours: &'static str| self.known.value(start, name).unwrap_or(ours).to_owned();
@@ -105,6 +129,10 @@ impl Base<'_> {
         let node = match self.known.value(TOP, "nodejs_conf") {
             None => format!("nodejs_conf = {start}\n"),
             Some(_) => String::new(),
+        };
+        let offload = match offload {
+            [] => String::new(),
+            names => format!("modules = {}\n", names.join(" ")),
         };
         let (base, module) = (base.display(), module.display());
         Ok(format!(
@@ -132,6 +160,7 @@ impl Base<'_> {
              identity = evener\n\
              module = {module}\n\
              activate = 1\n\
+             {offload}\
              \n\
              # Without this line it is left to chance who serves an algorithm that both have.\n\
              [{algorithms}]\n\
