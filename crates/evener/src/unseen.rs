@@ -251,7 +251,7 @@ const fn count(requests: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use evener_core::{Algorithm, Direction, Profile, Refusal};
+    use evener_core::{Algorithm, Direction, Profile, Refusal, SessionId};
 
     use crate::lanes::tests::session;
 
@@ -349,6 +349,10 @@ mod tests {
 
         fn abandon(&mut self, given_back: &mut Vec<Box<Job<'m>>>) {
             given_back.extend(self.held.take());
+        }
+
+        fn forget(&mut self, _is_gone: &dyn Fn(SessionId) -> bool) {
+            self.has_key = false;
         }
     }
 
