@@ -155,7 +155,7 @@ impl Contender {
             Self::BareMultiBuffer { workers } => bare(load, &mut memory, *workers, budget),
             Self::Evener { singly: true, .. } => {
                 let (mut jobs, setup) = (jobs(load, &mut memory), self.setup(load, machinery, learned));
-                Ok(singles::rounds(load, &mut jobs, setup, machinery.kit(), budget))
+                Ok(singles::rounds(load, &mut jobs, setup, machinery.kit(), (load.turns, budget)))
             }
             Self::Evener { .. } => {
                 Ok(evener_visit(load, &mut memory, || self.setup(load, machinery, learned), budget))
@@ -222,7 +222,7 @@ impl Contender {
             Self::BareMultiBuffer { .. } => bare(load, memory, 1, Nanos::ZERO).map(|_| None),
             Self::Evener { singly: true, .. } => {
                 let (mut jobs, setup) = (jobs(load, memory), self.setup(load, machinery, learned));
-                singles::rounds(load, &mut jobs, setup, machinery.kit(), Nanos::ZERO);
+                singles::rounds(load, &mut jobs, setup, machinery.kit(), (1, Nanos::ZERO));
                 Ok(tags(&jobs, load))
             }
             Self::Evener { .. } => {

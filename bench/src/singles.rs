@@ -10,19 +10,19 @@ use crate::pace::Pace;
 use crate::statistics::Quantiles;
 use crate::workload::Workload;
 
-/// Rounds until `budget` is used up, at least one. `jobs` come back in their order.
+/// Rounds of so many turns until `budget` is used up, at least one. `jobs` come back in their order.
 pub(crate) fn rounds<'m>(
     load: &'m Workload,
     jobs: &mut Vec<Box<Job<'m>>>,
     setup: Setup<'m>,
     kit: CpuKit,
-    budget: Nanos,
+    (turns, budget): (usize, Nanos),
 ) -> Visit {
     let (mut pace, mut times) = (Pace::new(budget), Vec::new());
     let ((), report) = evener::run(setup, |runtime| {
         let mut caller = runtime.caller(kit);
         while pace.wants_more() {
-            pace.round(load.turns, || {
+            pace.round(turns, || {
                 arm_all(jobs, load);
                 let before = times.len();
                 one_by_one(&mut caller, jobs, &mut times);

@@ -126,6 +126,13 @@ fn single_requests_are_timed_one_by_one_and_go_where_the_policy_says() {
 }
 
 #[test]
+fn single_requests_that_take_several_turns_over_their_memory_are_compared_after_the_first() {
+    // In place, a second turn would encrypt what the first one made.
+    let report = bench(&["--sizes", "64K", "--one-by-one", "--layout", "cache"]);
+    check(&report);
+}
+
+#[test]
 fn neighbours_are_told_of_beside_every_policy_and_alone() {
     let wanted = ["--sizes", "1K", "--policies", "cpu_only,adaptive"];
     // Half a second for each: on a busy machine, too, everybody has a turn.
