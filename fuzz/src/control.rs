@@ -125,7 +125,8 @@ impl Client {
             0..64 => self.send(kind.into(), content, &self.files(files)),
             64..160 => {
                 let (place, content) = content.split_at(2.min(content.len()));
-                let at = place.iter().fold(0, |at, &byte| at << 8 | u64::from(byte)) % (MEMORY_BYTES - 256);
+                let room = MEMORY_BYTES - content.len() as u64;
+                let at = place.iter().fold(0, |at, &byte| at << 8 | u64::from(byte)) % room;
                 self.memory.write_all_at(content, at).expect("inside the file");
             }
             160..220 => {
