@@ -45,7 +45,8 @@ fn the_module_is_listed_and_explained(guest: &mut Guest) {
     let module = "--module afalg:virtio_crypto_aes_cbc --algorithm AES-128-CBC --size 16384 --burst 64";
     let outcome = guest.run(&format!("{SETTING}; evener explain {module}")).unwrap();
     let told = outcome.expect_success();
-    assert!(told.contains("d of afalg:virtio_crypto_aes_cbc is "), "{told}");
+    // What they miss, or that the host was too busy to tell.
+    assert!(told.contains("threads' clocks "), "{told}");
 }
 
 fn the_module_takes_part_in_a_bench(guest: &mut Guest) {
