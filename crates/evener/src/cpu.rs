@@ -14,6 +14,10 @@ use crate::costs::{Chosen, CostSample};
 /// One burst in so many has its time taken. That is two looks at a thread clock of 640 ns: 40 ns per burst.
 const SAMPLE_EVERY: u64 = 32;
 
+/// Which of those: not a worker's first, whose code and tables are not in the caches yet. Two workers' first bursts, one after the
+/// other, look like a method that costs twice what it did.
+const SAMPLED: u64 = 1;
+
 /// Bursts between two looks at the clock where nobody asks the adaptive policy: 30 ns each.
 const LOOK_EVERY: u64 = 4;
 
@@ -176,7 +180,7 @@ impl CpuKit {
             if chosen.wants_try { self.try_other(group, class, chosen.method.other(), clock) } else { group };
         if !rest.is_empty() {
             let is_first = chosen.is_fresh && self.costs.take_first(class, rest.len());
-            let is_sampled = self.bursts % SAMPLE_EVERY == 0 || is_first;
+            let is_sampled = self.bursts % SAMPLE_EVERY == SAMPLED || is_first;
             self.bursts += 1;
             // The first burst of a worker stands for itself: it is no sample of what the worker did before.
             let stands_for = if is_first { 1 } else { self.bursts - self.sampled_at };
