@@ -175,8 +175,23 @@ fn tests(tally: &mut Tally, depth: Depth) {
         Depth::Commit => command.env("PROPTEST_RNG_SEED", "2011"),
         Depth::Full => command.arg("--include-ignored"),
     };
+    command.envs(runner(if depth == Depth::Commit { TEST_SECONDS_MAX } else { LONG_TEST_SECONDS_MAX }));
     tally.run_tests("tests", command);
 }
+
+/// Has cargo run each test program with a limit of time: one that stands still has failed, and the next one runs. `timeout`
+/// ends what a program started, too.
+fn runner(seconds: &str) -> Option<(String, String)> {
+    let output = Command::new("rustc").arg("-vV").output().ok()?;
+    let said = String::from_utf8(output.stdout).ok()?;
+    let host = said.lines().find_map(|line| line.strip_prefix("host: "))?;
+    let variable = format!("CARGO_TARGET_{}_RUNNER", host.to_uppercase().replace(['-', '.'], "_"));
+    Some((variable, format!("timeout --verbose --kill-after=10 {seconds}")))
+}
+
+/// Guesses, beyond what the longest test program takes on a busy machine: one of a commit, and one with all that is long.
+const TEST_SECONDS_MAX: &str = "900";
+const LONG_TEST_SECONDS_MAX: &str = "7200";
 
 fn succeeds(cargo_words: &[&str]) -> bool {
     cargo().args(cargo_words).output().is_ok_and(|output| output.status.success())

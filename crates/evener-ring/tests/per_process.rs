@@ -17,6 +17,8 @@ fn in_child(body: impl FnOnce() -> u8) -> u8 {
     let child = unsafe { libc::fork() };
     assert!(child >= 0, "{}", io::Error::last_os_error());
     if child == 0 {
+        // SAFETY: takes a number; a child that stands still for so many seconds is ended by the signal.
+        unsafe { libc::alarm(120) };
         let code = body();
         // SAFETY: ends the child without running what belongs to the parent.
         unsafe { libc::_exit(code.into()) };

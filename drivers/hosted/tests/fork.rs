@@ -59,6 +59,8 @@ fn a_child_gives_up_its_copies_of_jobs_and_gets_a_connection_of_its_own_while_th
     // `_exit`.
     let child = unsafe { libc::fork() };
     if child == 0 {
+        // SAFETY: takes a number; a child that stands still for so many seconds is ended by the signal.
+        unsafe { libc::alarm(120) };
         let code = in_child(&mut *driver, &session, 3).err().unwrap_or(0);
         // SAFETY: ends the child without running what belongs to the parent.
         unsafe { libc::_exit(code) };
