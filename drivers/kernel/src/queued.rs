@@ -78,9 +78,15 @@ impl<'m, D: Device> Queued<'m, D> {
         }
     }
 
-    /// In a forked child there are no runners, and what lies in the kernel is the parent's: everything begins anew.
-    fn start_in_child(&mut self) {
-        self.process = process::id();
+    /// In a forked child there are no runners, and what lies in the kernel is the parent's: what was held is lost here, and
+    /// everything begins anew.
+    fn mind_fork(&mut self) {
+        let process = process::id();
+        if process == self.process {
+            return;
+        }
+        self.process = process;
+        self.lose_held();
         self.runners.drain(..).for_each(mem::forget);
         let new = Arc::new(Desk::new(Arc::clone(&self.device), Arc::clone(&self.stuck)));
         // Its locks may be held by threads that are not here.
@@ -130,7 +136,8 @@ impl<'m, D: Device> Queued<'m, D> {
         }
     }
 
-    /// The request of a job that owns its memory and needs nothing beside its text there: two copies less.
+    /// The request of a job that owns its memory and needs nothing beside its text there: two copies less. A failed one may have
+    /// replaced a part of its input; who lends jobs memory of their own keeps the input elsewhere (`offload.rs` of the runtime).
     fn task_in_its_own_room(&self, job: &mut Job<'_>) -> Option<Task> {
         let (session, text_bytes, iv, tag) = (job.session(), job.input_bytes(), *job.iv(), *job.tag_given());
         let (algorithm, direction) = (session.algorithm(), session.direction());
@@ -168,9 +175,8 @@ impl<'m, D: Device> Queued<'m, D> {
         done.push(job);
     }
 
-    fn lose_all(&mut self, lost: &mut Vec<Box<Job<'m>>>) {
-        lost.append(&mut self.answered);
-        lost.extend(self.held.drain(..).map(|(_, mut job)| {
+    fn lose_held(&mut self) {
+        self.answered.extend(self.held.drain(..).map(|(_, mut job)| {
             job.fail(JobError::ModuleLost);
             job
         }));
@@ -187,14 +193,12 @@ impl<'m, D: Device> QueuedDriver<'m> for Queued<'m, D> {
     }
 
     fn submit(&mut self, mut job: Box<Job<'m>>) -> Result<(), (Box<Job<'m>>, Refusal)> {
+        self.mind_fork();
         if self.is_lost {
             return Err((job, Refusal::Lost));
         }
         if self.in_flight() >= self.runners.len() {
             return Err((job, Refusal::Full));
-        }
-        if process::id() != self.process {
-            self.start_in_child();
         }
         if !self.is_for_it(&job) {
             job.fail(JobError::ModuleFull);
@@ -212,6 +216,7 @@ impl<'m, D: Device> QueuedDriver<'m> for Queued<'m, D> {
     }
 
     fn poll(&mut self, done: &mut Vec<Box<Job<'m>>>, patience: Nanos) -> usize {
+        self.mind_fork();
         let before = done.len();
         done.append(&mut self.answered);
         let patience = if done.len() > before || self.held.is_empty() { Nanos::ZERO } else { patience };
@@ -230,8 +235,10 @@ impl<'m, D: Device> QueuedDriver<'m> for Queued<'m, D> {
     }
 
     fn abandon(&mut self, given_back: &mut Vec<Box<Job<'m>>>) {
+        self.mind_fork();
         self.desk.forget_waiting();
-        self.lose_all(given_back);
+        self.lose_held();
+        given_back.append(&mut self.answered);
     }
 
     fn forget(&mut self, is_over: IsOver<'_>) {
@@ -468,6 +475,45 @@ mod tests {
             std::thread::yield_now();
         }
         assert_eq!(rooms, [[7; 64]; 2]);
+    }
+
+    /// A device that gives back, as a digest, which signals its caller's thread holds off: the kernel's own word.
+    struct Masked;
+
+    impl Device for Masked {
+        type Key = ();
+
+        fn takes(&self, _: Algorithm, _: usize, _: usize) -> bool {
+            true
+        }
+
+        fn open_key(&self, _: Spec, _: &[u8]) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        fn run(&self, (): &(), task: &mut Task) -> Result<(), Failure> {
+            let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+            let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap();
+            task.tag[..16].copy_from_slice(mask.trim().as_bytes());
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn no_signal_of_the_program_ends_a_call_into_the_kernel() {
+        let session = Session::new(Algorithm::Md5, Direction::Encrypt, Padding::None, &[]).unwrap();
+        let profile = Profile { name: "masked".to_owned(), detail: String::new(), width: 1, emulated: false };
+        let mut driver = Queued::new(profile, Algorithm::ALL.into(), Arc::new(Masked), Arc::default());
+        let mut job = Job::apart(&[7; 64], &mut []);
+        job.arm(&session, &[], 64);
+        driver.submit(job).map_err(drop).unwrap();
+        let mut done = Vec::new();
+        driver.poll(&mut done, Nanos::from_millis(5_000));
+        let mask = u64::from_str_radix(std::str::from_utf8(done[0].tag()).unwrap(), 16).unwrap();
+        // All that can be blocked: not KILL and STOP, nor the two that the C library keeps for itself.
+        let kept =
+            [libc::SIGKILL, libc::SIGSTOP, 32, 33].iter().fold(0, |mask, number| mask | 1 << (number - 1));
+        assert_eq!(mask | kept, u64::MAX, "{mask:#x}");
     }
 
     #[test]

@@ -9,6 +9,8 @@
 
 mod ffi;
 mod listed;
+#[cfg(test)]
+mod short;
 mod survey;
 
 use std::io;
@@ -201,8 +203,8 @@ fn cipher(socket: BorrowedFd<'_>, task: &mut Task) -> Result<(), Attempt> {
     let piece_bytes = if algorithm.family() == Family::Xts { WHOLE_BYTES_MAX } else { PIECE_BYTES };
     in_pieces(task, piece_bytes, |iv, piece, is_first| {
         let order = Order { encrypts, iv, aad_bytes: None };
-        send_all(socket, order, piece).map_err(|it| it.keeping(is_first))?;
-        read_all(socket, piece)
+        let sent = send_all(socket, order, piece);
+        sent.and_then(|()| read_all(socket, piece)).map_err(|it| it.keeping(is_first))
     })
 }
 
@@ -214,7 +216,7 @@ fn aead(socket: BorrowedFd<'_>, task: &mut Task) -> Result<(), Attempt> {
     let (tag_bytes, aad_bytes) = (algorithm.tag_bytes(), u32::try_from(task.aad_bytes).unwrap_or(u32::MAX));
     let order = Order { encrypts, iv: &iv[..algorithm.iv_bytes()], aad_bytes: Some(aad_bytes) };
     let (given, wanted) = if encrypts { (front, front + tag_bytes) } else { (front + tag_bytes, front) };
-    send_all(socket, order, &task.room[..given]).map_err(|it| it.keeping(true))?;
+    send_all(socket, order, &task.room[..given])?;
     read_all(socket, &mut task.room[..wanted])
 }
 
@@ -264,7 +266,7 @@ fn read_all(socket: BorrowedFd<'_>, room: &mut [u8]) -> Result<(), Attempt> {
 }
 
 impl Attempt {
-    /// Nothing was read yet; `is_first` says whether earlier pieces have been replaced already.
+    /// Where earlier pieces have been replaced already, the input is not what it was, whatever became of this one.
     fn keeping(self, is_first: bool) -> Self {
         match self {
             Self::Short { is_intact } => Self::Short { is_intact: is_intact && is_first },

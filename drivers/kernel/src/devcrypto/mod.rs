@@ -89,9 +89,15 @@ impl Device for DevCrypto {
     fn open_key(&self, spec: Spec, key: &[u8]) -> Result<OpenSession, Failure> {
         let number = ocf::number_of(spec.algorithm).ok_or(Failure::Errno(libc::ENOENT))?;
         let file = self.file()?;
-        let opened = match spec.algorithm.is_cipher() {
-            true => ffi::open_session(file.as_fd(), (number, 0), key, &[]),
-            false => ffi::open_session(file.as_fd(), (0, number), &[], key),
+        // A session that a signal kept from being opened is none; a request that one ended may have begun, and is not repeated.
+        let opened = loop {
+            let opened = match spec.algorithm.is_cipher() {
+                true => ffi::open_session(file.as_fd(), (number, 0), key, &[]),
+                false => ffi::open_session(file.as_fd(), (0, number), &[], key),
+            };
+            if !opened.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::Interrupted) {
+                break opened;
+            }
         };
         let number = opened.map_err(|error| match error.raw_os_error().unwrap_or(libc::EIO) {
             libc::EINVAL | libc::ENOSPC | libc::ENOMEM | libc::EBUSY | libc::EAGAIN => Failure::Full,

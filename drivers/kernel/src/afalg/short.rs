@@ -1,0 +1,160 @@
+//! Requests that go through in parts, and answers that end early: what AF_ALG may do and no driver of this machine shows.
+//!
+//! A socket pair stands for the kernel's socket: a thread at its other end inverts each byte that comes, so a byte that was
+//! lost, came twice or went through twice is seen.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::Duration;
+
+use evener_core::TAG_BYTES_MAX;
+use rustix::net::sockopt::set_socket_send_buffer_size;
+use zeroize::Zeroizing;
+
+use super::*;
+
+const KEY: Spec = Spec { algorithm: Algorithm::Aes128Ctr, direction: Direction::Encrypt };
+const GIVEN_UP: Result<(), Failure> = Err(Failure::Errno(libc::EINTR));
+
+/// Our end of a pair at whose other end `serve` stands for the kernel.
+fn seat(serve: impl FnOnce(UnixStream) + Send + 'static) -> OwnedFd {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    // A driver that waits for what never comes has failed; it must not stand here for ever.
+    ours.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    thread::spawn(move || serve(theirs));
+    ours.into()
+}
+
+/// Reads `bytes` bytes and inverts them.
+fn inverted(stream: &mut UnixStream, bytes: usize) -> Vec<u8> {
+    let mut text = vec![0; bytes];
+    stream.read_exact(&mut text).unwrap();
+    text.iter_mut().for_each(|byte| *byte = !*byte);
+    text
+}
+
+/// Answers each of `pieces` requests of so many bytes in parts of `part` bytes.
+fn in_parts(pieces: &'static [usize], part: usize) -> OwnedFd {
+    seat(move |mut stream| {
+        for &bytes in pieces {
+            for part in inverted(&mut stream, bytes).chunks(part) {
+                stream.write_all(part).unwrap();
+            }
+        }
+    })
+}
+
+/// Answers `whole` requests and of the next, which has `bytes` bytes, `answered` bytes.
+fn ends_early(whole: &'static [usize], bytes: usize, answered: usize) -> OwnedFd {
+    seat(move |mut stream| {
+        for &bytes in whole {
+            let text = inverted(&mut stream, bytes);
+            stream.write_all(&text).unwrap();
+        }
+        let text = inverted(&mut stream, bytes);
+        stream.write_all(&text[..answered]).unwrap();
+    })
+}
+
+fn text(bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|at| u8::try_from(at * 7 % 251).unwrap()).collect()
+}
+
+fn task(spec: Spec, bytes: usize) -> Task {
+    Task {
+        number: 1,
+        spec,
+        iv: [0; 16],
+        aad_bytes: 0,
+        text_bytes: bytes,
+        room: Zeroizing::new(text(bytes)),
+        tag: [0; TAG_BYTES_MAX],
+        is_in_jobs_room: false,
+        answer: Ok(()),
+    }
+}
+
+/// Has `task` done at `seats`, of which the first is taken first; says how many are left besides.
+fn run(task: &mut Task, seats: Vec<OwnedFd>) -> (Result<(), Failure>, usize) {
+    // Nobody can be accepted from it: whoever asks for another seat than those fails.
+    let (socket, _) = UnixStream::pair().unwrap();
+    let key = Transform { socket: socket.into(), idle: Mutex::new(seats.into_iter().rev().collect()) };
+    let done = Afalg { listed: Listed::default(), door: "skcipher" }.run(&key, task);
+    (done, key.idle().len())
+}
+
+fn is_inverted_once(task: &Task) -> bool {
+    task.text().iter().zip(text(task.text_bytes)).all(|(&now, before)| now == !before)
+}
+
+#[test]
+fn an_answer_that_comes_in_parts_is_read_whole() {
+    for part in [1, 999, 4_096] {
+        let mut task = task(KEY, PIECE_BYTES + 100);
+        assert_eq!(run(&mut task, vec![in_parts(&[PIECE_BYTES, 100], part)]), (Ok(()), 1));
+        assert!(is_inverted_once(&task), "parts of {part}");
+    }
+}
+
+#[test]
+fn a_request_that_was_not_answered_at_all_is_asked_once_more_elsewhere() {
+    let mut task = task(KEY, 4_096);
+    let seats = vec![ends_early(&[], 4_096, 0), in_parts(&[4_096], 4_096)];
+    assert_eq!(run(&mut task, seats), (Ok(()), 1), "a seat that failed is not kept");
+    assert!(is_inverted_once(&task));
+}
+
+#[test]
+fn what_was_answered_in_part_is_given_up_and_never_worked_on_twice() {
+    let early: [(&'static [usize], usize, usize); 3] =
+        [(&[], 4_096, 1_000), (&[PIECE_BYTES], 4_096, 1_000), (&[PIECE_BYTES], 4_096, 0)];
+    for (whole, bytes, answered) in early {
+        let mut task = task(KEY, whole.len() * PIECE_BYTES + bytes);
+        let again =
+            if whole.is_empty() { in_parts(&[4_096], 4_096) } else { in_parts(&[PIECE_BYTES, 4_096], 4_096) };
+        let seats = vec![ends_early(whole, bytes, answered), again];
+        assert_eq!(run(&mut task, seats), (GIVEN_UP, 1), "{} pieces, then {answered} bytes", whole.len());
+    }
+}
+
+/// Our end takes a few thousand bytes before it waits for the other, and then only so long: what it took is what a call says.
+fn narrow(seat: OwnedFd, patience: Duration) -> OwnedFd {
+    let stream = UnixStream::from(seat);
+    set_socket_send_buffer_size(&stream, 4_096).unwrap();
+    stream.set_write_timeout(Some(patience)).unwrap();
+    stream.into()
+}
+
+#[test]
+fn a_request_that_went_out_in_part_is_asked_once_more_elsewhere() {
+    // It reads nothing until its other end is given up.
+    let deaf = seat(|mut stream| {
+        thread::sleep(Duration::from_millis(500));
+        stream.read_to_end(&mut Vec::new()).unwrap();
+    });
+    let mut task = task(KEY, PIECE_BYTES);
+    let deaf = narrow(deaf, Duration::from_millis(50));
+    assert_eq!(run(&mut task, vec![deaf, in_parts(&[PIECE_BYTES], 4_096)]), (Ok(()), 1));
+    assert!(is_inverted_once(&task));
+}
+
+#[test]
+fn a_message_to_hash_that_goes_out_in_parts_is_hashed_whole() {
+    let bytes = 3 * PIECE_BYTES;
+    // The sum of all bytes is the digest. Longer than one call waits, shorter than two.
+    let slow = seat(move |mut stream| {
+        let (mut sum, mut count, mut part) = (0_u128, 0, [0; 1_500]);
+        thread::sleep(Duration::from_millis(3_000));
+        while count < bytes {
+            let read = stream.read(&mut part).unwrap();
+            sum += part[..read].iter().map(|&byte| u128::from(byte)).sum::<u128>();
+            count += read;
+        }
+        stream.write_all(&sum.to_be_bytes()).unwrap();
+    });
+    let mut task = task(Spec { algorithm: Algorithm::Md5, direction: Direction::Encrypt }, bytes);
+    assert_eq!(run(&mut task, vec![narrow(slow, Duration::from_millis(2_000))]), (Ok(()), 1));
+    let expected: u128 = text(bytes).iter().map(|&byte| u128::from(byte)).sum();
+    assert_eq!(task.tag[..16], expected.to_be_bytes());
+}
