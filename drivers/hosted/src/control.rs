@@ -4,11 +4,11 @@
 //! here is the end of the connection.
 
 use std::fs::File;
-use std::io::{self, IoSlice, Read as _, Write as _};
+use std::io::{self, ErrorKind, IoSlice, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use evener_ring::virtqueue::{Events, Malformed};
 use evener_wire::{
@@ -64,10 +64,8 @@ pub enum Trouble {
 impl Trouble {
     pub(crate) fn system(what: &'static str, error: &io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Self::Silent,
-            io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
-                Self::Gone
-            }
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => Self::Silent,
+            ErrorKind::UnexpectedEof | ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => Self::Gone,
             _ => Self::System { what, errno: error.raw_os_error().unwrap_or(0) },
         }
     }
@@ -112,7 +110,8 @@ impl Control {
         for way in [Timeout::Send, Timeout::Recv] {
             set_socket_timeout(&socket, way, Some(PATIENCE)).map_err(failed)?;
         }
-        connect(&socket, &address).map_err(failed)?;
+        let connected = until(Instant::now() + PATIENCE, || Ok(connect(&socket, &address)?));
+        connected.map_err(|error| Trouble::system("its socket", &error))?;
         Ok(Self { stream: socket.into() })
     }
 
@@ -217,25 +216,52 @@ impl Control {
         if !files.is_empty() {
             beside.push(SendAncillaryMessage::ScmRights(&files));
         }
-        let slices = [IoSlice::new(&bytes)];
-        let sent =
-            rustix::io::retry_on_intr(|| sendmsg(&self.stream, &slices, &mut beside, SendFlags::NOSIGNAL));
-        let sent = sent.map_err(|errno| failed(errno.into()))?;
+        let (slices, deadline) = ([IoSlice::new(&bytes)], Instant::now() + PATIENCE);
+        let send = || Ok(sendmsg(&self.stream, &slices, &mut beside, SendFlags::NOSIGNAL)?);
+        let mut sent = until(deadline, send).map_err(failed)?;
         // A stream socket takes short messages whole; a signal may cut a wait for room.
-        self.stream.write_all(&bytes[sent..]).map_err(failed)
+        while sent < bytes.len() {
+            sent += until(deadline, || self.stream.write(&bytes[sent..])).map_err(failed)?;
+        }
+        Ok(())
     }
 
     /// Reads the answer to `message`, which has the length of `payload`.
     fn receive(&mut self, message: Message, payload: &mut [u8]) -> Result<(), Trouble> {
-        let failed = |error: io::Error| Trouble::system("the host's answer", &error);
+        let deadline = Instant::now() + PATIENCE;
         let mut header = [0; HEADER_BYTES];
-        self.stream.read_exact(&mut header).map_err(failed)?;
+        self.read_whole(&mut header, deadline)?;
         let header = Header::parse(&header)?;
         let fits = usize::try_from(header.payload_bytes).is_ok_and(|bytes| bytes == payload.len());
         if header.message != message || !header.is_reply || !fits {
             return Err(Trouble::Unasked);
         }
-        self.stream.read_exact(payload).map_err(failed)
+        self.read_whole(payload, deadline)
+    }
+
+    /// Fills `room`, at most until `deadline`, or for one read of [`PATIENCE`] beyond.
+    fn read_whole(&mut self, mut room: &mut [u8], deadline: Instant) -> Result<(), Trouble> {
+        while !room.is_empty() {
+            let read = until(deadline, || self.stream.read(room));
+            match read.map_err(|error| Trouble::system("the host's answer", &error))? {
+                0 => return Err(Trouble::Gone),
+                read if read < room.len() && Instant::now() >= deadline => return Err(Trouble::Silent),
+                read => room = &mut room[read..],
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Repeats a call that signals end, until `deadline`. A socket's own limit begins anew with each call, so beside a timer that
+/// rings more often it is none.
+fn until<T>(deadline: Instant, mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == ErrorKind::Interrupted && Instant::now() < deadline => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => return Err(ErrorKind::TimedOut.into()),
+            other => return other,
+        }
     }
 }
 
