@@ -13,7 +13,8 @@ use crate::shared::Shared;
 /// Answers orders until the other side closes or the host stops.
 pub(crate) fn serve(shared: &Shared, mut stream: UnixStream) {
     let Ok(reading) = stream.try_clone() else { return };
-    if reading.set_read_timeout(Some(LOOK_EVERY)).is_err() {
+    let limited = reading.set_read_timeout(Some(LOOK_EVERY));
+    if limited.and_then(|()| stream.set_write_timeout(Some(DEAF))).is_err() {
         return;
     }
     let mut reader = BufReader::new(reading.take(TALK_BYTES_MAX));
@@ -56,6 +57,9 @@ fn answer(shared: &Shared, line: &str) -> serde_json::Value {
         Err(error) => refused(error.to_string()),
     }
 }
+
+/// How long an answer may wait for somebody who reads none: else the host could not end. A guess.
+const DEAF: Duration = Duration::from_secs(1);
 
 /// How soon a control connection notices that the host stops.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

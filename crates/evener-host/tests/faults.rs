@@ -3,6 +3,9 @@
 
 mod support;
 
+use std::io::Write as _;
+use std::sync::mpsc::channel;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use evener_core::{Algorithm, Direction};
@@ -68,6 +71,32 @@ fn while_the_module_hangs_control_goes_on_and_a_reset_frees_it() {
     assert!(raw.wait());
     assert_eq!(raw.get(status, 1), [1]);
     assert_eq!(ask(&mut raw, second), Some((right(), 0)));
+}
+
+#[test]
+fn a_host_ends_though_its_module_hangs_and_somebody_gives_orders_and_reads_no_answers() {
+    let host = Host::start(emulated("emulated:am3358"));
+    let (mut raw, session) = client(&host);
+    told(&host, "fault hang from 1");
+    raw.write_request(&[&cipher(true, session, 64), &[0; 16], &PLAIN], 64, 0);
+    raw.offer(0);
+    host.wait_for("taken", |report| report["module"]["submitted"] == 1);
+    let mut deaf = host.control();
+    deaf.set_nonblocking(true).unwrap();
+    // Until the host, which cannot get rid of its answers, takes no more orders.
+    while deaf.write_all(b"report\n").is_ok() {}
+    // Others' are answered, and mean something.
+    told(&host, "fault none");
+    told(&host, "reset");
+    assert!(raw.wait());
+    told(&host, "fault hang");
+    raw.offer(0);
+    host.wait_for("taken again", |report| report["module"]["submitted"] == 2);
+    let (told, ended) = channel();
+    thread::spawn(move || told.send(host.stop()).unwrap());
+    let report = ended.recv_timeout(Duration::from_secs(60)).expect("it never ends");
+    assert_eq!(report.module.submitted, 2);
+    drop(deaf);
 }
 
 #[test]

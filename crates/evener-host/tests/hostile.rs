@@ -10,6 +10,7 @@ use evener_core::{Algorithm, Direction};
 use evener_host::Limits;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::SealFlags;
+use rustix::process::{Pid, Signal, kill_process};
 
 use support::{
     ALL_FEATURES, AVAILABLE, DATA, GUEST, Host, INDIRECT, MEMORY_BYTES, NEXT, RING, Raw, TABLE, USER, WRITE,
@@ -293,14 +294,11 @@ fn the_child_of_a_client_does_not_inherit_its_place() {
     if let Ok(socket) = std::env::var(CHILD) {
         // Connects, hands the stream to a process that outlives it, and ends.
         let raw = Raw::ready(std::path::Path::new(&socket), ALL_FEATURES);
-        let heir = Stdio::from(std::os::fd::OwnedFd::from(raw.stream));
-        Command::new("sleep")
-            .arg("30")
-            .stdin(heir)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let stream = Stdio::from(std::os::fd::OwnedFd::from(raw.stream));
+        let mut heir = Command::new("sleep");
+        heir.arg("60").stdin(stream).stdout(Stdio::null()).stderr(Stdio::null());
+        let heir = heir.spawn().unwrap().id();
+        std::fs::write(format!("{socket}.heir"), heir.to_string()).unwrap();
         std::process::exit(0);
     }
     let host = Host::start(core());
@@ -312,6 +310,9 @@ fn the_child_of_a_client_does_not_inherit_its_place() {
         report["connections"] == 1 && report["clients"].as_array().unwrap().is_empty()
     });
     assert_eq!(report["broken_off"], 0);
+    let heir = std::fs::read_to_string(host.socket().with_extension("heir")).unwrap();
+    let heir = Pid::from_raw(heir.parse().unwrap()).unwrap();
+    assert_eq!(kill_process(heir, Signal::KILL), Ok(()), "the heir still had the stream");
 }
 
 #[test]

@@ -31,7 +31,8 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
     (
         "evener-host",
         Use(&["evener", "evener-core", "evener-driver-emulated", "evener-ring", "evener-wire"]),
-        RUNTIME_TESTS,
+        // Its own client, under signals.
+        &["evener-vectors", "evener-driver-libcrypto", "evener-driver-multibuffer", "evener-driver-hosted"],
     ),
     ("evener-ossl-sys", Use(&[]), &[]),
     // The plain method is the inner provider: no driver for libcrypto, and none that computes wrong on purpose.

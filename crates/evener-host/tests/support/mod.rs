@@ -74,8 +74,12 @@ impl Host {
         self.folder.join("host")
     }
 
+    pub(crate) fn control(&self) -> UnixStream {
+        UnixStream::connect(self.folder.join("control")).unwrap()
+    }
+
     pub(crate) fn order(&self, line: &str) -> serde_json::Value {
-        let mut stream = UnixStream::connect(self.folder.join("control")).unwrap();
+        let mut stream = self.control();
         writeln!(stream, "{line}").unwrap();
         let mut answer = String::new();
         BufReader::new(stream).read_line(&mut answer).unwrap();

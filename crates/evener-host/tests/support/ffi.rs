@@ -1,0 +1,52 @@
+//! Signals to every thread of this process, whose handler does nothing and restarts no call: whatever sleeps in the kernel wakes up
+//! with EINTR, again and again.
+
+use std::os::raw::c_int;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use std::{fs, mem, process, ptr};
+
+/// As long as it lives, each thread gets some thousand signals a second.
+pub(crate) struct Storm {
+    is_over: Arc<AtomicBool>,
+    sender: Option<JoinHandle<()>>,
+}
+
+extern "C" fn nothing(_: c_int) {}
+
+impl Storm {
+    pub(crate) fn begin() -> Self {
+        // SAFETY: all zero is an action without flags and mask.
+        let mut action: libc::sigaction = unsafe { mem::zeroed() };
+        action.sa_sigaction = (nothing as extern "C" fn(c_int) as *const ()).expose_provenance();
+        // SAFETY: the action is whole, and its handler may interrupt anything, for it does nothing.
+        assert_eq!(unsafe { libc::sigaction(libc::SIGUSR1, &raw const action, ptr::null_mut()) }, 0);
+        let is_over = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&is_over);
+        let sender = thread::spawn(move || {
+            while !seen.load(Relaxed) {
+                signal_all_threads();
+                thread::sleep(Duration::from_micros(200));
+            }
+        });
+        Self { is_over, sender: Some(sender) }
+    }
+}
+
+impl Drop for Storm {
+    fn drop(&mut self) {
+        self.is_over.store(true, Relaxed);
+        self.sender.take().into_iter().for_each(|sender| drop(sender.join()));
+    }
+}
+
+fn signal_all_threads() {
+    let process = i64::from(process::id());
+    let threads = fs::read_dir("/proc/self/task").unwrap().filter_map(Result::ok);
+    for thread in threads.filter_map(|entry| entry.file_name().to_str()?.parse::<i64>().ok()) {
+        // SAFETY: takes numbers; a thread that has ended meanwhile gets nothing.
+        unsafe { libc::syscall(libc::SYS_tgkill, process, thread, libc::SIGUSR1) };
+    }
+}
