@@ -8,9 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evener::core::plan::Policy;
-use evener::{CpuKit, ModuleSetup, Report, Setup, run};
-use evener_conformance::{Answer, Ask, Burst, Kit, Way, answers, ask_all, judged, kinds, libcrypto, session};
-use evener_core::{Algorithm, Direction, JobError, Nanos, Outcome, Padding};
+use evener::{Cancel, CpuKit, ModuleSetup, Report, Runtime, Setup, run};
+use evener_conformance::{
+    Answer, Ask, Burst, Kit, Layout, Way, answers, ask_all, is_right_in_child, judged, kinds, libcrypto,
+    session,
+};
+use evener_core::{Algorithm, Direction, Job, JobError, Nanos, Outcome, Padding, QueuedDriver};
+use evener_cryptodev::{Node, TEXT_BYTES_MAX};
 use evener_driver_kernel::{Module, OpenError, survey};
 use evener_testbed::Guest;
 
@@ -196,7 +200,7 @@ fn a_module_that_is_full_of_keys_loses_no_job_and_is_not_blamed() {
         for ask in &asks[..16] {
             let memory = ask.input.clone();
             let mut done = Vec::new();
-            let mut job = evener_core::Job::in_place(memory.leak());
+            let mut job = Job::in_place(memory.leak());
             job.arm(Arc::clone(&ask.session), &ask.iv, ask.input.len());
             assert!(holder.submit(job).is_ok());
             holder.poll(&mut done, PATIENCE);
@@ -216,10 +220,91 @@ fn a_module_that_is_full_of_keys_loses_no_job_and_is_not_blamed() {
 }
 
 #[test]
+fn a_forked_child_opens_keys_of_its_own_and_its_parent_goes_on() {
+    hardware().into_iter().for_each(|module| forks(&module));
+    with_node(|module| forks(&module));
+}
+
+/// Jobs by one driver before a fork, in its child, and after it.
+fn forks(module: &Module) {
+    let sealing = session(module.algorithms()[0], Direction::Encrypt, Padding::None, 9);
+    let mut asks: Vec<Ask> = (0..4).map(|seed| Ask::noisy(&sealing, 4_096, seed)).collect();
+    asks.iter_mut().for_each(|ask| ask.layout = Layout { shift: 0, in_place: true });
+    let mut driver = module.driver();
+    hand_over(&mut *driver, &asks[0]);
+    assert_eq!(taken(&mut *driver), judged(&asks[0]));
+    hand_over(&mut *driver, &asks[1]);
+    let is_right = is_right_in_child(|| {
+        // Who asks for it here is the parent.
+        assert_eq!(taken(&mut *driver).outcome, Outcome::Failed(JobError::ModuleLost));
+        hand_over(&mut *driver, &asks[2]);
+        assert_eq!(taken(&mut *driver), judged(&asks[2]));
+    });
+    assert!(is_right, "{}: see what the child said", module.profile().name);
+    assert_eq!(taken(&mut *driver), judged(&asks[1]), "the parent's own");
+    hand_over(&mut *driver, &asks[3]);
+    assert_eq!(taken(&mut *driver), judged(&asks[3]), "its key is still open");
+}
+
+fn hand_over(driver: &mut dyn QueuedDriver<'static>, ask: &Ask) {
+    let mut job = Job::in_place(ask.input.clone().leak());
+    job.arm(Arc::clone(&ask.session), &ask.iv, ask.input.len());
+    assert!(driver.submit(job).is_ok());
+}
+
+fn taken(driver: &mut dyn QueuedDriver<'static>) -> Answer {
+    let mut done = Vec::new();
+    driver.poll(&mut done, PATIENCE);
+    let [job] = &done[..] else { panic!("{} jobs came back", done.len()) };
+    Answer { outcome: job.outcome(), output: job.output().to_vec(), tag: job.tag().to_vec() }
+}
+
+const NODE: &str = "evener-fork";
+
+/// Lends a module behind a node of our own, where this machine lets us make one.
+fn with_node(body: impl FnOnce(Module)) {
+    let node = match Node::new(NODE) {
+        Ok(node) => node,
+        Err(error) => return println!("skipped: {error}"),
+    };
+    let cancel = Cancel::default();
+    let serve = || {
+        let memory = vec![0; TEXT_BYTES_MAX + 16].leak();
+        let setup = Setup { policy: Policy::CpuOnly, callers: 1, ..Setup::default() };
+        let serve = |runtime: &Runtime<'_, '_>| {
+            node.serve(&mut runtime.caller(Kit::plain().into_inner()), Job::in_place(memory), &cancel)
+        };
+        run(setup, serve).0
+    };
+    std::thread::scope(|scope| {
+        let served = scope.spawn(serve);
+        let _ends = Ends(&cancel);
+        let path = format!("/dev/{NODE}");
+        while !std::fs::exists(&path).unwrap_or(false) {
+            assert!(!served.is_finished(), "there is no node");
+            std::thread::yield_now();
+        }
+        body(Module::open(&format!("devcrypto:{path}").parse().expect("a name")).expect("it serves"));
+        cancel.cancel();
+        let jobs = served.join().expect("no panic").expect("the kernel goes on");
+        assert!(jobs > 4, "{jobs} jobs went through the node");
+    });
+}
+
+/// Ends a node, also where a test panics.
+struct Ends<'a>(&'a Cancel);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+#[test]
 fn all_of_this_holds_in_the_guest_where_a_module_stands_behind_af_alg() {
     let this = std::env::current_exe().expect("a test has a file");
     // Named by all its parts, GCM finds no module that is not there yet.
-    let builder = ["ctr", "gcm", "ghash-generic"]
+    let builder = ["ctr", "gcm", "ghash-generic", "cuse"]
         .into_iter()
         .fold(Guest::builder().program(&this).limit(GUEST_LIFE), evener_testbed::Builder::kernel_module);
     let Some(mut guest) = builder.boot_or_skip() else { return };
@@ -228,6 +313,7 @@ fn all_of_this_holds_in_the_guest_where_a_module_stands_behind_af_alg() {
     let outcome = guest.run(&suite).expect("the guest answers");
     let told = outcome.expect_success();
     assert!(told.contains("afalg:virtio_crypto_aes_cbc: "), "{told}");
+    assert!(!told.contains("no node can be made"), "{told}");
     assert!(told.contains("afalg:gcm_base(ctr(aes-generic),ghash-generic): "), "{told}");
     guest.shut_down().expect("the guest ends");
 }
