@@ -1,17 +1,18 @@
-//! When callers of one program combine: a trial against the program's own throughput, taken back as soon as it does not
-//! pay.
+//! When callers of one program combine: where it beats the program's own throughput alone, in epochs that take turns.
 //!
 //! The way of an epoch: whoever calls counts itself and its bytes -> [`Controller::end_epoch`] -> how many callers wait for
 //! each other in the next one, or none. No clock and no thread: the epochs are told, so that every rule here can be
 //! tested. `docs/combining.md` says why the rules are these.
 //!
 //! ```text
-//! Inline ──(counted down)──> Trial ──(2 good epochs)──> On ──(50 epochs)──> Control ──(> 1.1 x)──> On
-//!    ^──────(too slow: twice as long)──┴──(3 bad in a row)──┴────────(else)────────┘
+//! Alone ──(counted down)──> Compare ──(2 good)──> On ──(50 epochs, or 3 bad)──> Compare ──(1 good)──> On
+//!   ^──(2 bad: longer each time)──┘                                                │
+//!   └──────────────────────────────────(3 bad)─────────────────────────────────────┘
 //! ```
 //!
-//! A single bad epoch ends nothing that may pay: any program that runs for some milliseconds makes one. One that is far
-//! below working alone ends a trial at once, for then a second would cost as much again.
+//! In `Compare` epochs alone and epochs combined take turns, and each pair is judged by itself: what the machine loses to
+//! others for a while, it loses for both. One epoch that is far below working alone ends it at once, for then a
+//! second would cost as much again.
 //!
 //! Judged by the whole process's bytes per time, because nothing else sees it all: a yield is cheap, and yet gives the
 //! core away for milliseconds where another program wants it.
@@ -28,33 +29,42 @@ pub const EPOCH_MAX: Nanos = Nanos::from_millis(80);
 /// Callers that wait for each other at most: the SIMD lanes of AES-CBC encryption with AVX-512.
 pub const TOGETHER_MAX: u32 = 16;
 
-/// Inline epochs before the first trial, and after a pause. A guess.
+/// Epochs alone before the first comparison, and after a pause. A guess.
 const FIRST_EPOCHS: u32 = 4;
-/// Good epochs of a trial.
-const TRIAL_EPOCHS: u32 = 2;
-/// Epochs between two control epochs: the price of knowing is 2 % of the gain.
+/// Epochs alone of which the median is what working alone is worth: one that was spoilt does not count.
+const ALONE_EPOCHS: usize = 3;
+/// Epochs between two comparisons while callers combine: the price of knowing is 2 % of the gain.
 const CONTROL_EVERY: u32 = 50;
-/// Inline epochs after a trial that failed; doubled by each further failure. 64 epochs are 1.3 s.
-const BACK_OFF: u32 = 64;
-/// Longest back-off, 20 s.
-const BACK_OFF_MAX: u32 = 1024;
+
+/// Good pairs that a comparison needs before callers combine, and bad ones that end it: the best of three.
+const TRIAL: Match = Match { good: 2, bad: 2, is_near: true };
+/// The same where callers combine already. With noise of 10 % and a gain of 1.2 one pair in five is bad: with fewer it would
+/// end once in half a minute for nothing.
+const CONTROL: Match = Match { good: 1, bad: 3, is_near: true };
 
 /// Callers per core below which nobody waits for anybody: with fewer, waiting costs more than lanes bring (measured).
 const GATE_PER_CORE: u32 = 2;
 
-/// What a trial must reach, in percent of inline throughput: the noise of an epoch is about 10 %.
+/// What a pair must reach, in percent of working alone: the noise of an epoch is about 10 %.
 const ON_PERCENT: u64 = 110;
 /// What combining must keep.
 const KEEP_PERCENT: u64 = 105;
-/// Below this a trial is over at once. Where other programs wanted all cores, combining fell to 5 to 26 percent; where one ran
-/// for some 20 ms, to 60 (measured).
+/// Where every bad pair reached this, the comparison is repeated soon: noise may have decided it, and another costs little.
+const NEAR_PERCENT: u64 = 85;
+/// Below this a comparison is over at once. Where other programs wanted all cores, combining fell to 5 to 26 percent; where one
+/// ran for some 20 ms, to 60 (measured).
 const HOPELESS_PERCENT: u64 = 50;
-/// Bad epochs that end combining: in a row, or in one trial. A program that runs for 20 to 40 ms makes two.
+/// Bad epochs in a row after which callers that combine are compared again. A program that runs for 20 to 40 ms makes two.
 const BAD_EPOCHS: u32 = 3;
+
+/// Epochs alone after a comparison that was lost, least and most; doubled by each further one. 64 epochs are 1.3 s.
+const BACK_OFF: [u32; 2] = [64, 1024];
+/// The same where it was lost by little.
+const NEAR_BACK_OFF: [u32; 2] = [16, 512];
 /// Epochs after which combining has brought more than it takes to notice its end: where it stops then, it is tried again
 /// soon. A guess.
 const PROVEN_EPOCHS: u32 = 25;
-/// Inline epochs until then.
+/// Epochs alone until then.
 const SOON_EPOCHS: u32 = 8;
 
 /// How busy the process must keep its cores in all epochs before a trial, in percent: below, throughput cannot rise, and a
@@ -62,6 +72,8 @@ const SOON_EPOCHS: u32 = 8;
 /// epochs say what working alone can do: in others a program that waits for its requests looks slow. At 75 % trials began
 /// where half of what the cores can do was asked for (measured); a program that never waits reaches 97 %.
 const BUSY_PERCENT: u64 = 90;
+/// The same of the two epochs of a pair: callers that combine keep the cores busy whatever they have to do.
+const PAIR_BUSY_PERCENT: u64 = 95;
 
 /// What was seen in one epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,26 +94,35 @@ pub struct Controller {
     cores: u32,
     gate: u32,
     phase: Phase,
-    /// Inline throughput in bytes per millisecond, 0 where it is not known.
-    inline_rate: u64,
-    /// Throughput of the last epochs in which callers combined.
-    combined_rate: u64,
-    /// Inline epochs after the next failure.
+    /// Bytes per millisecond of the last epochs alone in which the process was busy, newest first; 0 where there was none.
+    alone: [u64; ALONE_EPOCHS],
+    /// The epoch before: where one is too short for all callers to get a core, two are not, and the system may count up to
+    /// 10 ms of a core that runs one thread as the next epoch's (measured: 73 percent, and then 136).
+    before: Epoch,
+    /// Epochs for which callers have combined without an end.
+    lasted: u32,
+    /// Epochs alone after the next comparison that is lost.
     back_off: u32,
-    /// Failures so far.
+    /// Comparisons that were lost so far.
     failures: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// Everybody works for itself, for so many epochs more.
-    Inline { left: u32 },
-    /// Callers combine, on trial: so many good epochs to go, so many bad ones seen.
-    Trial { left: u32, bad: u32 },
-    /// Callers combine: so many epochs until control, so many bad ones in a row, so many epochs in all.
-    On { left: u32, bad: u32, lasted: u32 },
-    /// Everybody works for itself, to see what that is worth now; callers had combined for so many epochs.
-    Control { lasted: u32 },
+    Alone { left: u32 },
+    /// Epochs alone and epochs combined take turns; whether this one is combined.
+    Compare { combines: bool, rest: Match },
+    /// Callers combine: so many epochs until the next comparison, so many bad ones in a row.
+    On { left: u32, bad: u32 },
+}
+
+/// What a comparison still waits for: so many good pairs or so many bad ones; whether the bad ones so far were bad by little.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Match {
+    good: u32,
+    bad: u32,
+    is_near: bool,
 }
 
 impl Controller {
@@ -112,10 +133,11 @@ impl Controller {
         Self {
             cores,
             gate: cores.saturating_mul(GATE_PER_CORE),
-            phase: Phase::Inline { left: FIRST_EPOCHS },
-            inline_rate: 0,
-            combined_rate: 0,
-            back_off: BACK_OFF,
+            phase: Phase::Alone { left: FIRST_EPOCHS },
+            alone: [0; ALONE_EPOCHS],
+            before: Epoch { span: Nanos::ZERO, core: Nanos::ZERO, callers: 0, bytes: 0 },
+            lasted: 0,
+            back_off: 0,
             failures: 0,
         }
     }
@@ -131,96 +153,98 @@ impl Controller {
     #[must_use]
     pub fn end_epoch(&mut self, epoch: &Epoch) -> u32 {
         self.phase = match epoch.span {
-            span if span > EPOCH_MAX => self.after_pause(),
-            _ if epoch.callers <= self.gate => self.closed(),
-            _ => self.judged(rate(epoch), self.is_busy(epoch)),
+            span if span > EPOCH_MAX => self.restarted(),
+            _ if epoch.callers <= self.gate => self.restarted(),
+            _ => self.judged(epoch),
         };
+        let before = std::mem::replace(&mut self.before, *epoch);
+        let callers = epoch.callers.max(before.callers);
         match self.phase {
-            Phase::Trial { .. } | Phase::On { .. } => epoch.callers.clamp(2, TOGETHER_MAX),
-            Phase::Inline { .. } | Phase::Control { .. } => 0,
+            Phase::Compare { combines: true, .. } | Phase::On { .. } => callers.clamp(2, TOGETHER_MAX),
+            Phase::Alone { .. } | Phase::Compare { .. } => 0,
         }
     }
 
-    /// Nothing was learned, and what was known of combining may be old.
-    fn after_pause(&self) -> Phase {
+    /// Nothing was learned, and what was known may be old. A back-off is not shortened, so that callers that come and go do not
+    /// bring comparisons on.
+    fn restarted(&mut self) -> Phase {
+        self.alone = [0; ALONE_EPOCHS];
+        self.lasted = 0;
         match self.phase {
-            Phase::Inline { left } => Phase::Inline { left },
-            _ => Phase::Inline { left: FIRST_EPOCHS },
+            Phase::Alone { left } => Phase::Alone { left: left.max(FIRST_EPOCHS) },
+            Phase::Compare { .. } | Phase::On { .. } => Phase::Alone { left: FIRST_EPOCHS },
         }
     }
 
-    /// Too few callers. A back-off is not shortened, so that callers that come and go do not bring trials on.
-    fn closed(&mut self) -> Phase {
-        self.inline_rate = 0;
-        self.after_pause()
+    /// Whether this epoch and the one before together kept so many percent of the cores busy.
+    fn is_busy(&self, epoch: &Epoch, percent: u64) -> bool {
+        let [core, span] = [epoch.core + self.before.core, epoch.span + self.before.span];
+        u128::from(core.0) * 100 >= u128::from(span.0) * u128::from(self.cores) * u128::from(percent)
     }
 
-    fn is_busy(&self, epoch: &Epoch) -> bool {
-        let whole = u128::from(epoch.span.0) * u128::from(self.cores);
-        u128::from(epoch.core.0) * 100 >= whole * u128::from(BUSY_PERCENT)
-    }
-
-    fn judged(&mut self, rate: u64, is_busy: bool) -> Phase {
+    fn judged(&mut self, epoch: &Epoch) -> Phase {
+        let (rate, alone) = (rate(epoch), median(self.alone));
         match self.phase {
-            Phase::Inline { left } if !is_busy => {
-                self.inline_rate = 0;
-                Phase::Inline { left: left.max(FIRST_EPOCHS) }
+            Phase::Alone { .. } if !self.is_busy(epoch, BUSY_PERCENT) => self.restarted(),
+            Phase::Compare { combines: true, .. } if !self.is_busy(epoch, PAIR_BUSY_PERCENT) => {
+                self.restarted()
             }
-            Phase::Inline { left } => {
-                self.inline_rate = mean(self.inline_rate, rate);
+            Phase::Alone { left } => {
+                self.note_alone(rate);
                 match left {
-                    0 | 1 => Phase::Trial { left: TRIAL_EPOCHS, bad: 0 },
-                    _ => Phase::Inline { left: left - 1 },
+                    0 | 1 => Phase::Compare { combines: true, rest: TRIAL },
+                    _ => Phase::Alone { left: left - 1 },
                 }
             }
-            Phase::Control { .. } if !is_busy => self.phase,
-            Phase::Trial { left, bad } => self.tried(rate, left, bad),
-            Phase::On { left, bad, lasted } => self.kept(rate, left, bad, lasted + 1),
-            Phase::Control { lasted } => {
-                self.inline_rate = rate;
-                if !reaches(self.combined_rate, rate, ON_PERCENT) {
-                    return self.failed();
-                }
-                self.back_off = BACK_OFF.max(self.back_off / 2);
-                Phase::On { left: CONTROL_EVERY, bad: 0, lasted }
+            Phase::Compare { combines: false, rest } => {
+                self.note_alone(rate);
+                Phase::Compare { combines: true, rest }
             }
+            Phase::Compare { combines: true, rest } => self.compared(rate, alone, rest),
+            Phase::On { left, bad } => self.kept(rate, alone, left, bad),
         }
     }
 
-    fn tried(&mut self, rate: u64, left: u32, bad: u32) -> Phase {
-        let good = reaches(rate, self.inline_rate, ON_PERCENT);
-        let hopeless = !reaches(rate, self.inline_rate, HOPELESS_PERCENT);
-        match (good, bad + 1) {
-            (false, bad) if hopeless || bad == BAD_EPOCHS => self.failed(),
-            (false, bad) => Phase::Trial { left, bad },
-            (true, _) => {
-                self.combined_rate = mean(self.combined_rate, rate);
-                match left {
-                    0 | 1 => Phase::On { left: CONTROL_EVERY, bad: 0, lasted: 0 },
-                    _ => Phase::Trial { left: left - 1, bad },
-                }
-            }
+    fn note_alone(&mut self, rate: u64) {
+        self.alone.rotate_right(1);
+        self.alone[0] = rate;
+    }
+
+    /// The second half of a pair.
+    fn compared(&mut self, rate: u64, alone: u64, rest: Match) -> Phase {
+        let good = rest.good - u32::from(reaches(rate, alone, ON_PERCENT));
+        let bad = rest.bad - u32::from(good == rest.good);
+        let is_near = rest.is_near && (bad == rest.bad || reaches(rate, alone, NEAR_PERCENT));
+        match (good, bad) {
+            (0, _) => Phase::On { left: CONTROL_EVERY, bad: 0 },
+            (_, 0) => self.lost(is_near),
+            _ if !reaches(rate, alone, HOPELESS_PERCENT) => self.lost(false),
+            _ => Phase::Compare { combines: false, rest: Match { good, bad, is_near } },
         }
     }
 
-    fn kept(&mut self, rate: u64, left: u32, bad: u32, lasted: u32) -> Phase {
-        // An eighth, so that two bad epochs before a control epoch do not decide it.
-        self.combined_rate = self.combined_rate / 8 * 7 + rate / 8;
-        let bad = if reaches(rate, self.inline_rate, KEEP_PERCENT) { 0 } else { bad + 1 };
-        match left {
-            _ if bad == BAD_EPOCHS && lasted >= PROVEN_EPOCHS => Phase::Inline { left: SOON_EPOCHS },
-            _ if bad == BAD_EPOCHS => self.failed(),
-            0 | 1 => Phase::Control { lasted },
-            _ => Phase::On { left: left - 1, bad, lasted },
+    fn kept(&mut self, rate: u64, alone: u64, left: u32, bad: u32) -> Phase {
+        self.lasted += 1;
+        let bad = if reaches(rate, alone, KEEP_PERCENT) { 0 } else { bad + 1 };
+        let is_doubted = bad == BAD_EPOCHS || !reaches(rate, alone, HOPELESS_PERCENT);
+        if is_doubted || left <= 1 {
+            // What working alone was worth is not believed any more: the machine may have more or less for everybody now.
+            self.alone = [0; ALONE_EPOCHS];
+            return Phase::Compare { combines: false, rest: CONTROL };
         }
+        Phase::On { left: left - 1, bad }
     }
 
-    fn failed(&mut self) -> Phase {
-        let left = self.back_off;
+    fn lost(&mut self, is_near: bool) -> Phase {
+        if std::mem::take(&mut self.lasted) >= PROVEN_EPOCHS {
+            self.back_off = 0;
+            return Phase::Alone { left: SOON_EPOCHS };
+        }
+        let [least, most] = if is_near { NEAR_BACK_OFF } else { BACK_OFF };
+        let left = self.back_off.clamp(least, most);
         self.failures += 1;
-        self.back_off = BACK_OFF_MAX.min(left * 2);
-        self.combined_rate = 0;
-        Phase::Inline { left }
+        self.back_off = left * 2;
+        Phase::Alone { left }
     }
 }
 
@@ -230,12 +254,15 @@ fn rate(epoch: &Epoch) -> u64 {
     u64::try_from(scaled / u128::from(epoch.span.0.max(1))).unwrap_or(u64::MAX)
 }
 
-/// Old and new, half each: what was inline is judged by the last few epochs.
-const fn mean(old: u64, new: u64) -> u64 {
-    if old == 0 { new } else { old / 2 + new / 2 }
+/// The middle of those that are known: of two the lesser.
+fn median(mut rates: [u64; ALONE_EPOCHS]) -> u64 {
+    rates.sort_unstable();
+    let first = rates.iter().position(|&rate| rate > 0).unwrap_or(0);
+    let known = &rates[first..];
+    known[(known.len() - 1) / 2]
 }
 
-/// Whether `rate` is at least `percent` of `of`. An inline rate of 0 was never measured, and nothing reaches it.
+/// Whether `rate` is at least `percent` of `of`. Work alone of 0 was never measured, and nothing reaches it.
 const fn reaches(rate: u64, of: u64, percent: u64) -> bool {
     of > 0 && rate as u128 * 100 >= of as u128 * percent as u128
 }

@@ -131,7 +131,8 @@ impl Pulse {
             return Seen { epoch, ..seen };
         }
         let hint = NAMES.fetch_add(1, Ordering::Relaxed);
-        Seen { pulse: self.id, epoch, hint, calls: 0, bytes: 0 }
+        // Callers that combine go in step: were they all to hand in their bytes at one moment, an epoch would have them or not.
+        Seen { pulse: self.id, epoch, hint, calls: hint % LOOK_EVERY, bytes: 0 }
     }
 
     /// Times that combining was ended since this was asked last.
