@@ -103,9 +103,8 @@ impl Setup {
     #[must_use]
     pub fn routed_count(&self) -> u64 {
         let files = fs::read_dir(self.counts()).expect("the folder is ours");
-        let texts =
-            files.map(|file| fs::read_to_string(file.expect("it is there").path()).expect("it is text"));
-        texts.map(|text| text.trim().parse::<u64>().unwrap_or(0)).sum()
+        // A byte each.
+        files.map(|file| file.and_then(|file| file.metadata()).expect("it is there").len()).sum()
     }
 
     fn counts(&self) -> PathBuf {
