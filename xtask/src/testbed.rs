@@ -38,7 +38,7 @@ options: --profile x86_64|armv7  the machine
          --network               lets the guest reach this machine's loopback, as 10.0.2.2
          --module built-in|none|vhost-user:SOCKET[,event_idx=off]
          --throttle-bps N, --throttle-ops N   of the built-in module (QEMU 8)
-         --vcpus N, --icount, --limit SECONDS (default 300)
+         --vcpus N, --memory MIB, --icount, --limit SECONDS (default 300)
          --out FOLDER            keeps what the command leaves in /out
          --json                  status, output, kernel warnings and module counts as one line of JSON";
 
@@ -161,6 +161,11 @@ impl Wish {
             "--vcpus" => {
                 let count = number()?.try_into().map_err(|_| "--vcpus: at most 255".to_owned())?;
                 self.builder = self.builder.vcpus(count);
+            }
+            "--memory" => {
+                let mib =
+                    number()?.try_into().map_err(|_| "--memory: that many MiB nobody has".to_owned())?;
+                self.builder = self.builder.memory_mib(mib);
             }
             "--throttle-bps" => self.throttle.bytes_per_s = number()?,
             "--throttle-ops" => self.throttle.ops_per_s = number()?,
