@@ -161,7 +161,7 @@ pub(crate) mod tests {
     use super::*;
     use evener_core::{Algorithm, Direction, Padding, Session};
 
-    fn job(session: &'static Session, bytes: usize) -> Box<Job<'static>> {
+    pub(crate) fn job(session: &'static Session, bytes: usize) -> Box<Job<'static>> {
         let mut job = Job::in_place(vec![0; bytes].leak());
         job.arm(session, &[0; 16], bytes);
         job

@@ -9,14 +9,14 @@ use std::thread;
 use evener_core::cost::Line;
 use evener_core::estimate::ModuleSample;
 use evener_core::plan::Dispatch;
-use evener_core::{Job, JobError, Nanos, Outcome, Profile, QueuedDriver, Refusal, Sample, Tally};
+use evener_core::{Job, JobError, Nanos, Outcome, Profile, QueuedDriver, Refusal, Sample, SessionId, Tally};
 
 use crate::cpu::{count, is_bound};
 use crate::report::{ModuleReport, Quarantine, WorkerReport};
 use crate::runtime::{Meter, Shared};
 use crate::shadow::Shadow;
-use crate::weigh::Weigher;
-use crate::{CpuKit, ModuleSetup};
+use crate::weigh::{Seen, Weigher};
+use crate::{CpuKit, ModuleSetup, SystemClock};
 
 /// Errors in a row after which a module is out of service. A guess.
 const ERRORS_MAX: u32 = 8;
@@ -30,6 +30,9 @@ pub(crate) const TIMES_EXPECTED: u64 = 64;
 
 /// Least silence that counts as death, whatever a request is known to take: a machine may stand still for a while. A guess.
 pub(crate) const SILENCE_MIN: Nanos = Nanos::from_millis(500);
+
+/// Sessions whose keys are taken for open, the last ones used: as many as `drivers/kernel` keeps open.
+const SESSIONS_KNOWN: usize = 16;
 
 /// A module's thread before it runs.
 pub(crate) struct ModuleWorker<'r, 'm> {
@@ -59,6 +62,10 @@ pub(crate) struct ModuleWorker<'r, 'm> {
     stood: Nanos,
     /// For the adaptive policy: the thread's clock, less `stood`, when results were last taken in.
     core_mark: Nanos,
+    /// For the adaptive policy on one core: core time of this process when results were last taken in.
+    process_mark: Nanos,
+    /// For the adaptive policy: sessions of which the module has had a request, the last one at the end.
+    sessions: Vec<SessionId>,
     /// For the adaptive policy: what clocks do not show of a request.
     unseen: Line,
     /// For the adaptive policy: how long this worker may wait though jobs wait.
@@ -88,6 +95,8 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             busy: Nanos::ZERO,
             stood: Nanos::ZERO,
             core_mark: Nanos::ZERO,
+            process_mark: Nanos::ZERO,
+            sessions: Vec::new(),
             unseen: shared
                 .weigher
                 .as_ref()
@@ -321,15 +330,18 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     fn teach(&mut self, now: Nanos) {
         let Some(weigher) = &self.shared.weigher else { return };
         let seen = self.mark_core();
+        let beside = if weigher.cores() == 1 { self.mark_process() - seen } else { Nanos::ZERO };
+        let opened_key = self.opened_key();
         let jobs = self.done.len() as u64;
         let held = self.driver.in_flight() + self.done.len();
         // Little's law: time in the module is requests in it times the time between two results. What of that is core
-        // time of the path is `d`: what clocks show, and what they miss. One core cannot have spent more than has passed.
+        // time of the path is `d`: what clocks show, and what they miss. One core cannot have spent more than has passed, less
+        // what its own jobs took.
         let passed = now - self.progress;
         let between = passed.0 / jobs.max(1);
         let all = seen + self.done.iter().map(|job| self.unseen.at(job.input_bytes() as u64)).sum();
-        let d =
-            if weigher.cores() == 1 && !cfg!(mutant = "more_than_passed") { all.min(passed) } else { all };
+        let most = if weigher.cores() == 1 { (passed - beside).max(seen) } else { all };
+        let d = if cfg!(mutant = "more_than_passed") { all } else { all.min(most) };
         let first = &self.done[0];
         let is_sound = self
             .done
@@ -338,11 +350,34 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
         if is_sound {
             let bytes = self.done.iter().map(|job| job.input_bytes() as u64).sum();
             let h = Nanos(between * held as u64 * jobs) - if held == 1 { d } else { Nanos::ZERO };
-            let seen = ModuleSample { jobs, bytes, d, h, now };
+            let sample = ModuleSample { jobs, bytes, d, h, now };
+            let seen = Seen { sample, waited: Nanos(beside.0 * held as u64), opened_key };
             weigher.saw_module(self.module(), self.shared.backlog.lanes(), first.class(), &seen);
         }
         let is_busy = self.driver.in_flight() > 0;
         weigher.holds(self.module(), is_busy.then_some((first.class(), now)));
+    }
+
+    /// Whether one of the jobs that have just come back is the first of its session here: it waited for its key to be opened.
+    fn opened_key(&mut self) -> bool {
+        let mut is_first = false;
+        for job in &self.done {
+            let session = job.session().id();
+            let place = self.sessions.iter().position(|known| *known == session);
+            is_first |= place.is_none();
+            // Nearly always the last one.
+            place.map(|place| self.sessions.remove(place));
+            self.sessions.push(session);
+        }
+        let surplus = self.sessions.len().saturating_sub(SESSIONS_KNOWN);
+        self.sessions.drain(..surplus);
+        is_first
+    }
+
+    /// Core time of all threads of this process since the last call.
+    fn mark_process(&mut self) -> Nanos {
+        let process = SystemClock.process_time();
+        process - std::mem::replace(&mut self.process_mark, process)
     }
 
     /// Core time of this thread since the last call.

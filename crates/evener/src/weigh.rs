@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use evener_core::cost::Line;
-use evener_core::estimate::ModuleSample;
+use evener_core::estimate::{ModuleSample, OnModule};
 use evener_core::guard::{CONTROL_JOBS_FIRST, Counters, Guard};
 use evener_core::plan::adaptive::{CLAIM_TIME, Choice, Table, plan};
 use evener_core::{Class, Nanos, Objective};
@@ -33,6 +33,10 @@ use crate::lanes::{LANES, Lanes};
 
 /// Age after which a plan is made anew: every few milliseconds, for a plan takes some microseconds.
 const PLAN_AGE_MAX: Nanos = Nanos::from_millis(2);
+
+/// The same on one core, where plans take it from what is planned: each some 70 us in the guest of docs/testbed.md, built for
+/// tests.
+const PLAN_AGE_ON_ONE_CORE: Nanos = Nanos::from_millis(8);
 
 /// The same where no module takes anything: ten looks in the time of a [`TRY_WINDOW`] and more would find nothing new.
 const LOOK_BACK_AFTER: Nanos = Nanos::from_millis(20);
@@ -52,6 +56,9 @@ const WIDTH: usize = 16;
 
 /// What modules' paths may have used beyond a rest and is still remembered: a job or two, as in the simulator.
 const CREDIT_MAX: Nanos = Nanos::from_millis(1);
+
+/// So many times the core time of the request before it no request takes that the machine did not keep waiting. A guess.
+const STANDSTILL: u64 = 4;
 
 /// Part of a new sample in the mean share of a core that a worker gets.
 const SHARE_WEIGHT: f64 = 1.0 / 16.0;
@@ -97,6 +104,8 @@ pub(super) struct State {
     /// The same for single requests of callers, whose costs are times and not core time alone.
     singles: Guard,
     modules: usize,
+    /// By ledger: core time of a job as it was seen last.
+    last_d: Vec<Nanos>,
     lost: Vec<bool>,
     /// Part of a core that a CPU worker gets.
     share: f64,
@@ -106,6 +115,31 @@ pub(super) struct State {
     trying_since: Option<Nanos>,
     /// When they may be again.
     try_after: Nanos,
+}
+
+/// What a module's worker saw of jobs that came back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub(crate) sample: ModuleSample,
+    /// Of its `h` so much at most was no time of the module: on one core requests wait while jobs run on it.
+    pub(crate) waited: Nanos,
+    /// A key was opened on the way, as for the first request of a session.
+    pub(crate) opened_key: bool,
+}
+
+impl Seen {
+    /// What of it is news to who knows so much. `h` is what was seen, or less by up to what was waited: a mean between both is
+    /// as good as it was.
+    fn news(&self, known: &OnModule) -> ModuleSample {
+        let ModuleSample { jobs, bytes, h, .. } = self.sample;
+        let each = usize::try_from(bytes / jobs.max(1)).unwrap_or(usize::MAX);
+        let mean = known.h.at(each).map(|mean| Nanos(mean.0.saturating_mul(jobs)));
+        let h = match mean.filter(|_| !cfg!(mutant = "waits_believed")) {
+            Some(mean) => mean.clamp(h - self.waited, h),
+            None => h,
+        };
+        ModuleSample { h, ..self.sample }
+    }
 }
 
 /// What a worker may take.
@@ -129,6 +163,7 @@ impl State {
             guard: Guard::new(LANES * modules),
             singles: Guard::new(LANES * modules),
             modules,
+            last_d: vec![Nanos::ZERO; LANES * modules],
             lost: vec![false; modules],
             share: 1.0,
             used_before: Nanos::ZERO,
@@ -139,6 +174,19 @@ impl State {
 
     fn ledger(&self, lane: usize, module: usize) -> usize {
         lane * self.modules + if cfg!(mutant = "modules_share_ledgers") { 0 } else { module }
+    }
+
+    /// What the guard is told of core time: what is many times the last of its kind may be a machine that stood still for a
+    /// moment, and is believed the second time.
+    fn believed(&mut self, ledger: usize, seen: &Seen) -> Nanos {
+        let ModuleSample { jobs, d, .. } = seen.sample;
+        if seen.opened_key {
+            return d;
+        }
+        let each = Nanos(d.0 / jobs.max(1));
+        let last = std::mem::replace(&mut self.last_d[ledger], each);
+        let most = if last == Nanos::ZERO { d } else { Nanos(last.0.saturating_mul(STANDSTILL * jobs)) };
+        d.min(most)
     }
 
     /// Whether the guard has locked a lane for a module.
@@ -220,9 +268,37 @@ impl Weigher {
                 let each = table.expected(lane, None);
                 Ok(Claim { lane, jobs_max: jobs_in_time(each), each })
             }
-            Choice::AskAgainIn(time) => Err(time),
+            Choice::AskAgainIn(time) => Err(self.rest(lanes, &table, time)),
             Choice::Leave => Err(PLAN_AGE_MAX),
         }
+    }
+
+    /// How long a core rests that is to ask again after `time`. Where there is only one, each look takes it from the modules'
+    /// paths: then until modules may have done half of what waits, and no longer than a plan is good.
+    fn rest(&self, lanes: &Lanes<'_>, table: &Table, time: Nanos) -> Nanos {
+        if self.fixed.cores > 1 {
+            return time;
+        }
+        let state = self.state();
+        let modules = || 0..state.modules;
+        // Who was not measured on a core yet may be waiting for this one.
+        let is_measured = |lane: usize| {
+            modules().all(|module| state.guard.counters(state.ledger(lane, module)).control_jobs > 0)
+        };
+        let at_best = |lane: usize| {
+            let turn = |module: usize| {
+                let requests = u64::from(self.fixed.stations[module].depth) + 1;
+                table.expected(lane, Some(module)).0 / requests
+            };
+            modules().map(turn).min().unwrap_or(0)
+        };
+        let waiting = || (0..table.lanes()).filter(|&lane| lanes.waiting(lane) > 0);
+        if !waiting().all(is_measured) {
+            return time;
+        }
+        let all: u64 =
+            waiting().map(|lane| u64::from(lanes.waiting(lane)).saturating_mul(at_best(lane))).sum();
+        Nanos(all / 2).min(PLAN_AGE_ON_ONE_CORE).max(time)
     }
 
     /// What module `module` takes.
@@ -345,16 +421,22 @@ impl Weigher {
     }
 
     /// Jobs that a module did.
-    pub(crate) fn saw_module(&self, module: usize, lanes: &Lanes<'_>, class: Class, seen: &ModuleSample) {
-        self.paths_ns.fetch_add(seen.d.0, Ordering::Relaxed);
+    pub(crate) fn saw_module(&self, module: usize, lanes: &Lanes<'_>, class: Class, seen: &Seen) {
+        let sample = &seen.sample;
+        self.paths_ns.fetch_add(sample.d.0, Ordering::Relaxed);
         let lambda = self.current().lambda();
         let state = &mut *self.state();
         let mut known = self.costs.known();
-        let is_first = known.estimator.on_module(module, class).d.samples == 0;
-        known.estimator.saw_module(module, class, seen);
+        let before = known.estimator.on_module(module, class);
+        let is_first = before.d.samples == 0;
+        // What a key takes is no cost of the class, unless nothing else is known.
+        if is_first || !seen.opened_key || cfg!(mutant = "keys_believed") {
+            known.estimator.saw_module(module, class, &seen.news(&before));
+        }
         drop(known);
         let ledger = state.ledger(lanes.lane_of(class), module);
-        state.guard.routed(ledger, seen.jobs, scaled(seen.d, lambda), seen.now);
+        let d = state.believed(ledger, seen);
+        state.guard.routed(ledger, sample.jobs, scaled(d, lambda), sample.now);
         if is_first {
             self.planned_ns.store(0, Ordering::Relaxed);
         }
@@ -421,7 +503,8 @@ impl Weigher {
     fn table(&self, lanes: &Lanes<'_>, now: Nanos) -> Arc<Table> {
         // Relaxed: two workers that both find it old make it twice, which does no harm.
         let planned = self.planned_ns.load(Ordering::Relaxed);
-        let is_old = planned == 0 || now - Nanos(planned) >= PLAN_AGE_MAX;
+        let age_max = if self.fixed.cores == 1 { PLAN_AGE_ON_ONE_CORE } else { PLAN_AGE_MAX };
+        let is_old = planned == 0 || now - Nanos(planned) >= age_max;
         let table = self.current();
         if is_old || table.lanes() != lanes.count() {
             self.plan_anew(lanes, now);
@@ -489,6 +572,10 @@ pub(crate) fn scaled(time: Nanos, by: f64) -> Nanos {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use evener_core::plan::adaptive::Station;
+    use evener_core::{Estimator, Method};
+
+    use crate::lanes::tests::{job, session};
 
     const fn ms(millis: u64) -> Nanos {
         Nanos::from_millis(millis)
@@ -519,6 +606,94 @@ mod tests {
         // Not more than a millisecond is remembered.
         assert_eq!(state.unused(Nanos::ZERO, us(9_000)), Nanos::ZERO);
         assert_eq!(state.unused(us(3_000), Nanos::ZERO), us(2_000));
+    }
+
+    /// A weigher of one module that two requests of 16 KiB keep busy for 240 us each, on a machine with so many cores.
+    fn weigher(cores: usize) -> (Weigher, Lanes<'static>, Class) {
+        let class = job(session(), 16_384).class();
+        let mut learned = Estimator::new(1);
+        for _ in 0..16 {
+            learned.saw_cpu(class, Method::Plain, 16, 16 * 16_384, Nanos::from_micros(16 * 400));
+            learned.saw_module(0, class, &sample(240, 480));
+        }
+        let fixed = Circumstances {
+            objective: Objective::Throughput,
+            cores,
+            cpu_workers: 1,
+            first_module_desk: 1,
+            stations: vec![Station { units: 2, depth: 2 }],
+            does: vec![vec![true; Class::COUNT]],
+        };
+        let lanes = Lanes::new(4_096);
+        (Weigher::new(fixed, &Arc::new(Costs::new(learned)), 2), lanes, class)
+    }
+
+    fn sample(d: u64, h: u64) -> ModuleSample {
+        let [d, h] = [d, h].map(Nanos::from_micros);
+        ModuleSample { jobs: 1, bytes: 16_384, d, h, now: ms(1) }
+    }
+
+    /// `h` in microseconds after so many results of this kind, of which `waited` went to cores.
+    fn h_after(results: u32, h: u64, waited: u64, opened_key: bool) -> u64 {
+        let (weigher, lanes, class) = weigher(1);
+        let seen = Seen { sample: sample(240, h), waited: Nanos::from_micros(waited), opened_key };
+        (0..results).for_each(|_| weigher.saw_module(0, &lanes, class, &seen));
+        weigher.costs.learned().on_module(0, class).h.at(16_384).unwrap().0 / 1_000
+    }
+
+    #[test]
+    fn what_requests_wait_for_a_core_that_works_is_no_time_of_the_module() {
+        // Five milliseconds, of which cores had all but 300 us: any time between is as likely.
+        assert_eq!(h_after(3, 5_000, 4_700, false), 480);
+        // All of it the module's.
+        assert_eq!(h_after(3, 5_000, 0, false), 5_000);
+        // At least two milliseconds of it the module's: that is what is known for sure.
+        assert_eq!(h_after(3, 5_000, 3_000, false), 2_000);
+        // Faster than known, whatever cores did.
+        assert_eq!(h_after(3, 100, 90, false), 100);
+    }
+
+    #[test]
+    fn a_request_that_opened_a_key_says_nothing_of_a_class_that_is_known() {
+        assert_eq!((h_after(3, 5_000, 0, true), h_after(3, 5_000, 0, false)), (480, 5_000));
+    }
+
+    #[test]
+    fn a_request_that_took_many_times_the_one_before_counts_in_full_when_it_happens_again() {
+        let mut state = State::new(1);
+        let mut booked = |d: u64, opened_key: bool| {
+            let seen = Seen { sample: sample(d, 0), waited: Nanos::ZERO, opened_key };
+            state.believed(0, &seen).0 / 1_000
+        };
+        // A key is what it is, and nothing to hold the next request against.
+        assert_eq!(
+            [(1_200, true), (250, false), (700, false)].map(|(d, key)| booked(d, key)),
+            [1_200, 250, 700]
+        );
+        assert_eq!(
+            [250, 9_000, 250, 9_000, 9_000].map(|d| booked(d, false)),
+            [250, 1_000, 250, 1_000, 9_000]
+        );
+    }
+
+    #[test]
+    fn the_only_core_rests_long_beside_many_jobs_and_short_before_it_was_measured() {
+        let us = Nanos::from_micros;
+        let rest = |cores: usize, waiting: usize, is_measured: bool| {
+            let (weigher, lanes, class) = weigher(cores);
+            let lane = lanes.lane_of(class);
+            let mut jobs: Vec<_> = (0..waiting).map(|_| job(session(), 16_384)).collect();
+            lanes.push_all(&mut jobs);
+            let table = weigher.table(&lanes, ms(1));
+            if is_measured {
+                let ledger = weigher.state().ledger(lane, 0);
+                weigher.state().guard.control(ledger, 1, us(400));
+            }
+            weigher.rest(&lanes, &table, us(1_000))
+        };
+        // A third of 240 + 480 us for each, and half of that.
+        assert_eq!([10, 40, 100].map(|waiting| rest(1, waiting, true)), [us(1_200), us(4_800), ms(8)]);
+        assert_eq!([rest(1, 100, false), rest(2, 100, true)], [ms(1); 2]);
     }
 
     #[test]
