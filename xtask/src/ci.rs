@@ -14,6 +14,7 @@ use crate::tree::{Tree, cargo, root};
 
 mod fuzz;
 mod later;
+mod sanitizers;
 mod valgrind;
 
 /// How much to run.
@@ -43,6 +44,7 @@ pub(crate) fn run(depth: Depth) -> ExitCode {
     if depth == Depth::Full {
         later::run(&mut tally);
         valgrind::run(&mut tally);
+        sanitizers::run(&mut tally);
     }
     tally.say(&format!("{} passed, {} failed", tally.passed, tally.failed));
     if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
