@@ -186,9 +186,6 @@ impl Controller {
         let (rate, alone) = (rate(epoch), median(self.alone));
         match self.phase {
             Phase::Alone { .. } if !self.is_busy(epoch, BUSY_PERCENT) => self.restarted(),
-            Phase::Compare { combines: true, .. } if !self.is_busy(epoch, PAIR_BUSY_PERCENT) => {
-                self.restarted()
-            }
             Phase::Alone { left } => {
                 self.note_alone(rate);
                 match left {
@@ -200,7 +197,9 @@ impl Controller {
                 self.note_alone(rate);
                 Phase::Compare { combines: true, rest }
             }
-            Phase::Compare { combines: true, rest } => self.compared(rate, alone, rest),
+            Phase::Compare { combines: true, rest } => {
+                self.compared(rate, alone, rest, self.is_busy(epoch, PAIR_BUSY_PERCENT))
+            }
             Phase::On { left, bad } => self.kept(rate, alone, left, bad),
         }
     }
@@ -210,9 +209,13 @@ impl Controller {
         self.alone[0] = rate;
     }
 
-    /// The second half of a pair.
-    fn compared(&mut self, rate: u64, alone: u64, rest: Match) -> Phase {
+    /// The second half of a pair. A good one that was not busy says nothing; a bad one is bad also where combining itself lost
+    /// the cores, to a program that takes them only when they are given away.
+    fn compared(&mut self, rate: u64, alone: u64, rest: Match, is_busy: bool) -> Phase {
         let good = rest.good - u32::from(reaches(rate, alone, ON_PERCENT));
+        if good < rest.good && !is_busy {
+            return self.restarted();
+        }
         let bad = rest.bad - u32::from(good == rest.good);
         let is_near = rest.is_near && (bad == rest.bad || reaches(rate, alone, NEAR_PERCENT));
         match (good, bad) {

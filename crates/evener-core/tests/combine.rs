@@ -188,6 +188,17 @@ fn core_time_that_is_counted_late_ends_nothing() {
 }
 
 #[test]
+fn a_neighbour_that_takes_the_cores_only_when_they_are_given_away_costs_little() {
+    for percent in [5, 60] {
+        let settings = live(2_000, |n, combines| Epoch {
+            core: Nanos(EPOCH.0 * CORES as u64 * if combines { 50 } else { 100 } / 100),
+            ..gains(percent)(n, combines)
+        });
+        assert!(percent_on(&settings) <= 1, "{percent} %: on in {} %", percent_on(&settings));
+    }
+}
+
+#[test]
 fn one_spoilt_epoch_alone_brings_nothing_on() {
     let settings = live(400, |n, _| epoch(16, if n % 4 == 3 { INLINE_BYTES * 6 / 10 } else { INLINE_BYTES }));
     assert!(percent_on(&settings) <= 5, "on in {} %", percent_on(&settings));
