@@ -37,6 +37,7 @@ mod cpu;
 mod ended;
 mod home;
 pub mod in_flight;
+mod keys;
 mod lanes;
 mod machinery;
 mod module;

@@ -9,9 +9,10 @@ use std::thread;
 use evener_core::cost::Line;
 use evener_core::estimate::ModuleSample;
 use evener_core::plan::Dispatch;
-use evener_core::{Job, JobError, Nanos, Outcome, Profile, QueuedDriver, Refusal, Sample, SessionId, Tally};
+use evener_core::{Job, JobError, Nanos, Outcome, Profile, QueuedDriver, Refusal, Sample, Tally};
 
 use crate::cpu::{count, is_bound};
+use crate::keys::Sessions;
 use crate::report::{ModuleReport, Quarantine, WorkerReport};
 use crate::runtime::{Meter, Shared};
 use crate::shadow::Shadow;
@@ -30,9 +31,6 @@ pub(crate) const TIMES_EXPECTED: u64 = 64;
 
 /// Least silence that counts as death, whatever a request is known to take: a machine may stand still for a while. A guess.
 pub(crate) const SILENCE_MIN: Nanos = Nanos::from_millis(500);
-
-/// Sessions whose keys are taken for open, the last ones used: as many as `drivers/kernel` keeps open.
-const SESSIONS_KNOWN: usize = 16;
 
 /// A module's thread before it runs.
 pub(crate) struct ModuleWorker<'r, 'm> {
@@ -64,8 +62,8 @@ pub(crate) struct ModuleWorker<'r, 'm> {
     core_mark: Nanos,
     /// For the adaptive policy on one core: core time of this process when results were last taken in.
     process_mark: Nanos,
-    /// For the adaptive policy: sessions of which the module has had a request, the last one at the end.
-    sessions: Vec<SessionId>,
+    /// For the adaptive policy: sessions of which the module has had a request.
+    sessions: Sessions,
     /// For the adaptive policy: what clocks do not show of a request.
     unseen: Line,
     /// For the adaptive policy: how long this worker may wait though jobs wait.
@@ -96,7 +94,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             stood: Nanos::ZERO,
             core_mark: Nanos::ZERO,
             process_mark: Nanos::ZERO,
-            sessions: Vec::new(),
+            sessions: Sessions::default(),
             unseen: shared
                 .weigher
                 .as_ref()
@@ -331,7 +329,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
         let Some(weigher) = &self.shared.weigher else { return };
         let seen = self.mark_core();
         let beside = if weigher.cores() == 1 { self.mark_process() - seen } else { Nanos::ZERO };
-        let opened_key = self.opened_key();
+        let opened_key = self.sessions.opened_key(self.done.iter().map(|job| job.session().id()));
         let jobs = self.done.len() as u64;
         let held = self.driver.in_flight() + self.done.len();
         // Little's law: time in the module is requests in it times the time between two results. What of that is core
@@ -356,22 +354,6 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
         }
         let is_busy = self.driver.in_flight() > 0;
         weigher.holds(self.module(), is_busy.then_some((first.class(), now)));
-    }
-
-    /// Whether one of the jobs that have just come back is the first of its session here: it waited for its key to be opened.
-    fn opened_key(&mut self) -> bool {
-        let mut is_first = false;
-        for job in &self.done {
-            let session = job.session().id();
-            let place = self.sessions.iter().position(|known| *known == session);
-            is_first |= place.is_none();
-            // Nearly always the last one.
-            place.map(|place| self.sessions.remove(place));
-            self.sessions.push(session);
-        }
-        let surplus = self.sessions.len().saturating_sub(SESSIONS_KNOWN);
-        self.sessions.drain(..surplus);
-        is_first
     }
 
     /// Core time of all threads of this process since the last call.
