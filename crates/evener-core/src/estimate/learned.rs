@@ -3,7 +3,7 @@
 use super::{float, nanos};
 use crate::units::Nanos;
 
-/// Part of a new sample in the mean.
+/// Part of a new sample in the mean, of more than a few: a first sample among eight would otherwise count for a third.
 const WEIGHT: f64 = 1.0 / 8.0;
 
 /// Samples that such a mean is worth at most: `2 / WEIGHT - 1`.
@@ -79,6 +79,11 @@ impl Learned {
         SIGMA_BY_SPREAD * self.spread / f64::from(self.samples.clamp(1, SAMPLES_WORTH_MAX)).sqrt()
     }
 
+    /// From now on counts as one sample of long ago: the next ones say more.
+    pub(super) const fn age(&mut self) {
+        self.samples = 1;
+    }
+
     /// Takes in a sample of `jobs` with `bytes` and `cost` together.
     pub(super) fn saw(&mut self, jobs: u64, bytes: u64, cost: Nanos) {
         if jobs == 0 {
@@ -97,8 +102,9 @@ impl Learned {
             // What takes no time at all strays from nothing.
             let strays = if expected > 0.0 { (ns / expected - 1.0).abs() } else { 0.0 };
             self.spread += WEIGHT * (strays - self.spread);
-            self.ns += WEIGHT * (ns - self.ns);
-            self.bytes += WEIGHT * (bytes - self.bytes);
+            let weight = WEIGHT.max(1.0 / f64::from(self.samples));
+            self.ns += weight * (ns - self.ns);
+            self.bytes += weight * (bytes - self.bytes);
         }
         self.is_shaken &= self.samples < SETTLED;
     }

@@ -41,6 +41,12 @@ const LOOKS_AGAIN: u32 = 2;
 /// above what frequencies of cores change, below what a neighbour on the memory bus takes.
 const DRIFT: f64 = 0.25;
 
+/// Samples of the other method that such a comparison needs: as many as throw over a mean that holds no more.
+const SAMPLES_OF_COMPARISON: u32 = 2;
+
+/// Tries until they are there. A try of jobs of several sizes is no sample.
+const TRIES_OF_COMPARISON: u32 = 2 * SAMPLES_OF_COMPARISON;
+
 /// What is known of a class on cores.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct OnCore {
@@ -56,11 +62,20 @@ struct Choice {
     tries: u32,
     /// What the method in force cost when the other was last measured; 0 before.
     compared_ns: f64,
+    /// It has drifted since, and stays in force until the other was measured under the conditions of today.
+    contest: Option<Contest>,
+}
+
+/// What is left to do until two methods can be compared again.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Contest {
+    samples: u32,
+    tries: u32,
 }
 
 impl Default for OnCore {
     fn default() -> Self {
-        let choice = Choice { method: Method::Plain, tries: 0, compared_ns: 0.0 };
+        let choice = Choice { method: Method::Plain, tries: 0, compared_ns: 0.0, contest: None };
         Self { means: Default::default(), choices: [choice; WIDTHS] }
     }
 }
@@ -69,9 +84,8 @@ impl OnCore {
     pub(super) fn saw(&mut self, method: Method, jobs: usize, bytes: u64, core: Nanos) {
         let width = width_class(jobs);
         self.means[method as usize][width].saw(jobs as u64, bytes, core);
-        let choice = &mut self.choices[width];
-        if choice.method != method {
-            choice.compared_ns = 0.0;
+        if self.choices[width].method != method {
+            self.choices[width].saw_other();
         }
         (0..WIDTHS).for_each(|width| self.judge(width));
     }
@@ -115,9 +129,19 @@ impl OnCore {
         Method::ALL.iter().all(|&method| self.mean(method, width).is_some())
     }
 
-    /// Decides anew.
+    /// Decides anew. What the method in force costs alone decides nothing: memory that was cold, a neighbour on the bus or
+    /// a core that was lent out would have been as dear to the other.
     fn judge(&mut self, width: usize) {
+        if self.choices[width].contest.is_some() {
+            return;
+        }
         let before = self.choices[width].method;
+        let in_force = self.mean(before, width).map_or(0.0, |mean| mean.ns);
+        if self.choices[width].has_drifted(in_force) && self.exact(before.other(), width).is_some() {
+            self.choices[width].contest();
+            self.means[before.other() as usize][width].age();
+            return;
+        }
         let after = match (self.mean(Method::Plain, width), self.mean(Method::MultiBuffer, width)) {
             (Some(plain), Some(multi)) => better(before, plain, multi),
             // Nobody has run it otherwise, for reasons of its own.
@@ -126,18 +150,15 @@ impl OnCore {
         };
         let in_force = self.mean(after, width).map_or(0.0, |mean| mean.ns);
         let choice = &mut self.choices[width];
-        choice.method = after;
-        if choice.compared_ns == 0.0 {
+        if after != before || choice.compared_ns == 0.0 {
             choice.compared_ns = in_force;
-        } else if (in_force / choice.compared_ns - 1.0).abs() > DRIFT && !cfg!(mutant = "drift_ignored") {
-            choice.compared_ns = in_force;
-            choice.tries = choice.tries.min(TRIES_MAX - 1);
         }
+        choice.method = after;
     }
 
     /// Whether a burst of this width is to try `other` than the method in force: nothing is known of it, or too little.
     fn wants_try(&self, other: Method, width: usize) -> bool {
-        if self.looks_again(other, width) {
+        if self.choices[width].contest.is_some() || self.looks_again(other, width) {
             return true;
         }
         if self.choices[width].tries >= TRIES_MAX && !cfg!(mutant = "tries_endless") {
@@ -168,6 +189,44 @@ impl OnCore {
         few < SAMPLES_ENOUGH
             && self.choices[width].tries < LOOKS_AGAIN * doublings
             && !cfg!(mutant = "cold_tries_believed")
+    }
+}
+
+impl Choice {
+    /// Whether the method in force costs something else than when the other was last measured.
+    fn has_drifted(&self, in_force: f64) -> bool {
+        self.compared_ns > 0.0
+            && (in_force / self.compared_ns - 1.0).abs() > DRIFT
+            && !cfg!(mutant = "drift_ignored")
+    }
+
+    fn contest(&mut self) {
+        self.contest = Some(Contest { samples: SAMPLES_OF_COMPARISON, tries: TRIES_OF_COMPARISON });
+    }
+
+    /// Counts a sample of the method that is not in force.
+    fn saw_other(&mut self) {
+        match &mut self.contest {
+            Some(contest) if contest.samples > 1 => contest.samples -= 1,
+            _ => self.compare(),
+        }
+    }
+
+    /// Counts a try of it.
+    fn tries(&mut self) {
+        match &mut self.contest {
+            Some(contest) if contest.tries > 1 => contest.tries -= 1,
+            Some(_) => self.compare(),
+            None => self.tries += 1,
+        }
+    }
+
+    /// The methods may be compared now. What a contest showed rests on few samples, which may be doubted again.
+    fn compare(&mut self) {
+        if self.contest.take().is_some() {
+            self.tries = self.tries.min(LOOKS_AGAIN);
+        }
+        self.compared_ns = 0.0;
     }
 }
 
@@ -223,7 +282,7 @@ impl Estimator {
 
     /// Counts a try of a burst of so many jobs.
     pub fn tries_method(&mut self, class: Class, jobs: usize) {
-        self.cpu.entry(class).or_default().choices[width_class(jobs)].tries += 1;
+        self.cpu.entry(class).or_default().choices[width_class(jobs)].tries();
     }
 
     /// Mean of a method at a burst width, where it was sampled.
@@ -378,19 +437,54 @@ mod tests {
         assert_eq!(tried, [16, 32, 64, 128, 256, 512, 1_024], "sixteen samples are enough");
     }
 
+    /// Multi-buffer, which is in force, at this cost, with the tries that are wanted meanwhile at that of plain.
+    fn live(estimator: &mut Estimator, bursts: usize, [plain, multi]: [u64; 2]) {
+        for _ in 0..bursts {
+            let method = estimator.method(class(64), 16);
+            saw(estimator, method, 16, if method == MULTI { multi } else { plain });
+            try_on(estimator, method.other(), if method == MULTI { plain } else { multi });
+        }
+    }
+
     #[test]
-    fn a_method_in_force_that_drifts_is_compared_once_more_and_left_where_it_lost() {
-        let mut estimator = known(100, 60, 16);
-        (0..TRIES_MAX).for_each(|_| estimator.tries_method(class(64), 16));
-        assert_eq!((estimator.method(class(64), 16), estimator.method_try(class(64), 16)), (MULTI, None));
+    fn a_drift_changes_nothing_until_the_other_method_was_measured_in_it() {
+        let mut estimator = known(100, 30, 16);
+        saw(&mut estimator, MULTI, 16, 150);
+        assert_eq!(estimator.method_try(class(64), 16), None, "one surprise is none");
+        for _ in 0..20 {
+            saw(&mut estimator, MULTI, 16, 150);
+            assert_eq!((estimator.method(class(64), 16), estimator.method_try(class(64), 16)), (MULTI, Some(16)));
+        }
+        assert!(try_on(&mut estimator, PLAIN, 500) >= 2, "it is as dear to the other");
+        assert_eq!(estimator.method(class(64), 16), MULTI);
+        live(&mut estimator, 20, [100, 30]);
+        assert_eq!(estimator.method(class(64), 16), MULTI, "and cheap again");
+        // And where the other is better now.
         (0..2).for_each(|_| saw(&mut estimator, MULTI, 16, 150));
+        assert_eq!(estimator.method(class(64), 16), MULTI);
+        assert!(try_on(&mut estimator, PLAIN, 100) >= 2);
         assert_eq!(estimator.method(class(64), 16), PLAIN);
-        // A smaller drift, within what plain may err by, asks for one look.
-        let mut estimator = known(100, 72, 4);
-        (0..TRIES_MAX).for_each(|_| estimator.tries_method(class(64), 16));
-        (0..40).for_each(|_| saw(&mut estimator, MULTI, 16, 95));
-        assert_eq!(estimator.method_try(class(64), 16), Some(16));
-        estimator.tries_method(class(64), 16);
-        assert_eq!(estimator.method_try(class(64), 16), None);
+    }
+
+    #[test]
+    fn whatever_both_cost_for_a_while_the_cheaper_one_is_in_force_in_the_end() {
+        let mut estimator = known(100, 30, 16);
+        for costs in [[400, 200], [100, 30], [90, 130], [300, 900], [100, 30], [60, 66], [100, 30], [120, 80]] {
+            live(&mut estimator, 2_000, costs);
+            let cheaper = if costs[0] < costs[1] { PLAIN } else { MULTI };
+            assert_eq!(estimator.method(class(64), 16), cheaper, "{costs:?}");
+        }
+    }
+
+    #[test]
+    fn tries_that_are_no_samples_keep_nobody_waiting() {
+        let mut estimator = known(100, 30, 16);
+        (0..2).for_each(|_| saw(&mut estimator, MULTI, 16, 150));
+        for _ in 0..TRIES_OF_COMPARISON {
+            assert_eq!(estimator.method_try(class(64), 16), Some(16));
+            estimator.tries_method(class(64), 16);
+        }
+        saw(&mut estimator, MULTI, 16, 150);
+        assert_eq!(estimator.method(class(64), 16), PLAIN, "by what is known");
     }
 }
