@@ -112,6 +112,19 @@ impl Contender {
         }
     }
 
+    /// Whether what it takes is compared with what `other` takes: Evener with what is not Evener, and the adaptive policy
+    /// with those that do not adapt.
+    #[must_use]
+    pub fn is_compared_with(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Evener { policy: Policy::Adaptive, .. }, Self::Evener { policy, .. }) => {
+                *policy != Policy::Adaptive
+            }
+            (Self::Evener { .. }, _) => !matches!(other, Self::Evener { .. }),
+            (Self::OpenSsl { .. } | Self::BareMultiBuffer { .. }, _) => false,
+        }
+    }
+
     /// Whether it can do the cell at all.
     #[must_use]
     pub fn can_do(&self, load: &Workload) -> bool {

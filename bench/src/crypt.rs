@@ -133,17 +133,14 @@ fn with_ratios(
     results
 }
 
-/// How many times faster a contender was than each baseline, from pairs of visits in the same run.
+/// How many times faster a contender was than each that it is compared with, from pairs of visits in the same run.
 fn ratios_of(
     at: usize,
     contender: &Contender,
     able: &[&Contender],
     visits: &[Vec<Visit>],
 ) -> Vec<(String, Spread)> {
-    if !matches!(contender, Contender::Evener { .. }) {
-        return Vec::new();
-    }
-    let baselines = able.iter().enumerate().filter(|(_, other)| !matches!(other, Contender::Evener { .. }));
+    let baselines = able.iter().enumerate().filter(|(_, other)| contender.is_compared_with(other));
     let against = baselines.filter_map(|(other, baseline)| {
         let pairs = visits[other].iter().zip(&visits[at]);
         let ratios: Vec<f64> = pairs.map(|(theirs, ours)| seconds(theirs) / seconds(ours)).collect();

@@ -76,7 +76,7 @@ pub struct ContenderResult {
     pub request_p99_microseconds: Option<Spread>,
     /// Jobs of all rounds by worker and method.
     pub shares: Vec<(String, u64)>,
-    /// How many times faster than each baseline, from pairs within one run.
+    /// How many times faster than each baseline, and the adaptive policy than each other one, from pairs within one run.
     pub faster_than: Vec<(String, Spread)>,
     /// What neighbours got meanwhile, and what the machine was busy for.
     pub beside: Option<BesideResult>,

@@ -32,7 +32,7 @@ const fn told(name: &'static str, title: &'static str, words: &'static str) -> F
 
 /// Twelve and more runs: the bounds of a median are then no longer its extremes. Decryption is close to its rival, at the
 /// bound of the memory that neighbours use too: a visit of one round would leave it to chance, so its visits have ten.
-const FIGURES: [Figure; 20] = [
+const FIGURES: [Figure; 27] = [
     drawn(
         "aes-128-cbc-encrypt",
         "AES-128-CBC encryption, out of place",
@@ -113,6 +113,41 @@ const FIGURES: [Figure; 20] = [
         "tree-disk",
         "4000 files of 16 KiB on disk",
         "bench files --dir target --size 0 --files 4000 --file-size 16K --runs 12",
+    ),
+    told(
+        "adaptive-alone-aes-128-cbc",
+        "The adaptive policy and others without a module, AES-128-CBC",
+        "bench crypt --algorithm AES-128-CBC --layout in-place --policies cpu_only,shared_queue,adaptive --runs 31 --cell-time 600",
+    ),
+    told(
+        "adaptive-alone-aes-256-gcm",
+        "The adaptive policy and others without a module, AES-256-GCM",
+        "bench crypt --algorithm AES-256-GCM --layout in-place --policies cpu_only,shared_queue,adaptive --runs 31 --cell-time 600",
+    ),
+    told(
+        "adaptive-alone-sha-256",
+        "The adaptive policy and others without a module, SHA-256",
+        "bench crypt --algorithm SHA-256 --policies cpu_only,shared_queue,adaptive --runs 31 --cell-time 600",
+    ),
+    told(
+        "adaptive-slow-module-aes-128-cbc",
+        "The adaptive policy beside a module that is too slow, EMULATED, AES-128-CBC",
+        "bench crypt --algorithm AES-128-CBC --layout in-place --policies cpu_only,shared_queue,adaptive --runs 31 --cell-time 600 --module emulated:am3358",
+    ),
+    told(
+        "adaptive-slow-module-aes-256-gcm",
+        "The adaptive policy beside a module that is too slow, EMULATED, AES-256-GCM",
+        "bench crypt --algorithm AES-256-GCM --layout in-place --policies cpu_only,shared_queue,adaptive --runs 31 --cell-time 600 --module emulated:am3358",
+    ),
+    told(
+        "adaptive-slow-module-sha-256",
+        "The adaptive policy beside a module that is too slow, EMULATED, SHA-256",
+        "bench crypt --algorithm SHA-256 --policies cpu_only,shared_queue,adaptive --runs 31 --cell-time 600 --module emulated:am3358",
+    ),
+    told(
+        "adaptive-one-by-one",
+        "The adaptive policy and single requests beside a module that is too slow, EMULATED",
+        "bench crypt --layout in-place --policies cpu_only,adaptive --one-by-one --runs 31 --cell-time 600 --module emulated:am3358",
     ),
     drawn(
         "emulated-am3358",

@@ -79,8 +79,8 @@ fn installed(destination: &Path, prefix: &Path) -> Result<Layout, String> {
     let modules = modules_directory()?;
     let layout = Layout { destination: destination.into(), prefix: prefix.into(), modules };
     let Built { command, module } = built()?;
-    put(&layout.command(), 0o755, &read(&command)?)?;
-    put(&layout.module(), 0o644, &read(&module)?)?;
+    put(&layout.command(), 0o755, &stripped(&command)?)?;
+    put(&layout.module(), 0o644, &stripped(&module)?)?;
     fs::create_dir_all(layout.manual_pages()).map_err(|error| told(&layout.manual_pages(), &error))?;
     let mut manual = Command::new(&command);
     manual.arg("man").arg(layout.manual_pages());
@@ -103,6 +103,19 @@ fn put(path: &Path, mode: u32, bytes: &[u8]) -> Result<(), String> {
         .and_then(|()| fs::set_permissions(&draft, fs::Permissions::from_mode(mode)))
         .and_then(|()| fs::rename(&draft, path));
     written.map_err(|error| told(path, &error))
+}
+
+/// A program without what only a debugger reads, five parts in six of it; as it is where there is no `strip`.
+fn stripped(path: &Path) -> Result<Vec<u8>, String> {
+    let draft = path.with_extension("stripped");
+    let mut strip = Command::new("strip");
+    strip.args(["--strip-unneeded", "-o"]).arg(&draft).arg(path);
+    if run(strip).is_err() {
+        return read(path);
+    }
+    let bytes = read(&draft);
+    fs::remove_file(&draft).map_err(|error| told(&draft, &error))?;
+    bytes
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
