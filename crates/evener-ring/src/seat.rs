@@ -132,8 +132,8 @@ impl Seat {
         }
         let _end = End(self);
         // SAFETY: the state is RUNNING, so nobody writes the place.
-        let work =
-            self.work.with(|place| unsafe { *place }).expect("who queues the seat writes the work first");
+        let work = self.work.with(|place| unsafe { *place });
+        let work = work.expect("who queues the seat writes the work first");
         // SAFETY: the lender of a RUNNING seat stays in `lend`, and with it what the pointer borrows.
         let work = unsafe { &*work };
         work();

@@ -19,7 +19,7 @@
 //! ```text
 //! cargo test -p evener                               each job once under every policy and fault; libcrypto judges
 //! RUSTFLAGS=-Zsanitizer=thread cargo +nightly test -p evener --tests -Zbuild-std --target x86_64-unknown-linux-gnu
-//! cargo run --release -p evener --example overhead   what the way through the queue costs per job
+//! cargo run --release -p evener --example per_job    what the way through the queue costs per job
 //! ```
 #![forbid(unsafe_code)]
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
