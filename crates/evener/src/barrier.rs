@@ -11,6 +11,7 @@ use std::time::Duration;
 use evener_core::Nanos;
 use evener_core::driver::Clock as _;
 use evener_ring::CachePadded;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::SystemClock;
 
@@ -24,12 +25,17 @@ pub struct Barrier {
     stands: Vec<CachePadded<AtomicU32>>,
     /// For each worker the core that it stood on when it last looked. The worker writes it, the holder reads it.
     cores: Vec<CachePadded<AtomicU32>>,
+    /// For each worker the core that it is asked to move to, or [`NOWHERE`]. The holder writes it, the worker takes it away.
+    places: Vec<CachePadded<AtomicU32>>,
     /// Nanoseconds that the next [`Barrier::spread`] takes, about, at most. The holder writes it.
     patience: AtomicU64,
 }
 
 /// What a worker that ended leaves: nobody waits for it. Even, so that no hold has this number.
 const GONE: u32 = u32::MAX - 1;
+
+/// Where nobody is asked to move to.
+const NOWHERE: u32 = u32::MAX;
 
 /// How long the holder sleeps before it looks where the workers are. Short, so that what was prepared for them
 /// is still in the caches.
@@ -49,11 +55,12 @@ impl Barrier {
     /// An open barrier for so many workers.
     #[must_use]
     pub fn new(workers: usize) -> Self {
-        let words = || (0..workers).map(|_| CachePadded::new(AtomicU32::new(0))).collect();
+        let words = |word| (0..workers).map(|_| CachePadded::new(AtomicU32::new(word))).collect();
         Self {
             turn: AtomicU32::new(0),
-            stands: words(),
-            cores: words(),
+            stands: words(0),
+            cores: words(0),
+            places: words(NOWHERE),
             patience: AtomicU64::new(PATIENCE.0),
         }
     }
@@ -103,8 +110,25 @@ impl Barrier {
         cores.len() == workers
     }
 
-    /// Waits, asleep, until the system has put those who stand on different cores; returns whether it has. Not longer
-    /// than [`PATIENCE`], for workers may be more than cores, and half as long after each time in vain.
+    /// Asks each of those who stand to move to a core of its own, if there are as many.
+    fn ask_to_move(&self) {
+        let Ok(allowed) = sched_getaffinity(None) else { return };
+        let cores: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core)).collect();
+        let at_work = self.stands.iter().zip(&self.places);
+        let places =
+            at_work.filter(|(stand, _)| is_hold(stand.load(Ordering::Acquire))).map(|(_, place)| place);
+        let places: Vec<_> = places.collect();
+        if places.len() <= cores.len() {
+            for (place, core) in places.iter().zip(cores) {
+                // Relaxed: a hint, as where they stand.
+                place.store(u32::try_from(core).unwrap_or(NOWHERE), Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Waits, asleep, until those who stand do so on different cores, and asks them to move there where the system has not
+    /// put them; returns whether they do. Not longer than [`PATIENCE`], for workers may be more than cores, and half as
+    /// long after each time in vain.
     ///
     /// Without it a measurement of some milliseconds is one of the kernel's balancing: two threads that stood or
     /// woke while the holder was awake often share a core, and the second starts up to 4 ms late.
@@ -121,6 +145,7 @@ impl Barrier {
             } else if SystemClock.now() - start >= patience {
                 break false;
             }
+            self.ask_to_move();
         };
         let next = if is_spread { PATIENCE } else { Nanos(patience.0 / 2).max(PATIENCE_LEAST) };
         self.patience.store(next.0, Ordering::Relaxed);
@@ -133,6 +158,9 @@ impl Barrier {
             let turn = self.turn.load(Ordering::Acquire);
             if !is_hold(turn) || end() {
                 return;
+            }
+            if self.places[worker].load(Ordering::Relaxed) != NOWHERE {
+                move_to(self.places[worker].swap(NOWHERE, Ordering::Relaxed));
             }
             self.cores[worker].store(core_now(), Ordering::Relaxed);
             self.stands[worker].store(turn, Ordering::Release);
@@ -154,6 +182,16 @@ impl Barrier {
 /// The number of the core that this thread runs on.
 fn core_now() -> u32 {
     u32::try_from(rustix::thread::sched_getcpu()).unwrap_or(u32::MAX)
+}
+
+/// Moves this thread to a core, which it may leave again. In vain where it may not go there.
+fn move_to(core: u32) {
+    let Ok(allowed) = sched_getaffinity(None) else { return };
+    let mut only = CpuSet::new();
+    only.set(core as usize);
+    // One that may not be had is no reason to measure nothing: the round counts as crowded.
+    let moved = sched_setaffinity(None, &only);
+    moved.and_then(|()| sched_setaffinity(None, &allowed)).unwrap_or_default();
 }
 
 const fn is_hold(turn: u32) -> bool {
@@ -199,6 +237,30 @@ mod tests {
         assert_eq!([false; 6].map(patience_after), [10_000, 5_000, 2_500, 1_250, 1_000, 1_000]);
         barrier.cores[0].store(8, Ordering::Relaxed);
         assert_eq!(patience_after(true), PATIENCE.0 / 1_000);
+    }
+
+    #[test]
+    fn workers_that_share_a_core_are_asked_to_cores_of_their_own_and_may_go_anywhere_afterwards() {
+        let allowed = sched_getaffinity(None).unwrap();
+        let barrier = Barrier::new(allowed.count() as usize + 1);
+        barrier.hold();
+        (1..allowed.count() as usize + 1).for_each(|worker| look(&barrier, worker));
+        barrier.ask_to_move();
+        let mut places: Vec<u32> = barrier.places.iter().map(|place| place.load(Ordering::Relaxed)).collect();
+        assert_eq!(places.remove(0), NOWHERE, "it does not stand");
+        places.sort_unstable();
+        places.dedup();
+        assert_eq!(places.len(), allowed.count() as usize);
+        assert!(places.iter().all(|&place| allowed.is_set(place as usize)));
+        for place in places.into_iter().chain([1_000]) {
+            move_to(place);
+            assert_eq!(sched_getaffinity(None).unwrap(), allowed);
+        }
+        // One more than there are cores stands nowhere better.
+        barrier.places.iter().for_each(|place| place.store(NOWHERE, Ordering::Relaxed));
+        look(&barrier, 0);
+        barrier.ask_to_move();
+        assert!(barrier.places.iter().all(|place| place.load(Ordering::Relaxed) == NOWHERE));
     }
 
     #[test]
