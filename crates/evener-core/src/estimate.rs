@@ -250,13 +250,13 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_follows_a_single_surprise_is_left_out_and_two_are_believed() {
+    fn the_mean_follows_slowly_a_single_surprise_is_left_out_and_two_are_believed() {
         let mut learned = Learned::default();
         learned.saw(1, 100, Nanos(1_000));
         learned.saw(1, 100, Nanos(1_080));
-        assert_eq!(learned.at(100), Some(Nanos(1_040)));
+        assert_eq!(learned.at(100), Some(Nanos(1_010)));
         learned.saw(1, 100, Nanos(10_000));
-        assert_eq!(learned.at(100), Some(Nanos(1_040)));
+        assert_eq!(learned.at(100), Some(Nanos(1_010)));
         learned.saw(1, 100, Nanos(10_100));
         assert_eq!(learned.at(100), Some(Nanos(10_100)));
     }

@@ -3,7 +3,7 @@
 use super::{float, nanos};
 use crate::units::Nanos;
 
-/// Part of a new sample in the mean, of more than a few: a first sample among eight would otherwise count for a third.
+/// Part of a new sample in the mean.
 const WEIGHT: f64 = 1.0 / 8.0;
 
 /// Samples that such a mean is worth at most: `2 / WEIGHT - 1`.
@@ -41,6 +41,8 @@ pub struct Learned {
     surprises: u32,
     /// It took the place of a mean of many samples and has few itself.
     is_shaken: bool,
+    /// It is of long ago: as long as there are few new samples, each counts as much as it.
+    is_old: bool,
     /// Mean deviation of samples, as a part of the mean.
     spread: f64,
 }
@@ -55,7 +57,7 @@ impl Learned {
     /// A mean that was kept from an earlier run.
     #[must_use]
     pub const fn kept(ns: f64, bytes: f64, samples: u32) -> Self {
-        Self { ns, bytes, samples, surprises: 0, is_shaken: false, spread: SPREAD_FIRST }
+        Self { ns, bytes, samples, surprises: 0, is_shaken: false, is_old: false, spread: SPREAD_FIRST }
     }
 
     /// Whether few samples in a row threw over what many had shown: something happened, and it may be over.
@@ -81,7 +83,7 @@ impl Learned {
 
     /// From now on counts as one sample of long ago: the next ones say more.
     pub(super) const fn age(&mut self) {
-        self.samples = 1;
+        (self.samples, self.is_old) = (1, true);
     }
 
     /// Takes in a sample of `jobs` with `bytes` and `cost` together.
@@ -102,7 +104,7 @@ impl Learned {
             // What takes no time at all strays from nothing.
             let strays = if expected > 0.0 { (ns / expected - 1.0).abs() } else { 0.0 };
             self.spread += WEIGHT * (strays - self.spread);
-            let weight = WEIGHT.max(1.0 / f64::from(self.samples));
+            let weight = if self.is_old { WEIGHT.max(1.0 / f64::from(self.samples)) } else { WEIGHT };
             self.ns += weight * (ns - self.ns);
             self.bytes += weight * (bytes - self.bytes);
         }

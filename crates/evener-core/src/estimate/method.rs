@@ -280,6 +280,13 @@ impl Estimator {
         (!is_told && own.wants_try(other, width)).then_some(jobs.min(most))
     }
 
+    /// Whether the method in force has drifted, so that it stays until such a burst has tried the other: without delay,
+    /// for one of the two is the wrong one.
+    #[must_use]
+    pub fn is_contested(&self, class: Class, jobs: usize) -> bool {
+        self.cpu.get(&class).is_some_and(|own| own.choices[width_class(jobs)].contest.is_some())
+    }
+
     /// Counts a try of a burst of so many jobs.
     pub fn tries_method(&mut self, class: Class, jobs: usize) {
         self.cpu.entry(class).or_default().choices[width_class(jobs)].tries();
