@@ -18,8 +18,12 @@ const SAMPLE_EVERY: u64 = 32;
 /// other, look like a method that costs twice what it did.
 const SAMPLED: u64 = 1;
 
-/// Bursts between two looks at the clock where nobody asks the adaptive policy: 30 ns each.
+/// Bursts between two looks at the clock where nobody asks the adaptive policy, at least: a look takes 30 ns.
 const LOOK_EVERY: u64 = 4;
+
+/// Work between two such looks, at least, in jobs and units of 256 bytes: of single jobs of 8 bytes, which take 100 ns, only
+/// one in sixteen looks.
+const LOOK_WORK_MIN: u64 = 16;
 
 /// The CPU's drivers for one thread, and what they did.
 pub struct CpuKit {
@@ -32,6 +36,8 @@ pub struct CpuKit {
     sampled_at: u64,
     /// Bursts at the last look whether modules matter.
     looked_at: u64,
+    /// Work since then, in jobs and units of 256 bytes.
+    unlooked: u64,
     /// What a look at the thread's clock costs; it is no cost of a burst. Measured with the first sample.
     look: Option<Nanos>,
     /// Samples for the adaptive policy; nothing is kept for other policies.
@@ -51,6 +57,7 @@ impl CpuKit {
             bursts: 0,
             sampled_at: 0,
             looked_at: 0,
+            unlooked: 0,
             look: None,
             lessons: None,
         }
@@ -77,6 +84,8 @@ impl CpuKit {
     /// Runs a burst: every job leaves as Done or Failed. A burst with several algorithms or directions is
     /// sorted by them first, so the order of `burst` may change.
     pub fn run(&mut self, burst: &mut [Box<Job<'_>>], clock: &dyn Clock) {
+        let Some(first) = burst.first() else { return };
+        self.unlooked += (burst.len() + first.input_bytes() / 256) as u64;
         let mut rest = self.turn_away_bound(burst);
         // Alike and of one length: part by part, so that jobs are still in the nearest cache when the driver, and
         // then the tally, come to them.
@@ -138,9 +147,9 @@ impl CpuKit {
 
     /// Whether some bursts have passed since this was last so.
     pub(crate) fn is_time_to_look(&mut self) -> bool {
-        let is_time = self.bursts - self.looked_at >= LOOK_EVERY;
+        let is_time = self.bursts - self.looked_at >= LOOK_EVERY && self.unlooked >= LOOK_WORK_MIN;
         if is_time {
-            self.looked_at = self.bursts;
+            (self.looked_at, self.unlooked) = (self.bursts, 0);
         }
         is_time
     }
