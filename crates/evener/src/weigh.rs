@@ -129,16 +129,18 @@ pub(crate) struct Seen {
 
 impl Seen {
     /// What of it is news to who knows so much. `h` is what was seen, or less by up to what was waited: a mean between both is
-    /// as good as it was.
+    /// as good as it was. What a key takes is no cost of the class, unless nothing else is known; the means stay, and no other
+    /// request is sent to find them out.
     fn news(&self, known: &OnModule) -> ModuleSample {
         let ModuleSample { jobs, bytes, h, .. } = self.sample;
         let each = usize::try_from(bytes / jobs.max(1)).unwrap_or(usize::MAX);
-        let mean = known.h.at(each).map(|mean| Nanos(mean.0.saturating_mul(jobs)));
-        let h = match mean.filter(|_| !cfg!(mutant = "waits_believed")) {
-            Some(mean) => mean.clamp(h - self.waited, h),
-            None => h,
-        };
-        ModuleSample { h, ..self.sample }
+        let Some((mean_d, mean_h)) = known.at(each) else { return self.sample };
+        let [mean_d, mean_h] = [mean_d, mean_h].map(|mean| Nanos(mean.0.saturating_mul(jobs)));
+        if self.opened_key && !cfg!(mutant = "keys_believed") {
+            return ModuleSample { d: mean_d, h: mean_h, ..self.sample };
+        }
+        let waited = if cfg!(mutant = "waits_believed") { Nanos::ZERO } else { self.waited };
+        ModuleSample { h: mean_h.clamp(h - waited, h), ..self.sample }
     }
 }
 
@@ -429,10 +431,7 @@ impl Weigher {
         let mut known = self.costs.known();
         let before = known.estimator.on_module(module, class);
         let is_first = before.d.samples == 0;
-        // What a key takes is no cost of the class, unless nothing else is known.
-        if is_first || !seen.opened_key || cfg!(mutant = "keys_believed") {
-            known.estimator.saw_module(module, class, &seen.news(&before));
-        }
+        known.estimator.saw_module(module, class, &seen.news(&before));
         drop(known);
         let ledger = state.ledger(lanes.lane_of(class), module);
         let d = state.believed(ledger, seen);
@@ -656,6 +655,18 @@ mod tests {
     #[test]
     fn a_request_that_opened_a_key_says_nothing_of_a_class_that_is_known() {
         assert_eq!((h_after(3, 5_000, 0, true), h_after(3, 5_000, 0, false)), (480, 5_000));
+    }
+
+    #[test]
+    fn a_request_that_opened_a_key_is_a_try_all_the_same() {
+        let (weigher, lanes, class) = weigher(1);
+        let now = Nanos::from_millis(10_000);
+        let seen =
+            Seen { sample: ModuleSample { now, ..sample(900, 0) }, waited: Nanos::ZERO, opened_key: true };
+        let tries = || weigher.costs.learned().tries_left(0, class, now);
+        assert_eq!(tries(), 1);
+        weigher.saw_module(0, &lanes, class, &seen);
+        assert_eq!(tries(), 0);
     }
 
     #[test]
