@@ -142,6 +142,8 @@ impl Estimator {
         match known.d.samples {
             0 => TRIES_MAX.saturating_sub(known.tries),
             1 => 2_u32.saturating_sub(known.tries),
+            // One more tells. Left for later, a short run would forget it, and its heirs would never believe any.
+            _ if known.d.is_doubted() || known.h.is_doubted() => 1,
             _ => {
                 let latency = nanos(known.d.ns + known.h.ns);
                 let after = match known.d.is_shaken() {
@@ -259,6 +261,23 @@ mod tests {
         assert_eq!(learned.at(100), Some(Nanos(1_010)));
         learned.saw(1, 100, Nanos(10_100));
         assert_eq!(learned.at(100), Some(Nanos(10_100)));
+    }
+
+    #[test]
+    fn a_mean_that_was_kept_from_a_bad_moment_goes_with_the_second_try_and_not_with_the_second_run() {
+        let at = |us: u64| Nanos::from_micros(us);
+        let kept = |us| Learned::kept(us * 1_000.0, 1_024.0, 12);
+        let sample = |now| ModuleSample { jobs: 1, bytes: 1_024, d: at(165), h: at(28), now: at(now) };
+        let mut estimator = Estimator::new(1);
+        let known = OnModule { d: kept(165.0), h: kept(3_570.0), ..OnModule::default() };
+        estimator.keep_module(0, class(1_024), known);
+        let later = 60_000_000;
+        assert_eq!(estimator.tries_left(0, class(1_024), at(later)), 1);
+        estimator.saw_module(0, class(1_024), &sample(later));
+        assert_eq!(estimator.tries_left(0, class(1_024), at(later + 1)), 1, "at once");
+        estimator.saw_module(0, class(1_024), &sample(later + 1));
+        assert_eq!(estimator.on_module(0, class(1_024)).h.at(1_024), Some(at(28)));
+        assert_eq!(estimator.tries_left(0, class(1_024), at(later + 2)), 0);
     }
 
     /// A virtual machine that stood still for a moment, as one of many: two requests of 2 ms after many of 250 us.

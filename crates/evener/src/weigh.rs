@@ -129,15 +129,15 @@ pub(crate) struct Seen {
 
 impl Seen {
     /// What of it is news to who knows so much. `h` is what was seen, or less by up to what was waited: a mean between both is
-    /// as good as it was. What a key takes is no cost of the class, unless nothing else is known; the means stay, and no other
-    /// request is sent to find them out.
+    /// as good as it was. Where a class is known, what a key takes is no cost of it: the means stay, and no other request is sent to
+    /// find them out. But a key only adds: what took less than was known, key and all, is believed.
     fn news(&self, known: &OnModule) -> ModuleSample {
         let ModuleSample { jobs, bytes, h, .. } = self.sample;
         let each = usize::try_from(bytes / jobs.max(1)).unwrap_or(usize::MAX);
         let Some((mean_d, mean_h)) = known.at(each) else { return self.sample };
         let [mean_d, mean_h] = [mean_d, mean_h].map(|mean| Nanos(mean.0.saturating_mul(jobs)));
         if self.opened_key && !cfg!(mutant = "keys_believed") {
-            return ModuleSample { d: mean_d, h: mean_h, ..self.sample };
+            return ModuleSample { d: mean_d.min(self.sample.d), h: mean_h.min(h), ..self.sample };
         }
         let waited = if cfg!(mutant = "waits_believed") { Nanos::ZERO } else { self.waited };
         ModuleSample { h: mean_h.clamp(h - waited, h), ..self.sample }
@@ -655,6 +655,7 @@ mod tests {
     #[test]
     fn a_request_that_opened_a_key_says_nothing_of_a_class_that_is_known() {
         assert_eq!((h_after(3, 5_000, 0, true), h_after(3, 5_000, 0, false)), (480, 5_000));
+        assert_eq!(h_after(2, 100, 0, true), 100, "unless it took less than was known, key and all");
     }
 
     #[test]
@@ -662,7 +663,7 @@ mod tests {
         let (weigher, lanes, class) = weigher(1);
         let now = Nanos::from_millis(10_000);
         let seen =
-            Seen { sample: ModuleSample { now, ..sample(900, 0) }, waited: Nanos::ZERO, opened_key: true };
+            Seen { sample: ModuleSample { now, ..sample(900, 480) }, waited: Nanos::ZERO, opened_key: true };
         let tries = || weigher.costs.learned().tries_left(0, class, now);
         assert_eq!(tries(), 1);
         weigher.saw_module(0, &lanes, class, &seen);

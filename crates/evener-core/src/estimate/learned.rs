@@ -65,6 +65,11 @@ impl Learned {
         self.is_shaken && !cfg!(mutant = "never_shaken")
     }
 
+    /// Whether the last sample was a surprise: the next one decides whether it is believed.
+    pub(super) const fn is_doubted(&self) -> bool {
+        self.surprises > 0 && !cfg!(mutant = "doubts_forgotten")
+    }
+
     /// The mean for jobs of `bytes`, or `None` before the first sample.
     #[must_use]
     pub fn at(&self, bytes: usize) -> Option<Nanos> {
