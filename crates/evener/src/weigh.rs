@@ -7,9 +7,10 @@
 //!
 //! Classes that no module takes are left alone ([`Lanes::leave_alone`]): their jobs go the way of `cpu_only`, and
 //! nobody asks anything but once in a while ([`Weigher::looks_back`]). Single requests of callers: `single.rs`. Jobs that cores
-//! run so that the guard knows what they take there: `control.rs`.
+//! run so that the guard knows what they take there: `control.rs`. What of a result is news: `seen.rs`.
 
 mod control;
+mod seen;
 mod single;
 mod view;
 
@@ -17,13 +18,13 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use evener_core::cost::Line;
-use evener_core::estimate::{ModuleSample, OnModule};
 use evener_core::guard::{CONTROL_JOBS_FIRST, Counters, Guard};
 use evener_core::plan::adaptive::{CLAIM_TIME, Choice, Table, plan};
 use evener_core::{Class, Nanos, Objective};
 use evener_ring::CachePadded;
 
 use self::control::Controls;
+pub(crate) use self::seen::Seen;
 pub(crate) use self::single::Single;
 use self::view::Moment;
 pub(crate) use self::view::{Circumstances, contested};
@@ -56,9 +57,6 @@ const WIDTH: usize = 16;
 
 /// What modules' paths may have used beyond a rest and is still remembered: a job or two, as in the simulator.
 const CREDIT_MAX: Nanos = Nanos::from_millis(1);
-
-/// So many times the core time of the request before it no request takes that the machine did not keep waiting. A guess.
-const STANDSTILL: u64 = 4;
 
 /// Part of a new sample in the mean share of a core that a worker gets.
 const SHARE_WEIGHT: f64 = 1.0 / 16.0;
@@ -104,8 +102,6 @@ pub(super) struct State {
     /// The same for single requests of callers, whose costs are times and not core time alone.
     singles: Guard,
     modules: usize,
-    /// By ledger: core time of a job as it was seen last.
-    last_d: Vec<Nanos>,
     lost: Vec<bool>,
     /// Part of a core that a CPU worker gets.
     share: f64,
@@ -115,33 +111,6 @@ pub(super) struct State {
     trying_since: Option<Nanos>,
     /// When they may be again.
     try_after: Nanos,
-}
-
-/// What a module's worker saw of jobs that came back.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen {
-    pub(crate) sample: ModuleSample,
-    /// Of its `h` so much at most was no time of the module: on one core requests wait while jobs run on it.
-    pub(crate) waited: Nanos,
-    /// A key was opened on the way, as for the first request of a session.
-    pub(crate) opened_key: bool,
-}
-
-impl Seen {
-    /// What of it is news to who knows so much. `h` is what was seen, or less by up to what was waited: a mean between both is
-    /// as good as it was. Where a class is known, what a key takes is no cost of it: the means stay, and no other request is sent to
-    /// find them out. But a key only adds: what took less than was known, key and all, is believed.
-    fn news(&self, known: &OnModule) -> ModuleSample {
-        let ModuleSample { jobs, bytes, h, .. } = self.sample;
-        let each = usize::try_from(bytes / jobs.max(1)).unwrap_or(usize::MAX);
-        let Some((mean_d, mean_h)) = known.at(each) else { return self.sample };
-        let [mean_d, mean_h] = [mean_d, mean_h].map(|mean| Nanos(mean.0.saturating_mul(jobs)));
-        if self.opened_key && !cfg!(mutant = "keys_believed") {
-            return ModuleSample { d: mean_d.min(self.sample.d), h: mean_h.min(h), ..self.sample };
-        }
-        let waited = if cfg!(mutant = "waits_believed") { Nanos::ZERO } else { self.waited };
-        ModuleSample { h: mean_h.clamp(h - waited, h), ..self.sample }
-    }
 }
 
 /// What a worker may take.
@@ -165,7 +134,6 @@ impl State {
             guard: Guard::new(LANES * modules),
             singles: Guard::new(LANES * modules),
             modules,
-            last_d: vec![Nanos::ZERO; LANES * modules],
             lost: vec![false; modules],
             share: 1.0,
             used_before: Nanos::ZERO,
@@ -176,19 +144,6 @@ impl State {
 
     fn ledger(&self, lane: usize, module: usize) -> usize {
         lane * self.modules + if cfg!(mutant = "modules_share_ledgers") { 0 } else { module }
-    }
-
-    /// What the guard is told of core time: what is many times the last of its kind may be a machine that stood still for a
-    /// moment, and is believed the second time.
-    fn believed(&mut self, ledger: usize, seen: &Seen) -> Nanos {
-        let ModuleSample { jobs, d, .. } = seen.sample;
-        if seen.opened_key {
-            return d;
-        }
-        let each = Nanos(d.0 / jobs.max(1));
-        let last = std::mem::replace(&mut self.last_d[ledger], each);
-        let most = if last == Nanos::ZERO { d } else { Nanos(last.0.saturating_mul(STANDSTILL * jobs)) };
-        d.min(most)
     }
 
     /// Whether the guard has locked a lane for a module.
@@ -434,8 +389,7 @@ impl Weigher {
         known.estimator.saw_module(module, class, &seen.news(&before));
         drop(known);
         let ledger = state.ledger(lanes.lane_of(class), module);
-        let d = state.believed(ledger, seen);
-        state.guard.routed(ledger, sample.jobs, scaled(d, lambda), sample.now);
+        state.guard.routed(ledger, sample.jobs, scaled(sample.d, lambda), sample.now);
         if is_first {
             self.planned_ns.store(0, Ordering::Relaxed);
         }
@@ -571,6 +525,7 @@ pub(crate) fn scaled(time: Nanos, by: f64) -> Nanos {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use evener_core::estimate::ModuleSample;
     use evener_core::plan::adaptive::Station;
     use evener_core::{Estimator, Method};
 
@@ -608,7 +563,7 @@ mod tests {
     }
 
     /// A weigher of one module that two requests of 16 KiB keep busy for 240 us each, on a machine with so many cores.
-    fn weigher(cores: usize) -> (Weigher, Lanes<'static>, Class) {
+    pub(super) fn weigher(cores: usize) -> (Weigher, Lanes<'static>, Class) {
         let class = job(session(), 16_384).class();
         let mut learned = Estimator::new(1);
         for _ in 0..16 {
@@ -627,65 +582,9 @@ mod tests {
         (Weigher::new(fixed, &Arc::new(Costs::new(learned)), 2), lanes, class)
     }
 
-    fn sample(d: u64, h: u64) -> ModuleSample {
+    pub(super) fn sample(d: u64, h: u64) -> ModuleSample {
         let [d, h] = [d, h].map(Nanos::from_micros);
         ModuleSample { jobs: 1, bytes: 16_384, d, h, now: ms(1) }
-    }
-
-    /// `h` in microseconds after so many results of this kind, of which `waited` went to cores.
-    fn h_after(results: u32, h: u64, waited: u64, opened_key: bool) -> u64 {
-        let (weigher, lanes, class) = weigher(1);
-        let seen = Seen { sample: sample(240, h), waited: Nanos::from_micros(waited), opened_key };
-        (0..results).for_each(|_| weigher.saw_module(0, &lanes, class, &seen));
-        weigher.costs.learned().on_module(0, class).h.at(16_384).unwrap().0 / 1_000
-    }
-
-    #[test]
-    fn what_requests_wait_for_a_core_that_works_is_no_time_of_the_module() {
-        // Five milliseconds, of which cores had all but 300 us: any time between is as likely.
-        assert_eq!(h_after(3, 5_000, 4_700, false), 480);
-        // All of it the module's.
-        assert_eq!(h_after(3, 5_000, 0, false), 5_000);
-        // At least two milliseconds of it the module's: that is what is known for sure.
-        assert_eq!(h_after(3, 5_000, 3_000, false), 2_000);
-        // Faster than known, whatever cores did.
-        assert_eq!(h_after(3, 100, 90, false), 100);
-    }
-
-    #[test]
-    fn a_request_that_opened_a_key_says_nothing_of_a_class_that_is_known() {
-        assert_eq!((h_after(3, 5_000, 0, true), h_after(3, 5_000, 0, false)), (480, 5_000));
-        assert_eq!(h_after(2, 100, 0, true), 100, "unless it took less than was known, key and all");
-    }
-
-    #[test]
-    fn a_request_that_opened_a_key_is_a_try_all_the_same() {
-        let (weigher, lanes, class) = weigher(1);
-        let now = Nanos::from_millis(10_000);
-        let seen =
-            Seen { sample: ModuleSample { now, ..sample(900, 480) }, waited: Nanos::ZERO, opened_key: true };
-        let tries = || weigher.costs.learned().tries_left(0, class, now);
-        assert_eq!(tries(), 1);
-        weigher.saw_module(0, &lanes, class, &seen);
-        assert_eq!(tries(), 0);
-    }
-
-    #[test]
-    fn a_request_that_took_many_times_the_one_before_counts_in_full_when_it_happens_again() {
-        let mut state = State::new(1);
-        let mut booked = |d: u64, opened_key: bool| {
-            let seen = Seen { sample: sample(d, 0), waited: Nanos::ZERO, opened_key };
-            state.believed(0, &seen).0 / 1_000
-        };
-        // A key is what it is, and nothing to hold the next request against.
-        assert_eq!(
-            [(1_200, true), (250, false), (700, false)].map(|(d, key)| booked(d, key)),
-            [1_200, 250, 700]
-        );
-        assert_eq!(
-            [250, 9_000, 250, 9_000, 9_000].map(|d| booked(d, false)),
-            [250, 1_000, 250, 1_000, 9_000]
-        );
     }
 
     #[test]

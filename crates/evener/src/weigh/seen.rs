@@ -1,0 +1,78 @@
+//! What a module's worker saw of jobs that came back, and what of it is news of their class.
+//!
+//! `module.rs` times results and says what they waited for -> [`Seen::news`], beside what is known -> the estimator. The guard gets
+//! all of it, as it was seen.
+
+use evener_core::Nanos;
+use evener_core::estimate::{ModuleSample, OnModule};
+
+/// What a module's worker saw of jobs that came back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub(crate) sample: ModuleSample,
+    /// Of its `h` so much at most was no time of the module: on one core requests wait while jobs run on it.
+    pub(crate) waited: Nanos,
+    /// A key was opened on the way, as for the first request of a session.
+    pub(crate) opened_key: bool,
+}
+
+impl Seen {
+    /// What of it is news to who knows so much. `h` is what was seen, or less by up to what was waited: a mean between both is
+    /// as good as it was. Where a class is known, what a key takes is no cost of it: the means stay, and no other request is sent to
+    /// find them out. But a key only adds: what took less than was known, key and all, is believed.
+    pub(super) fn news(&self, known: &OnModule) -> ModuleSample {
+        let ModuleSample { jobs, bytes, h, .. } = self.sample;
+        let each = usize::try_from(bytes / jobs.max(1)).unwrap_or(usize::MAX);
+        let Some((mean_d, mean_h)) = known.at(each) else { return self.sample };
+        let [mean_d, mean_h] = [mean_d, mean_h].map(|mean| Nanos(mean.0.saturating_mul(jobs)));
+        if self.opened_key && !cfg!(mutant = "keys_believed") {
+            return ModuleSample { d: mean_d.min(self.sample.d), h: mean_h.min(h), ..self.sample };
+        }
+        let waited = if cfg!(mutant = "waits_believed") { Nanos::ZERO } else { self.waited };
+        ModuleSample { h: mean_h.clamp(h - waited, h), ..self.sample }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{sample, weigher};
+    use super::*;
+
+    /// `h` in microseconds after so many results of this kind, of which `waited` went to cores.
+    fn h_after(results: u32, h: u64, waited: u64, opened_key: bool) -> u64 {
+        let (weigher, lanes, class) = weigher(1);
+        let seen = Seen { sample: sample(240, h), waited: Nanos::from_micros(waited), opened_key };
+        (0..results).for_each(|_| weigher.saw_module(0, &lanes, class, &seen));
+        weigher.costs.learned().on_module(0, class).h.at(16_384).unwrap().0 / 1_000
+    }
+
+    #[test]
+    fn what_requests_wait_for_a_core_that_works_is_no_time_of_the_module() {
+        // Five milliseconds, of which cores had all but 300 us: any time between is as likely.
+        assert_eq!(h_after(3, 5_000, 4_700, false), 480);
+        // All of it the module's.
+        assert_eq!(h_after(3, 5_000, 0, false), 5_000);
+        // At least two milliseconds of it the module's: that is what is known for sure.
+        assert_eq!(h_after(3, 5_000, 3_000, false), 2_000);
+        // Faster than known, whatever cores did.
+        assert_eq!(h_after(3, 100, 90, false), 100);
+    }
+
+    #[test]
+    fn a_request_that_opened_a_key_says_nothing_of_a_class_that_is_known() {
+        assert_eq!((h_after(3, 5_000, 0, true), h_after(3, 5_000, 0, false)), (480, 5_000));
+        assert_eq!(h_after(2, 100, 0, true), 100, "unless it took less than was known, key and all");
+    }
+
+    #[test]
+    fn a_request_that_opened_a_key_is_a_try_all_the_same() {
+        let (weigher, lanes, class) = weigher(1);
+        let now = Nanos::from_millis(10_000);
+        let seen =
+            Seen { sample: ModuleSample { now, ..sample(900, 480) }, waited: Nanos::ZERO, opened_key: true };
+        let tries = || weigher.costs.learned().tries_left(0, class, now);
+        assert_eq!(tries(), 1);
+        weigher.saw_module(0, &lanes, class, &seen);
+        assert_eq!(tries(), 0);
+    }
+}
