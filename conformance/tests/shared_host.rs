@@ -14,13 +14,14 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use evener::core::plan::Policy;
 use evener::{Cancel, CpuKit, ModuleSetup};
 use evener_conformance::{Ask, Burst, Way, answers, judged, libcrypto, session};
 use evener_core::{
     Algorithm, Direction, IsOver, Job, Nanos, Outcome, Padding, Profile, QueuedDriver, Refusal, Session,
+    known,
 };
 use evener_driver_emulated::{Emulated, Preset};
 use evener_host::{Access, Limits, Report, Setup};
@@ -31,7 +32,7 @@ const GUEST_JOBS: usize = 200;
 const BYTES: usize = 4_096;
 /// Keys of each client.
 const KEYS: usize = 3;
-const PATIENCE: Nanos = Nanos::from_millis(60_000);
+const PATIENCE: Duration = Duration::from_secs(60);
 const LIFE: Duration = Duration::from_secs(400);
 
 /// Not so quick that a guest under emulation never finds it busy.
@@ -232,22 +233,10 @@ fn work(
         let asks: Vec<Ask> =
             (count..count + round).map(|at| Ask::noisy(&keys[at % KEYS], BYTES, seed + at % 97)).collect();
         let mut jobs: Vec<_> = asks.iter().enumerate().map(|(mark, ask)| job(ask, mark as u64)).collect();
-        let mut done = Vec::new();
-        while done.len() < round {
-            while let Some(job) = jobs.pop() {
-                match driver.submit(job) {
-                    Ok(()) => {}
-                    Err((job, Refusal::Full)) => {
-                        jobs.push(job);
-                        break;
-                    }
-                    Err((job, refusal)) => panic!("{job:?} {refusal:?}"),
-                }
-            }
-            assert!(driver.poll(&mut done, PATIENCE) > 0, "something comes back");
-        }
-        done.sort_by_key(|job| job.mark);
-        for (job, (mark, ask)) in done.iter().zip(asks.iter().enumerate()) {
+        let since = Instant::now();
+        assert!(known::ask(driver, &mut jobs, || since.elapsed() > PATIENCE), "all come back");
+        jobs.sort_by_key(|job| job.mark);
+        for (job, (mark, ask)) in jobs.iter().zip(asks.iter().enumerate()) {
             assert_eq!((job.mark, job.outcome()), (mark as u64, Outcome::Done { written: BYTES }));
             assert!(job.output() == judged(ask).output, "{}", ask.what());
         }

@@ -142,6 +142,7 @@ fn mutated_tests(package: &str, name: &str) -> io::Result<Command> {
     let mut command = cargo();
     command.env("RUSTC_WORKSPACE_WRAPPER", wrapper).args(["test", "-p", package]);
     command.arg("--target-dir").arg(target);
+    command.envs(runner(TEST_SECONDS_MAX));
     Ok(command)
 }
 
@@ -321,6 +322,14 @@ mod tests {
         assert_eq!((tally.passed, tally.failed), (4, 3));
         tally.run_tests("not there", Command::new("/nonexistent"));
         assert_eq!((tally.passed, tally.failed), (4, 4));
+    }
+
+    #[test]
+    fn a_test_program_that_stands_still_fails_when_its_time_is_over() {
+        let (variable, words) = runner("1").expect("rustc says its host");
+        assert!(variable.starts_with("CARGO_TARGET_") && variable.ends_with("_RUNNER"), "{variable}");
+        let ends_well = |script: &str| shell(&format!("{words} {script}")).status().unwrap().success();
+        assert!(ends_well("true") && !ends_well("sleep 600"));
     }
 
     #[test]

@@ -66,7 +66,8 @@ const FIGURES: [Figure; 27] = [
     drawn(
         "aes-128-cbc-decrypt",
         "AES-128-CBC decryption, out of place",
-        "bench crypt --algorithm AES-128-CBC --direction decrypt --layout out-of-place --runs 15 --cell-time 900",
+        "bench crypt --algorithm AES-128-CBC --direction decrypt \
+         --layout out-of-place --runs 15 --cell-time 900",
     ),
     told(
         "log-normal-encrypt",
@@ -91,7 +92,8 @@ const FIGURES: [Figure; 27] = [
     told(
         "aes-256-gcm-decrypt-segments",
         "AES-256-GCM decryption of 1 MiB segments, in place",
-        "bench crypt --algorithm AES-256-GCM --direction decrypt --sizes 1M --count 200 --layout in-place --runs 15",
+        "bench crypt --algorithm AES-256-GCM --direction decrypt --sizes 1M --count 200 \
+         --layout in-place --runs 15",
     ),
     drawn("sha-256", "SHA-256", "bench crypt --algorithm SHA-256 --sizes 64,256,1024,4096,16384 --runs 15"),
     told(
@@ -117,12 +119,14 @@ const FIGURES: [Figure; 27] = [
     told(
         "adaptive-alone-aes-128-cbc",
         "The adaptive policy and others without a module, AES-128-CBC",
-        "bench crypt --algorithm AES-128-CBC --layout in-place --policies cpu_only,shared_queue,adaptive --runs 31 --cell-time 600",
+        "bench crypt --algorithm AES-128-CBC --layout in-place \
+         --policies cpu_only,shared_queue,adaptive --runs 31 --cell-time 600",
     ),
     told(
         "adaptive-alone-aes-256-gcm",
         "The adaptive policy and others without a module, AES-256-GCM",
-        "bench crypt --algorithm AES-256-GCM --layout in-place --policies cpu_only,shared_queue,adaptive --runs 31 --cell-time 600",
+        "bench crypt --algorithm AES-256-GCM --layout in-place \
+         --policies cpu_only,shared_queue,adaptive --runs 31 --cell-time 600",
     ),
     told(
         "adaptive-alone-sha-256",
@@ -132,22 +136,26 @@ const FIGURES: [Figure; 27] = [
     told(
         "adaptive-slow-module-aes-128-cbc",
         "The adaptive policy beside a module that is too slow, EMULATED, AES-128-CBC",
-        "bench crypt --algorithm AES-128-CBC --layout in-place --policies cpu_only,shared_queue,adaptive --runs 31 --cell-time 600 --module emulated:am3358",
+        "bench crypt --algorithm AES-128-CBC --layout in-place \
+         --policies cpu_only,shared_queue,adaptive --runs 31 --cell-time 600 --module emulated:am3358",
     ),
     told(
         "adaptive-slow-module-aes-256-gcm",
         "The adaptive policy beside a module that is too slow, EMULATED, AES-256-GCM",
-        "bench crypt --algorithm AES-256-GCM --layout in-place --policies cpu_only,shared_queue,adaptive --runs 31 --cell-time 600 --module emulated:am3358",
+        "bench crypt --algorithm AES-256-GCM --layout in-place \
+         --policies cpu_only,shared_queue,adaptive --runs 31 --cell-time 600 --module emulated:am3358",
     ),
     told(
         "adaptive-slow-module-sha-256",
         "The adaptive policy beside a module that is too slow, EMULATED, SHA-256",
-        "bench crypt --algorithm SHA-256 --policies cpu_only,shared_queue,adaptive --runs 31 --cell-time 600 --module emulated:am3358",
+        "bench crypt --algorithm SHA-256 \
+         --policies cpu_only,shared_queue,adaptive --runs 31 --cell-time 600 --module emulated:am3358",
     ),
     told(
         "adaptive-one-by-one",
         "The adaptive policy and single requests beside a module that is too slow, EMULATED",
-        "bench crypt --layout in-place --policies cpu_only,adaptive --one-by-one --runs 31 --cell-time 600 --module emulated:am3358",
+        "bench crypt --layout in-place \
+         --policies cpu_only,adaptive --one-by-one --runs 31 --cell-time 600 --module emulated:am3358",
     ),
     drawn(
         "emulated-am3358",

@@ -15,14 +15,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use evener_core::{Algorithm, Direction, Job, Nanos, Outcome, Padding, Refusal, Session};
+use evener_core::{Algorithm, Direction, Job, Outcome, Padding, Session, known};
 use evener_driver_hosted::{Module, OpenError, Trouble};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
 use ffi::Storm;
-use support::{ALL_FEATURES, Host, Raw, cipher, core, halves, judge, noise};
+use support::{ALL_FEATURES, Host, PATIENCE, Raw, cipher, core, halves, judge, noise};
 
 /// Beyond the keys that the driver keeps open, so that sessions are opened and closed all the time.
 const KEYS: usize = 70;
@@ -42,22 +42,10 @@ fn signals_on_both_sides_lose_no_job_and_double_none() {
     let sessions: Vec<_> = (0..KEYS).map(|key| session(&noise(16, key as u64))).collect();
     let texts: Vec<_> = (0..ROUNDS).map(|round| noise(BYTES, 1_000 + round as u64)).collect();
     let mut jobs: Vec<_> = (0..KEYS * ROUNDS).map(|mark| job(mark, &sessions, &texts)).collect();
-    let (mut driver, mut done) = (module.driver(), Vec::new());
-    while done.len() < KEYS * ROUNDS {
-        while let Some(job) = jobs.pop() {
-            match driver.submit(job) {
-                Ok(()) => {}
-                Err((job, Refusal::Full)) => {
-                    jobs.push(job);
-                    break;
-                }
-                Err((job, refusal)) => panic!("{job:?} {refusal:?}"),
-            }
-        }
-        assert!(driver.poll(&mut done, Nanos::from_millis(20_000)) > 0, "something comes back");
-    }
-    done.sort_by_key(|job| job.mark);
-    for (mark, job) in done.iter().enumerate() {
+    let (mut driver, since) = (module.driver(), Instant::now());
+    assert!(known::ask(&mut *driver, &mut jobs, || since.elapsed() > PATIENCE), "all come back");
+    jobs.sort_by_key(|job| job.mark);
+    for (mark, job) in jobs.iter().enumerate() {
         assert_eq!(job.mark, mark as u64, "each once");
         assert_eq!(job.outcome(), Outcome::Done { written: BYTES });
         let (key, text) = (noise(16, (mark % KEYS) as u64), &texts[mark / KEYS]);

@@ -7,10 +7,11 @@ mod support;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
+use std::time::{Duration, Instant};
 
 use evener_core::{
     Algorithm, Direction, InlineDriver as _, Job, JobError, Nanos, Outcome, Padding, QueuedDriver, Refusal,
-    Session,
+    Session, known,
 };
 use evener_driver_hosted::{DEPTH, Module, OpenError, Trouble};
 use evener_driver_libcrypto::Libcrypto;
@@ -18,6 +19,8 @@ use evener_driver_libcrypto::Libcrypto;
 use support::{Peer, nowhere, soon};
 
 const PATIENCE: Nanos = Nanos::from_millis(5_000);
+/// When jobs that are not back will not come.
+const LATE: Duration = Duration::from_secs(60);
 
 fn session(algorithm: Algorithm, direction: Direction, padding: Padding, key: u8) -> Arc<Session> {
     let key: Vec<u8> = (key..).take(algorithm.key_bytes().unwrap_or(20)).collect();
@@ -71,25 +74,13 @@ fn expected(session: &Arc<Session>, src: &[u8], tag: &[u8], aad: &[u8]) -> Seen 
 
 /// Runs all jobs; they come back in the order of their marks.
 fn drain<'m>(driver: &mut dyn QueuedDriver<'m>, mut jobs: Vec<Box<Job<'m>>>) -> Vec<Box<Job<'m>>> {
-    let (count, mut done) = (jobs.len(), Vec::new());
     jobs.iter_mut().zip(0..).for_each(|(job, mark)| job.mark = mark);
     jobs.reverse();
-    while done.len() < count {
-        while let Some(job) = jobs.pop() {
-            match driver.submit(job) {
-                Ok(()) => {}
-                Err((job, Refusal::Full)) => {
-                    jobs.push(job);
-                    break;
-                }
-                Err((job, refusal)) => panic!("{job:?} {refusal:?}"),
-            }
-        }
-        assert!(driver.poll(&mut done, PATIENCE) > 0, "something comes back");
-    }
-    done.sort_by_key(|job| job.mark);
-    assert!(done.iter().zip(0..).all(|(job, mark)| job.mark == mark), "each once");
-    done
+    let since = Instant::now();
+    assert!(known::ask(driver, &mut jobs, || since.elapsed() > LATE), "all come back");
+    jobs.sort_by_key(|job| job.mark);
+    assert!(jobs.iter().zip(0..).all(|(job, mark)| job.mark == mark), "each once");
+    jobs
 }
 
 fn open(peer: &Peer, offer: &str) -> Module {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs, thread};
 
-use super::Tally;
+use super::{LONG_TEST_SECONDS_MAX, Tally, runner};
 use crate::tree::{cargo, root};
 
 /// Builds each version that was fetched and runs the tests on it.
@@ -70,7 +70,7 @@ fn tests(tally: &mut Tally, name: &str, sources: &Path, library: &Path) {
     let target = root().join("target/later").join(name);
     command.args(["test", "--no-fail-fast", "--target-dir"]).arg(target);
     command.args(["-p", "evener-ossl-sys", "-p", "evener-provider", "-p", "evener-conformance-openssl"]);
-    command.args(["--", "--show-output"]);
+    command.args(["--", "--show-output"]).envs(runner(LONG_TEST_SECONDS_MAX));
     for (variable, value) in surroundings(sources, library) {
         command.env(variable, value);
     }
