@@ -55,6 +55,14 @@ impl Raw<'_> {
         }
     }
 
+    /// Runs `work`, which nobody is to take for a part of it.
+    pub(crate) fn besides<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        match self.turn {
+            Some(turn) => turn.besides(|| work(self)),
+            None => work(self),
+        }
+    }
+
     /// Time that a module takes for it, as far as that is known; else nothing.
     #[must_use]
     pub fn expected(&self) -> Nanos {

@@ -1,0 +1,217 @@
+//! Runs in the guest: how fast OpenSSL is by several ways, and what an upload costs, one way after the other in turn.
+//!
+//! `testbed-openssl speed ROUNDS` | `testbed-openssl uploads ROUNDS URL` | `testbed-openssl count ROUNDS URL`. A way is a
+//! configuration of OpenSSL and what its command is told besides ([`WAYS`]). Core time is what the guest's idle time lacks, so
+//! the kernel's threads and interrupts are in it; `count` is for a guest whose clock counts instructions, and tells core time
+//! in these. Prints medians; `cargo xtask guest` starts it (docs/testbed.md).
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "talks to who runs it")]
+
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
+use std::{env, fs};
+
+mod count;
+
+/// Where the files of the way with the module lie; `cargo xtask guest` puts them there.
+const WITH_MODULE: &str = "/etc/evener.cnf";
+
+/// Both ends are OpenSSL's, which agree on Encrypt-then-MAC (RFC 7366).
+const SUITE: &str = "ECDHE-ECDSA-AES128-SHA256";
+
+/// Name, configuration, what `openssl` is told besides.
+const WAYS: [(&str, &str, &[&str]); 4] = [
+    ("default", "/dev/null", &[]),
+    ("afalg engine", "/dev/null", &["-engine", "afalg"]),
+    ("provider", WITH_MODULE, &[]),
+    ("without module", WITH_MODULE, &[]),
+];
+
+/// The ways that have the provider.
+const WITH: usize = 2;
+const WITHOUT: usize = 3;
+
+/// Sizes of `openssl speed`, in bytes.
+const SPEED_BYTES: [u32; 4] = [1_024, 4_096, 8_192, 16_384];
+
+/// What `openssl enc` encrypts, in bytes, and reads at a time.
+const ENC_BYTES: usize = 24 << 20;
+const ENC_BUFFER: &str = "65536";
+
+/// Paper 003, table 1: bytes, milliseconds with offload and without.
+const PAPER: [(usize, u32, u32); 9] = [
+    (70, 402, 362),
+    (57_654, 442, 436),
+    (2_359_350, 1_206, 2_592),
+    (3_240_054, 1_480, 3_086),
+    (6_350_454, 2_512, 5_320),
+    (14_288_454, 5_581, 10_564),
+    (15_046_694, 6_331, 11_597),
+    (18_207_342, 6_704, 13_293),
+    (18_948_662, 7_784, 13_848),
+];
+
+fn main() -> ExitCode {
+    let words: Vec<String> = env::args().skip(1).collect();
+    let done = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["speed", rounds] => number(rounds).and_then(speed),
+        ["uploads", rounds, url] => number(rounds).and_then(|rounds| uploads(rounds, url)),
+        ["count", rounds, url] => number(rounds).and_then(|rounds| count::all(rounds, url)),
+        _ => Err("testbed-openssl speed ROUNDS | uploads ROUNDS URL | count ROUNDS URL".to_owned()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("testbed-openssl: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn number(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|&rounds| rounds > 0).ok_or_else(|| format!("{text}: no number of rounds"))
+}
+
+/// `openssl speed` at each size and `openssl enc` of one file, by every way.
+fn speed(rounds: usize) -> Result<(), String> {
+    // The first alarm in a guest's life rings at once, and the first run says nothing.
+    drop(speed_of(0, SPEED_BYTES[0]));
+    println!("AES-128-CBC, medians of {rounds}; MB/s, and over the better of default and engine");
+    for bytes in SPEED_BYTES {
+        let measured = in_turn(rounds, &|way| speed_of(way, bytes))?;
+        row(&format!("openssl speed, {bytes} B"), &measured);
+    }
+    let text: Vec<u8> = (0..=u8::MAX).cycle().take(ENC_BYTES).collect();
+    fs::write("/tmp/text", text).map_err(|error| error.to_string())?;
+    #[expect(clippy::cast_precision_loss, reason = "some megabytes")]
+    let measured = in_turn(rounds, &|way| Ok(ENC_BYTES as f64 / busy(&mut enc(way))?.0 * 1e-3))?;
+    row(&format!("openssl enc, {ENC_BYTES} B by {ENC_BUFFER}"), &measured);
+    Ok(())
+}
+
+/// What `measure` says of the first ways, one after the other in each round; medians.
+fn in_turn<const N: usize>(
+    rounds: usize,
+    measure: &dyn Fn(usize) -> Result<f64, String>,
+) -> Result<[f64; N], String> {
+    let mut all = [const { Vec::new() }; N];
+    for round in 0..rounds {
+        for turn in 0..N {
+            let way = (round + turn) % N;
+            all[way].push(measure(way)?);
+        }
+    }
+    Ok(all.map(median))
+}
+
+fn row(what: &str, measured: &[f64; 3]) {
+    let [default, engine, provider] = *measured;
+    println!(
+        "{what:34} default {default:7.1}  afalg engine {engine:7.1}  provider {provider:7.1}  {:.2}",
+        provider / default.max(engine)
+    );
+}
+
+fn openssl(way: usize, words: &[&str]) -> Command {
+    let mut command = by_way(way, "openssl");
+    command.args(words).args(WAYS[way].2);
+    command
+}
+
+/// `program` by the configuration of a way.
+fn by_way(way: usize, program: &str) -> Command {
+    let mut command = Command::new(program);
+    command.env("OPENSSL_CONF", WAYS[way].1).stdin(Stdio::null());
+    if way == WITHOUT {
+        command.env("EVENER_MODULES", "");
+    }
+    command
+}
+
+fn speed_of(way: usize, bytes: u32) -> Result<f64, String> {
+    let bytes = bytes.to_string();
+    let words = ["speed", "-elapsed", "-seconds", "1", "-bytes", &bytes, "-evp", "aes-128-cbc"];
+    let output = openssl(way, &words).output().map_err(|error| error.to_string())?;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    // `AES-128-CBC      49633.58k`, thousands of bytes a second.
+    let rate = said.lines().find(|line| line.ends_with('k')).and_then(|line| line.split_whitespace().last());
+    let rate = rate.and_then(|rate| rate.trim_end_matches('k').parse::<f64>().ok());
+    rate.map(|rate| rate * 1e-3).ok_or_else(|| format!("openssl speed said {said:?}"))
+}
+
+/// The encryption of /tmp/text.
+fn enc(way: usize) -> Command {
+    let (key, iv) = ("00112233445566778899aabbccddeeff", "ffeeddccbbaa99887766554433221100");
+    let mut words = vec!["enc", "-aes-128-cbc", "-K", key, "-iv", iv];
+    words.extend(["-bufsize", ENC_BUFFER, "-in", "/tmp/text", "-out", "/dev/null"]);
+    let mut command = openssl(way, &words);
+    command.stderr(Stdio::null());
+    command
+}
+
+/// Uploads of the paper's sizes with the provider, with the module and without it.
+fn uploads(rounds: usize, url: &str) -> Result<(), String> {
+    println!("uploads over TLS 1.2, {SUITE}, Encrypt-then-MAC; medians of {rounds}");
+    println!(
+        "{:>10}  {:>21}  {:>21}  {:>14}  paper 003",
+        "bytes", "module: ms, core ms", "without: ms, core ms", "wall, core"
+    );
+    for (bytes, with_ms, without_ms) in PAPER {
+        fs::write("/tmp/file", vec![0x42; bytes]).map_err(|error| error.to_string())?;
+        let mut seen: [[Vec<f64>; 2]; 2] = Default::default();
+        for round in 0..rounds {
+            for turn in 0..2 {
+                let way = (round + turn) % 2;
+                let (wall, core) = upload(way == 0, url)?;
+                seen[way][0].push(wall);
+                seen[way][1].push(core);
+            }
+        }
+        let [[wall, core], [wall_without, core_without]] = seen.map(|way| way.map(median));
+        println!(
+            "{bytes:>10}  {wall:>10.0} {core:>10.0}  {wall_without:>10.0} {core_without:>10.0}  {:>6.2} {:>7.2}  {:.2}",
+            wall / wall_without,
+            core / core_without,
+            f64::from(with_ms) / f64::from(without_ms)
+        );
+    }
+    Ok(())
+}
+
+/// One upload: milliseconds that passed, and that the guest's processor was not idle.
+fn upload(with_module: bool, url: &str) -> Result<(f64, f64), String> {
+    busy(&mut curl(if with_module { WITH } else { WITHOUT }, url))
+}
+
+/// The upload of /tmp/file by a way without words for `openssl`.
+fn curl(way: usize, url: &str) -> Command {
+    let mut command = by_way(way, "curl");
+    // The guest's clock knows nothing of certificates.
+    command.args(["-sSf", "--insecure", "--tls-max", "1.2", "--ciphers", SUITE]);
+    command.args(["-H", "Expect:", "-T", "/tmp/file", "-o", "/dev/null", url]);
+    command
+}
+
+/// Runs `command`: milliseconds that passed, and that the guest's processor was not idle.
+fn busy(command: &mut Command) -> Result<(f64, f64), String> {
+    let (began, idle) = (Instant::now(), idle_ms()?);
+    let status = command.status().map_err(|error| error.to_string())?;
+    let (wall, idle) = (began.elapsed().as_secs_f64() * 1e3, idle_ms()? - idle);
+    match status.success() {
+        true => Ok((wall, (wall - idle).max(0.0))),
+        false => Err(format!("{command:?}: {status}")),
+    }
+}
+
+/// Idle time of the guest's one processor so far, in milliseconds, which the kernel tells to the nanosecond.
+fn idle_ms() -> Result<f64, String> {
+    let list = fs::read_to_string("/proc/timer_list").map_err(|error| error.to_string())?;
+    let line = list.lines().find_map(|line| line.trim().strip_prefix(".idle_sleeptime"));
+    let number = line.and_then(|rest| rest.split([' ', ':']).find_map(|word| word.parse::<f64>().ok()));
+    number.map(|nanos| nanos * 1e-6).ok_or_else(|| "/proc/timer_list tells no idle time".to_owned())
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
