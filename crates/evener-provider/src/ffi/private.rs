@@ -3,11 +3,12 @@
 //! The way: address of a core function -> file that it lies in -> the functions by name -> a context with nothing in
 //! it but a default provider. None of this works where a program hides libcrypto's symbols.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
-use std::mem::MaybeUninit;
-use std::ptr;
+use std::ffi::{c_char, c_int, c_void};
+use std::{ptr, slice};
 
 use evener_ossl_sys::{Algorithm, Function};
+
+use super::dispatch;
 
 type LibCtxNew = unsafe extern "C" fn() -> *mut c_void;
 type LibCtxFree = unsafe extern "C" fn(*mut c_void);
@@ -88,29 +89,73 @@ impl Drop for Private {
 
 // The library's handle stays open: our caller runs in it, so that it cannot go anyway.
 pub(super) fn library_of(landmark: Function) -> Option<*mut c_void> {
-    let home = home_of(landmark as *const c_void)?;
-    // SAFETY: dladdr's name of a loaded file.
-    let file = unsafe { CStr::from_ptr(home.dli_fname) };
-    let candidates = [open(file.as_ptr()), open(ptr::null())];
+    let home = home_of((landmark as *const c_void).addr())?;
+    let candidates = [open(home.name), open(ptr::null())];
     candidates.into_iter().flatten().find(|&library| is_of(library, &home))
 }
 
 /// Whether the library's functions are those of the file that loaded us. A program that hides the symbols of its own
 /// libcrypto may show those of another one, which knows nothing of the first one's contexts.
-fn is_of(library: *mut c_void, home: &libc::Dl_info) -> bool {
+fn is_of(library: *mut c_void, home: &Home) -> bool {
     // SAFETY: the library is open, and the name ends in nul.
     let load = unsafe { libc::dlsym(library, c"OSSL_PROVIDER_load".as_ptr()) };
-    !load.is_null() && home_of(load).is_some_and(|found| found.dli_fbase == home.dli_fbase)
+    !load.is_null() && home_of(load.addr()).is_some_and(|found| found.number == home.number)
 }
 
-/// The file that an address lies in.
-fn home_of(address: *const c_void) -> Option<libc::Dl_info> {
-    let mut found = MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: looks the address up and writes what it finds into room of the right type.
-    let code = unsafe { libc::dladdr(address, found.as_mut_ptr()) };
-    // SAFETY: zeros are a valid value of it, and dladdr wrote nothing else but one.
-    let found = unsafe { found.assume_init() };
-    (code != 0 && !found.dli_fname.is_null()).then_some(found)
+/// A loaded file.
+struct Home {
+    /// The loader's name of it; empty for the program itself.
+    name: *const c_char,
+    /// Its place among all that are loaded.
+    number: usize,
+}
+
+/// What is looked for, and how far the look has come.
+struct Look {
+    address: usize,
+    passed: usize,
+    found: Option<Home>,
+}
+
+/// The file that an address lies in. Not `dladdr`, which compares the address with every symbol of that file: 190,000
+/// instructions in libcrypto (measured).
+fn home_of(address: usize) -> Option<Home> {
+    let mut look = Look { address, passed: 0, found: None };
+    // SAFETY: the function is called until it answers 1, with `look`, which lives through the call.
+    unsafe { libc::dl_iterate_phdr(Some(look_at), (&raw mut look).cast()) };
+    look.found
+}
+
+dispatch! {
+    /// Whether the address lies in the next loaded file: 1, and it is found.
+    fn look_at(info: *mut libc::dl_phdr_info, _bytes: usize, look: *mut c_void) -> c_int {
+        // SAFETY: the loader's record of a file, which it keeps during the call.
+        let info = unsafe { &*info };
+        // SAFETY: `home_of` lends it through all calls, and nobody else has it meanwhile.
+        let look = unsafe { &mut *look.cast::<Look>() };
+        // SAFETY: the loader's headers of that file, so many.
+        let headers = unsafe { slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+        let holds = |header: &Header| {
+            let start = widened(info.dlpi_addr).wrapping_add(widened(header.p_vaddr));
+            let offset = (look.address as u64).wrapping_sub(start);
+            header.p_type == libc::PT_LOAD && offset < widened(header.p_memsz)
+        };
+        if headers.iter().any(holds) {
+            look.found = Some(Home { name: info.dlpi_name, number: look.passed });
+        }
+        look.passed += 1;
+        look.found.is_some().into()
+    }
+}
+
+#[cfg(target_pointer_width = "64")]
+type Header = libc::Elf64_Phdr;
+#[cfg(target_pointer_width = "32")]
+type Header = libc::Elf32_Phdr;
+
+/// Addresses in those records have the machine's width.
+fn widened(address: impl Into<u64>) -> u64 {
+    address.into()
 }
 
 /// A library that is loaded already; null: the program itself and all that it shows to everyone.

@@ -22,6 +22,17 @@ pub(super) fn parse(text: &str) -> Vec<Listed> {
     text.split("\n\n").map(paragraph).filter(|listed| !listed.driver.is_empty()).collect()
 }
 
+/// The one of a driver, by a look at no other: a kernel lists a hundred.
+pub(super) fn find(text: &str, driver: &str) -> Option<Listed> {
+    let around = |(at, _): (usize, &str)| {
+        let start = text[..at].rfind("\n\n").map_or(0, |end| end + 2);
+        let end = text[at..].find("\n\n").map_or(text.len(), |end| at + end);
+        paragraph(&text[start..end])
+    };
+    // The name may stand in others' templates.
+    text.match_indices(driver).map(around).find(|listed| listed.driver == driver)
+}
+
 fn paragraph(text: &str) -> Listed {
     let mut listed = Listed::default();
     let (mut least, mut most) = (None, None);
@@ -155,6 +166,16 @@ driver       : sha256-generic
 internal     : no
 type         : shash
 ";
+
+    #[test]
+    fn a_driver_is_found_by_its_whole_name_wherever_it_stands() {
+        for listed in parse(SEEN) {
+            assert_eq!(find(SEEN, &listed.driver), Some(listed));
+        }
+        for other in ["virtio_crypto", "cbc(aes-generic)", "cbc(aes)", "xts", "generic", "aesni_intel"] {
+            assert_eq!(find(SEEN, other), None, "{other}");
+        }
+    }
 
     #[test]
     fn only_what_works_beside_the_cores_counts_as_hardware() {

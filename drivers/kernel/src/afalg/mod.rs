@@ -54,7 +54,7 @@ impl Afalg {
     /// Looks for the driver `name`.
     pub(crate) fn open(name: &str) -> Result<Self, OpenError> {
         let probe = ffi::socket().map_err(|error| OpenError::Unavailable(survey::no_family(&error)))?;
-        let find = || Ok(survey::listed()?.into_iter().find(|listed| listed.driver == name));
+        let find = || Ok(listed::find(&survey::list()?, name));
         let (mut found, mut asked) = (find()?, Vec::new());
         if found.is_none() {
             // A template is made when it is first asked for, and listed from then on. Not asked where it is listed: at each door that

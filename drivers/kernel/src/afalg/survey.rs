@@ -58,10 +58,14 @@ fn standing(listed: &Listed) -> Standing {
     Standing { driver: listed.driver.clone(), does: listed.name.clone(), refused }
 }
 
-pub(super) fn listed() -> Result<Vec<Listed>, OpenError> {
+fn listed() -> Result<Vec<Listed>, OpenError> {
+    list().map(|text| listed::parse(&text))
+}
+
+/// The kernel's list.
+pub(super) fn list() -> Result<String, OpenError> {
     let text = std::fs::read_to_string("/proc/crypto");
-    text.map(|text| listed::parse(&text))
-        .map_err(|error| OpenError::Unavailable(format!("/proc/crypto cannot be read: {error}")))
+    text.map_err(|error| OpenError::Unavailable(format!("/proc/crypto cannot be read: {error}")))
 }
 
 /// Why there is no AF_ALG.
