@@ -1,7 +1,7 @@
 //! `cargo xtask guest`: OpenSSL programs with Evener's provider and a module, measured in the test bed's guest.
 //!
 //! `speed` compares OpenSSL's own engine for AF_ALG with the default provider and ours; `uploads` is paper 003's experiment, from the
-//! guest to an nginx on this machine. The way: provider and program are built -> nginx, for uploads -> a guest -> what
+//! guest to an nginx on this machine; `count` tells the instructions that all of this takes. The way: provider and program are built -> nginx, for uploads -> a guest -> what
 //! `testbed-openssl` prints there.
 
 use std::fs;
@@ -10,12 +10,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use evener_testbed::{Builder, Guest};
+use evener_testbed::{Builder, Guest, Icount};
 
 use crate::tree::cargo;
 
 const USAGE: &str = "usage: cargo xtask guest speed [ROUNDS]     openssl speed and enc: default, afalg engine, provider with module
-       cargo xtask guest uploads [ROUNDS]   paper 003: uploads over TLS with offload and without";
+       cargo xtask guest uploads [ROUNDS]   paper 003: uploads over TLS with offload and without
+       cargo xtask guest count [ROUNDS]     instructions of commands, updates and uploads, by each of these ways";
 
 /// The provider in the guest, among the libraries, which come with what they need.
 const PROVIDER: &str = "/lib/x86_64-linux-gnu/evener.so";
@@ -26,6 +27,8 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
         ["speed", rounds] => speed(rounds),
         ["uploads"] => uploads("5"),
         ["uploads", rounds] => uploads(rounds),
+        ["count"] => count("3"),
+        ["count", rounds] => count(rounds),
         _ => Err(USAGE.to_owned()),
     };
     match done {
@@ -44,9 +47,18 @@ fn speed(rounds: &str) -> Result<(), String> {
 
 fn uploads(rounds: &str) -> Result<(), String> {
     let site = Site::start()?;
+    measure(with_curl(guest()?)?, &format!("testbed-openssl uploads {rounds} {}", site.url()))
+}
+
+fn count(rounds: &str) -> Result<(), String> {
+    let site = Site::start()?;
+    let builder = with_curl(guest()?)?.icount(Icount::NEAR_AM3358);
+    measure(builder, &format!("testbed-openssl count {rounds} {}", site.url()))
+}
+
+fn with_curl(builder: Builder) -> Result<Builder, String> {
     let curl = ["/usr/bin/curl", "/bin/curl"].into_iter().map(Path::new).find(|path| path.exists());
-    let builder = guest()?.program(curl.ok_or("curl is not installed")?).host_loopback();
-    measure(builder, &format!("testbed-openssl uploads {rounds} https://10.0.2.2:{}/in/file", site.port))
+    Ok(builder.program(curl.ok_or("curl is not installed")?).host_loopback())
 }
 
 /// A guest with the provider and what measures it.
@@ -129,6 +141,13 @@ impl Site {
             std::thread::sleep(Duration::from_millis(20));
         }
         Ok(site)
+    }
+}
+
+impl Site {
+    /// As the guest reaches it.
+    fn url(&self) -> String {
+        format!("https://10.0.2.2:{}/in/file", self.port)
     }
 }
 
