@@ -116,7 +116,8 @@ pub enum Outcome {
         written: usize,
     },
     /// Failed. After [`JobError::NotAuthentic`] and [`JobError::BadPadding`] the output is cleared; after a
-    /// failure that [is the module's fault](JobError::is_the_modules_fault) input and output are as submitted.
+    /// failure that [is the module's fault](JobError::is_the_modules_fault) input and output are as submitted, but for a
+    /// job that owns its memory ([`Job::owning`]): its input may have gone with the module.
     Failed(JobError),
 }
 

@@ -48,7 +48,7 @@ pub(crate) fn serve(shared: &Shared, client: &Arc<Client>, mut stream: UnixStrea
     let Ok(process) = client.peer.watch() else { return shared.leave(client) };
     while wait(&stream, process.as_ref()) && !client.is_over() {
         let outcome = match receive(&mut stream) {
-            Ok(received) => handle(shared, client, &mut stream, received),
+            Ok(received) => handle(shared, client, &stream, received),
             Err(NoMessage::Ended) => break,
             Err(NoMessage::Wire(error)) => Err(error.into()),
         };
@@ -79,11 +79,11 @@ fn wait(stream: &UnixStream, process: Option<&OwnedFd>) -> bool {
 fn handle(
     shared: &Shared,
     client: &Arc<Client>,
-    stream: &mut UnixStream,
+    stream: &UnixStream,
     received: Received,
 ) -> Result<(), Break> {
     let Received { message, mut payload, descriptors } = received;
-    let mut answer = |bytes: &[u8]| reply(stream, message, bytes).map_err(|_| Break::Deaf);
+    let answer = |bytes: &[u8]| reply(stream, message, bytes).map_err(|_| Break::Deaf);
     match message {
         Message::GetFeatures => answer(&FEATURES.to_ne_bytes()),
         Message::GetProtocolFeatures => answer(&PROTOCOL_FEATURES.to_ne_bytes()),

@@ -1,12 +1,13 @@
 //! Messages on a client's stream, with the descriptors that come beside them.
 
-use std::io::{self, IoSliceMut, Read as _, Write as _};
+use std::io::{self, IoSliceMut, Read as _};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
 use evener_wire::{HEADER_BYTES, Header, Message, PAYLOAD_BYTES_MAX, REGION_COUNT_MAX, WireError};
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use rustix::io::Errno;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recvmsg, send};
 use zeroize::Zeroizing;
 
 /// Why no message came.
@@ -60,7 +61,7 @@ fn receive_part(
     let got = loop {
         let got = recvmsg(stream, &mut [IoSliceMut::new(into)], &mut beside, RecvFlags::CMSG_CLOEXEC);
         match got {
-            Err(rustix::io::Errno::INTR) => {}
+            Err(Errno::INTR) => {}
             other => break other.map_err(|_| NoMessage::Ended)?,
         }
     };
@@ -73,10 +74,18 @@ fn receive_part(
 }
 
 /// Answers a message.
-pub(crate) fn reply(stream: &mut UnixStream, message: Message, payload: &[u8]) -> io::Result<()> {
+pub(crate) fn reply(stream: &UnixStream, message: Message, payload: &[u8]) -> io::Result<()> {
     let bytes = u32::try_from(payload.len()).unwrap_or(u32::MAX);
     debug_assert!(bytes <= PAYLOAD_BYTES_MAX, "no answer is longer than a session");
     let mut whole = Zeroizing::new(Header::reply(message, bytes).to_bytes().to_vec());
     whole.extend_from_slice(payload);
-    stream.write_all(&whole)
+    let mut rest = &whole[..];
+    while !rest.is_empty() {
+        // A client that has gone is an error, not a signal that ends the process.
+        match send(stream, rest, SendFlags::NOSIGNAL) {
+            Err(Errno::INTR) => {}
+            sent => rest = &rest[sent?..],
+        }
+    }
+    Ok(())
 }

@@ -10,9 +10,10 @@ mod support;
 use std::io::{IoSlice, Write as _};
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd as _;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -80,6 +81,19 @@ fn a_host_that_says_nothing_is_given_up_though_signals_come_sooner_than_its_time
     thread::spawn(move || told.send(module(&socket).map(drop)).unwrap_or_default());
     let opened = answer.recv_timeout(Duration::from_secs(60)).expect("it waits for ever");
     assert!(matches!(opened, Err(OpenError::Unreachable { trouble: Trouble::Silent, .. })), "{opened:?}");
+}
+
+#[test]
+fn an_answer_to_a_client_that_has_gone_raises_no_signal() {
+    let host = Host::start(core());
+    ffi::count_broken_pipes();
+    let ask_for_features = halves(&[1, 1, 0]);
+    for _ in 0..50 {
+        let mut client = UnixStream::connect(host.socket()).unwrap();
+        client.write_all(&ask_for_features.repeat(20)).unwrap();
+    }
+    assert!(host.stop().connections > 0);
+    assert_eq!(ffi::BROKEN_PIPES.load(Relaxed), 0);
 }
 
 /// Sends a message byte by byte, its descriptors beside the first.

@@ -1,7 +1,7 @@
 //! libFuzzer for a few seconds on each target of `fuzz/`, with the stable compiler.
 //!
-//! The way: flags that count what code was reached -> one build for all targets -> each target on a copy of its seeds
-//! -> passed, or failed with the path of what made it crash. Without AddressSanitizer, which wants a nightly
+//! The way: flags that count what code was reached -> one build for all targets -> each target on a copy of its seeds,
+//! one per core -> passed, or failed with the path of what made it crash. Without AddressSanitizer, which wants a nightly
 //! compiler and stays by hand: CONTRIBUTING.md says how.
 
 use std::env;
@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
 
 use super::Tally;
 use crate::tree::{cargo, root};
@@ -42,13 +43,39 @@ pub(super) fn run(tally: &mut Tally) {
     if !build(&host, &built).status().is_ok_and(|status| status.success()) {
         return tally.fail("building the fuzz targets");
     }
-    for name in targets() {
-        let program = built.join(&host).join("release").join(&name);
-        let place = built.join("found").join(&name);
-        match command(&program, &name, &place) {
-            Ok(command) => judge(tally, &name, command, &place),
-            Err(error) => tally.fail(&format!("fuzzing {name}: {error}")),
+    // One on each core: a fuzzer has one thread.
+    let at_a_time = thread::available_parallelism().map_or(1, usize::from);
+    for names in targets().chunks(at_a_time) {
+        let verdicts: Vec<Verdict> = thread::scope(|scope| {
+            let fuzzers: Vec<_> =
+                names.iter().map(|name| scope.spawn(|| fuzz(&built, &host, name))).collect();
+            fuzzers
+                .into_iter()
+                .map(|fuzzer| fuzzer.join().expect("a fuzzer's thread does not panic"))
+                .collect()
+        });
+        names.iter().zip(verdicts).for_each(|(name, verdict)| tell(tally, name, verdict));
+    }
+}
+
+/// What the runs came to, or why it failed.
+type Verdict = Result<String, String>;
+
+fn fuzz(built: &Path, host: &str, name: &str) -> Verdict {
+    let program = built.join(host).join("release").join(name);
+    let place = built.join("found").join(name);
+    let command = command(&program, name, &place).map_err(|error| error.to_string())?;
+    judge(command, &place)
+}
+
+/// Counts a target as one test.
+fn tell(tally: &mut Tally, name: &str, verdict: Verdict) {
+    match verdict {
+        Ok(told) => {
+            tally.say(&format!("fuzzing {name}: {told}"));
+            tally.passed += 1;
         }
+        Err(reason) => tally.fail(&format!("fuzzing {name}: {reason}")),
     }
 }
 
@@ -87,27 +114,22 @@ fn command(program: &Path, name: &str, place: &Path) -> std::io::Result<Command>
     Ok(command)
 }
 
-/// Runs a fuzzer and counts it as one test.
-fn judge(tally: &mut Tally, name: &str, mut command: Command, place: &Path) {
+/// Runs a fuzzer.
+fn judge(mut command: Command, place: &Path) -> Verdict {
     let before = artefacts(place);
-    let Ok(output) = command.stdin(Stdio::null()).output() else {
-        return tally.fail(&format!("fuzzing {name}: it does not start"));
-    };
+    let output =
+        command.stdin(Stdio::null()).output().map_err(|error| format!("it does not start: {error}"))?;
     let told = String::from_utf8_lossy(&output.stderr);
-    let new: Vec<PathBuf> = artefacts(place).into_iter().filter(|path| !before.contains(path)).collect();
     if !output.status.success() {
-        tally.say(&told);
-        for path in new {
-            tally.say(&format!("made it crash: {}", path.display()));
-        }
-        tally.fail(&format!("fuzzing {name}"));
-    } else if !told.contains(SEES) {
-        tally.fail(&format!("fuzzing {name}: it sees nothing of the code"));
-    } else {
-        let runs = told.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
-        tally.say(&format!("fuzzing {name}: {} runs without a crash", runs.map_or("some", str::trim)));
-        tally.passed += 1;
+        let new = artefacts(place).into_iter().filter(|path| !before.contains(path));
+        let named: String = new.map(|path| format!("\nmade it crash: {}", path.display())).collect();
+        return Err(format!("{}\n{told}{named}", output.status));
     }
+    if !told.contains(SEES) {
+        return Err("it sees nothing of the code".to_owned());
+    }
+    let runs = told.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
+    Ok(format!("{} runs without a crash", runs.map_or("some", str::trim)))
 }
 
 /// Inputs that made a target crash, hang or grow, of this run or of earlier ones.
@@ -118,52 +140,41 @@ fn artefacts(place: &Path) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{self, Write};
-    use std::sync::{Arc, Mutex};
-
     use super::*;
 
-    #[derive(Clone, Default)]
-    struct Told(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Told {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().write(bytes)
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    /// Judges a script that plays a fuzzer; `$1` is its place. Returns passed, failed and what was told.
-    fn judged(script: &str) -> (u64, u64, String) {
+    /// Judges a script that plays a fuzzer; `$1` is its place.
+    fn judged(script: &str) -> Verdict {
         let place = env::temp_dir().join(format!("evener-fuzz-{}-{}", std::process::id(), script.len()));
         fs::create_dir_all(&place).unwrap();
-        let told = Told::default();
-        let mut tally = Tally::new(told.clone());
         let mut command = Command::new("sh");
         command.args(["-c", script, "sh"]).arg(&place);
-        judge(&mut tally, "target", command, &place);
+        let verdict = judge(command, &place);
         fs::remove_dir_all(&place).unwrap();
-        let text = String::from_utf8(told.0.lock().unwrap().clone()).unwrap();
-        (tally.passed, tally.failed, text)
+        verdict
     }
 
     #[test]
     fn a_crash_is_a_failure_and_its_input_is_named() {
-        let (passed, failed, told) = judged("echo inline 8-bit counters >&2; echo x >$1/crash-1; exit 77");
-        assert_eq!((passed, failed), (0, 1));
-        assert!(told.contains("made it crash: ") && told.contains("/crash-1\n"), "{told}");
+        let verdict = judged("echo inline 8-bit counters >&2; echo x >$1/crash-1; exit 77");
+        let told = verdict.expect_err("it crashed");
+        assert!(told.contains("made it crash: ") && told.ends_with("/crash-1"), "{told}");
     }
 
     #[test]
     fn a_fuzzer_that_sees_no_coverage_is_a_failure() {
-        assert_eq!(judged("echo 'INFO: seed corpus' >&2").1, 1);
-        let (passed, failed, told) = judged(
+        let verdict = judged("echo 'INFO: seed corpus' >&2");
+        assert_eq!(verdict.unwrap_err(), "it sees nothing of the code");
+        let verdict = judged(
             "echo 'Loaded 1 modules (9 inline 8-bit counters)' >&2; echo stat::number_of_executed_units: 12 >&2",
         );
-        assert_eq!((passed, failed), (1, 0));
-        assert!(told.contains("12 runs"), "{told}");
+        assert_eq!(verdict.unwrap(), "12 runs without a crash");
+    }
+
+    #[test]
+    fn each_target_counts_as_one_test() {
+        let mut tally = Tally::new(std::io::sink());
+        tell(&mut tally, "whole", Ok("12 runs".to_owned()));
+        tell(&mut tally, "broken", Err("it does not start".to_owned()));
+        assert_eq!((tally.passed, tally.failed), (1, 1));
     }
 }

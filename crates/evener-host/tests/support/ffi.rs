@@ -3,7 +3,7 @@
 
 use std::os::raw::c_int;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use std::{fs, mem, process, ptr};
@@ -16,13 +16,29 @@ pub(crate) struct Storm {
 
 extern "C" fn nothing(_: c_int) {}
 
+/// How often this process was told of a pipe or socket without a reader. By default that ends a process; Rust's own programs ignore it.
+pub(crate) static BROKEN_PIPES: AtomicU64 = AtomicU64::new(0);
+
+extern "C" fn count(_: c_int) {
+    BROKEN_PIPES.fetch_add(1, Relaxed);
+}
+
+/// From now on counts [`BROKEN_PIPES`].
+pub(crate) fn count_broken_pipes() {
+    handle(libc::SIGPIPE, count);
+}
+
+fn handle(signal: c_int, handler: extern "C" fn(c_int)) {
+    // SAFETY: all zero is an action without flags and mask.
+    let mut action: libc::sigaction = unsafe { mem::zeroed() };
+    action.sa_sigaction = (handler as *const ()).expose_provenance();
+    // SAFETY: the action is whole, and its handler may interrupt anything, for it does at most one atomic addition.
+    assert_eq!(unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) }, 0);
+}
+
 impl Storm {
     pub(crate) fn begin() -> Self {
-        // SAFETY: all zero is an action without flags and mask.
-        let mut action: libc::sigaction = unsafe { mem::zeroed() };
-        action.sa_sigaction = (nothing as extern "C" fn(c_int) as *const ()).expose_provenance();
-        // SAFETY: the action is whole, and its handler may interrupt anything, for it does nothing.
-        assert_eq!(unsafe { libc::sigaction(libc::SIGUSR1, &raw const action, ptr::null_mut()) }, 0);
+        handle(libc::SIGUSR1, nothing);
         let is_over = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&is_over);
         let sender = thread::spawn(move || {
