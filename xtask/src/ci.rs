@@ -108,6 +108,8 @@ fn models(flags: &str) -> Command {
     let mut command = Command::new("timeout");
     command.current_dir(root()).arg(MODELS_SECONDS_MAX).arg(cargo.get_program());
     command.env("RUSTFLAGS", format!("--cfg loom {flags}"));
+    // Linked once and run for seconds: not worth the time.
+    command.envs([("CARGO_PROFILE_RELEASE_LTO", "off"), ("CARGO_PROFILE_RELEASE_DEBUG", "false")]);
     command.args(["test", "--release", "-p", "evener-ring", "--test", "loom*"]);
     // A folder of its own: other flags would make cargo build everything anew, twice per run.
     command.arg("--target-dir").arg(root().join("target/loom"));
