@@ -61,7 +61,13 @@ impl<'r, 'm> Caller<'r, 'm> {
         self.shared.keep_budget(&mut self.meter);
         match jobs[..] {
             _ if jobs.iter().any(|job| is_bound(job)) => self.crypt_queued(jobs),
-            [ref job] if self.is_weighed_alone(job) => self.crypt_single(jobs),
+            [ref job] if self.shared.weigher.is_some() => {
+                if self.is_weighed_alone(job) {
+                    self.crypt_single(jobs);
+                } else {
+                    self.crypt_here(jobs);
+                }
+            }
             _ if self.is_for_modules(jobs) => self.crypt_queued(jobs),
             _ => self.crypt_here(jobs),
         }
@@ -88,8 +94,7 @@ impl<'r, 'm> Caller<'r, 'm> {
 
     /// Whether the adaptive policy is to say where this single request goes.
     fn is_weighed_alone(&self, job: &Job<'_>) -> bool {
-        let is_alone = |job: &Job<'_>| self.shared.backlog.lanes().is_alone(job.class());
-        self.shared.weigher.is_some() && self.shared.module_does(job) && !is_alone(job)
+        !self.shared.backlog.lanes().is_alone(job.class()) && self.shared.module_does(job)
     }
 
     /// Whether a burst is worth its way through the queue: some module may take a part of it.
@@ -100,7 +105,7 @@ impl<'r, 'm> Caller<'r, 'm> {
         let Some(weigher) = &self.shared.weigher else { return true };
         let lanes = self.shared.backlog.lanes();
         let mut classes = jobs.iter().map(|job| job.class());
-        if jobs.len() < 2 || classes.clone().all(|class| lanes.is_alone(class)) {
+        if classes.clone().all(|class| lanes.is_alone(class)) {
             return false;
         }
         weigher.modules_matter(lanes, &mut classes, self.shared.clock.now())

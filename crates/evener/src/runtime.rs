@@ -286,8 +286,9 @@ impl<'m> Shared<'m> {
     pub(crate) fn learn_from(&self, kit: &mut CpuKit) {
         let Some(weigher) = &self.weigher else { return };
         let lanes = self.backlog.lanes();
-        weigher.saw_core(lanes, &kit.take_samples());
-        if kit.is_time_to_look() && !lanes.modules_matter() {
+        let modules_matter = lanes.modules_matter();
+        kit.tell_samples(modules_matter, |samples| weigher.saw_core(lanes, samples));
+        if !modules_matter && kit.is_time_to_look() {
             weigher.looks_back(lanes, self.clock.now());
         }
     }

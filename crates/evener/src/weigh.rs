@@ -350,9 +350,6 @@ impl Weigher {
 
     /// Bursts that ran on a core. Their costs are known already ([`Costs::saw`]).
     pub(crate) fn saw_core(&self, lanes: &Lanes<'_>, samples: &[CostSample]) {
-        if samples.is_empty() {
-            return;
-        }
         let state = &mut *self.state();
         for seen in samples {
             let lane = lanes.lane_of(seen.class);
