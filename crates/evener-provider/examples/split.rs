@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::Re
 use std::thread;
 use std::time::{Duration, Instant};
 
+use evener::SystemClock;
 use evener::split::{Crew, crew};
 use evener_provider::OSSL_provider_init;
 
@@ -173,7 +174,15 @@ struct Race {
     ratios: [Vec<f64>; 2],
     /// Evener's speed, as a share of that of the two threads.
     shares: Vec<f64>,
+    /// Core time of the process in each side's calls, in seconds.
+    core: [f64; SIDES],
+    /// Times of ten rounds each, of the default provider and of Evener.
+    tens: Vec<[f64; 2]>,
 }
+
+/// Rounds whose times are added up before they are compared: with every core busy a call either gets a core for a slice
+/// or waits for one, and only sums tell what came of it.
+const TEN: usize = 10;
 
 /// Calls of all sides that take turns.
 fn race(task: Task<'_>, len: usize, time: Duration) -> Race {
@@ -190,13 +199,27 @@ fn race(task: Task<'_>, len: usize, time: Duration) -> Race {
         let mut took = [0.0; SIDES];
         for side in 0..SIDES {
             let side = (side + turn) % SIDES;
+            let core = core_time();
             took[side] = bench.call(side, task, len).as_secs_f64();
+            race.core[side] += core_time() - core;
             race.total[side] += took[side];
+        }
+        if turn % TEN == 0 {
+            race.tens.push([0.0; 2]);
+        }
+        if let Some(ten) = race.tens.last_mut() {
+            [0, 1].into_iter().for_each(|side| ten[side] += took[side]);
         }
         [0, 1].into_iter().for_each(|side| race.ratios[side].push(took[0] / took[side + 1]));
         race.shares.push(took[2] / took[1]);
     }
     race
+}
+
+/// Core time of this process so far, in seconds.
+#[expect(clippy::cast_precision_loss, reason = "seconds since this program began")]
+fn core_time() -> f64 {
+    SystemClock.process_time().0 as f64 / 1e9
 }
 
 fn main() {
@@ -212,10 +235,10 @@ fn main() {
 fn table() {
     report::heading("cargo run --release -p evener-provider --example split");
     println!(
-        "| cores | cipher | memory | MiB | default GB/s | default/Evener, total | median | deciles | two threads: total | \
-         median | Evener of those | rounds | calls split, kept whole | locks |"
+        "| cores | cipher | memory | MiB | default GB/s | default/Evener, total | median | deciles | tens | two threads: \
+         total | median | Evener of those | core time | rounds | calls split, kept whole | locks |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     for cores in argument(2, "idle,busy").split(',') {
         for cipher in argument(3, "AES-128-CTR,AES-128-XTS,AES-128-CBC,AES-128-GCM").split(',') {
             // The direction that can be split; both where they differ.
@@ -259,31 +282,37 @@ fn measure(row: &str, len: usize, time: Duration) {
                 }
             });
         }
-        print_row(cores, task, len, race(task, len, time));
+        print_row(cores, task, len, &race(task, len, time));
         ends.store(true, Relaxed);
     });
 }
 
 #[expect(clippy::cast_precision_loss, reason = "three digits are printed")]
-fn print_row(cores: &str, task: Task<'_>, len: usize, race: Race) {
-    let Race { total, ratios: [mut ours, bound], shares } = race;
-    ours.sort_by(f64::total_cmp);
-    let at = |part: usize| ours[part * (ours.len() - 1) / 10];
+fn print_row(cores: &str, task: Task<'_>, len: usize, race: &Race) {
+    let Race { total, ratios: [ours, bound], shares, core, tens } = race;
+    let mut sorted = ours.clone();
+    sorted.sort_by(f64::total_cmp);
+    let at = |part: usize| sorted[part * (sorted.len() - 1) / 10];
+    let tens: Vec<f64> = tens[..ours.len() / TEN].iter().map(|[default, evener]| default / evener).collect();
     let guarded = crew().and_then(Crew::learned).map(|splits| splits.total()).unwrap_or_default();
+    let awake = crew().map_or(0.0, |crew| crew.awake().0 as f64 / 1e9);
+    // Spinning threads are of the same process.
+    let core = if cores == "idle" { format!("{:.2}", (core[1] + awake) / core[0]) } else { "-".to_owned() };
     println!(
-        "| {cores} | {} {} | {} | {} | {:.1} | {:.2} | {} | {:.2} {:.2} | {:.2} | {} | {} | {} | {}, {} | {} |",
+        "| {cores} | {} {} | {} | {} | {:.1} | {:.2} | {} | {:.2} {:.2} | {} | {:.2} | {} | {} | {core} | {} | {}, {} | {} |",
         task.name,
         if task.encrypts { "encryption" } else { "decryption" },
         if task.in_place { "in place" } else { "apart" },
         len >> 20,
         len as f64 * ours.len() as f64 / total[0] / 1e9,
         total[0] / total[1],
-        report::median(&ours, 2),
+        report::median(ours, 2),
         at(1),
         at(9),
+        report::median(&tens, 2),
         total[0] / total[2],
-        report::median(&bound, 2),
-        report::median(&shares, 2),
+        report::median(bound, 2),
+        report::median(shares, 2),
         ours.len(),
         guarded.routed_jobs,
         guarded.kept_inline_jobs,

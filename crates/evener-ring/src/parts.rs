@@ -1,7 +1,8 @@
 //! One buffer in parts, each for one thread.
 //!
 //! The way of one part: claimed at the front or at the back ([`Claims`]) -> [`Part`], the only access to its bytes ->
-//! [`Part::done`], or dropped. What is not done when the threads have left is the owner's again ([`Parts::undone`]).
+//! [`Part::done`], or dropped. What is not done when the threads have left is the owner's again ([`Parts::undone`]), but
+//! for a part in place whose [bytes](Part::bytes) were given out: nobody knows how many of them are still input.
 
 use std::marker::PhantomData;
 use std::{ptr, slice};
@@ -18,7 +19,8 @@ pub struct Parts<'a> {
     /// Where those who claim at the back begin. They and those at the front go upwards; who meets the other's first part
     /// goes on with the other's last ones.
     back_first: usize,
-    /// One word per part: [`OPEN`], or [`DONE`] or [`SPOILT`] by its claimant. Its owner reads them when all claimants have left.
+    /// One word per part: [`OPEN`]; [`SPOILT`] and then [`DONE`] by its claimant. Its owner reads them when all claimants have
+    /// left.
     fates: Box<[Word]>,
     /// Where input is read; the output's place where the work is in place.
     input: *const u8,
@@ -42,8 +44,7 @@ pub struct Part<'p> {
     pub index: usize,
     /// Bytes before the part.
     pub offset: usize,
-    /// What is to be worked on and where the result goes.
-    pub bytes: PartBytes<'p>,
+    bytes: PartBytes<'p>,
     fate: &'p Word,
 }
 
@@ -181,21 +182,29 @@ impl<'a> Parts<'a> {
 }
 
 impl Part<'_> {
-    /// Says that the output stands where it belongs.
-    pub fn done(self) {
-        // Relaxed: the end of the claimant's work carries it to the owner.
-        self.fate.store(DONE, Relaxed);
+    /// What is to be worked on and where the result goes. In place, the part counts as spoilt from here on until it is
+    /// [done](Self::done), also where its claimant panics: done again, bytes that are output already would come out wrong.
+    #[inline]
+    pub fn bytes(&mut self) -> PartBytes<'_> {
+        match &mut self.bytes {
+            PartBytes::InPlace(data) => {
+                // Relaxed: the end of the claimant's work carries it to the owner.
+                self.fate.store(SPOILT, Relaxed);
+                PartBytes::InPlace(data)
+            }
+            PartBytes::Apart(input, output) => PartBytes::Apart(input, output),
+        }
     }
 
-    /// Says that its input is gone, and its output not there: nobody can do it again.
-    pub fn spoilt(self) {
+    /// Says that the output stands where it belongs.
+    pub fn done(self) {
         // Relaxed: as above.
-        self.fate.store(SPOILT, Relaxed);
+        self.fate.store(DONE, Relaxed);
     }
 }
 
-/// Not worked on, or not to its end.
+/// Its input is what it was.
 const OPEN: u32 = 0;
 const DONE: u32 = 1;
-/// Of no use to anybody.
+/// Of no use to anybody: input in part, output in part.
 const SPOILT: u32 = 2;

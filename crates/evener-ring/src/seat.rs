@@ -122,12 +122,29 @@ impl Seat {
     ///
     /// Where the work does, when the lender has been told that it has ended.
     pub fn serve(&self) -> bool {
+        self.serve_awake(|| false)
+    }
+
+    /// The same, but it looks for work as long as `looks_on` says so, which it is asked between two looks, before it sleeps.
+    /// A lender that finds it awake wakes nobody.
+    ///
+    /// # Panics
+    ///
+    /// As [`serve`](Self::serve).
+    pub fn serve_awake(&self, mut looks_on: impl FnMut() -> bool) -> bool {
         loop {
             // Acquire: pairs with the Release in `offer`; who sees QUEUED sees the work and what it borrows.
             match self.state.compare_exchange(QUEUED, RUNNING, BEGIN, Relaxed) {
                 Ok(_) => break,
                 Err(CLOSED) => return false,
-                Err(_) => self.sleep(),
+                // A load where nothing is to be had: an exchange would take the word's cache line from the lender.
+                Err(_) => {
+                    while !self.is_wanted() {
+                        if !looks_on() {
+                            self.sleep();
+                        }
+                    }
+                }
             }
         }
         let _end = End(self);
@@ -155,9 +172,14 @@ impl Seat {
 
     fn sleep(&self) {
         let ticket = self.queued.listen();
-        if !matches!(self.state.load(Relaxed), QUEUED | CLOSED) {
+        if !self.is_wanted() {
             self.queued.wait(ticket, None);
         }
+    }
+
+    /// Whether there is anything for who serves.
+    fn is_wanted(&self) -> bool {
+        matches!(self.state.load(Relaxed), QUEUED | CLOSED)
     }
 
     /// Puts `work` here, where the seat is free.

@@ -23,10 +23,10 @@ fn crewed<R>(seats: &[Seat], body: impl FnOnce() -> R) -> R {
 /// Adds the number of its part to each byte.
 fn mark(mut part: Part<'_>) {
     let number = number_of(part.index);
-    match &mut part.bytes {
+    match part.bytes() {
         PartBytes::InPlace(data) => data.iter_mut().for_each(|byte| *byte = byte.wrapping_add(number)),
         PartBytes::Apart(input, output) => {
-            output.iter_mut().zip(*input).for_each(|(out, byte)| *out = byte.wrapping_add(number));
+            output.iter_mut().zip(input).for_each(|(out, byte)| *out = byte.wrapping_add(number));
         }
     }
     part.done();
@@ -117,6 +117,55 @@ fn what_failed_or_panicked_is_the_owners_again() {
         assert!(parts.is_done());
     });
     assert_eq!(in_place, marked(&data, 10));
+}
+
+#[test]
+fn a_part_in_place_that_a_claimant_left_in_the_middle_is_given_to_nobody() {
+    let (mut data, input) = ([0; 40], [0; 40]);
+    let mut output = [0; 40];
+    let left = |mut parts: Parts<'_>| {
+        let leaves = catch_unwind(AssertUnwindSafe(|| {
+            let mut part = parts.back().expect("nothing was claimed");
+            let (PartBytes::InPlace(bytes) | PartBytes::Apart(_, bytes)) = part.bytes();
+            bytes[0] = 1;
+            resume_unwind(Box::new("in the middle"));
+        }));
+        assert!(leaves.is_err());
+        let mut undone = Vec::new();
+        parts.undone(|part| {
+            undone.push(part.index);
+            mark(part);
+        });
+        (undone, parts.is_done())
+    };
+    assert_eq!(left(Parts::in_place(&mut data, 10)), (vec![0, 1, 2], false));
+    assert_eq!(left(Parts::apart(&input, &mut output, 10)), (vec![0, 1, 2, 3], true));
+}
+
+#[test]
+fn one_that_looks_on_begins_without_having_slept() {
+    let (seat, looks) = (Seat::new(), AtomicU32::new(0));
+    thread::scope(|scope| {
+        let server = scope.spawn(|| {
+            seat.serve_awake(|| {
+                looks.fetch_add(1, Relaxed);
+                thread::yield_now();
+                true
+            })
+        });
+        while looks.load(Relaxed) < 3 {
+            thread::yield_now();
+        }
+        let ran = AtomicU32::new(0);
+        let work = || _ = ran.fetch_add(1, Relaxed);
+        let ((), lent) = lend(std::slice::from_ref(&seat), &work, || {
+            while ran.load(Relaxed) == 0 {
+                thread::yield_now();
+            }
+        });
+        assert_eq!((lent.served, ran.load(Relaxed)), (1, 1));
+        assert!(server.join().expect("the server ends"));
+    });
 }
 
 #[test]

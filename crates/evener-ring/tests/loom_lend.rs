@@ -127,6 +127,24 @@ fn a_seat_serves_one_call_after_the_other() {
 }
 
 #[test]
+fn one_that_looks_on_before_it_sleeps_misses_nothing() {
+    model(2, || {
+        let seats = Arc::new([Seat::new()]);
+        let served = seats.clone();
+        let server = thread::spawn(move || {
+            let mut looks = [true, false].into_iter().cycle();
+            while served[0].serve_awake(|| looks.next() == Some(true)) {}
+        });
+        let buffer = Buffer::new();
+        let ((), lent) = lend(&*seats, &|| buffer.work(Claims::back), || buffer.work(Claims::front));
+        assert_eq!(buffer.sums(), [1, 1]);
+        assert_eq!(lent.served + lent.taken_back, 1);
+        seats[0].close();
+        server.join().expect("the seat was closed");
+    });
+}
+
+#[test]
 fn two_lenders_share_a_seat_and_keep_their_buffers_apart() {
     model(2, || {
         let seats = Arc::new([Seat::new()]);

@@ -10,7 +10,8 @@ pub struct SystemClock;
 
 impl SystemClock {
     /// Core time of all threads of this process.
-    pub(crate) fn process_time(self) -> Nanos {
+    #[must_use]
+    pub fn process_time(self) -> Nanos {
         nanos(clock_gettime(ClockId::ProcessCPUTime))
     }
 }

@@ -5,16 +5,21 @@
 //! the front, helpers theirs, and then what is left of the other's -> what no helper began is taken back, what one works on
 //! is waited for -> parts that failed are the caller's again -> [`Call::end`]: what it took is learned.
 //!
-//! Threads are started at the first split and stay as long as the process, asleep. A process that was forked finds no
-//! crew and makes its own; the parent's is left as it lay. To be asked once before threads fork: [`crew`].
+//! Threads are started at the first split and stay as long as the process, asleep but for a short [`vigil`] after each call,
+//! where their core is idle. A process that was forked finds no crew and makes its own; the parent's is left as it lay. To be
+//! asked once before threads fork: [`crew`].
 //!
 //! A helper touches the caller's memory only inside the call: the call waits for the part that is being worked on, 64 KiB
 //! at most, even if the helper has lost its core. The other way, to return and let a late helper write into scratch that
-//! nobody reads, would still let it *read* memory that the caller may have freed. In place, helpers write to scratch of
-//! their own and copy a result only when it is whole, so that a part that fails has its input left. Hands that can go on
-//! where they stopped do so by pieces that stay in first-level cache; what fails behind the first piece, which no cipher
-//! does, is lost, and the call fails.
+//! nobody reads, would still let it *read* memory that the caller may have freed.
+//!
+//! Helpers write where the caller itself would. What a hand may fail at comes first ([`Hand::begin`]) and leaves the part
+//! to others. In place, a part that fails or panics behind that is some input and some output: it is given to nobody
+//! ([`Part::bytes`]), and the call fails, as a cipher's own would that fails in the middle.
 
+mod vigil;
+
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -23,35 +28,32 @@ use std::thread;
 use evener_core::Nanos;
 use evener_core::driver::Clock as _;
 use evener_core::splits::{self, Load, Splits, Way};
-use evener_ring::{Claims, Mapping, Part, PartBytes, Parts, PerProcess, Seat, lend, wipe};
+use evener_ring::{Claims, Mapping, Part, PartBytes, Parts, PerProcess, Seat, lend};
 use nix::sys::signal::{SigSet, SigmaskHow};
 
 use crate::SystemClock;
+use vigil::Vigil;
+
+thread_local! {
+    /// How long a helper worked in the call that it last helped in.
+    static WORKED: Cell<Nanos> = const { Cell::new(Nanos::ZERO) };
+}
 
 /// Most threads that work on one buffer, the caller included. A guess, far beyond where memory is the limit.
 pub const THREADS_MAX: usize = 33;
 
 /// What works on parts: made by each thread for itself, used and dropped by it, all inside the call.
 pub trait Hand {
-    /// Turns the part `index` into `output`, which is as long as `input` and elsewhere. Returns whether it did.
+    /// Makes ready for the part `index`, of which nothing is touched. Returns whether it is ready; where not, another hand
+    /// may do the part.
+    fn begin(&mut self, index: usize) -> bool;
+
+    /// Turns that part into `output`, which is as long as `input` and elsewhere. Returns whether it did.
     fn apart(&mut self, index: usize, input: &[u8], output: &mut [u8]) -> bool;
 
     /// The same in place; what is in `data` after a failure is lost.
     fn in_place(&mut self, index: usize, data: &mut [u8]) -> bool;
-
-    /// Bytes after which a part in place may be left by [`apart`](Self::apart) and gone on with by [`go_on`](Self::go_on).
-    fn piece_bytes(&self) -> usize {
-        usize::MAX
-    }
-
-    /// Turns the next piece of the same part into `output`, which is elsewhere. Returns whether it did.
-    fn go_on(&mut self, _input: &[u8], _output: &mut [u8]) -> bool {
-        false
-    }
 }
-
-/// What a hand that can go on does at a time: input, result and the tables of a cipher fit 32 KiB of first-level cache.
-pub const PIECE_BYTES: usize = 12 << 10;
 
 /// When a call is split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +72,8 @@ pub struct Crew {
     /// Guards hiring; never waited for.
     hiring: Mutex<()>,
     splits: Mutex<Splits>,
+    /// Nanoseconds of core time for which helpers looked for another call. Written by them.
+    awake: AtomicU64,
 }
 
 /// Kinds of work that are told apart in what is learned.
@@ -90,6 +94,7 @@ impl Crew {
             hired: AtomicUsize::new(0),
             hiring: Mutex::new(()),
             splits: Mutex::new(Splits::new(KINDS)),
+            awake: AtomicU64::new(0),
         }
     }
 
@@ -120,13 +125,20 @@ impl Crew {
         self.splits.try_lock().ok()
     }
 
+    /// Core time so far for which helpers looked for another call, in vain or not.
+    #[must_use]
+    pub fn awake(&self) -> Nanos {
+        Nanos(self.awake.load(Relaxed))
+    }
+
     /// Returns up to `count` seats at which threads sit, and starts threads that are missing. Fewer where the system
     /// gives none; the next call tries again.
     fn hire(&'static self, count: usize) -> &'static [Seat] {
         if self.hired.load(Relaxed) < count {
             if let Ok(_hiring) = self.hiring.try_lock() {
                 let hired = self.hired.load(Relaxed);
-                let started = self.seats[hired..count].iter().take_while(|seat| start(seat)).count();
+                let missing = &self.seats[hired..count];
+                let started = missing.iter().take_while(|seat| start(seat, &self.awake)).count();
                 self.hired.store(hired + started, Relaxed);
             }
         }
@@ -136,11 +148,18 @@ impl Crew {
 
 /// Starts a thread that serves at `seat` for the life of the process, deaf to signals: they are for the program's own
 /// threads.
-fn start(seat: &'static Seat) -> bool {
+fn start(seat: &'static Seat, awake: &'static AtomicU64) -> bool {
     let Ok(before) = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK) else { return false };
     let serve = || loop {
+        let mut vigil = Vigil::after(WORKED.take(), SystemClock.now());
+        let looks_on = || {
+            thread::yield_now();
+            vigil.looks_on(SystemClock.now())
+        };
         // A panic ends one call's help, not the helper.
-        if !catch_unwind(AssertUnwindSafe(|| seat.serve())).unwrap_or(true) {
+        let served = catch_unwind(AssertUnwindSafe(|| seat.serve_awake(looks_on)));
+        awake.fetch_add(vigil.awake().0, Relaxed);
+        if !served.unwrap_or(true) {
             return;
         }
     };
@@ -211,16 +230,18 @@ impl Helpers {
         parts.let_back_begin_at(parts.count() / (self.seats.len() + 1));
         let shared = &*parts;
         let help = || {
-            self.arrived();
+            let begun = self.arrived();
             if let Some(mut hand) = hand() {
-                help(shared, &mut *hand);
+                // Parts of the helpers' share and then of the caller's, until one fails or none is left.
+                std::iter::from_fn(|| shared.back()).all(|part| take(part, &mut *hand));
             }
+            WORKED.set(SystemClock.now() - begun);
         };
         let front = || std::iter::from_fn(|| shared.front()).all(|part| take(part, &mut *own));
         let (own_done, lent) = lend(self.seats, &help, front);
         self.taken_back.fetch_add(lent.taken_back, Relaxed);
         if own_done {
-            // What helpers failed at; their scratch has kept its input.
+            // What helpers were not ready for, or failed at apart.
             parts.undone(|part| _ = take(part, &mut *own));
         }
         parts.is_done()
@@ -231,9 +252,11 @@ impl Helpers {
         self.taken_back.load(Relaxed)
     }
 
-    fn arrived(&self) {
-        let after = SystemClock.now() - self.begun;
-        self.first.fetch_min(after.0, Relaxed);
+    /// A helper begins, now.
+    fn arrived(&self) -> Nanos {
+        let now = SystemClock.now();
+        self.first.fetch_min((now - self.begun).0, Relaxed);
+        now
     }
 
     /// How long it took until the first helper began, if one did.
@@ -242,69 +265,16 @@ impl Helpers {
     }
 }
 
-/// What the caller does with a part: the work, where it stands.
+/// Does a part, where its bytes are. One that the hand was not ready for is what it was.
 fn take(mut part: Part<'_>, hand: &mut dyn Hand) -> bool {
     let index = part.index;
-    let done = match &mut part.bytes {
-        PartBytes::InPlace(data) => hand.in_place(index, data),
-        PartBytes::Apart(input, output) => hand.apart(index, input, output),
-    };
+    let done = hand.begin(index)
+        && match part.bytes() {
+            PartBytes::InPlace(data) => hand.in_place(index, data),
+            PartBytes::Apart(input, output) => hand.apart(index, input, output),
+        };
     if done {
         part.done();
     }
     done
-}
-
-/// What a helper does: parts of the helpers' share and then of the caller's, until one fails or none is left.
-fn help(parts: &Parts<'_>, hand: &mut dyn Hand) {
-    let mut scratch = Vec::new();
-    while let Some(mut part) = parts.back() {
-        let index = part.index;
-        let end = match &mut part.bytes {
-            PartBytes::InPlace(data) => through_scratch(index, data, hand, &mut scratch),
-            PartBytes::Apart(input, output) => match hand.apart(index, input, output) {
-                true => End::Done,
-                false => End::Undone,
-            },
-        };
-        match end {
-            End::Done => part.done(),
-            End::Undone => break,
-            End::Spoilt => {
-                part.spoilt();
-                break;
-            }
-        }
-    }
-    wipe(&mut scratch);
-}
-
-/// How a part ended.
-enum End {
-    Done,
-    /// The input is what it was.
-    Undone,
-    /// Some of the input has become output, and the rest cannot.
-    Spoilt,
-}
-
-/// Works into `scratch` and copies each result over its input when it is whole. Without memory for it, nothing is done.
-fn through_scratch(index: usize, data: &mut [u8], hand: &mut dyn Hand, scratch: &mut Vec<u8>) -> End {
-    let piece_bytes = hand.piece_bytes().min(data.len());
-    if scratch.len() < piece_bytes {
-        if scratch.try_reserve_exact(piece_bytes - scratch.len()).is_err() {
-            return End::Undone;
-        }
-        scratch.resize(piece_bytes, 0);
-    }
-    for (number, piece) in data.chunks_mut(piece_bytes).enumerate() {
-        let result = &mut scratch[..piece.len()];
-        let done = if number == 0 { hand.apart(index, piece, result) } else { hand.go_on(piece, result) };
-        match (done, number) {
-            (true, _) => piece.copy_from_slice(result),
-            (false, 0) => return End::Undone,
-            (false, _) => return End::Spoilt,
-        }
-    }
-    End::Done
 }

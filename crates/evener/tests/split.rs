@@ -43,61 +43,66 @@ fn counter_mode(data: &mut [u8], block: usize) {
     }
 }
 
-/// Counter mode by parts; may fail or panic at one of them once, in a helper.
+/// Counter mode by parts; in a helper it may fail or panic.
 struct Counter<'t> {
     part_bytes: usize,
     trouble: Option<&'t Trouble>,
-    /// Blocks before the next piece.
+    /// Blocks before the part.
     at: usize,
 }
 
+/// What goes wrong in helpers.
 struct Trouble {
     panics: bool,
-    /// Fails behind the first piece of a part.
-    spoils: bool,
+    /// With the part half written, and not before it is touched.
+    in_the_middle: bool,
     failures: AtomicU32,
 }
 
+impl Trouble {
+    fn new(panics: bool, in_the_middle: bool) -> Self {
+        Self { panics, in_the_middle, failures: AtomicU32::new(0) }
+    }
+
+    fn happens(&self) -> bool {
+        self.failures.fetch_add(1, Relaxed);
+        if self.panics {
+            std::panic::resume_unwind(Box::new("a helper fails"));
+        }
+        false
+    }
+}
+
+impl Counter<'_> {
+    /// What goes wrong here, and how far into the part.
+    fn trouble(&self, in_the_middle: bool) -> Option<&Trouble> {
+        let is_helper = thread::current().name() == Some("evener-split");
+        self.trouble.filter(|trouble| is_helper && trouble.in_the_middle == in_the_middle)
+    }
+}
+
 impl Hand for Counter<'_> {
+    fn begin(&mut self, index: usize) -> bool {
+        if self.trouble.is_some() && thread::current().name() != Some("evener-split") {
+            // So that helpers get their turn.
+            thread::sleep(Duration::from_micros(300));
+        }
+        self.at = index * self.part_bytes / 16;
+        self.trouble(false).is_none_or(Trouble::happens)
+    }
+
     fn apart(&mut self, index: usize, input: &[u8], output: &mut [u8]) -> bool {
         output.copy_from_slice(input);
         self.in_place(index, output)
     }
 
-    fn in_place(&mut self, index: usize, data: &mut [u8]) -> bool {
-        let is_helper = thread::current().name() == Some("evener-split");
-        if let (Some(trouble), true) = (self.trouble, is_helper) {
-            data.fill(0xEE);
-            trouble.failures.fetch_add(1, Relaxed);
-            if trouble.spoils {
-                return true;
-            }
-            if trouble.panics {
-                std::panic::resume_unwind(Box::new("a helper fails"));
-            }
-            return false;
+    fn in_place(&mut self, _: usize, data: &mut [u8]) -> bool {
+        if let Some(trouble) = self.trouble(true) {
+            let half = data.len() / 2;
+            data[..half].fill(0xEE);
+            return trouble.happens();
         }
-        if !is_helper && self.trouble.is_some() {
-            // So that helpers get their turn.
-            thread::sleep(Duration::from_micros(300));
-        }
-        self.at = index * self.part_bytes / 16;
         counter_mode(data, self.at);
-        self.at += data.len() / 16;
-        true
-    }
-
-    fn piece_bytes(&self) -> usize {
-        1600
-    }
-
-    fn go_on(&mut self, input: &[u8], output: &mut [u8]) -> bool {
-        if self.trouble.is_some_and(|trouble| trouble.spoils) {
-            return false;
-        }
-        output.copy_from_slice(input);
-        counter_mode(output, self.at);
-        self.at += output.len() / 16;
         true
     }
 }
@@ -146,13 +151,13 @@ proptest! {
 }
 
 #[test]
-fn a_helper_that_fails_or_panics_costs_no_byte() {
+fn a_helper_that_fails_or_panics_before_a_part_costs_no_byte() {
     let _turn = turn();
     let data = noise(100_000);
     let mut whole = data.clone();
     counter_mode(&mut whole, 0);
     for panics in [false, true] {
-        let trouble = Trouble { panics, spoils: false, failures: AtomicU32::new(0) };
+        let trouble = Trouble::new(panics, false);
         while trouble.failures.load(Relaxed) < 4 {
             for result in split_both(&data, 64, 2, Some(&trouble)) {
                 assert!(result == whole);
@@ -162,15 +167,24 @@ fn a_helper_that_fails_or_panics_costs_no_byte() {
 }
 
 #[test]
-fn a_part_that_is_spoilt_fails_the_call() {
+fn a_helper_that_leaves_a_part_in_the_middle_fails_the_call_in_place_and_costs_no_byte_apart() {
     let _turn = turn();
-    let trouble = Trouble { panics: false, spoils: true, failures: AtomicU32::new(0) };
-    while trouble.failures.load(Relaxed) == 0 {
-        let mut data = noise(100_000);
-        let call = crew().begin(load(data.len()), 2, FROM_ANY);
-        let helpers = call.helpers().expect("a seat is free");
-        let done = share(helpers, &mut Parts::in_place(&mut data, 4096), Some(&trouble));
-        assert_eq!(done, trouble.failures.load(Relaxed) == 0);
+    let data = noise(100_000);
+    let mut whole = data.clone();
+    counter_mode(&mut whole, 0);
+    for panics in [false, true] {
+        let trouble = Trouble::new(panics, true);
+        while trouble.failures.load(Relaxed) < 2 {
+            let failures = || trouble.failures.load(Relaxed);
+            let (mut in_place, mut output, before) = (data.clone(), vec![0; data.len()], failures());
+            let call = crew().begin(load(data.len()), 2, FROM_ANY);
+            let helpers = call.helpers().expect("a seat is free");
+            let done = share(helpers, &mut Parts::in_place(&mut in_place, 4096), Some(&trouble));
+            assert_eq!(done, failures() == before);
+            assert_eq!(in_place == whole, done);
+            assert!(share(helpers, &mut Parts::apart(&data, &mut output, 4096), Some(&trouble)));
+            assert!(output == whole);
+        }
     }
 }
 
@@ -215,6 +229,9 @@ fn nothing_is_split_without_threads_or_below_the_number() {
 struct Lame;
 
 impl Hand for Lame {
+    fn begin(&mut self, _: usize) -> bool {
+        true
+    }
     fn apart(&mut self, _: usize, _: &[u8], _: &mut [u8]) -> bool {
         false
     }

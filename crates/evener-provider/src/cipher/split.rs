@@ -10,7 +10,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use evener::split::{Call, Hand, Helpers, PIECE_BYTES, Threshold, crew};
+use evener::split::{Call, Hand, Helpers, Threshold, crew};
 use evener_core::job::Memory;
 use evener_core::splits::Load;
 use evener_core::xts::Stride;
@@ -73,10 +73,9 @@ pub(super) fn work(ctx: &CipherCtx, iv: &Block, memory: &mut Memory<'_>) -> Opti
         Memory::Apart { src, dst } => Parts::apart(src, &mut dst[..src.len()], part_bytes),
     };
     let (row, message) = (ctx.row(), &ctx.message);
-    let goes_on = ctx.family() != Some(Family::Xts);
     let hand = || -> Option<Box<dyn Hand + '_>> {
         let context = started(row, message.encrypts, message.key())?;
-        Some(Box::new(Worker { context, encrypts: message.encrypts, goes_on, starts: &starts }))
+        Some(Box::new(Worker { context, encrypts: message.encrypts, starts: &starts }))
     };
     // Before anything is touched: without memory for it, the work goes another way.
     let own = hand()?;
@@ -171,34 +170,27 @@ fn tweaks(ctx: &CipherCtx, iv: &Block, count: usize, blocks: u64) -> Option<Vec<
 struct Worker<'w> {
     context: Own<'w>,
     encrypts: bool,
-    /// Whether another update goes on where the last one stopped; in XTS it starts over.
-    goes_on: bool,
     starts: &'w Starts,
 }
 
 impl Worker<'_> {
-    fn work(&self, index: usize, memory: &mut Memory<'_>) -> bool {
-        let inner = self.context.inner();
-        let iv = self.starts.ivs.get(index);
-        iv.is_none_or(|iv| inner.init(self.encrypts, None, Some(iv))) && inner.work(memory)
+    fn work(&self, memory: &mut Memory<'_>) -> bool {
+        self.context.inner().work(memory)
     }
 }
 
 impl Hand for Worker<'_> {
-    fn apart(&mut self, index: usize, input: &[u8], output: &mut [u8]) -> bool {
-        self.work(index, &mut Memory::Apart { src: input, dst: output })
+    fn begin(&mut self, index: usize) -> bool {
+        let iv = self.starts.ivs.get(index);
+        iv.is_none_or(|iv| self.context.inner().init(self.encrypts, None, Some(iv)))
     }
 
-    fn in_place(&mut self, index: usize, data: &mut [u8]) -> bool {
+    fn apart(&mut self, _: usize, input: &[u8], output: &mut [u8]) -> bool {
+        self.work(&mut Memory::Apart { src: input, dst: output })
+    }
+
+    fn in_place(&mut self, _: usize, data: &mut [u8]) -> bool {
         let input_bytes = data.len();
-        self.work(index, &mut Memory::InPlace { room: data, input_bytes })
-    }
-
-    fn piece_bytes(&self) -> usize {
-        if self.goes_on { PIECE_BYTES } else { usize::MAX }
-    }
-
-    fn go_on(&mut self, input: &[u8], output: &mut [u8]) -> bool {
-        self.context.inner().work(&mut Memory::Apart { src: input, dst: output })
+        self.work(&mut Memory::InPlace { room: data, input_bytes })
     }
 }

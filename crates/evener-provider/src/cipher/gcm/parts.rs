@@ -147,17 +147,18 @@ struct Worker<'w> {
 }
 
 impl Worker<'_> {
+    /// J0 of a part.
+    fn counter(&self, index: usize) -> Block {
+        counter_after(&self.counter, self.blocks * index as u64)
+    }
+
     fn work(&self, index: usize, memory: &mut Memory<'_>) -> Option<()> {
         let text_bytes = input_of(memory).len() as u64;
-        let counter = counter_after(&self.counter, self.blocks * index as u64);
         let inner = self.context.inner();
-        let done =
-            inner.init(self.encrypts, None, Some(&self.hash.iv_starting_at(&counter))) && inner.work(memory);
-        if !done {
+        if !inner.work(memory) {
             return None;
         }
-        let mut mask = counter;
-        through(self.ecb, &mut mask)?;
+        let mask = mask(self.ecb, self.counter(index))?;
         let digest = xor(told_tag(inner, self.encrypts)?, mask);
         let sum = self.hash.state_of(&digest, Lengths { aad_bytes: 0, text_bytes });
         self.sums.lock().unwrap_or_else(PoisonError::into_inner)[index] = sum;
@@ -166,6 +167,11 @@ impl Worker<'_> {
 }
 
 impl Hand for Worker<'_> {
+    fn begin(&mut self, index: usize) -> bool {
+        let iv = self.hash.iv_starting_at(&self.counter(index));
+        self.context.inner().init(self.encrypts, None, Some(&iv))
+    }
+
     fn apart(&mut self, index: usize, input: &[u8], output: &mut [u8]) -> bool {
         self.work(index, &mut Memory::Apart { src: input, dst: output }).is_some()
     }
