@@ -4,7 +4,7 @@
 //! `cargo run --release -p evener-provider --example combine -- 16384,65536 1,4,8,16,64 7 1088`: bytes, threads, pairs, and by
 //! how many bytes more than the thread's before it each thread's message lies from the start of its buffer. With 0 the
 //! buffers of all threads lie at the same place of their allocator's regions, and so in the same sets of the caches. These
-//! are also what is usual; it takes two and a half minutes.
+//! are also what is usual; it takes two and a half minutes. A fifth number is the milliseconds of a segment, usually 800.
 
 #![allow(unsafe_code, reason = "room: its support calls libcrypto")]
 #![allow(
@@ -31,8 +31,6 @@ use support::ffi::{Cipher, CipherCtx, DEFAULT};
 
 /// Time before each window that is not counted.
 const SETTLE: Duration = Duration::from_millis(200);
-/// Window of a segment.
-const WINDOW: Duration = Duration::from_millis(800);
 
 /// What the threads are told, and what they tell.
 #[derive(Default)]
@@ -63,19 +61,24 @@ fn work(crew: &Crew, ciphers: &[Cipher; 2], number: u64, (len, shift): (usize, u
 }
 
 /// Messages in one window.
-fn segment(crew: &Crew, side: usize) -> u64 {
+fn segment(crew: &Crew, side: usize, window: Duration) -> u64 {
     crew.side.store(side, Relaxed);
     thread::sleep(SETTLE);
     let (before, start) = (crew.messages.load(Relaxed), Instant::now());
-    thread::sleep(WINDOW);
+    thread::sleep(window);
     let count = crew.messages.load(Relaxed) - before;
     // A sleep that was too long is no gain.
     let ns = u64::try_from(start.elapsed().as_nanos()).unwrap();
-    count * u64::try_from(WINDOW.as_nanos()).unwrap() / ns
+    count * u64::try_from(window.as_nanos()).unwrap() / ns
 }
 
 /// Messages of both sides in each pair of segments.
-fn pairs(ciphers: &[Cipher; 2], threads: u64, place: (usize, usize), count: usize) -> Vec<[u64; 2]> {
+fn pairs(
+    ciphers: &[Cipher; 2],
+    threads: u64,
+    place: (usize, usize),
+    (count, window): (usize, Duration),
+) -> Vec<[u64; 2]> {
     let crew = Crew::default();
     thread::scope(|scope| {
         for number in 0..threads {
@@ -85,7 +88,9 @@ fn pairs(ciphers: &[Cipher; 2], threads: u64, place: (usize, usize), count: usiz
         let pairs = (0..count).map(|pair| {
             let mut messages = [0; 2];
             // The first of each pair changes, so that no side always follows the other.
-            [pair % 2, 1 - pair % 2].into_iter().for_each(|side| messages[side] = segment(&crew, side));
+            [pair % 2, 1 - pair % 2]
+                .into_iter()
+                .for_each(|side| messages[side] = segment(&crew, side, window));
             messages
         });
         let pairs = pairs.collect();
@@ -114,23 +119,25 @@ fn main() {
     println!("| bytes | threads | default MB/s | Evener/default, median | least to greatest | combined |");
     println!("|---|---|---|---|---|---|");
     let (count, shift) = (argument(2, "7").parse().unwrap(), argument(3, "1088").parse().unwrap());
+    let window = Duration::from_millis(argument(4, "800").parse().unwrap());
     for len in numbers(&argument(0, "16384,65536")) {
         for threads in numbers(&argument(1, "1,4,8,16,64")) {
             let before = evener.count(c"evener-combined").unwrap();
-            let pairs = pairs(&ciphers, threads, (usize::try_from(len).unwrap(), shift), count);
+            let place = (usize::try_from(len).unwrap(), shift);
+            let pairs = pairs(&ciphers, threads, place, (count, window));
             let combined = evener.count(c"evener-combined").unwrap() - before;
-            print_row(len, threads, &pairs, combined);
+            print_row(len, threads, &pairs, window, combined);
         }
     }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "three digits are printed")]
-fn print_row(len: u64, threads: u64, pairs: &[[u64; 2]], combined: u32) {
+fn print_row(len: u64, threads: u64, pairs: &[[u64; 2]], window: Duration, combined: u32) {
     let mut ratios: Vec<f64> = pairs.iter().map(|[plain, ours]| *ours as f64 / *plain as f64).collect();
     ratios.sort_by(f64::total_cmp);
     let mut plain: Vec<u64> = pairs.iter().map(|[plain, _]| *plain).collect();
     plain.sort_unstable();
-    let megabytes = (plain[plain.len() / 2] * len) as f64 / WINDOW.as_secs_f64() / 1e6;
+    let megabytes = (plain[plain.len() / 2] * len) as f64 / window.as_secs_f64() / 1e6;
     let (least, greatest) = (ratios[0], ratios[ratios.len() - 1]);
     println!(
         "| {len} | {threads} | {megabytes:.0} | {} | {least:.2} to {greatest:.2} | {combined} |",
