@@ -33,6 +33,10 @@ const PROBE_PERIOD: u64 = 64;
 /// Hand-over that is assumed before any was measured: a futex's wake-up across cores of a virtual machine. A guess.
 const HANDOVER_FIRST: Nanos = Nanos::from_micros(50);
 
+/// A hand-over counts for at most so many times what is known, or was assumed at first: one that fell into the moment in
+/// which the machine stood still would keep hundreds of calls whole. Five in a row that long are believed. A guess.
+const HANDOVER_JUMP_MAX: u64 = 4;
+
 /// Weight of a new hand-over, 1/8. From TCP's round trips (RFC 6298), not varied.
 const HANDOVER_WEIGHT: u64 = 8;
 
@@ -88,7 +92,8 @@ impl Splits {
     /// where nobody came, which says that a hand-over takes at least as long as the call. Returns whether the guard locked
     /// the load's class.
     pub fn took_split(&mut self, load: Load, cost: Nanos, handover: Option<Nanos>, now: Nanos) -> bool {
-        let sample = handover.unwrap_or_else(|| cost.max(self.handover));
+        let most = self.handover.max(HANDOVER_FIRST).0.saturating_mul(HANDOVER_JUMP_MAX);
+        let sample = handover.unwrap_or_else(|| cost.max(self.handover)).min(Nanos(most));
         self.handover = Nanos((self.handover.0 * (HANDOVER_WEIGHT - 1) + sample.0) / HANDOVER_WEIGHT);
         load.bytes >= CALL_BYTES_MIN && self.guard.went(load, cost, now)
     }

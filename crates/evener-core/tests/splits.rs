@@ -108,6 +108,21 @@ fn one_call_that_lost_its_core_is_no_verdict() {
     }
 }
 
+#[test]
+fn one_helper_that_came_late_is_no_verdict() {
+    let (mut splits, mut now) = (Splits::new(1), 0);
+    let load = Load { kind: 0, bytes: 16 << 20 };
+    run(&mut splits, IDLE, load.bytes, 100, &mut now);
+    for _ in 0..5 {
+        splits.took_split(load, Nanos(20_000_000), Some(Nanos(18_000_000)), Nanos(now));
+        let (.., split) = run(&mut splits, IDLE, load.bytes, 20, &mut now);
+        assert!(split >= 19, "{split}");
+    }
+    // Where all come late, they are believed.
+    let (.., split) = run(&mut splits, Machine { handover: 2_000_000, ..IDLE }, load.bytes, 200, &mut now);
+    assert!(split < 50, "{split}");
+}
+
 proptest! {
     /// 5 ms at first and 1 ms for each lock after it, 2 % of what was split, and what ran before a loss was seen.
     #[test]

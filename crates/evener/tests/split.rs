@@ -87,8 +87,10 @@ impl Hand for Counter<'_> {
             // So that helpers get their turn.
             thread::sleep(Duration::from_micros(300));
         }
-        self.at = index * self.part_bytes / 16;
-        self.trouble(false).is_none_or(Trouble::happens)
+        let is_ready = self.trouble(false).is_none_or(Trouble::happens);
+        // Where it is not ready, it stands in the wrong place.
+        self.at = if is_ready { index * self.part_bytes / 16 } else { 7_777 };
+        is_ready
     }
 
     fn apart(&mut self, index: usize, input: &[u8], output: &mut [u8]) -> bool {
