@@ -86,6 +86,16 @@ impl Machine {
     pub(crate) fn know(&mut self, asked: &[Row], again: bool) -> Known {
         self.learned = costs::load(self);
         self.know_modules(asked, again);
+        let known = self.know_methods(asked, again);
+        if evener::core_budget().workers() == 1 {
+            let behind =
+                (0..self.modules.len()).filter(|module| self.modules[*module].is_behind_the_kernel());
+            behind.for_each(|module| self.learned.pair_up(module, trial::WIDTH));
+        }
+        known
+    }
+
+    fn know_methods(&mut self, asked: &[Row], again: bool) -> Known {
         let is_wanted = |row: &&Row| again || !calibrate::is_known(&self.learned, **row);
         let asked: Vec<Row> = asked.iter().filter(is_wanted).copied().collect();
         if asked.is_empty() && self.multibuffer.is_ok() {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use evener::SystemClock;
 use evener::core::cost::{CostTable, Line};
 use evener::core::driver::Clock as _;
-use evener::core::estimate::{Learned, ModuleSample, OnModule};
+use evener::core::estimate::{Learned, ModuleSample, OnModule, width_class};
 use evener::core::{
     Algorithm, Class, Cost, Direction, Estimator, Family, InlineDriver, Job, Method, Nanos, Outcome, Padding,
     QueuedDriver, Session, TAG_BYTES_MAX,
@@ -81,6 +81,8 @@ const MODULE_JOBS: usize = 4;
 const CARRIED_BYTES_MAX: usize = 64 << 10;
 /// A piece of work beside which a module is measured on the only core. A guess.
 const PIECE_BYTES: usize = 4_096;
+/// The burst width whose cost modules are held against.
+pub(crate) const WIDTH: usize = 16;
 /// Samples that the costs of a module's first burst are worth: those of a burst's least disturbed part.
 const FIRST_SAMPLES: u32 = 16;
 /// Time that such a job may take, going by the first one.
@@ -145,11 +147,16 @@ pub(crate) fn unseen(module: &Found) -> Option<Line> {
 
 /// A piece of work for a core: what most of its work is like.
 fn work() -> impl FnMut() + Send {
-    let kind = Kind { bytes: PIECE_BYTES, ..longest((Algorithm::Aes128Cbc, Direction::Encrypt)).0 };
-    let (mut cpu, session, mut room) = (libcrypto(), session(&kind), vec![0; PIECE_BYTES]);
+    work_of((Algorithm::Aes128Cbc, Direction::Encrypt), PIECE_BYTES)
+}
+
+/// A job of `bytes` for a core.
+fn work_of(row: Row, bytes: usize) -> impl FnMut() + Send {
+    let kind = Kind { bytes, ..longest(row).0 };
+    let (mut cpu, session, mut room) = (libcrypto(), session(&kind), vec![0; bytes]);
     move || {
         let mut job = [Job::in_place(&mut room)];
-        job[0].arm(Arc::clone(&session), &IV, PIECE_BYTES);
+        job[0].arm(Arc::clone(&session), &IV[..row.0.iv_bytes()], bytes);
         cpu.run(&mut job);
     }
 }
@@ -162,7 +169,7 @@ pub(crate) fn is_known(learned: &Estimator, module: usize, (algorithm, direction
 
 /// Measures what jobs of a few sizes take on a module, in some milliseconds, and carries it to the sizes between. `None` where
 /// it does not do them, or fails one. Nothing is left to first jobs of a run, which open a key and wait beside a core that
-/// works.
+/// works. What a core takes is measured in turn with it, and kept where nothing is known of it.
 pub(crate) fn first_costs(
     module: &Found,
     number: usize,
@@ -182,9 +189,11 @@ pub(crate) fn first_costs(
     let mut driver = module.driver();
     let cores = evener::core_budget().workers();
     let mut row = |bytes: usize| {
-        let sample = unseen::costs(&mut *driver, &mut jobs, bytes, unseen, cores, &SystemClock)?;
+        let asked = unseen::Asked { bytes, unseen, cores };
+        let mut core = work_of((algorithm, direction), bytes);
+        let (sample, c) = unseen::costs(&mut *driver, &mut jobs, &asked, &SystemClock, &mut core)?;
         let each = |cost: Nanos| Nanos(cost.0 / sample.jobs);
-        Some((to_u64(bytes), Cost { c: Nanos::ZERO, d: each(sample.d), h: each(sample.h) }))
+        Some((to_u64(bytes), Cost { c, d: each(sample.d), h: each(sample.h) }))
     };
     let rows: Option<Vec<_>> = unseen::SIZES.into_iter().map(&mut row).collect();
     let table = CostTable::new(rows?);
@@ -193,7 +202,12 @@ pub(crate) fn first_costs(
         let (cost, mean_bytes) = (table.at(to_u64(bytes)), float(to_u64(bytes)));
         let [d, h] = [cost.d, cost.h].map(|of| Learned::kept(float(of.0), mean_bytes, FIRST_SAMPLES));
         let known = OnModule { d, h, ..OnModule::default() };
-        learned.keep_module(number, Class::of(algorithm, direction, bytes, is_apart), known);
+        let class = Class::of(algorithm, direction, bytes, is_apart);
+        learned.keep_module(number, class, known);
+        if cores == 1 && learned.c(class, bytes, WIDTH).is_none() {
+            let c = Learned::kept(float(cost.c.0), mean_bytes, 1);
+            learned.keep_cpu(class, Method::Plain, width_class(WIDTH), c);
+        }
     }
     Some(())
 }

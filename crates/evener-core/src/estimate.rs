@@ -10,6 +10,7 @@
 mod learned;
 mod method;
 pub mod text;
+mod turns;
 
 pub use learned::{LEAST_WIDTH, Learned, WIDTHS, width_class};
 
@@ -46,6 +47,8 @@ pub struct OnModule {
     pub tries: u32,
     /// When it was last sampled.
     pub last: Nanos,
+    /// What `d + h` is of `c`, in millionths, where core and module took turns ([`Estimator::took_turns`]).
+    pub in_turn: Learned,
 }
 
 impl OnModule {

@@ -145,7 +145,7 @@ impl Adaptive {
             self.estimator.keep_cpu(class, Method::Plain, width_class(1), kept(setup.classes[at].c, 1));
             for (module, side) in setup.modules.iter().enumerate().filter(|(module, _)| knows(*module)) {
                 let [d, h] = [side.costs[at].d, side.costs[at].h].map(|cost| kept(cost, KEPT_SAMPLES));
-                let known = OnModule { d, h, tries: TRIES_MAX, last: Nanos::ZERO };
+                let known = OnModule { d, h, tries: TRIES_MAX, ..OnModule::default() };
                 self.estimator.keep_module(module, class, known);
             }
         }

@@ -155,6 +155,27 @@ impl<'m> Backlog<'m> {
         }
     }
 
+    /// Moves so many of them, about.
+    pub(crate) fn show_some(&self, count: usize) {
+        let mut jobs = Vec::new();
+        self.shared.pop_many(&mut jobs, count);
+        self.lanes().push_all(&mut jobs);
+        // What found no room goes back; where others were faster here, too, cores find it next.
+        self.shared.push_all(&mut jobs);
+        debug_assert!(jobs.is_empty(), "it came from there");
+        self.lanes().modules.ring_all();
+    }
+
+    /// Jobs that wait for cores alone.
+    pub(crate) fn waiting_for_cores(&self) -> u32 {
+        u32::try_from(self.shared.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Wakes cores that rest.
+    pub(crate) fn wake_cores(&self) {
+        self.work.ring_all();
+    }
+
     /// Gives a job to the module at `desk` and to no other worker, or gives it back where that has enough.
     pub(crate) fn give(&self, desk: usize, job: Box<Job<'m>>) -> Result<(), Box<Job<'m>>> {
         self.desks[desk].dealt.push(job)?;

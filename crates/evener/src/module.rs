@@ -66,6 +66,10 @@ pub(crate) struct ModuleWorker<'r, 'm> {
     sessions: Sessions,
     /// For the adaptive policy: what clocks do not show of a request.
     unseen: Line,
+    /// For the adaptive policy: results since there was nothing for the module.
+    since_idle: usize,
+    /// For the adaptive policy on one core: how often that had changed between work and rest at the last results, if it rested.
+    core_rested: Option<u32>,
     /// For the adaptive policy: how long this worker may wait though jobs wait.
     patience_to_claim: Option<Nanos>,
     meter: Meter,
@@ -99,6 +103,8 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
                 .weigher
                 .as_ref()
                 .map_or_else(Line::default, |it| it.unseen(desk - shared.cpu_workers)),
+            since_idle: 0,
+            core_rested: None,
             patience_to_claim: None,
             meter: Meter::default(),
         }
@@ -135,6 +141,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             if self.shared.backlog.is_over(self.desk) {
                 return false;
             }
+            self.since_idle = 0;
             self.shared.backlog.wait_for_work(self.desk, self.patience_to_claim);
             self.mark_core();
         }
@@ -226,6 +233,11 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             }
             Err(patience) => {
                 self.patience_to_claim = Some(patience);
+                if self.driver.in_flight() == 0 && weigher.has_turn() {
+                    weigher.module_is_drained(lanes, now);
+                    // It may be the core's, which may be asleep.
+                    shared.backlog.wake_cores();
+                }
                 false
             }
         }
@@ -328,7 +340,10 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     fn teach(&mut self, now: Nanos) {
         let Some(weigher) = &self.shared.weigher else { return };
         let seen = self.mark_core();
-        let beside = if weigher.cores() == 1 { self.mark_process() - seen } else { Nanos::ZERO };
+        // Where turns are taken nothing is believed but of a core that rests.
+        let core_rests = weigher.core_rests();
+        let wants_clock = weigher.cores() == 1 && !weigher.takes_turns();
+        let beside = if wants_clock { self.mark_process() - seen } else { Nanos::ZERO };
         let opened_key = self.sessions.opened_key(self.done.iter().map(|job| job.session().id()));
         let jobs = self.done.len() as u64;
         let held = self.driver.in_flight() + self.done.len();
@@ -349,11 +364,19 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             let bytes = self.done.iter().map(|job| job.input_bytes() as u64).sum();
             let h = Nanos(between * held as u64 * jobs) - if held == 1 { d } else { Nanos::ZERO };
             let sample = ModuleSample { jobs, bytes, d, h, now };
-            let seen = Seen { sample, waited: Nanos(beside.0 * held as u64), opened_key };
+            let is_full = held >= self.width() && self.since_idle >= self.width();
+            let is_alone = is_full && !opened_key && core_rests.is_some() && core_rests == self.core_rested;
+            let seen = Seen { sample, waited: Nanos(beside.0 * held as u64), opened_key, is_alone };
             weigher.saw_module(self.module(), self.shared.backlog.lanes(), first.class(), &seen);
         }
         let is_busy = self.driver.in_flight() > 0;
         weigher.holds(self.module(), is_busy.then_some((first.class(), now)));
+        if !is_busy && weigher.has_turn() {
+            weigher.module_is_drained(self.shared.backlog.lanes(), now);
+            self.shared.backlog.wake_cores();
+        }
+        self.since_idle += self.done.len();
+        self.core_rested = core_rests;
     }
 
     /// Core time of all threads of this process since the last call.

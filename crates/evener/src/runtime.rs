@@ -293,6 +293,16 @@ impl<'m> Shared<'m> {
         }
     }
 
+    /// Where core and module take turns: gives the module its turn with jobs like those that were just run, where it is due.
+    fn give_turn(&self, class: Option<Class>) {
+        let (Some(weigher), Some(class)) = (&self.weigher, class) else { return };
+        let (lanes, waiting) = (self.backlog.lanes(), self.backlog.waiting_for_cores());
+        if let Some(count) = weigher.gives_turn(lanes, class, waiting, self.clock.now()) {
+            self.backlog.show_some(count);
+            lanes.let_modules(true);
+        }
+    }
+
     /// Claims what the plan gives a core; where it gives nothing now, says how long to wait at most.
     pub(crate) fn claim_for_core(
         &self,
@@ -304,7 +314,10 @@ impl<'m> Shared<'m> {
             return if self.backlog.claim(desk, take, burst) > 0 { Ok(()) } else { Err(None) };
         };
         let lanes = self.backlog.lanes();
-        if lanes.modules_matter() {
+        weigher.core_works(true);
+        if weigher.has_turn() {
+            // Only what is asked for below.
+        } else if lanes.modules_matter() {
             self.backlog.show_modules(burst);
         } else {
             self.backlog.claim(desk, take, burst);
@@ -368,7 +381,11 @@ impl<'m> Shared<'m> {
             self.backlog.stop_at_barrier(desk);
             self.keep_budget(&mut meter);
             match self.claim_for_core(Some(desk), take, &mut burst) {
-                Ok(()) => self.run_on_core(kit, &mut burst),
+                Ok(()) => {
+                    let class = class_of_all(&burst);
+                    self.run_on_core(kit, &mut burst);
+                    self.give_turn(class);
+                }
                 Err(_) if self.backlog.is_over(desk) => return,
                 Err(patience) => self.wait_for_work(desk, patience),
             }
@@ -379,6 +396,7 @@ impl<'m> Shared<'m> {
     fn wait_for_work(&self, desk: usize, patience: Option<Nanos>) {
         let Some(weigher) = &self.weigher else { return self.backlog.wait_for_work(desk, patience) };
         weigher.is_free(desk);
+        weigher.core_works(false);
         let lanes = self.backlog.lanes();
         let left_to_modules = lanes.first_waiting().filter(|_| lanes.modules_matter());
         let (start, paths) = (self.clock.now(), weigher.paths());
@@ -419,6 +437,12 @@ impl<'m> Shared<'m> {
         self.backlog.break_down();
         self.homes.iter().for_each(Home::knock);
     }
+}
+
+/// The class of the jobs, where they are all of one.
+fn class_of_all(jobs: &[Box<Job<'_>>]) -> Option<Class> {
+    let first = jobs.first()?.class();
+    (jobs.last()?.class() == first).then_some(first)
 }
 
 /// Takes the jobs of one home out of `jobs`, in order.

@@ -12,9 +12,11 @@
 mod control;
 mod seen;
 mod single;
+mod taking_turns;
+mod turns;
 mod view;
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use evener_core::cost::Line;
@@ -26,6 +28,7 @@ use evener_ring::CachePadded;
 use self::control::Controls;
 pub(crate) use self::seen::Seen;
 pub(crate) use self::single::Single;
+use self::turns::Turns;
 use self::view::Moment;
 pub(crate) use self::view::{Circumstances, contested};
 use crate::Costs;
@@ -85,6 +88,14 @@ pub(crate) struct Weigher {
     controls: Controls,
     /// Core time of modules' paths.
     paths_ns: AtomicU64,
+    /// Where the only core and the only module take turns. Locked after the state and before the costs where they are, too.
+    turns: Option<Mutex<Turns>>,
+    /// Whether somebody has a turn: a hint that spares who asks the lock.
+    has_turn: AtomicBool,
+    /// The guard would lock a class: it is the core's turn at once.
+    is_alarmed: AtomicBool,
+    /// Times that the only core began to work, and that it rested: odd while it works. Written by its worker.
+    core_changes: AtomicU32,
 }
 
 /// What a module works on. Written by its worker.
@@ -184,8 +195,13 @@ impl Weigher {
         known.estimator.make_room_for(modules);
         let moment = Moment { classes: &[], waiting: &|_| 0, held: &|_| None, now: Nanos::ZERO };
         let table = plan(&fixed.prospect(&state, &known.estimator, &moment));
+        let turns = fixed.take_turns(&known.estimator).then(|| Mutex::new(Turns::new(LANES)));
         drop(known);
         Self {
+            turns,
+            has_turn: AtomicBool::new(false),
+            is_alarmed: AtomicBool::new(false),
+            core_changes: AtomicU32::new(0),
             fixed,
             costs: Arc::clone(costs),
             state: Mutex::new(state),
@@ -213,6 +229,9 @@ impl Weigher {
 
     /// What an idle core takes: a lane and how many jobs, or how long to wait at most for something to change.
     pub(crate) fn core_takes(&self, lanes: &Lanes<'_>, now: Nanos) -> Result<Claim, Nanos> {
+        if let Some(turn) = self.core_in_turn(lanes, now) {
+            return turn;
+        }
         let table = self.table(lanes, now);
         if let Some(lane) = self.controls.due(|lane| lane < table.lanes() && lanes.waiting(lane) > 0) {
             // One job, and its burst is sampled.
@@ -261,6 +280,9 @@ impl Weigher {
     /// What module `module` takes.
     pub(crate) fn module_takes(&self, module: usize, lanes: &Lanes<'_>, now: Nanos) -> Result<Claim, Nanos> {
         let table = self.table(lanes, now);
+        if let Some(turn) = self.module_in_turn(&table, lanes) {
+            return turn;
+        }
         let cores_busy = self.least_busy(0..self.fixed.first_module_desk, now);
         match table.module_takes(module, |lane| lanes.waiting(lane), cores_busy) {
             Choice::Take { lane, is_try } => {
@@ -289,7 +311,8 @@ impl Weigher {
             return false;
         }
         let is_due = self.controls.routed(lane, measured < CONTROL_JOBS_FIRST);
-        if has_cores && is_due && state.guard.is_control(ledger) {
+        // Where turns are taken, those of the core are the control.
+        if has_cores && is_due && self.turns.is_none() && state.guard.is_control(ledger) {
             self.controls.owe(lane);
         }
         true
@@ -359,6 +382,7 @@ impl Weigher {
             }
             let share = (seen.core.as_secs_f64() / seen.wall.as_secs_f64().max(1e-9)).clamp(0.0, 1.0);
             state.share += SHARE_WEIGHT * (share - state.share);
+            self.core_measured(lane, seen);
         }
         // The table waits for the first cost of a class.
         if samples.iter().any(|seen| seen.stands_for == 1) {
@@ -383,10 +407,20 @@ impl Weigher {
         let mut known = self.costs.known();
         let before = known.estimator.on_module(module, class);
         let is_first = before.d.samples == 0;
-        known.estimator.saw_module(module, class, &seen.news(&before));
+        let news = if self.turns.is_some() { seen.news_in_turn(&before) } else { seen.news(&before) };
+        known.estimator.saw_module(module, class, &news);
         drop(known);
-        let ledger = state.ledger(lanes.lane_of(class), module);
-        state.guard.routed(ledger, sample.jobs, scaled(sample.d, lambda), sample.now);
+        let lane = lanes.lane_of(class);
+        self.module_measured(module, class, lane, seen);
+        // What turns cost is bounded by themselves.
+        if self.lane_of_module_turn() != Some(lane) {
+            let ledger = state.ledger(lane, module);
+            let was_locked = state.guard.is_locked(ledger, sample.now);
+            state.guard.routed(ledger, sample.jobs, scaled(sample.d, lambda), sample.now);
+            let is_alarm = !was_locked && state.guard.is_locked(ledger, sample.now);
+            // Relaxed: whoever sees it takes it away.
+            self.is_alarmed.fetch_or(is_alarm && !cfg!(mutant = "alarm_unheard"), Ordering::Relaxed);
+        }
         if is_first {
             self.planned_ns.store(0, Ordering::Relaxed);
         }
@@ -480,9 +514,13 @@ impl Weigher {
             (0..self.fixed.stations.len()).any(|module| table.wants_try(lane, module, waiting))
         };
         let may_try = state.may_try((0..table.lanes()).any(wants_try), now);
-        let matters = |lane: usize| table.is_open(lane) || may_try && wants_try(lane);
+        let has_turn = self.lane_of_module_turn();
+        let matters =
+            |lane: usize| table.is_open(lane) || may_try && wants_try(lane) || has_turn == Some(lane);
         for (lane, &class) in classes.iter().enumerate() {
-            let is_alone = table.expected(lane, None) > Nanos::ZERO && !matters(lane);
+            // A turn of the module is no reason for others to ask it.
+            let is_alone =
+                table.expected(lane, None) > Nanos::ZERO && (!matters(lane) || has_turn == Some(lane));
             lanes.leave_alone(class, is_alone);
         }
         let any_matters = (0..table.lanes()).any(matters);
@@ -567,6 +605,11 @@ mod tests {
             learned.saw_cpu(class, Method::Plain, 16, 16 * 16_384, Nanos::from_micros(16 * 400));
             learned.saw_module(0, class, &sample(240, 480));
         }
+        (weigher_with(cores, learned), Lanes::new(4_096), class)
+    }
+
+    /// The same of which so much was learned.
+    pub(super) fn weigher_with(cores: usize, learned: Estimator) -> Weigher {
         let fixed = Circumstances {
             objective: Objective::Throughput,
             cores,
@@ -575,8 +618,7 @@ mod tests {
             stations: vec![Station { units: 2, depth: 2 }],
             does: vec![vec![true; Class::COUNT]],
         };
-        let lanes = Lanes::new(4_096);
-        (Weigher::new(fixed, &Arc::new(Costs::new(learned)), 2), lanes, class)
+        Weigher::new(fixed, &Arc::new(Costs::new(learned)), 2)
     }
 
     pub(super) fn sample(d: u64, h: u64) -> ModuleSample {

@@ -43,6 +43,9 @@ const HEAD: &str = "evener costs 1";
 /// Samples that a kept mean counts as at most, so that what is measured now moves it: two weights of a sample.
 pub const SAMPLES_MAX: u32 = 16;
 
+/// The burst width whose `c` those of modules are held against: full lanes.
+const WIDTH: usize = 16;
+
 /// Sources that a file keeps at most, those used last first. A guess: more than anybody alternates between.
 const PARTS_MAX: usize = 32;
 
@@ -211,6 +214,7 @@ impl Kept {
             part.unseen = learned.unseen(module).or(part.unseen);
             let part = &mut part.costs;
             for (class, known) in learned.all_on_module(module).filter(|(_, known)| known.d.samples > 0) {
+                let known = learned.at_todays_speed(class, known, WIDTH);
                 part.insert((class, Quantity::D, 0), bare(known.d));
                 part.insert((class, Quantity::H, 0), bare(known.h));
             }

@@ -89,7 +89,7 @@ pub(crate) fn tell(policy: &mut Adaptive, module: usize, bytes: u64, cost: Cost)
     let learned = |time: Nanos| Learned::kept(time.0 as f64, bytes as f64, 1_000);
     let estimator = policy.estimator();
     estimator.keep_cpu(class, Method::Plain, 0, learned(cost.c));
-    let known = OnModule { d: learned(cost.d), h: learned(cost.h), tries: 4, last: Nanos::ZERO };
+    let known = OnModule { d: learned(cost.d), h: learned(cost.h), tries: 4, ..OnModule::default() };
     estimator.keep_module(module, class, known);
 }
 

@@ -14,6 +14,8 @@ pub(crate) struct Seen {
     pub(crate) waited: Nanos,
     /// A key was opened on the way, as for the first request of a session.
     pub(crate) opened_key: bool,
+    /// The module was full before and behind it, and nothing else wanted the core.
+    pub(crate) is_alone: bool,
 }
 
 impl Seen {
@@ -33,6 +35,19 @@ impl Seen {
     }
 }
 
+impl Seen {
+    /// The same where core and module take turns: only what the module's path took by itself is news.
+    pub(super) fn news_in_turn(&self, known: &OnModule) -> ModuleSample {
+        let ModuleSample { jobs, bytes, .. } = self.sample;
+        let each = usize::try_from(bytes / jobs.max(1)).unwrap_or(usize::MAX);
+        let all = |mean: Nanos| Nanos(mean.0.saturating_mul(jobs));
+        match known.at(each).filter(|_| !self.is_alone && !cfg!(mutant = "crowd_believed")) {
+            Some((d, h)) => ModuleSample { d: all(d), h: all(h), ..self.sample },
+            None => self.sample,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::{sample, weigher};
@@ -41,7 +56,8 @@ mod tests {
     /// `h` in microseconds after so many results of this kind, of which `waited` went to cores.
     fn h_after(results: u32, h: u64, waited: u64, opened_key: bool) -> u64 {
         let (weigher, lanes, class) = weigher(1);
-        let seen = Seen { sample: sample(240, h), waited: Nanos::from_micros(waited), opened_key };
+        let seen =
+            Seen { sample: sample(240, h), waited: Nanos::from_micros(waited), opened_key, is_alone: false };
         (0..results).for_each(|_| weigher.saw_module(0, &lanes, class, &seen));
         weigher.costs.learned().on_module(0, class).h.at(16_384).unwrap().0 / 1_000
     }
@@ -68,8 +84,12 @@ mod tests {
     fn a_request_that_opened_a_key_is_a_try_all_the_same() {
         let (weigher, lanes, class) = weigher(1);
         let now = Nanos::from_millis(10_000);
-        let seen =
-            Seen { sample: ModuleSample { now, ..sample(900, 480) }, waited: Nanos::ZERO, opened_key: true };
+        let seen = Seen {
+            sample: ModuleSample { now, ..sample(900, 480) },
+            waited: Nanos::ZERO,
+            opened_key: true,
+            is_alone: false,
+        };
         let tries = || weigher.costs.learned().tries_left(0, class, now);
         assert_eq!(tries(), 1);
         weigher.saw_module(0, &lanes, class, &seen);

@@ -38,25 +38,45 @@ impl Circumstances {
         wanted.max(contested(share))
     }
 
+    /// Whether the only core and the only module take turns: its path works on that core, in the kernel, and cannot be told from
+    /// what else works there.
+    pub(super) fn take_turns(&self, estimator: &Estimator) -> bool {
+        self.cores == 1
+            && self.cpu_workers == 1
+            && self.first_module_desk == 1
+            && self.stations.len() == 1
+            && estimator.unseen(0).is_some()
+    }
+
     pub(super) fn prospect(&self, state: &State, estimator: &Estimator, moment: &Moment<'_>) -> Prospect {
         let modules = 0..self.stations.len();
-        let late: Vec<Nanos> = modules.clone().map(|module| self.late(module, estimator, moment)).collect();
+        let take_turns = self.take_turns(estimator);
+        // On one core a request waits for it as for the module.
+        let late = |module| if take_turns { Nanos::ZERO } else { self.late(module, estimator, moment) };
+        let late: Vec<Nanos> = modules.clone().map(late).collect();
         let lane = |(lane, &class): (usize, &Class)| {
             let bytes = size(class);
+            let c = estimator.c(class, bytes, WIDTH);
             let offer = |module: usize| {
                 let tries_left = estimator.tries_left(module, class, moment.now);
-                let is_locked = state.is_locked(lane, module, moment.now);
-                match estimator.on_module(module, class).at(bytes) {
+                // Where turns are taken, a lock is an alarm, and the turn decides.
+                let is_locked = !take_turns && state.is_locked(lane, module, moment.now);
+                let known = estimator.on_module(module, class);
+                let (known, tries_left) = match take_turns {
+                    true => {
+                        let depth = self.stations[module].depth;
+                        let cost = known.at_speed_of(bytes, c).map(|(d, h)| (all_of_turn(d, h, depth), h));
+                        (cost, if cost.is_some() { 0 } else { tries_left })
+                    }
+                    false => (known.at(bytes), tries_left),
+                };
+                match known {
                     _ if is_locked || state.lost[module] || !self.does[module][class.index()] => Offer::Never,
                     Some((d, h)) => Offer::Known { d, h: h.max(late[module]), tries_left },
                     None => Offer::Unknown { tries_left },
                 }
             };
-            Lane {
-                c: estimator.c(class, bytes, WIDTH),
-                waiting: (moment.waiting)(lane),
-                offers: modules.clone().map(offer).collect(),
-            }
+            Lane { c, waiting: (moment.waiting)(lane), offers: modules.clone().map(offer).collect() }
         };
         Prospect {
             objective: self.objective,
@@ -87,6 +107,18 @@ pub(crate) fn contested(share: f64) -> f64 {
     if contested > 0.2 { contested } else { 0.0 }
 }
 
+/// What a module's path leaves of the only core while it is kept busy is of no use below this part: each going to and fro costs a
+/// change of threads and colder caches. Measured in docs/kernel.md, where a sixth was left and nothing was gained.
+const OF_USE: f64 = 0.25;
+
+/// `d`, with what is of no use to others beside it.
+fn all_of_turn(d: Nanos, h: Nanos, depth: u32) -> Nanos {
+    // `h` of several outstanding is the time of all.
+    let turn = if depth > 1 { d.max(Nanos(h.0 / u64::from(depth))) } else { d + h };
+    let is_left = d.as_secs_f64() < (1.0 - OF_USE) * turn.as_secs_f64() || cfg!(mutant = "crumbs_of_use");
+    if is_left { d } else { turn }
+}
+
 /// The size that stands for a class.
 fn size(class: Class) -> usize {
     (*class.bytes().end()).min(2 << 20)
@@ -102,6 +134,13 @@ mod tests {
     use super::*;
     use evener_core::estimate::ModuleSample;
     use evener_core::{Algorithm, Direction};
+
+    #[test]
+    fn a_path_that_leaves_little_of_the_only_core_takes_all_of_it() {
+        let of = |d: u64, h: u64, depth| all_of_turn(Nanos(d), Nanos(h), depth).0;
+        assert_eq!([of(300, 690, 2), of(400, 690, 2), of(250, 690, 2)], [345, 400, 250]);
+        assert_eq!([of(300, 99, 1), of(300, 101, 1)], [399, 300]);
+    }
 
     #[test]
     fn a_request_that_is_overdue_says_what_the_module_takes_now() {

@@ -1,0 +1,347 @@
+//! Turns of the only core and the only module, beside the plan: what workers are told while somebody has one (`turns.rs`), and
+//! what becomes of what they took.
+//!
+//! The core's worker asks once in a while ([`Weigher::gives_turn`]) -> jobs are shown to the module, the core rests
+//! ([`Weigher::core_takes`]), the module takes them ([`Weigher::module_takes`]) -> it is drained
+//! ([`Weigher::module_is_drained`]) -> the core goes on, and its next burst is measured. Where modules have the class, the module's
+//! worker sees that it is the core's turn, drains, and the core runs its jobs.
+
+use std::sync::atomic::Ordering;
+use std::sync::{MutexGuard, PoisonError};
+
+use evener_core::plan::adaptive::Table;
+use evener_core::{Class, Nanos};
+
+use super::turns::{JOBS, Phase, REQUESTS, Stake, Turns};
+use super::{Claim, PLAN_AGE_ON_ONE_CORE, Seen, WAIT_FOR_CONTROL, Weigher};
+use crate::costs::CostSample;
+use crate::lanes::Lanes;
+
+/// One in so many parts of the time of the core's jobs may be others', for it to count as alone: what interrupts take.
+const BESIDE_PARTS: u64 = 16;
+
+impl Weigher {
+    /// Whether core and module take turns.
+    pub(crate) const fn takes_turns(&self) -> bool {
+        self.turns.is_some()
+    }
+
+    /// Whether somebody has a turn.
+    pub(crate) fn has_turn(&self) -> bool {
+        // Relaxed: who is told an old answer asks again soon.
+        self.has_turn.load(Ordering::Relaxed)
+    }
+
+    /// The only core begins to work, or rests.
+    pub(crate) fn core_works(&self, works: bool) {
+        // Relaxed: on one core whoever looks sees what was written before.
+        let changes = self.core_changes.load(Ordering::Relaxed);
+        if self.turns.is_some() && (changes % 2 == 1) != works {
+            self.core_changes.store(changes.wrapping_add(1), Ordering::Relaxed);
+        }
+    }
+
+    /// How often the only core has begun or rested, if it rests now; `None` where it works or turns are not taken.
+    pub(crate) fn core_rests(&self) -> Option<u32> {
+        let changes = self.core_changes.load(Ordering::Relaxed);
+        (self.turns.is_some() && changes % 2 == 0).then_some(changes)
+    }
+
+    /// It may be the module's turn with jobs of a class of which `alone` wait for cores alone: then so many of them are to be
+    /// shown to it.
+    pub(crate) fn gives_turn(
+        &self,
+        lanes: &Lanes<'_>,
+        class: Class,
+        alone: u32,
+        now: Nanos,
+    ) -> Option<usize> {
+        let (table, lane) = (self.current(), lanes.lane_of(class));
+        if self.turns.is_none() || lane >= table.lanes() || table.is_open(lane) || self.state().lost[0] {
+            return None;
+        }
+        let mut turns = self.turns()?;
+        let stake = self.stake(&table, lane, class, lanes.waiting(lane) + alone)?;
+        if !turns.is_due(lane, &stake) {
+            return None;
+        }
+        turns.begin_module(lane, &stake, now);
+        drop(turns);
+        self.has_turn.store(true, Ordering::Relaxed);
+        Some((REQUESTS - lanes.waiting(lane).min(REQUESTS)) as usize)
+    }
+
+    /// What the core is told in a turn; `None`: what the plan says.
+    pub(super) fn core_in_turn(&self, lanes: &Lanes<'_>, now: Nanos) -> Option<Result<Claim, Nanos>> {
+        if !self.has_turn() {
+            return None;
+        }
+        let mut turns = self.turns()?;
+        match turns.phase {
+            Phase::Module { until, .. } if now < until => {
+                return Some(Err((until - now).min(PLAN_AGE_ON_ONE_CORE)));
+            }
+            Phase::Core { lane, has_begun: false } if lanes.waiting(lane) > 0 => {
+                if self.held(0).is_some() {
+                    return Some(Err(PLAN_AGE_ON_ONE_CORE));
+                }
+                turns.phase = Phase::Core { lane, has_begun: true };
+                self.costs.sample_next(lanes.classes()[lane], JOBS as usize);
+                let each = self.current().expected(lane, None);
+                return Some(Ok(Claim { lane, jobs_max: JOBS, each }));
+            }
+            _ => {}
+        }
+        turns.phase = Phase::Nobody;
+        drop(turns);
+        self.turn_is_over(lanes, now);
+        // Jobs that wait for cores alone come first.
+        Some(Err(Nanos::ZERO))
+    }
+
+    /// What the module is told in a turn; `None`: what the plan says. It may have come to the core's turn.
+    pub(super) fn module_in_turn(&self, table: &Table, lanes: &Lanes<'_>) -> Option<Result<Claim, Nanos>> {
+        let mut turns = self.turns()?;
+        match &mut turns.phase {
+            Phase::Module { lane, left, .. } => {
+                let (lane, is_there) = (*lane, lanes.waiting(*lane) > 0);
+                // Before the first one they may be on their way.
+                *left = if is_there || *left == REQUESTS { *left } else { 0 };
+                if *left == 0 || !is_there {
+                    return Some(Err(WAIT_FOR_CONTROL));
+                }
+                *left -= 1;
+                Some(Ok(Claim { lane, jobs_max: 1, each: table.expected(lane, Some(0)) }))
+            }
+            Phase::Core { .. } => Some(Err(PLAN_AGE_ON_ONE_CORE)),
+            Phase::Nobody => {
+                // Relaxed: one flag, which is taken away once.
+                let is_alarmed = self.is_alarmed.swap(false, Ordering::Relaxed);
+                let classes = || lanes.classes().into_iter().enumerate().take(table.lanes());
+                let due = |(lane, class): (usize, Class)| {
+                    let is_left = table.is_open(lane) && lanes.waiting(lane) > 0;
+                    let stake = self.stake(table, lane, class, lanes.waiting(lane)).filter(|_| is_left)?;
+                    (is_alarmed || turns.is_due(lane, &stake)).then_some((lane, stake))
+                };
+                let (lane, stake) = classes().find_map(due)?;
+                turns.begin_core(lane, &stake);
+                self.has_turn.store(true, Ordering::Relaxed);
+                Some(Err(PLAN_AGE_ON_ONE_CORE))
+            }
+        }
+    }
+
+    /// The module holds nothing any more: its turn may be over.
+    pub(crate) fn module_is_drained(&self, lanes: &Lanes<'_>, now: Nanos) {
+        let Some(mut turns) = self.turns() else { return };
+        if let Phase::Module { lane, left: 0, .. } = turns.phase {
+            turns.phase = Phase::Nobody;
+            drop(turns);
+            // The other half of the pair: the next burst of the core.
+            self.costs.sample_next(lanes.classes()[lane], super::WIDTH);
+            self.turn_is_over(lanes, now);
+        }
+    }
+
+    fn turn_is_over(&self, lanes: &Lanes<'_>, now: Nanos) {
+        self.has_turn.store(false, Ordering::Relaxed);
+        self.plan_anew(lanes, now);
+        lanes.modules.ring_all();
+    }
+
+    pub(super) fn lane_of_module_turn(&self) -> Option<usize> {
+        match self.turns()?.phase {
+            Phase::Module { lane, .. } => Some(lane),
+            Phase::Core { .. } | Phase::Nobody => None,
+        }
+    }
+
+    /// A burst of a core was measured.
+    pub(super) fn core_measured(&self, lane: usize, seen: &CostSample) {
+        let Some(mut turns) = self.turns() else { return };
+        let (each, worked) = (seen.wall.0 / seen.jobs.max(1) as u64, seen.core.0 * seen.stands_for);
+        // By itself: not beside the module's path, nor another program.
+        let is_alone =
+            seen.wall - seen.core <= Nanos(seen.wall.0 / BESIDE_PARTS) || cfg!(mutant = "core_in_crowd");
+        if let Some((module, core)) = turns.saw_core(lane, is_alone.then_some(Nanos(each)), Nanos(worked)) {
+            drop(turns);
+            self.costs.known().estimator.took_turns(0, seen.class, &module, core);
+            self.planned_ns.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Results of the module were measured.
+    pub(super) fn module_measured(&self, module: usize, class: Class, lane: usize, seen: &Seen) {
+        let Some(mut turns) = self.turns() else { return };
+        if let Some((sum, core)) = turns.saw_module(lane, &seen.sample, seen.is_alone) {
+            drop(turns);
+            self.costs.known().estimator.took_turns(module, class, &sum, core);
+            self.planned_ns.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// What the one who rests could have a turn with.
+    fn stake(&self, table: &Table, lane: usize, class: Class, waiting: u32) -> Option<Stake> {
+        let (c, latency) = (table.expected(lane, None), table.expected(lane, Some(0)));
+        if c == Nanos::ZERO || latency == Nanos::ZERO {
+            return None;
+        }
+        // `h` holds the time of all that are outstanding, `d` that of one.
+        let turns = match self.fixed.stations[0].depth {
+            0 | 1 => 1,
+            depth => depth + 1,
+        };
+        let (turn, even) = (Nanos(latency.0 / u64::from(turns)), f64::from(turns));
+        let is_sure = self.costs.known().estimator.on_module(0, class).is_sure_beside(even);
+        Some(Stake { c, turn, is_open: table.is_open(lane), is_sure, waiting })
+    }
+
+    fn turns(&self) -> Option<MutexGuard<'_, Turns>> {
+        self.turns.as_ref().map(|turns| turns.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::weigher_with;
+    use super::*;
+    use evener_core::cost::Line;
+    use evener_core::estimate::ModuleSample;
+    use evener_core::{Estimator, Method};
+
+    use crate::lanes::tests::{job, session};
+
+    const fn us(micros: u64) -> Nanos {
+        Nanos::from_micros(micros)
+    }
+
+    const NOW: Nanos = Nanos::from_millis(10);
+
+    fn sample(turn: u64) -> ModuleSample {
+        ModuleSample { jobs: 1, bytes: 16_384, d: us(turn), h: us(2 * turn), now: NOW }
+    }
+
+    fn seen(turn: u64, is_alone: bool) -> Seen {
+        Seen { sample: sample(turn), waited: Nanos::ZERO, opened_key: false, is_alone }
+    }
+
+    fn burst(class: Class, each: u64) -> CostSample {
+        let (core, bytes) = (us(16 * each), 16 * 16_384);
+        CostSample { class, method: Method::Plain, jobs: 16, bytes, core, wall: core, stands_for: 1 }
+    }
+
+    /// The only core, which takes 400 us for what the only module takes `turn` for, and so many jobs that wait.
+    fn beside(turn: u64, waiting: usize) -> (Weigher, Lanes<'static>, Class) {
+        let class = job(session(), 16_384).class();
+        let mut learned = Estimator::new(1);
+        learned.keep_unseen(0, Line { fixed_ns: 100_000, per_byte_ps: 0 });
+        for _ in 0..16 {
+            learned.saw_cpu(class, Method::Plain, 16, 16 * 16_384, us(16 * 400));
+            learned.saw_module(0, class, &sample(turn));
+        }
+        learned.pair_up(0, 16);
+        let (weigher, lanes) = (weigher_with(1, learned), Lanes::new(4_096));
+        let mut jobs: Vec<_> = (0..waiting).map(|_| job(session(), 16_384)).collect();
+        lanes.lane_of(class);
+        lanes.push_all(&mut jobs);
+        weigher.table(&lanes, NOW);
+        (weigher, lanes, class)
+    }
+
+    fn module_takes(weigher: &Weigher, lanes: &Lanes<'_>) -> bool {
+        weigher.module_takes(0, lanes, NOW).is_ok_and(|claim| {
+            lanes.ring(claim.lane).pop_many(&mut Vec::new(), 1);
+            true
+        })
+    }
+
+    #[test]
+    fn the_core_rests_while_the_module_has_its_turn_and_the_pair_decides() {
+        let (weigher, lanes, class) = beside(430, 12);
+        assert!(!module_takes(&weigher, &lanes), "430 us instead of 400");
+        assert_eq!(weigher.gives_turn(&lanes, class, 4_000, NOW), Some(0), "they wait where modules look");
+        assert!(weigher.core_takes(&lanes, NOW).is_err());
+        assert_eq!((0..13).filter(|_| module_takes(&weigher, &lanes)).count(), 12);
+        // It is faster than was known.
+        (0..9).for_each(|_| weigher.saw_module(0, &lanes, class, &seen(250, true)));
+        weigher.module_is_drained(&lanes, NOW);
+        assert!(!weigher.has_turn());
+        let ratio = || weigher.costs.learned().on_module(0, class).ratio().unwrap();
+        let before = ratio();
+        weigher.saw_core(&lanes, &[burst(class, 400)]);
+        // Three times the turn of 430 us; a fourth pair of 250.
+        let after = (3.0 * 430.0 + 250.0) / 4.0 * 3.0 / 400.0;
+        assert!((before - 3.225).abs() < 1e-3 && (ratio() - after).abs() < 1e-3, "{}", ratio());
+        weigher.table(&lanes, NOW);
+        assert!(weigher.current().is_open(0));
+    }
+
+    #[test]
+    fn the_module_rests_while_the_core_has_its_turn() {
+        let (weigher, lanes, class) = beside(300, 4_000);
+        weigher.holds(0, Some((class, NOW)));
+        assert!(!module_takes(&weigher, &lanes) && weigher.has_turn(), "it is the core's");
+        assert!(weigher.core_takes(&lanes, NOW).is_err(), "the module is not drained yet");
+        weigher.holds(0, None);
+        assert_eq!(weigher.core_takes(&lanes, NOW).ok().map(|claim| claim.jobs_max), Some(JOBS));
+        assert!(!module_takes(&weigher, &lanes));
+        assert_eq!(weigher.core_takes(&lanes, NOW).err(), Some(Nanos::ZERO));
+        assert!(!weigher.has_turn() && module_takes(&weigher, &lanes));
+    }
+
+    #[test]
+    fn requests_beside_a_core_that_works_change_nothing_that_is_known() {
+        let (weigher, lanes, class) = beside(300, 0);
+        let known = || weigher.costs.learned().on_module(0, class).at(16_384).unwrap();
+        (0..50).for_each(|_| weigher.saw_module(0, &lanes, class, &seen(700, false)));
+        assert_eq!(known(), (us(300), us(600)));
+        (0..50).for_each(|_| weigher.saw_module(0, &lanes, class, &seen(700, true)));
+        assert_eq!(known(), (us(700), us(1_400)));
+    }
+
+    #[test]
+    fn jobs_beside_a_module_that_works_are_no_half_of_a_pair() {
+        let (weigher, lanes, class) = beside(300, 0);
+        let pairs = || weigher.costs.learned().on_module(0, class).in_turn.samples;
+        let before = pairs();
+        (0..9).for_each(|_| weigher.saw_module(0, &lanes, class, &seen(300, true)));
+        weigher.saw_core(&lanes, &[CostSample { wall: us(16 * 450), ..burst(class, 400) }]);
+        assert_eq!(pairs(), before);
+        weigher.saw_core(&lanes, &[CostSample { wall: us(16 * 410), ..burst(class, 400) }]);
+        assert_eq!(pairs(), before + 1);
+    }
+
+    #[test]
+    fn where_the_guard_would_lock_a_class_it_is_the_cores_turn_at_once() {
+        let (weigher, lanes, class) = beside(300, 40);
+        weigher.saw_core(&lanes, &[burst(class, 400)]);
+        assert!(module_takes(&weigher, &lanes), "so few are not worth a turn");
+        // Perhaps the machine stood still for a moment.
+        weigher.saw_module(0, &lanes, class, &seen(20_000, true));
+        assert!(!module_takes(&weigher, &lanes) && weigher.has_turn());
+        weigher.plan_anew(&lanes, NOW);
+        assert!(weigher.current().is_open(0), "the pair decides, not the guard");
+    }
+
+    #[test]
+    fn a_module_was_alone_where_the_core_has_rested_all_the_time() {
+        let (weigher, ..) = beside(300, 0);
+        let rests = |works: bool| {
+            weigher.core_works(works);
+            weigher.core_rests()
+        };
+        assert_eq!(
+            [false, true, true, false, false, true].map(rests),
+            [Some(0), None, None, Some(2), Some(2), None]
+        );
+    }
+
+    #[test]
+    fn what_tries_cost_in_their_turn_is_not_held_against_the_class() {
+        let (weigher, lanes, class) = beside(500, 12);
+        weigher.saw_core(&lanes, &[burst(class, 400)]);
+        weigher.gives_turn(&lanes, class, 4_000, NOW);
+        (0..12).for_each(|_| weigher.saw_module(0, &lanes, class, &seen(1_600, true)));
+        assert!(!weigher.state().is_locked(0, 0, NOW));
+    }
+}
