@@ -11,8 +11,8 @@ use evener_conformance_openssl::evp_test::{compile, data_files};
 use evener_conformance_openssl::{fetched, openssl_sources, say, skipped};
 use evener_testbed::{Builder, Guest, Profile, Toolchain};
 
-/// An emulated processor takes up to a minute for what a real one does in a second.
-const GUEST_LIFE: Duration = Duration::from_secs(1_800);
+/// An emulated processor takes up to a minute for what a real one does in a second, and on a busy host several.
+const GUEST_LIFE: Duration = Duration::from_secs(4_000);
 /// Where libcrypto of Debian's armhf looks for its modules.
 const LEGACY: &str = "/usr/lib/arm-linux-gnueabihf/ossl-modules/legacy.so";
 
