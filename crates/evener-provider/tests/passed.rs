@@ -32,8 +32,11 @@ fn own_functions(name: &str) -> usize {
 fn no_function_of_ours_stands_before_a_cipher_that_nothing_is_configured_for() {
     let name = "no_function_of_ours_stands_before_a_cipher_that_nothing_is_configured_for";
     in_program(name, &usual(""), &[], || {
-        for name in DEFAULT.load("evener").unwrap().ciphers().keys() {
-            assert_eq!(own_functions(name), 0, "{name}");
+        for (name, functions) in DEFAULT.load("evener").unwrap().ciphers() {
+            // From 3.5 on CBC has pipelines of ours, in contexts of ours, where libipsec-mb is there.
+            if !functions.contains_key(&number::CIPHER_PIPELINE_ENCRYPT_INIT) {
+                assert_eq!(own_functions(&name), 0, "{name}");
+            }
         }
     });
 }
