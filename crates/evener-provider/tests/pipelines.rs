@@ -219,8 +219,9 @@ fn a_call_that_does_not_fit_is_refused_whole() {
         let before = rooms.clone();
         assert!(pipes.update(&mut rooms, None, &[64, 64]).is_none(), "before any init");
         assert!(!pipes.init(true, true, None, &[Some(&iv[..]); 2]), "without a key");
-        assert!(!pipes.init(true, true, Some(&key[..5]), &[Some(&iv[..]); 2]), "a key of five bytes");
-        assert!(pipes.init(true, true, Some(&key), &[Some(&iv[..]); 2]));
+        // Told the cipher once more, EVP forgets the number of pipes (3.5, 4.0: `numpipes` is set, then the context reset).
+        assert!(!pipes.init(false, true, Some(&key[..5]), &[Some(&iv[..]); 2]), "a key of five bytes");
+        assert!(pipes.init(false, true, Some(&key), &[Some(&iv[..]); 2]));
         let mut outs = vec![vec![0; 64], vec![0; 63]];
         assert!(pipes.update(&mut rooms, Some(&mut outs), &[64, 64]).is_none(), "no room in the second");
         assert!(outs[0].iter().all(|&byte| byte == 0), "nothing of the first was done");

@@ -216,6 +216,23 @@ impl<'k> Pipes<'k> {
         let outs = outs.unwrap_or(rooms);
         let sizes: Vec<usize> = outs.iter().map(Vec::len).collect();
         let outs: Vec<*mut u8> = outs.iter_mut().map(|out| out.as_mut_ptr()).collect();
+        self.update_at(&ins, &outs, &sizes, lens)
+    }
+
+    /// The same memory, in place, as the piece of two messages.
+    pub fn update_shared(&self, room: &mut [u8]) -> bool {
+        let (out, input) = ([room.as_mut_ptr(); 2], [room.as_ptr(); 2]);
+        // The provider has to do the one before the other.
+        self.update_at(&input, &out, &[room.len(); 2], &[room.len(); 2]).is_some()
+    }
+
+    fn update_at(
+        &self,
+        ins: &[*const u8],
+        outs: &[*mut u8],
+        sizes: &[usize],
+        lens: &[usize],
+    ) -> Option<Vec<usize>> {
         let mut written = vec![0; outs.len()];
         let (out, sizes, input, lens) = (outs.as_ptr(), sizes.as_ptr(), ins.as_ptr(), lens.as_ptr());
         let answer = match self.kind {
@@ -224,30 +241,11 @@ impl<'k> Pipes<'k> {
                 fn(Opaque, *const *mut u8, *mut usize, *const usize, *const *const u8, *const usize) -> c_int),
             kind @ Kind::Table(..) => {
                 let update = entry!(kind, CIPHER_PIPELINE_UPDATE: CipherPipelineUpdate);
-                // SAFETY: as above.
+                // SAFETY: as many of each as there are messages.
                 unsafe { update(self.ctx, self.count, out, written.as_mut_ptr(), sizes, input, lens) }
             }
         };
         (answer == 1).then_some(written)
-    }
-
-    /// The same memory, in place, as the piece of two messages.
-    pub fn update_shared(&self, room: &mut [u8]) -> bool {
-        let (out, input) = ([room.as_mut_ptr(); 2], [room.as_ptr(); 2]);
-        let (mut written, lens) = ([0; 2], [room.len(); 2]);
-        let update = entry!(self.kind, CIPHER_PIPELINE_UPDATE: CipherPipelineUpdate);
-        // SAFETY: two of each; the provider has to do the one before the other.
-        unsafe {
-            update(
-                self.ctx,
-                2,
-                out.as_ptr(),
-                written.as_mut_ptr(),
-                lens.as_ptr(),
-                input.as_ptr(),
-                lens.as_ptr(),
-            ) == 1
-        }
     }
 
     /// The end of each message.
