@@ -17,7 +17,7 @@ use evener_driver_libcrypto::Libcrypto;
 use evener_host::{Access, Limits, Module, Setup};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, send, sendmsg};
 
 /// A host with a core, and a client of it that must not notice anything.
 struct Host {
@@ -134,8 +134,8 @@ impl Client {
                 let soon = Timespec { tv_sec: 0, tv_nsec: 500_000 };
                 poll(&mut [PollFd::new(&self.call, PollFlags::IN)], Some(&soon)).ok();
             }
-            // No message at all.
-            _ => _ = (&self.stream).write(content).ok(),
+            // No message at all. The host may have ended the connection; libFuzzer's program does not ignore the signal for that.
+            _ => _ = send(&self.stream, content, SendFlags::NOSIGNAL).ok(),
         }
     }
 
