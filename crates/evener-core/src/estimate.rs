@@ -45,8 +45,10 @@ pub struct OnModule {
     pub h: Learned,
     /// Jobs sent there while nothing, or nothing new, was known.
     pub tries: u32,
-    /// When it was last sampled.
+    /// When it was last sampled or tried.
     pub last: Nanos,
+    /// It was tried since it was sampled.
+    pub is_tried: bool,
     /// What `d + h` is of `c`, in millionths, where core and module took turns ([`Estimator::took_turns`]).
     pub in_turn: Learned,
 }
@@ -56,6 +58,12 @@ impl OnModule {
     #[must_use]
     pub fn at(&self, bytes: usize) -> Option<(Nanos, Nanos)> {
         self.d.at(bytes).zip(self.h.at(bytes))
+    }
+
+    /// Whether the last sample was so far below a mean that much of a request's time may not be there any more. One that took
+    /// longer is no reason to look again: what did not pay before does not pay for that.
+    fn may_be_less(&self) -> bool {
+        self.d.may_be_less() || self.h.may_be_less() && self.h.ns >= self.d.ns
     }
 }
 
@@ -107,6 +115,7 @@ impl Estimator {
     pub fn saw_module(&mut self, module: usize, class: Class, seen: &ModuleSample) {
         if !self.is_frozen {
             let known = self.modules[module].entry(class).or_default();
+            known.is_tried = false;
             known.d.saw(seen.jobs, seen.bytes, seen.d);
             known.h.saw(seen.jobs, seen.bytes, seen.h);
             known.last = seen.now;
@@ -127,13 +136,20 @@ impl Estimator {
         self.unseen.insert(module, Line { fixed_ns, per_byte_ps: per_byte_ps.min(UNSEEN_MAX.per_byte_ps) });
     }
 
-    /// Counts jobs that are sent to a module to get to know it.
+    /// Counts a job that is about to be sent to a module to get to know it at `now`. `false`: there are enough, whatever a plan
+    /// of before says.
     ///
     /// # Panics
     ///
     /// Where there is no such module.
-    pub fn tries(&mut self, module: usize, class: Class, jobs: u32) {
-        self.modules[module].entry(class).or_default().tries += jobs;
+    pub fn tries(&mut self, module: usize, class: Class, now: Nanos) -> bool {
+        if self.tries_left(module, class, now) == 0 {
+            return cfg!(mutant = "tries_of_old_plans");
+        }
+        let known = self.modules[module].entry(class).or_default();
+        known.tries += 1;
+        (known.last, known.is_tried) = (now, !cfg!(mutant = "tries_out_forgotten"));
+        true
     }
 
     /// Jobs of a class that may be sent to a module at `now` although nothing says that they pay there: some while
@@ -146,7 +162,7 @@ impl Estimator {
             0 => TRIES_MAX.saturating_sub(known.tries),
             1 => 2_u32.saturating_sub(known.tries),
             // One more tells. Left for later, a short run would forget it, and its heirs would never believe any.
-            _ if known.d.is_doubted() || known.h.is_doubted() => 1,
+            _ if known.may_be_less() => u32::from(!known.is_tried),
             _ => {
                 let latency = nanos(known.d.ns + known.h.ns);
                 let after = match known.d.is_shaken() {
@@ -281,6 +297,41 @@ mod tests {
         estimator.saw_module(0, class(1_024), &sample(later + 1));
         assert_eq!(estimator.on_module(0, class(1_024)).h.at(1_024), Some(at(28)));
         assert_eq!(estimator.tries_left(0, class(1_024), at(later + 2)), 0);
+    }
+
+    #[test]
+    fn a_module_that_does_not_pay_is_not_tried_again_because_a_try_took_longer_still() {
+        let at = |us: u64| Nanos::from_micros(us);
+        let seen = |d, h| ModuleSample { jobs: 1, bytes: 64, d: at(d), h: at(h), now: at(1) };
+        let left = |samples: &[(u64, u64)]| {
+            let mut estimator = Estimator::new(1);
+            let all = samples.iter().map(|&(d, h)| seen(d, h));
+            all.for_each(|sample| estimator.saw_module(0, class(64), &sample));
+            estimator.tries_left(0, class(64), at(2))
+        };
+        assert_eq!(left(&[(400, 1), (400, 1), (900, 1)]), 0, "longer on the core");
+        assert_eq!(left(&[(400, 1), (400, 1), (400, 700)]), 0, "longer on the module");
+        assert_eq!(left(&[(400, 4), (400, 4), (400, 1)]), 0, "less by nothing beside the whole");
+        assert_eq!(left(&[(400, 1), (400, 1), (150, 1)]), 1);
+        assert_eq!(left(&[(400, 700), (400, 700), (400, 100)]), 1);
+    }
+
+    #[test]
+    fn who_asks_by_an_old_plan_gets_no_try_more_than_there_are_and_one_that_is_out_is_no_reason_for_another()
+    {
+        let at = |us: u64| Nanos::from_micros(us);
+        let mut estimator = Estimator::new(1);
+        let tries = |estimator: &mut Estimator, now| {
+            (0..10).filter(|_| estimator.tries(0, class(64), at(now))).count()
+        };
+        assert_eq!(tries(&mut estimator, 1), TRIES_MAX as usize);
+        let sample = |d, now| ModuleSample { jobs: 1, bytes: 64, d: at(d), h: at(1), now: at(now) };
+        (2..=5).for_each(|now| estimator.saw_module(0, class(64), &sample(400, now)));
+        assert_eq!(tries(&mut estimator, 6), 0);
+        estimator.saw_module(0, class(64), &sample(100, 7));
+        assert_eq!(tries(&mut estimator, 8), 1, "to confirm what it took now");
+        estimator.saw_module(0, class(64), &sample(400, 9));
+        assert_eq!([900_000, 1_000_009].map(|now| tries(&mut estimator, now)), [0, 1], "after a second");
     }
 
     /// A virtual machine that stood still for a moment, as one of many: two requests of 2 ms after many of 250 us.

@@ -357,8 +357,10 @@ impl Chooser for Adaptive {
         if let Decision::Take { lane, is_try } = decision {
             self.watch.routes(lane);
             if is_try {
-                self.estimator.tries(module, self.classes[lane], 1);
                 self.table = None;
+                if !self.estimator.tries(module, self.classes[lane], view.now) {
+                    return Choice::AskAgainIn(Nanos(1));
+                }
             }
         }
         self.answer(decision, Path::Module, index, view)

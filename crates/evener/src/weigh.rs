@@ -286,9 +286,11 @@ impl Weigher {
         let cores_busy = self.least_busy(0..self.fixed.first_module_desk, now);
         match table.module_takes(module, |lane| lanes.waiting(lane), cores_busy) {
             Choice::Take { lane, is_try } => {
-                if is_try {
-                    self.count_try(module, lanes, lane);
-                } else if !self.may_route(module, lane) {
+                let goes = match is_try {
+                    true => self.count_try(module, lanes, lane, now),
+                    false => self.may_route(module, lane),
+                };
+                if !goes {
                     return Err(WAIT_FOR_CONTROL);
                 }
                 Ok(Claim { lane, jobs_max: 1, each: table.expected(lane, Some(module)) })
@@ -475,12 +477,12 @@ impl Weigher {
         all
     }
 
-    fn count_try(&self, module: usize, lanes: &Lanes<'_>, lane: usize) {
-        if let Some(&class) = lanes.classes().get(lane) {
-            self.state().trying_since = None;
-            self.costs.known().estimator.tries(module, class, 1);
-            self.planned_ns.store(0, Ordering::Relaxed);
-        }
+    /// A job is about to be a try, for which the table may be too old: somebody else may be making the next one.
+    fn count_try(&self, module: usize, lanes: &Lanes<'_>, lane: usize, now: Nanos) -> bool {
+        let Some(&class) = lanes.classes().get(lane) else { return false };
+        self.state().trying_since = None;
+        self.planned_ns.store(0, Ordering::Relaxed);
+        self.costs.known().estimator.tries(module, class, now)
     }
 
     /// The table in force; made anew by whoever finds it old.

@@ -39,6 +39,8 @@ pub struct Learned {
     /// Samples that it is made of.
     pub samples: u32,
     surprises: u32,
+    /// The last of them was below the mean.
+    is_below: bool,
     /// It took the place of a mean of many samples and has few itself.
     is_shaken: bool,
     /// It is of long ago: as long as there are few new samples, each counts as much as it.
@@ -57,7 +59,16 @@ impl Learned {
     /// A mean that was kept from an earlier run.
     #[must_use]
     pub const fn kept(ns: f64, bytes: f64, samples: u32) -> Self {
-        Self { ns, bytes, samples, surprises: 0, is_shaken: false, is_old: false, spread: SPREAD_FIRST }
+        Self {
+            ns,
+            bytes,
+            samples,
+            surprises: 0,
+            is_below: false,
+            is_shaken: false,
+            is_old: false,
+            spread: SPREAD_FIRST,
+        }
     }
 
     /// Whether few samples in a row threw over what many had shown: something happened, and it may be over.
@@ -68,6 +79,11 @@ impl Learned {
     /// Whether the last sample was a surprise: the next one decides whether it is believed.
     pub(super) const fn is_doubted(&self) -> bool {
         self.surprises > 0 && !cfg!(mutant = "doubts_forgotten")
+    }
+
+    /// Whether it was one below the mean.
+    pub(super) const fn may_be_less(&self) -> bool {
+        self.is_doubted() && (self.is_below || cfg!(mutant = "doubts_of_what_is_dear"))
     }
 
     /// The mean for jobs of `bytes`, or `None` before the first sample.
@@ -101,6 +117,7 @@ impl Learned {
         let is_surprise =
             (ns > expected * SURPRISE || ns * SURPRISE < expected) && !cfg!(mutant = "outliers_believed");
         self.surprises = if is_surprise { self.surprises + 1 } else { 0 };
+        self.is_below = ns < expected;
         self.samples = self.samples.saturating_add(1);
         if self.samples == 1 || self.surprises >= SURPRISES_MAX {
             let is_shaken = self.is_shaken || self.samples > SETTLED;

@@ -201,8 +201,10 @@ impl Learned {
             return Choice::Inline;
         };
         if wants_try(&module) {
-            self.estimator.tries(module, ask.class, 1);
             self.tables.remove(&ask.class);
+            if !self.estimator.tries(module, ask.class, now) {
+                return Choice::Inline;
+            }
         }
         Choice::Module { module, expected: expected(module) }
     }

@@ -40,8 +40,9 @@ impl Weigher {
         let tried = (0..queues.len()).find(|&module| table.wants_try(lane, module, 1));
         match (table.route(lane, &queues), tried) {
             (Route::Module(module), _) => self.guarded(Errand { module, lane }, now),
-            (Route::Inline, Some(module)) if self.may_try_single(module) => {
-                self.count_try(module, lanes, lane);
+            (Route::Inline, Some(module))
+                if self.may_try_single(module) && self.count_try(module, lanes, lane, now) =>
+            {
                 Single::Module(Errand { module, lane })
             }
             (Route::Inline, _) => Single::Inline,
