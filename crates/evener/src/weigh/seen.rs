@@ -3,8 +3,14 @@
 //! `module.rs` times results and says what they waited for -> [`Seen::news`], beside what is known -> the estimator. The guard gets
 //! all of it, as it was seen.
 
-use evener_core::Nanos;
+use std::sync::atomic::Ordering;
+
 use evener_core::estimate::{ModuleSample, OnModule};
+use evener_core::{Class, Nanos, Objective};
+
+use super::{Weigher, scaled};
+use crate::costs::CostSample;
+use crate::lanes::Lanes;
 
 /// What a module's worker saw of jobs that came back.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +50,79 @@ impl Seen {
         match known.at(each).filter(|_| !self.is_alone && !cfg!(mutant = "crowd_believed")) {
             Some((d, h)) => ModuleSample { d: all(d), h: all(h), ..self.sample },
             None => self.sample,
+        }
+    }
+}
+
+impl Weigher {
+    /// Bursts that ran on a core. Their costs are known already ([`Costs::saw`]).
+    pub(crate) fn saw_core(&self, lanes: &Lanes<'_>, samples: &[CostSample]) {
+        let state = &mut *self.state();
+        for seen in samples {
+            let lane = lanes.lane_of(seen.class);
+            self.controls.measured(lane);
+            for module in 0..state.modules {
+                state.guard.control(state.ledger(lane, module), seen.jobs as u64, seen.core);
+            }
+            state.saw_share(seen.core, seen.wall);
+            self.core_measured(lane, seen);
+        }
+        // The table waits for the first cost of a class.
+        if samples.iter().any(|seen| seen.stands_for == 1) {
+            self.planned_ns.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Jobs that a module did.
+    pub(crate) fn saw_module(&self, module: usize, lanes: &Lanes<'_>, class: Class, seen: &Seen) {
+        let sample = &seen.sample;
+        self.paths_ns.fetch_add(sample.d.0, Ordering::Relaxed);
+        let lambda = self.current().lambda();
+        let state = &mut *self.state();
+        let mut known = self.costs.known();
+        let before = known.estimator.on_module(module, class);
+        let is_first = before.d.samples == 0;
+        let news = if self.turns.is_some() { seen.news_in_turn(&before) } else { seen.news(&before) };
+        known.estimator.saw_module(module, class, &news);
+        drop(known);
+        let lane = lanes.lane_of(class);
+        self.module_measured(module, class, lane, seen);
+        // What turns cost is bounded by themselves.
+        if self.lane_of_module_turn() != Some(lane) {
+            let ledger = state.ledger(lane, module);
+            let was_locked = state.guard.is_locked(ledger, sample.now);
+            state.guard.routed(ledger, sample.jobs, scaled(sample.d, lambda), sample.now);
+            let is_alarm = !was_locked && state.guard.is_locked(ledger, sample.now);
+            // Relaxed: whoever sees it takes it away.
+            self.is_alarmed.fetch_or(is_alarm && !cfg!(mutant = "alarm_unheard"), Ordering::Relaxed);
+        }
+        if is_first {
+            self.planned_ns.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Core time of modules' paths so far.
+    pub(crate) fn paths(&self) -> Nanos {
+        // Relaxed: a sum that is sampled.
+        Nanos(self.paths_ns.load(Ordering::Relaxed))
+    }
+
+    /// A core had nothing to do for so long because it left a class to modules; since `paths` they have used more. Each
+    /// that takes the class has its part in what is lost.
+    pub(crate) fn idled(&self, lane: usize, time: Nanos, paths: Nanos, now: Nanos) {
+        let table = self.current();
+        // Under `cpu` a core that rests is the aim. Otherwise it loses what is beyond the job that it would have done.
+        let beyond = time - table.expected(lane, None);
+        if self.fixed.objective == Objective::Cpu || beyond == Nanos::ZERO || lane >= table.lanes() {
+            return;
+        }
+        let state = &mut *self.state();
+        let beyond = state.unused(beyond, self.paths() - paths);
+        let takers: Vec<usize> =
+            (0..state.modules).filter(|&module| table.is_open_to(lane, module)).collect();
+        for &module in &takers {
+            let ledger = state.ledger(lane, module);
+            state.guard.idled(ledger, Nanos(beyond.0 / takers.len() as u64), now);
         }
     }
 }

@@ -12,8 +12,10 @@ use std::sync::{MutexGuard, PoisonError};
 use evener_core::plan::adaptive::Table;
 use evener_core::{Class, Nanos};
 
+use super::planning::PLAN_AGE_ON_ONE_CORE;
+use super::taking::WAIT_FOR_CONTROL;
 use super::turns::{JOBS, Phase, REQUESTS, Stake, Turns};
-use super::{Claim, PLAN_AGE_ON_ONE_CORE, Seen, WAIT_FOR_CONTROL, Weigher};
+use super::{Claim, Seen, Weigher};
 use crate::costs::CostSample;
 use crate::lanes::Lanes;
 

@@ -1,0 +1,123 @@
+//! When a table is made, and what follows from it for lanes: which classes are left alone, whether modules matter.
+//!
+//! Whoever asks for the table ([`Weigher::table`]) and finds it old makes the next one ([`Weigher::plan_anew`]). Before a run,
+//! and where nobody asks because no module takes anything: [`Weigher::begin`], [`Weigher::looks_back`],
+//! [`Weigher::sees_coming`].
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use evener_core::plan::adaptive::{Table, plan};
+use evener_core::{Class, Nanos};
+
+use super::Weigher;
+use super::view::Moment;
+use crate::lanes::Lanes;
+
+/// Age after which a plan is made anew: every few milliseconds, for a plan takes some microseconds.
+pub(super) const PLAN_AGE_MAX: Nanos = Nanos::from_millis(2);
+
+/// The same on one core, where plans take it from what is planned: each some 70 us in the guest of docs/testbed.md, built for
+/// tests.
+pub(super) const PLAN_AGE_ON_ONE_CORE: Nanos = Nanos::from_millis(8);
+
+/// The same where no module takes anything: ten looks in the time of a [`TRY_WINDOW`](super::state) and more would find nothing new.
+const LOOK_BACK_AFTER: Nanos = Nanos::from_millis(20);
+impl Weigher {
+    /// Leaves those classes alone of which it is known from the beginning that no module takes them: a short run is over
+    /// before anybody has looked.
+    pub(crate) fn begin(&self, lanes: &Lanes<'_>) {
+        let (state, known) = (self.state(), self.costs.known());
+        let mut classes: Vec<Class> = known.estimator.all_cpu().map(|(class, ..)| class).collect();
+        classes.dedup();
+        let moment = Moment { classes: &classes, waiting: &|_| 1, held: &|_| None, now: Nanos::ZERO };
+        let table = plan(&self.fixed.prospect(&state, &known.estimator, &moment));
+        for (lane, &class) in classes.iter().enumerate() {
+            lanes.leave_alone(class, table.expected(lane, None) > Nanos::ZERO && !table.is_open(lane));
+        }
+    }
+
+    /// Whether modules take anything at all at the moment. Opens lanes for classes that are new.
+    pub(crate) fn modules_matter(
+        &self,
+        lanes: &Lanes<'_>,
+        classes: impl Iterator<Item = Class>,
+        now: Nanos,
+    ) -> bool {
+        classes.for_each(|class| _ = lanes.lane_of(class));
+        self.table(lanes, now);
+        lanes.modules_matter()
+    }
+
+    /// Jobs of a class that is left to cores alone are about to come. So many may be worth a try where one would not
+    /// be: then they wait where modules look.
+    pub(crate) fn sees_coming(&self, lanes: &Lanes<'_>, class: Class, count: u32, now: Nanos) {
+        let lane = lanes.lane_of(class);
+        if lane >= self.current().lanes() {
+            self.plan_anew(lanes, now);
+        }
+        let table = self.current();
+        let wants_try = lane < table.lanes()
+            && (0..self.fixed.stations.len()).any(|module| table.wants_try(lane, module, count));
+        // Who holds the state is about to plan, and others will come.
+        let wants_try = wants_try && !cfg!(mutant = "comers_unseen");
+        let Some(mut state) = wants_try.then(|| self.state.try_lock().ok()).flatten() else { return };
+        if state.may_try(true, now) {
+            lanes.leave_alone(class, false);
+            lanes.let_modules(true);
+        }
+    }
+
+    /// Looks whether modules may matter again, where nobody asks because none did.
+    pub(crate) fn looks_back(&self, lanes: &Lanes<'_>, now: Nanos) {
+        let planned = self.planned_ns.load(Ordering::Relaxed);
+        if planned == 0 || now - Nanos(planned) >= LOOK_BACK_AFTER {
+            self.plan_anew(lanes, now);
+        }
+    }
+
+    /// The table in force; made anew by whoever finds it old.
+    pub(super) fn table(&self, lanes: &Lanes<'_>, now: Nanos) -> Arc<Table> {
+        // Relaxed: two workers that both find it old make it twice, which does no harm.
+        let planned = self.planned_ns.load(Ordering::Relaxed);
+        let age_max = if self.fixed.cores == 1 { PLAN_AGE_ON_ONE_CORE } else { PLAN_AGE_MAX };
+        let is_old = planned == 0 || now - Nanos(planned) >= age_max;
+        let table = self.current();
+        if is_old || table.lanes() != lanes.count() {
+            self.plan_anew(lanes, now);
+            return self.current();
+        }
+        table
+    }
+
+    /// Makes a new table, unless somebody else is about to.
+    pub(super) fn plan_anew(&self, lanes: &Lanes<'_>, now: Nanos) {
+        let Ok(mut state) = self.state.try_lock() else { return };
+        self.planned_ns.store(now.0.max(1), Ordering::Relaxed);
+        let classes = lanes.classes();
+        let table = {
+            let known = self.costs.known();
+            let (waiting, held) = (|lane| lanes.waiting(lane), |module| self.held(module));
+            let moment = Moment { classes: &classes, waiting: &waiting, held: &held, now };
+            let worked = |lane: usize| known.worked.get(&classes[lane]).copied().unwrap_or_default();
+            plan(&self.fixed.prospect(&state, &known.estimator, &moment)).having_worked(worked)
+        };
+        let wants_try = |lane: usize| {
+            let waiting = lanes.waiting(lane).max(1);
+            (0..self.fixed.stations.len()).any(|module| table.wants_try(lane, module, waiting))
+        };
+        let may_try = state.may_try((0..table.lanes()).any(wants_try), now);
+        let has_turn = self.lane_of_module_turn();
+        let matters =
+            |lane: usize| table.is_open(lane) || may_try && wants_try(lane) || has_turn == Some(lane);
+        for (lane, &class) in classes.iter().enumerate() {
+            // A turn of the module is no reason for others to ask it.
+            let is_alone =
+                table.expected(lane, None) > Nanos::ZERO && (!matters(lane) || has_turn == Some(lane));
+            lanes.leave_alone(class, is_alone);
+        }
+        let any_matters = (0..table.lanes()).any(matters);
+        *self.table.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(table);
+        lanes.let_modules(any_matters);
+    }
+}
