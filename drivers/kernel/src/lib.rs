@@ -17,6 +17,8 @@ mod module;
 pub mod ocf;
 mod pieces;
 mod queued;
+#[cfg(test)]
+mod sample;
 
 pub use crate::afalg::{Standing, Survey, survey};
 pub use crate::devcrypto::why_no_node;

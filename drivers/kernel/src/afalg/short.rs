@@ -8,11 +8,10 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Duration;
 
-use evener_core::TAG_BYTES_MAX;
 use rustix::net::sockopt::set_socket_send_buffer_size;
-use zeroize::Zeroizing;
 
 use super::*;
+use crate::sample::{is_inverted_once, task, text};
 
 const KEY: Spec = Spec { algorithm: Algorithm::Aes128Ctr, direction: Direction::Encrypt };
 const GIVEN_UP: Result<(), Failure> = Err(Failure::Errno(libc::EINTR));
@@ -57,24 +56,6 @@ fn ends_early(whole: &'static [usize], bytes: usize, answered: usize) -> OwnedFd
     })
 }
 
-fn text(bytes: usize) -> Vec<u8> {
-    (0..bytes).map(|at| u8::try_from(at * 7 % 251).unwrap()).collect()
-}
-
-fn task(spec: Spec, bytes: usize) -> Task {
-    Task {
-        number: 1,
-        spec,
-        iv: [0; 16],
-        aad_bytes: 0,
-        text_bytes: bytes,
-        room: Zeroizing::new(text(bytes)),
-        tag: [0; TAG_BYTES_MAX],
-        is_in_jobs_room: false,
-        answer: Ok(()),
-    }
-}
-
 /// Has `task` done at `seats`, of which the first is taken first; says how many are left besides.
 fn run(task: &mut Task, seats: Vec<OwnedFd>) -> (Result<(), Failure>, usize) {
     // Nobody can be accepted from it: whoever asks for another seat than those fails.
@@ -82,10 +63,6 @@ fn run(task: &mut Task, seats: Vec<OwnedFd>) -> (Result<(), Failure>, usize) {
     let key = Transform { socket: socket.into(), idle: Mutex::new(seats.into_iter().rev().collect()) };
     let done = Afalg { listed: Listed::default(), door: "skcipher" }.run(&key, task);
     (done, key.idle().len())
-}
-
-fn is_inverted_once(task: &Task) -> bool {
-    task.text().iter().zip(text(task.text_bytes)).all(|(&now, before)| now == !before)
 }
 
 #[test]

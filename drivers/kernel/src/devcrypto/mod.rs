@@ -5,6 +5,10 @@
 //! (cryptodev-linux/cryptodev-linux#90). A forked child opens everything anew (`queued.rs`).
 
 mod ffi;
+#[cfg(test)]
+mod interrupted;
+#[cfg(test)]
+mod stand_in;
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -89,16 +93,10 @@ impl Device for DevCrypto {
     fn open_key(&self, spec: Spec, key: &[u8]) -> Result<OpenSession, Failure> {
         let number = ocf::number_of(spec.algorithm).ok_or(Failure::Errno(libc::ENOENT))?;
         let file = self.file()?;
-        // A session that a signal kept from being opened is none; a request that one ended may have begun, and is not repeated.
-        let opened = loop {
-            let opened = match spec.algorithm.is_cipher() {
-                true => ffi::open_session(file.as_fd(), (number, 0), key, &[]),
-                false => ffi::open_session(file.as_fd(), (0, number), &[], key),
-            };
-            if !opened.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::Interrupted) {
-                break opened;
-            }
-        };
+        let opened = uninterrupted(|| match spec.algorithm.is_cipher() {
+            true => ffi::open_session(file.as_fd(), (number, 0), key, &[]),
+            false => ffi::open_session(file.as_fd(), (0, number), &[], key),
+        });
         let number = opened.map_err(|error| match error.raw_os_error().unwrap_or(libc::EIO) {
             libc::EINVAL | libc::ENOSPC | libc::ENOMEM | libc::EBUSY | libc::EAGAIN => Failure::Full,
             errno => Failure::Errno(errno),
@@ -121,7 +119,7 @@ impl Device for DevCrypto {
 impl OpenSession {
     /// The name of the kernel's driver behind it, where the node tells.
     fn driver(&self, algorithm: Algorithm) -> Option<String> {
-        let info = ffi::session_info(self.file.as_fd(), self.number).ok()?;
+        let info = uninterrupted(|| ffi::session_info(self.file.as_fd(), self.number)).ok()?;
         let place = ocf::SESSION_INFO_PLACES[usize::from(!algorithm.is_cipher())];
         let name = info[place..place + ocf::NAME_BYTES].split(|&byte| byte == 0).next()?;
         Some(String::from_utf8_lossy(name).into_owned()).filter(|name| !name.is_empty())
@@ -132,6 +130,17 @@ impl Drop for OpenSession {
     fn drop(&mut self) {
         // The descriptor goes too, and all of its sessions with it.
         ffi::close_session(self.file.as_fd(), self.number).ok();
+    }
+}
+
+/// Makes a call again as long as signals end it. Only for questions, and for sessions, of which one too many goes with its
+/// descriptor: a request that a signal ended may have begun, and nobody knows on which text.
+fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
     }
 }
 

@@ -1,0 +1,201 @@
+//! A node in the kernel's place whose calls end when and how a test wants: answered, or by a signal that really comes.
+//!
+//! A thread of the test makes a call -> a filter holds it (`ffi.rs`) -> this node's thread does all, half or nothing of it in the
+//! caller's memory, signals the caller, and answers only who still waits. What it computes is each byte inverted, so that a byte
+//! which was lost or went through twice is seen.
+
+mod ffi;
+
+use std::fs::{File, OpenOptions, read_to_string};
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::fs::FileExt as _;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::thread::set_no_new_privs;
+
+use crate::ocf::{Call, CryptOp, SESSION_INFO_BYTES, SESSION_INFO_PLACES, SessionOp};
+use ffi::Notice;
+
+/// Any file that opens: what it does is never asked.
+pub(super) const NODE: &str = "/dev/null";
+
+/// How far a call has got when the signal comes to whoever made it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// None comes.
+    Answered,
+    /// Nothing is done.
+    Before,
+    /// Of a text the first half is done, of other calls nothing.
+    Midst,
+    /// All is done, and not answered yet.
+    After,
+}
+
+/// A call that came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) call: Call,
+    /// It ended by the signal.
+    pub(super) is_interrupted: bool,
+}
+
+/// The node; the calls of the thread that made it, and of threads started by that one, come here.
+pub(super) struct StandIn {
+    shared: Arc<Shared>,
+    serves: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    is_over: AtomicBool,
+}
+
+struct State {
+    /// Of each call, and how many of its kind came before it.
+    fate: Box<dyn FnMut(Call, usize) -> Fate + Send>,
+    seen: Vec<Seen>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self { fate: Box::new(|_, _| Fate::Answered), seen: Vec::new() }
+    }
+}
+
+impl StandIn {
+    /// Answers all calls, until it is told otherwise. The error where the system has no such filters.
+    pub(super) fn new() -> io::Result<Self> {
+        ffi::take_signals();
+        set_no_new_privs(true)?;
+        let listener = ffi::answer_for(&Call::ALL.map(Call::number))?;
+        let shared = Arc::new(Shared::default());
+        let seen = Arc::clone(&shared);
+        let serves = thread::spawn(move || serve(&listener, &seen));
+        Ok(Self { shared, serves: Some(serves) })
+    }
+
+    /// From now on calls end so; those that came before are forgotten.
+    pub(super) fn ends(&self, fate: impl FnMut(Call, usize) -> Fate + Send + 'static) {
+        *self.shared.state() = State { fate: Box::new(fate), seen: Vec::new() };
+    }
+
+    /// Calls of a kind since then.
+    pub(super) fn seen(&self, call: Call) -> Vec<Seen> {
+        self.shared.state().seen.iter().copied().filter(|seen| seen.call == call).collect()
+    }
+}
+
+impl Drop for StandIn {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Relaxed);
+        self.serves.take().into_iter().for_each(|serves| drop(serves.join()));
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How often the node looks whether it is over.
+const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+
+/// The node's thread. Where it panics, the listener goes and all that waits fails.
+fn serve(listener: &OwnedFd, shared: &Shared) {
+    let memory = OpenOptions::new().read(true).write(true).open("/proc/self/mem").unwrap();
+    while !shared.is_over.load(Relaxed) {
+        let mut asked = [PollFd::new(listener, PollFlags::IN)];
+        if poll(&mut asked, Some(&GLANCE)).is_ok_and(|count| count == 0) {
+            continue;
+        }
+        let Some(notice) = ffi::next(listener.as_fd()) else { continue };
+        let is_it = |call: &Call| u64::from(call.number()) == notice.number;
+        let call = Call::ALL.into_iter().find(is_it).unwrap();
+        // Locked until it is known how the call ended, so that who asks learns of that.
+        let mut state = shared.state();
+        let before = state.seen.iter().filter(|seen| seen.call == call).count();
+        let fate = (state.fate)(call, before);
+        let is_interrupted = end(listener, &memory, notice, call, fate);
+        state.seen.push(Seen { call, is_interrupted });
+        if !is_interrupted {
+            ffi::answer(listener.as_fd(), notice.id);
+        }
+    }
+}
+
+/// Does a call as far as it shall get, then the rest where the signal was held off; true where it was not.
+fn end(listener: &OwnedFd, memory: &File, notice: Notice, call: Call, fate: Fate) -> bool {
+    let done = match fate {
+        Fate::Before => 0,
+        Fate::Midst => 1,
+        Fate::Answered | Fate::After => 2,
+    };
+    work(memory, notice, call, [0, done]);
+    let ended = fate != Fate::Answered && is_ended(listener, notice);
+    if !ended {
+        work(memory, notice, call, [done, 2]);
+    }
+    ended
+}
+
+/// Signals who made a call; false where that thread holds signals off.
+fn is_ended(listener: &OwnedFd, notice: Notice) -> bool {
+    ffi::signal(notice.thread);
+    if holds_off(notice.thread) {
+        return false;
+    }
+    // It will be: nothing else answers it.
+    while ffi::is_waiting(listener.as_fd(), notice.id) {
+        thread::yield_now();
+    }
+    true
+}
+
+/// Whether a thread of ours blocks SIGUSR1.
+fn holds_off(thread: u32) -> bool {
+    let status = read_to_string(format!("/proc/self/task/{thread}/status")).unwrap();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap();
+    u64::from_str_radix(mask.trim(), 16).unwrap() >> (libc::SIGUSR1 - 1) & 1 == 1
+}
+
+/// Halves `from..to` of a call's work; what has no halves is done with the second.
+fn work(memory: &File, notice: Notice, call: Call, [from, to]: [usize; 2]) {
+    let read = |bytes: usize, at: u64| {
+        let mut read = vec![0; bytes];
+        memory.read_exact_at(&mut read, at).unwrap();
+        read
+    };
+    let is_whole = from < 2 && to == 2;
+    match call {
+        Call::OpenSession if is_whole => {
+            let op = SessionOp::read(&read(SessionOp::BYTES, notice.argument)).unwrap();
+            // A session is called by its algorithm.
+            let op = SessionOp { session: op.cipher + op.mac, ..op };
+            memory.write_all_at(&op.bytes(), notice.argument).unwrap();
+        }
+        Call::SessionInfo if is_whole => {
+            let mut info = read(SESSION_INFO_BYTES, notice.argument);
+            let name = format!("stand-in-{}", u32::from_ne_bytes(info[..4].try_into().unwrap()));
+            for place in &SESSION_INFO_PLACES[..2] {
+                info[*place..place + name.len()].copy_from_slice(name.as_bytes());
+            }
+            memory.write_all_at(&info, notice.argument).unwrap();
+        }
+        Call::Crypt => {
+            let op = CryptOp::read(&read(CryptOp::BYTES, notice.argument)).unwrap();
+            let half = usize::try_from(op.len).unwrap() / 2;
+            let (start, bytes) = (op.src + from * half, (to - from) * half);
+            let mut text = read(bytes, start as u64);
+            text.iter_mut().for_each(|byte| *byte = !*byte);
+            memory.write_all_at(&text, (op.dst + from * half) as u64).unwrap();
+        }
+        _ => {}
+    }
+}

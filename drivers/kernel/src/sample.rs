@@ -1,0 +1,29 @@
+//! Requests for tests, at stand-ins for the kernel that invert each byte: one that was lost, came twice or went through twice is
+//! seen.
+
+use evener_core::TAG_BYTES_MAX;
+use zeroize::Zeroizing;
+
+use crate::desk::{Spec, Task};
+
+pub(crate) fn text(bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|at| u8::try_from(at * 7 % 251).expect("below 251")).collect()
+}
+
+pub(crate) fn task(spec: Spec, bytes: usize) -> Task {
+    Task {
+        number: 1,
+        spec,
+        iv: [0; 16],
+        aad_bytes: 0,
+        text_bytes: bytes,
+        room: Zeroizing::new(text(bytes)),
+        tag: [0; TAG_BYTES_MAX],
+        is_in_jobs_room: false,
+        answer: Ok(()),
+    }
+}
+
+pub(crate) fn is_inverted_once(task: &Task) -> bool {
+    task.text().iter().zip(text(task.text_bytes)).all(|(&now, before)| now == !before)
+}
