@@ -1,5 +1,7 @@
 //! The driver's side: offers requests, collects what was used.
 
+use std::collections::VecDeque;
+
 use super::{
     Descriptor, ENTRIES, Events, FLAGS, Home, INDEX, Malformed, Misfit, NEXT, PIECE_BYTES, PIECES_MAX, Piece,
     QUIET, TABLE, WRITE, passes, size_of_queue,
@@ -15,7 +17,9 @@ pub struct Driver<H> {
     home: H,
     events: Events,
     size: u16,
-    free: Vec<u16>,
+    /// Taken in front and put back behind: requests with a table that come back in order have the name of their place in the
+    /// available ring. DPDK's `rte_vhost_crypto` (22.11 to 26.07) needs that: it takes the one for the other when it gives back.
+    free: VecDeque<u16>,
     slots: Vec<Slot>,
     /// Position of the next entry; counts all that were added.
     added: u16,
@@ -52,7 +56,7 @@ impl<H: Home> Driver<H> {
     /// Where the home's slices do not belong to one size.
     pub fn new(home: H, events: Events) -> Result<Self, Misfit> {
         let size = size_of_queue(&home)?;
-        let free = (0..size).rev().collect();
+        let free = (0..size).collect();
         let slots = vec![Slot::default(); usize::from(size)];
         Ok(Self { home, events, size, free, slots, added: 0, published: 0, taken: 0, seen: 0 })
     }
@@ -185,7 +189,7 @@ impl<H: Home> Driver<H> {
 
     /// Writes one descriptor; none where none is free.
     fn describe(&mut self, address: u64, len: u32, flags: u16, next: Option<u16>) -> Option<u16> {
-        let at = self.free.pop()?;
+        let at = self.free.pop_front()?;
         self.slots[usize::from(at)] = Slot { next, is_head: false };
         let Descriptor { address: to_address, len: to_len, flags: to_flags, next: to_next } =
             &self.home.descriptors()[usize::from(at)];
@@ -208,7 +212,7 @@ impl<H: Home> Driver<H> {
     fn release(&mut self, head: u16) {
         let mut at = Some(head);
         while let Some(slot) = at {
-            self.free.push(slot);
+            self.free.push_back(slot);
             at = self.slots[usize::from(slot)].next;
         }
     }
