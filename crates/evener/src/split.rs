@@ -42,7 +42,8 @@ thread_local! {
 /// Most threads that work on one buffer, the caller included. A guess, far beyond where memory is the limit.
 pub const THREADS_MAX: usize = 33;
 
-/// What works on parts: made by each thread for itself, used and dropped by it, all inside the call.
+/// What works on parts: made by each thread for itself, used and dropped by it, all inside the call. What it is made of
+/// may come from the caller.
 pub trait Hand {
     /// Makes ready for the part `index`, of which nothing is touched. Returns whether it is ready; where not, another hand
     /// may do the part.
@@ -211,10 +212,16 @@ pub struct Helpers {
 }
 
 impl Helpers {
+    /// How many may come.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.seats.len()
+    }
+
     /// Length of the parts into which `bytes` are best cut.
     #[must_use]
     pub fn part_bytes(&self, bytes: usize) -> usize {
-        splits::part_bytes(bytes, self.seats.len() + 1, Claims::COUNT_MAX)
+        splits::part_bytes(bytes, self.count() + 1, Claims::COUNT_MAX)
     }
 
     /// Works on all of `parts`: the caller by its `own` hand, each helper by one that it makes. Returns whether every part is
@@ -227,7 +234,7 @@ impl Helpers {
         mut own: Box<dyn Hand + 'h>,
         hand: &(dyn Fn() -> Option<Box<dyn Hand + 'h>> + Sync),
     ) -> bool {
-        parts.let_back_begin_at(parts.count() / (self.seats.len() + 1));
+        parts.let_back_begin_at(parts.count() / (self.count() + 1));
         let shared = &*parts;
         let help = || {
             let begun = self.arrived();

@@ -2,13 +2,15 @@
 //!
 //! The way: [`ask`] (before the update is looked at: does splitting pay now?) -> the update falls into raw work as any
 //! other -> [`work`] cuts that into parts, finds out how each part starts before anything is overwritten, and lends them
-//! (`evener::split`). Each thread works in an inner context of its own, made and freed inside the call.
+//! (`evener::split`). Each thread works in an inner context of its own, which the caller has made ([`Spare`]) and the thread
+//! frees inside the call.
 //!
 //! How a part starts: CTR, the counter so many blocks on; CBC decryption, the last ciphertext block before it; ECB, no
 //! matter. An XTS context starts at the tweak E(iv) under the second half of the key, so that the iv that stands for the
 //! tweak T * x^j is its decryption under that half. Ciphertext stealing is the last part's, as it is the unit's.
 
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, PoisonError};
 
 use evener::split::{Call, Hand, Helpers, Threshold, crew};
 use evener_core::job::Memory;
@@ -73,17 +75,35 @@ pub(super) fn work(ctx: &CipherCtx, iv: &Block, memory: &mut Memory<'_>) -> Opti
         Memory::Apart { src, dst } => Parts::apart(src, &mut dst[..src.len()], part_bytes),
     };
     let (row, message) = (ctx.row(), &ctx.message);
-    let hand = || -> Option<Box<dyn Hand + '_>> {
-        let context = started(row, message.encrypts, message.key())?;
-        Some(Box::new(Worker { context, encrypts: message.encrypts, starts: &starts }))
-    };
+    let context = || started(row, message.encrypts, message.key());
+    let worker = |context| Box::new(Worker { context, encrypts: message.encrypts, starts: &starts });
     // Before anything is touched: without memory for it, the work goes another way.
-    let own = hand()?;
+    let own = worker(context()?);
+    let spare = Spare::of(helpers.count().min(parts.count() - 1), context);
+    let hand = || Some(worker(spare.take()?) as Box<dyn Hand + '_>);
     ctx.counts().split.fetch_add(1, Relaxed);
     match helpers.share(&mut parts, own, &hand) {
         true => Some(Ok(())),
         // Apart, the input is what it was: the plain way says what is wrong.
         false => in_place.then_some(Err(())),
+    }
+}
+
+/// What helpers work with, made by their caller.
+///
+/// Libcrypto is asked for memory by threads of the program's only: in OpenSSL 4.0 one whose first request fails recurses
+/// until its stack ends (`CRYPTO_THREAD_set_local_ex`, crypto/threads_common.c).
+pub(super) struct Spare<T>(Mutex<Vec<T>>);
+
+impl<T> Spare<T> {
+    /// As many as can be made, `count` at most.
+    pub(super) fn of(count: usize, make: impl Fn() -> Option<T>) -> Self {
+        Self(Mutex::new((0..count).map_while(|_| make()).collect()))
+    }
+
+    /// For one helper; `None` where there is none left.
+    pub(super) fn take(&self) -> Option<T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 }
 

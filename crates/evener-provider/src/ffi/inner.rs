@@ -189,6 +189,9 @@ fn param<T>(key: &'static CStr, data_type: c_uint, value: *mut T) -> Param {
 /// An inner context of our own, freed with this.
 pub(crate) struct Own<'r>(Inner<'r>);
 
+// SAFETY: a cipher context belongs to no thread; whoever has this is the only one who uses it.
+unsafe impl Send for Own<'_> {}
+
 impl<'r> Own<'r> {
     /// A new one; `None` where the inner provider refuses.
     pub(crate) fn new(row: &'r Row) -> Option<Self> {

@@ -1,7 +1,7 @@
 //! Parts of one update, each by a context of its own that is started where the part begins, and their sums.
 //!
-//! The way: [`ready`] (does this libcrypto do as we need?) -> [`share`]: each thread makes its contexts, works on parts and
-//! reads their sums out of the tags -> the sums joined by powers of the hash key.
+//! The way: [`ready`] (does this libcrypto do as we need?) -> [`share`]: contexts are made for each thread, it works on parts
+//! and reads their sums out of the tags -> the sums joined by powers of the hash key.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -17,7 +17,7 @@ use evener_ring::Parts;
 use super::super::Row;
 use super::super::ctx::CipherCtx;
 use super::super::owned::input_of;
-use super::super::split::{ecb, ecb_row, started, through};
+use super::super::split::{Spare, ecb, ecb_row, started, through};
 use super::ahead::{Cut, blocks};
 use super::state;
 use crate::ffi::cipher::Update;
@@ -111,8 +111,10 @@ pub(super) fn share(
         blocks: part_blocks,
         sums: &sums,
     };
+    let contexts = || Some((started(row, encrypts, key)?, started(ecb_row, true, key)?));
+    let spare = Spare::of(helpers.count().min(shared.count() - 1), contexts);
     let hand = || -> Option<Box<dyn Hand + '_>> {
-        let (context, ecb) = (started(row, encrypts, key)?, started(ecb_row, true, key)?);
+        let (context, ecb) = spare.take()?;
         Some(Box::new(worker(context, ecb.inner(), Some(ecb))))
     };
     let own = Box::new(worker(own, super::ahead::ecb(ctx.gcm.as_ref()?)?, None));

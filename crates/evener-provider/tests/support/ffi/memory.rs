@@ -1,6 +1,7 @@
 //! libcrypto's memory, which a test may take away.
 
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::cell::Cell;
+use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -11,22 +12,33 @@ type Free = unsafe extern "C" fn(*mut c_void, *const c_char, c_int);
 #[link(name = "crypto")]
 unsafe extern "C" {
     fn CRYPTO_set_mem_functions(malloc: Malloc, realloc: Realloc, free: Free) -> c_int;
-    fn OPENSSL_version_major() -> c_uint;
-}
-
-/// Whether a thread survives that its first allocation fails. In 4.0 the error is put where there is no memory for it yet,
-/// which is an error: without end (`CRYPTO_THREAD_set_local_ex`, crypto/threads_common.c).
-pub fn is_survived_by_threads() -> bool {
-    // SAFETY: it takes nothing.
-    unsafe { OPENSSL_version_major() < 4 }
 }
 
 /// Allocations that go well from now on.
 static LEFT: AtomicU32 = AtomicU32::new(u32::MAX);
 static REFUSED: AtomicU32 = AtomicU32::new(0);
 
-/// Puts this file between libcrypto and its memory; before libcrypto does anything.
+thread_local! {
+    /// Whether this is the program's one thread; all others are helpers of a split.
+    static IS_CALLER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What helpers asked for and gave back.
+static ASKED_BY_HELPERS: AtomicU32 = AtomicU32::new(0);
+static FREED_BY_HELPERS: AtomicU32 = AtomicU32::new(0);
+
+/// Allocations of helpers so far, and what they freed.
+pub fn by_helpers() -> (u32, u32) {
+    (ASKED_BY_HELPERS.load(Relaxed), FREED_BY_HELPERS.load(Relaxed))
+}
+
+fn note(count: &AtomicU32) {
+    count.fetch_add((!IS_CALLER.get()).into(), Relaxed);
+}
+
+/// Puts this file between libcrypto and its memory; before libcrypto does anything, by the program's one thread.
 pub fn intercept() {
+    IS_CALLER.set(true);
     // SAFETY: the functions do as the C library's.
     assert_eq!(unsafe { CRYPTO_set_mem_functions(malloc, realloc, free) }, 1);
 }
@@ -44,6 +56,7 @@ pub fn spare() -> u32 {
 }
 
 fn is_refused() -> bool {
+    note(&ASKED_BY_HELPERS);
     let take = |left: u32| if left == u32::MAX { Some(left) } else { left.checked_sub(1) };
     let is_refused = LEFT.fetch_update(Relaxed, Relaxed, take).is_err();
     REFUSED.fetch_add(is_refused.into(), Relaxed);
@@ -67,6 +80,9 @@ unsafe extern "C" fn realloc(old: *mut c_void, bytes: usize, _: *const c_char, _
 }
 
 unsafe extern "C" fn free(old: *mut c_void, _: *const c_char, _: c_int) {
+    if !old.is_null() {
+        note(&FREED_BY_HELPERS);
+    }
     // SAFETY: as above.
     unsafe { libc::free(old) };
 }
