@@ -3,8 +3,10 @@
 //! A value that says nothing never stops a program: the key keeps its default, and the complaint goes onto OpenSSL's
 //! queue and into the provider's build information. A process with more rights than its user ignores variables.
 
+mod misspelt;
+
 use std::env;
-use std::ffi::{CStr, CString, OsStr};
+use std::ffi::{CStr, OsStr};
 
 use crate::core::Core;
 use crate::err::Reason;
@@ -205,15 +207,24 @@ fn threshold(settings: &mut Settings, value: &str) -> Option<()> {
     Some(())
 }
 
-/// Reads section and variables.
+/// What the core knows itself or finds in each provider's section. It stands first in the question, because the core looks for
+/// each key that it has from the beginning. Not `module-filename`, about which a provider that is linked in raises an error.
+const OPENSSLS: &[&CStr] = &[c"openssl-version", c"provider-name", c"identity", c"module", c"activate"];
+
+/// Reads section and variables. The core is asked once, for all keys and all usual misspellings of them.
 pub(crate) fn read(core: &Core) -> (Settings, Vec<Complaint>) {
-    let setting = |key: &CStr| core.setting(key).map(|value| value.to_string_lossy().into_owned());
+    let names = OPENSSLS.iter().copied().chain(KEYS.iter().map(|key| key.name)).chain(misspelt::all());
+    let section = core.settings(names);
+    let section = section[OPENSSLS.len()..]
+        .iter()
+        .filter_map(|(name, value)| Some((*name, (*value)?.to_string_lossy())));
+    let section: Vec<_> = section.map(|(name, value)| (name, value.into_owned())).collect();
     let variable = |name: &str| env::var_os(name).as_deref().map(OsStr::to_string_lossy).map(Into::into);
-    settings(setting, variable, crate::ffi::has_raised_rights())
+    settings(&section, variable, crate::ffi::has_raised_rights())
 }
 
 fn settings(
-    section: impl Fn(&CStr) -> Option<String>,
+    section: &[(&CStr, String)],
     environment: impl Fn(&str) -> Option<String>,
     raised: bool,
 ) -> (Settings, Vec<Complaint>) {
@@ -222,51 +233,30 @@ fn settings(
     for key in KEYS {
         let over = (!raised).then(|| environment(key.variable)).flatten();
         let name = key.name.to_string_lossy();
+        let written = section.iter().find(|(name, _)| *name == key.name).map(|(_, value)| value.clone());
         // The section first, so that it stands where the variable over it says nothing.
-        for (place, value) in [(&*name, section(key.name)), (key.variable, over)] {
+        for (place, value) in [(&*name, written), (key.variable, over)] {
             let Some(value) = value else { continue };
             if (key.take)(&mut settings, &value).is_none() {
                 let text = format!("{place} = {value}: wants {}", key.wants);
                 complaints.push(Complaint { reason: Reason::BadValue, text });
             }
         }
-        complaints.extend(near_misses(&name).into_iter().filter_map(|miss| unknown(&miss, &name, &section)));
     }
+    complaints.extend(section.iter().filter_map(|(name, _)| unknown(name)));
     (settings, complaints)
 }
 
-fn unknown(miss: &str, meant: &str, section: impl Fn(&CStr) -> Option<String>) -> Option<Complaint> {
-    section(&CString::new(miss).ok()?)?;
-    Some(Complaint {
-        reason: Reason::UnknownKey,
-        text: format!("{miss}: unknown key, did you mean {meant}?"),
-    })
-}
-
-/// A key of OpenSSL's own in the same section, which is no misspelling of `modules`.
-const OPENSSLS: &str = "module";
-
-/// How people misspell `name`. The core answers for a key that it is asked for and lists none, so a key that nobody
-/// reads can only be found by asking for it.
-fn near_misses(name: &str) -> Vec<String> {
-    let mut misses =
-        vec![format!("{name}s"), name.to_uppercase(), name.replace('_', "-"), name.replace('-', "_")];
-    for at in 0..name.len() {
-        let (head, tail) = name.split_at(at);
-        misses.push(format!("{head}{}", &tail[1..]));
-        misses.push(format!("{head}{}{tail}", &tail[..1]));
-        if tail.len() > 1 {
-            misses.push(format!("{head}{}{}{}", &tail[1..2], &tail[..1], &tail[2..]));
-        }
-    }
-    misses.sort();
-    misses.dedup();
-    misses.retain(|miss| KEYS.iter().all(|key| key.name.to_bytes() != miss.as_bytes()) && miss != OPENSSLS);
-    misses
+fn unknown(name: &CStr) -> Option<Complaint> {
+    let meant = misspelt::meant_by(name)?.to_string_lossy();
+    let text = format!("{}: unknown key, did you mean {meant}?", name.to_string_lossy());
+    Some(Complaint { reason: Reason::UnknownKey, text })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::CString;
+
     use super::*;
 
     const VARIABLE: &str = KEYS[0].variable;
@@ -276,10 +266,13 @@ mod tests {
         environment: &[(&str, &str)],
         raised: bool,
     ) -> (Settings, Vec<Complaint>) {
-        let find = |all: &[(&str, &str)], name: &str| {
-            all.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+        let variable = |name: &str| {
+            environment.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_owned())
         };
-        settings(|key| find(section, key.to_str().unwrap()), |name| find(environment, name), raised)
+        let keys: Vec<_> = section.iter().map(|(key, _)| CString::new(*key).unwrap()).collect();
+        let values = section.iter().map(|(_, value)| (*value).to_owned());
+        let section: Vec<_> = keys.iter().map(CString::as_c_str).zip(values).collect();
+        settings(&section, variable, raised)
     }
 
     #[test]

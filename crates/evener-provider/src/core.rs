@@ -1,6 +1,6 @@
 //! What the core gave to this provider: its handle and those of its functions that are used.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_char};
 use std::ptr;
 
 use evener_ossl_sys::{
@@ -92,25 +92,35 @@ impl Core {
 
     /// The value of `key` in this provider's section of the configuration.
     pub(crate) fn setting(&self, key: &CStr) -> Option<&CStr> {
-        let mut value: *const std::ffi::c_char = ptr::null();
-        let mut params = [
-            Param {
-                key: key.as_ptr(),
-                data_type: PARAM_UTF8_PTR,
-                data: (&raw mut value).cast(),
-                data_size: 0,
-                return_size: PARAM_UNMODIFIED,
-            },
-            Param::END,
-        ];
-        let get_params = self.get_params?;
-        // SAFETY: the handle is ours, and the list is ended and asks for an address with room for one.
-        let answered = unsafe { get_params(self.handle, params.as_mut_ptr()) };
-        if answered != 1 || params[0].return_size == PARAM_UNMODIFIED || value.is_null() {
-            return None;
-        }
-        // SAFETY: the core answered with text of its own, which lives as long as the provider.
-        Some(unsafe { CStr::from_ptr(value) })
+        self.settings([key].into_iter()).pop()?.1
+    }
+
+    /// What this provider's section of the configuration says for each of `names`, in their order. One question: the core's
+    /// answer takes it as long as it takes to look for each key of the section in the list.
+    pub(crate) fn settings<'n>(
+        &self,
+        names: impl Iterator<Item = &'n CStr>,
+    ) -> Vec<(&'n CStr, Option<&CStr>)> {
+        let names: Vec<&CStr> = names.collect();
+        let mut values: Vec<*const c_char> = vec![ptr::null(); names.len()];
+        let questions = names.iter().zip(&mut values).map(|(name, value)| Param {
+            key: name.as_ptr(),
+            data_type: PARAM_UTF8_PTR,
+            data: ptr::from_mut(value).cast(),
+            data_size: 0,
+            return_size: PARAM_UNMODIFIED,
+        });
+        let mut params: Vec<Param> = questions.chain([Param::END]).collect();
+        let answered = self.get_params.is_some_and(|get_params| {
+            // SAFETY: the handle is ours, and the list is ended and asks for addresses with room for one each.
+            unsafe { get_params(self.handle, params.as_mut_ptr()) == 1 }
+        });
+        let value = |(param, value): (&Param, *const c_char)| {
+            let is_there = answered && param.return_size != PARAM_UNMODIFIED && !value.is_null();
+            // SAFETY: the core answered with text of its own, which lives as long as the provider.
+            is_there.then(|| unsafe { CStr::from_ptr(value) })
+        };
+        names.into_iter().zip(params.iter().zip(values).map(value)).collect()
     }
 }
 

@@ -1,0 +1,155 @@
+//! How people misspell keys. The core answers for a key that it is asked for and lists none, so a key that nobody reads can
+//! only be found by asking for it.
+//!
+//! The way: a table is made when this is compiled -> all of it is asked in one question ([`all`]; `cfg.rs`) -> what the
+//! section has of it is told with the key that was [`meant_by`] it.
+
+use std::ffi::CStr;
+
+use super::KEYS;
+
+/// Room for a misspelt key and the nul behind it.
+const ROOM: usize = 16;
+
+/// A key that is none.
+#[derive(Clone, Copy)]
+struct Misspelt {
+    text: [u8; ROOM],
+    /// Which of [`KEYS`] was meant.
+    meant: usize,
+}
+
+/// What goes wrong with a key.
+#[derive(Clone, Copy)]
+enum Slip {
+    /// The letter at a place is missing.
+    LeftOut(usize),
+    /// It comes twice.
+    Doubled(usize),
+    /// It comes after the next one.
+    Late(usize),
+    Capitals,
+    Plural,
+}
+
+static TABLE: [Misspelt; count()] = table();
+
+/// Every misspelling that is looked for; none is a key.
+pub(super) fn all() -> impl Iterator<Item = &'static CStr> {
+    TABLE.iter().filter_map(Misspelt::name).filter(|name| KEYS.iter().all(|key| key.name != *name))
+}
+
+/// The key that was meant by `name`, if that is such a misspelling.
+pub(super) fn meant_by(name: &CStr) -> Option<&'static CStr> {
+    let found = TABLE.iter().find(|misspelt| misspelt.name() == Some(name))?;
+    Some(KEYS[found.meant].name)
+}
+
+impl Misspelt {
+    fn name(&self) -> Option<&CStr> {
+        // OpenSSL's own key in the same section is no misspelling of `modules`.
+        CStr::from_bytes_until_nul(&self.text).ok().filter(|name| *name != c"module")
+    }
+}
+
+const fn count() -> usize {
+    let (mut count, mut key) = (0, 0);
+    while key < KEYS.len() {
+        count += slips(KEYS[key].name.to_bytes().len());
+        key += 1;
+    }
+    count
+}
+
+/// How many misspellings of a key so long there are.
+const fn slips(letters: usize) -> usize {
+    3 * letters + 1
+}
+
+const fn slip(letters: usize, number: usize) -> Slip {
+    let at = number / 3;
+    match number % 3 {
+        0 if at == letters => Slip::Capitals,
+        0 => Slip::LeftOut(at),
+        1 => Slip::Doubled(at),
+        // Nothing comes after the last.
+        _ if at + 1 == letters => Slip::Plural,
+        _ => Slip::Late(at),
+    }
+}
+
+const fn table() -> [Misspelt; count()] {
+    let mut table = [Misspelt { text: [0; ROOM], meant: 0 }; count()];
+    let (mut next, mut meant) = (0, 0);
+    while meant < KEYS.len() {
+        let name = KEYS[meant].name.to_bytes();
+        let mut number = 0;
+        while number < slips(name.len()) {
+            table[next] = Misspelt { text: spelt(name, slip(name.len(), number)), meant };
+            number += 1;
+            next += 1;
+        }
+        meant += 1;
+    }
+    table
+}
+
+/// `name` as it comes out.
+const fn spelt(name: &[u8], slip: Slip) -> [u8; ROOM] {
+    let (mut text, mut from, mut to) = ([0; ROOM], 0, 0);
+    while from < name.len() {
+        let letter = name[from];
+        match slip {
+            Slip::LeftOut(at) if at == from => {
+                from += 1;
+                continue;
+            }
+            Slip::Doubled(at) if at == from => {
+                text[to] = letter;
+                to += 1;
+                text[to] = letter;
+            }
+            Slip::Late(at) if at == from => text[to] = name[from + 1],
+            Slip::Late(at) if at + 1 == from => text[to] = name[at],
+            Slip::Capitals => text[to] = letter.to_ascii_uppercase(),
+            _ => text[to] = letter,
+        }
+        from += 1;
+        to += 1;
+    }
+    if let Slip::Plural = slip {
+        text[to] = b's';
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_missed_by_a_letter_by_capitals_and_by_an_s() {
+        let names: Vec<&str> = all().map(|name| name.to_str().unwrap()).collect();
+        let meant = |text: &CStr| meant_by(text).map(|name| name.to_str().unwrap());
+        for (slip, key) in [
+            (c"tread", None),
+            (c"treads", Some("threads")),
+            (c"hreads", Some("threads")),
+            (c"thread", Some("threads")),
+            (c"threadss", Some("threads")),
+            (c"tthreads", Some("threads")),
+            (c"htreads", Some("threads")),
+            (c"threasd", Some("threads")),
+            (c"THREADS", Some("threads")),
+            (c"guards", Some("guard")),
+            (c"statistiscs", None),
+            (c"moduls", Some("modules")),
+            (c"module", None),
+        ] {
+            assert_eq!(meant(slip), key, "{slip:?}");
+            assert_eq!(names.contains(&slip.to_str().unwrap()), key.is_some(), "{slip:?}");
+        }
+        assert!(KEYS.iter().all(|key| !names.contains(&key.name.to_str().unwrap())));
+        assert!(names.len() > 140, "{}", names.len());
+    }
+}
