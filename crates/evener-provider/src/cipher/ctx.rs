@@ -43,6 +43,12 @@ pub(crate) struct CipherCtx {
     /// The algorithm's other inner functions. Its provider outlives the context.
     row: *const Row,
     pub(crate) decrypt_init: CipherInit,
+    /// `thresh` of a message that may take another way, decrypting and encrypting.
+    first_thresh: [usize; 2],
+    /// Bytes of this message that went another way than the inner one.
+    pub(crate) elsewhere: Cell<usize>,
+    /// Messages that are at their end and not in the process's statistics yet.
+    direct: Direct,
     /// Whether anything has to be known about messages.
     pub(crate) is_tracked: bool,
     pub(crate) message: Message,
@@ -52,10 +58,6 @@ pub(crate) struct CipherCtx {
     pub(crate) module: Option<Asked>,
     /// What the guard says about it, where its job could be put aside.
     pub(crate) job_turn: Option<Turn>,
-    /// Bytes of this message that went another way than the inner one.
-    pub(crate) elsewhere: Cell<usize>,
-    /// Messages that are at their end and not in the process's statistics yet.
-    direct: Direct,
     /// GCM with splitting configured: what is known about the message.
     pub(crate) gcm: Option<Box<gcm::Gcm>>,
     /// The messages of a pipeline.
@@ -76,6 +78,7 @@ impl CipherCtx {
             last: row.last,
             row,
             decrypt_init: row.decrypt_init,
+            first_thresh: [row.context_thresh(false), row.context_thresh(true)],
             is_tracked: row.is_tracked(),
             message,
             split: None,
@@ -124,11 +127,13 @@ impl CipherCtx {
     }
 
     /// Another message follows: of this one is counted what went the inner way.
+    #[inline]
     fn end_message(&mut self) {
         let bytes = self.taken.saturating_sub(self.elsewhere.take());
         self.taken = 0;
-        if bytes > 0 && self.direct.saw(bytes) {
-            self.flush();
+        if bytes > 0 {
+            // Where it is time to flush, the next init does.
+            _ = self.direct.saw(bytes);
         }
     }
 
@@ -208,20 +213,24 @@ impl CipherCtx {
         Ok(answer)
     }
 
-    /// Whether an init in this direction with nothing but an IV starts a message that may take another way.
+    /// Whether an init in this direction with nothing but an IV starts a message that may take another way, and is no moment to
+    /// show what was counted.
+    #[inline]
     pub(crate) fn is_ready(&self, encrypts: bool) -> bool {
         // At 0 the message before is still ours, and has to be handed back first.
-        self.thresh != 0 && self.message.encrypts == encrypts && self.message.is_ready
+        self.thresh != 0
+            && self.message.encrypts == encrypts
+            && self.message.is_ready
+            && !self.direct.is_due()
     }
 
-    /// Such an init happened, or was refused.
-    pub(crate) fn next_message(&mut self, started: bool, iv: &[u8; 16]) {
-        if !started {
-            return self.lose_sight();
-        }
+    /// Such an init is about to happen. The inner function refuses none of a key that it has taken; were it to, an update would
+    /// still start where the inner context says.
+    #[inline]
+    pub(crate) fn next_message(&mut self, iv: &[u8; 16]) {
         self.end_message();
         self.message.next(iv);
-        self.thresh = self.row().context_thresh(self.message.encrypts);
+        self.thresh = self.first_thresh[usize::from(self.message.encrypts)];
     }
 
     /// The program's IV, where an init without one would make OpenSSL take the moved one for it.

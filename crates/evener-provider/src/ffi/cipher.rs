@@ -84,25 +84,6 @@ fn wrap(row: &Row, inner: *mut c_void, message: Message) -> *mut c_void {
 // function and costs one jump.
 dispatch! {
     #[inline(never)]
-    fn slow_init[ENCRYPTS](
-        ctx: &mut CipherCtx, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
-    ) -> c_int {
-        let is_next = key.is_null() && params.is_null() && !iv.is_null() && iv_len == size_of::<[u8; 16]>();
-        if !is_next || !ctx.is_ready(ENCRYPTS == 1) {
-            // SAFETY: the caller's arguments, as they came.
-            return unsafe { any_init::<ENCRYPTS>(ctx, key, key_len, iv, iv_len, params) };
-        }
-        // The same key's next message, of which there are many.
-        let init = if ENCRYPTS == 1 { ctx.encrypt_init } else { ctx.decrypt_init };
-        // SAFETY: the inner function with its own context; the rest is the caller's.
-        let answer = unsafe { init(ctx.inner, key, key_len, iv, iv_len, params) };
-        let iv: *const [u8; 16] = iv.cast();
-        // SAFETY: the caller lends 16 bytes.
-        ctx.next_message(answer == 1, unsafe { &*iv });
-        answer
-    }
-
-    #[inline(never)]
     fn any_init[ENCRYPTS](
         ctx: &mut CipherCtx, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
     ) -> c_int {
@@ -140,6 +121,21 @@ dispatch! {
         // SAFETY: the inner function with its own context; the rest is the caller's.
         unsafe { (ctx.last)(ctx.inner, out, written, room) }
     }
+}
+
+/// The IV of an init that begins the same key's next message, of which there are many; `None` where more is to be looked at.
+fn next_iv<'c>(
+    ctx: &CipherCtx,
+    encrypts: bool,
+    key: *const c_uchar,
+    (iv, iv_len): (*const c_uchar, usize),
+    params: *const Param,
+) -> Option<&'c [u8; 16]> {
+    let iv: *const [u8; 16] = iv.cast();
+    let is_next =
+        key.is_null() && params.is_null() && iv_len == size_of::<[u8; 16]>() && ctx.is_ready(encrypts);
+    // SAFETY: null, or the caller lends 16 bytes.
+    if is_next { unsafe { iv.as_ref() } } else { None }
 }
 
 /// Puts the truth about the message back into the inner context.
@@ -192,9 +188,11 @@ dispatch! {
         ctx: *mut c_void, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
     ) -> c_int {
         let Some(ctx) = known(ctx) else { return 0 };
-        if ctx.is_tracked {
+        if let Some(iv) = next_iv(ctx, true, key, (iv, iv_len), params) {
+            ctx.next_message(iv);
+        } else if ctx.is_tracked {
             // SAFETY: the caller's arguments, as they came.
-            return unsafe { slow_init::<1>(ctx, key, key_len, iv, iv_len, params) };
+            return unsafe { any_init::<1>(ctx, key, key_len, iv, iv_len, params) };
         }
         // SAFETY: the inner function with its own context; the rest is the caller's.
         unsafe { (ctx.encrypt_init)(ctx.inner, key, key_len, iv, iv_len, params) }
@@ -204,9 +202,11 @@ dispatch! {
         ctx: *mut c_void, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
     ) -> c_int {
         let Some(ctx) = known(ctx) else { return 0 };
-        if ctx.is_tracked {
+        if let Some(iv) = next_iv(ctx, false, key, (iv, iv_len), params) {
+            ctx.next_message(iv);
+        } else if ctx.is_tracked {
             // SAFETY: the caller's arguments, as they came.
-            return unsafe { slow_init::<0>(ctx, key, key_len, iv, iv_len, params) };
+            return unsafe { any_init::<0>(ctx, key, key_len, iv, iv_len, params) };
         }
         // SAFETY: as above.
         unsafe { (ctx.decrypt_init)(ctx.inner, key, key_len, iv, iv_len, params) }

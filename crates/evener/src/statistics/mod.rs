@@ -34,6 +34,13 @@ impl Direct {
     pub const fn saw(&mut self, bytes: usize) -> bool {
         self.requests += 1;
         self.bytes += bytes as u64;
+        self.is_due()
+    }
+
+    /// Whether it is time to [`flush`](Statistics::flush).
+    #[must_use]
+    #[inline]
+    pub const fn is_due(&self) -> bool {
         self.requests >= FLUSH_REQUESTS
     }
 
