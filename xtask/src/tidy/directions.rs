@@ -52,6 +52,7 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
     ),
     ("evener-cryptodev", Use(&["evener", "evener-core", "evener-driver-kernel"]), &[]),
     ("evener-bench", UseAll, &[]),
+    ("evener-decisions", Use(&[]), &["evener-core"]),
     ("evener-cli", UseAll, &[]),
     ("evener-conformance", UseAll, &["evener-cli", "evener-bench"]),
     // The one build of the provider that has an emulated driver; nothing that is installed uses it.

@@ -1,6 +1,6 @@
 //! What the adaptive policy takes of its own time: a plan and its look-ups, with 66 workers (64 modules, 2 cores) and
 //! 8 classes.
-//! `cargo bench -p evener-core`; asked are 50 us for a plan and 10 ns for a look-up.
+//! `cargo bench -p evener-decisions`; asked are 50 us for a plan and 10 ns for a look-up.
 #![allow(missing_docs, reason = "criterion's macro makes a public function")]
 
 use std::hint::black_box;
