@@ -15,6 +15,7 @@ use crate::tree::{Tree, cargo, root};
 mod fuzz;
 mod later;
 mod sanitizers;
+mod suites;
 mod valgrind;
 
 /// How much to run.
@@ -39,7 +40,7 @@ pub(crate) fn run(depth: Depth) -> ExitCode {
         miri(&mut tally);
     }
     fuzz::run(&mut tally);
-    tests(&mut tally, depth);
+    suites::run(&mut tally, depth);
     tink(&mut tally);
     if depth == Depth::Full {
         later::run(&mut tally);
@@ -148,7 +149,7 @@ fn mutated_tests(package: &str, name: &str) -> io::Result<Command> {
     let mut command = cargo();
     command.env("RUSTC_WORKSPACE_WRAPPER", wrapper).args(["test", "-p", package]);
     command.arg("--target-dir").arg(target);
-    command.envs(runner(TEST_SECONDS_MAX));
+    command.envs(suites::runner(suites::TEST_SECONDS_MAX));
     Ok(command)
 }
 
@@ -174,35 +175,6 @@ fn tink(tally: &mut Tally) {
     script.current_dir(root()).arg("conformance/interop/tink_interop.py").arg(command);
     tally.run_tests(step, script);
 }
-
-fn tests(tally: &mut Tally, depth: Depth) {
-    let mut command = cargo();
-    // --show-output: a test that skips its work says so on its standard output.
-    // What has benches only is linted, and its libraries take as long to build as a dozen tests.
-    command.args(["test", "--workspace", "--exclude", "evener-decisions", "--no-fail-fast"]);
-    command.args(["--", "--show-output"]);
-    match depth {
-        // A commit is judged by what it changes, not by luck: proptest draws the same cases each time.
-        Depth::Commit => command.env("PROPTEST_RNG_SEED", "2011"),
-        Depth::Full => command.arg("--include-ignored"),
-    };
-    command.envs(runner(if depth == Depth::Commit { TEST_SECONDS_MAX } else { LONG_TEST_SECONDS_MAX }));
-    tally.run_tests("tests", command);
-}
-
-/// Has cargo run each test program with a limit of time: one that stands still has failed, and the next one runs. `timeout`
-/// ends what a program started, too.
-fn runner(seconds: &str) -> Option<(String, String)> {
-    let output = Command::new("rustc").arg("-vV").output().ok()?;
-    let said = String::from_utf8(output.stdout).ok()?;
-    let host = said.lines().find_map(|line| line.strip_prefix("host: "))?;
-    let variable = format!("CARGO_TARGET_{}_RUNNER", host.to_uppercase().replace(['-', '.'], "_"));
-    Some((variable, format!("timeout --verbose --kill-after=10 {seconds}")))
-}
-
-/// Guesses, beyond what the longest test program takes on a busy machine: one of a commit, and one with all that is long.
-const TEST_SECONDS_MAX: &str = "900";
-const LONG_TEST_SECONDS_MAX: &str = "7200";
 
 fn succeeds(cargo_words: &[&str]) -> bool {
     cargo().args(cargo_words).output().is_ok_and(|output| output.status.success())
@@ -243,10 +215,14 @@ impl Tally {
 
     /// Runs a test runner and adds up its results. One that fails without a failed test counts as one failure.
     fn run_tests(&mut self, step: &str, command: Command) {
+        self.count_tests(step, |tally| listen(command, |line| tally.hear(line)));
+    }
+
+    /// The same, where `heard` says whether the runner succeeded, once all that it said was heard.
+    fn count_tests(&mut self, step: &str, heard: impl FnOnce(&mut Self) -> bool) {
         self.say(&format!("== {step}"));
         let before = self.failed;
-        let succeeded = self.stream(command);
-        if !succeeded && self.failed == before {
+        if !heard(self) && self.failed == before {
             self.fail(step);
         }
     }
@@ -265,18 +241,29 @@ impl Tally {
         }
     }
 
-    fn stream(&mut self, mut command: Command) -> bool {
-        let Ok(mut child) = command.stdout(Stdio::piped()).spawn() else { return false };
-        let output = child.stdout.take().expect("it was piped above");
-        for line in BufReader::new(output).lines().map_while(Result::ok) {
-            self.say(&line);
-            if let Some((passed, failed)) = results(&line) {
-                self.passed += passed;
-                self.failed += failed;
-            }
+    /// Passes a test runner's line on, and adds up what it reports.
+    fn hear(&mut self, line: &str) {
+        self.say(line);
+        if let Some((passed, failed)) = results(line) {
+            self.passed += passed;
+            self.failed += failed;
         }
-        child.wait().is_ok_and(|status| status.success())
     }
+}
+
+/// Runs a command and hands on what it says; returns whether it succeeded.
+fn listen(mut command: Command, mut hear: impl FnMut(&str)) -> bool {
+    let Ok(mut child) = command.stdout(Stdio::piped()).spawn() else { return false };
+    let output = child.stdout.take().expect("it was piped above");
+    BufReader::new(output).lines().map_while(Result::ok).for_each(|line| hear(&line));
+    child.wait().is_ok_and(|status| status.success())
+}
+
+/// What a command said, all of it, and whether it succeeded.
+fn said_by(command: Command) -> (Vec<String>, bool) {
+    let mut lines = Vec::new();
+    let succeeded = listen(command, |line| lines.push(line.to_owned()));
+    (lines, succeeded)
 }
 
 /// The counts in a test runner's line: `test result: ok. 3 passed; 0 failed; …` or `3 passed, 0 failed`.
@@ -295,7 +282,7 @@ mod tests {
     use super::*;
 
     /// Plays a test runner.
-    fn shell(script: &str) -> Command {
+    pub(super) fn shell(script: &str) -> Command {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
         command
@@ -330,14 +317,6 @@ mod tests {
         assert_eq!((tally.passed, tally.failed), (4, 3));
         tally.run_tests("not there", Command::new("/nonexistent"));
         assert_eq!((tally.passed, tally.failed), (4, 4));
-    }
-
-    #[test]
-    fn a_test_program_that_stands_still_fails_when_its_time_is_over() {
-        let (variable, words) = runner("1").expect("rustc says its host");
-        assert!(variable.starts_with("CARGO_TARGET_") && variable.ends_with("_RUNNER"), "{variable}");
-        let ends_well = |script: &str| shell(&format!("{words} {script}")).status().unwrap().success();
-        assert!(ends_well("true") && !ends_well("sleep 600"));
     }
 
     #[test]

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs, thread};
 
-use super::{LONG_TEST_SECONDS_MAX, Tally, runner};
+use super::Tally;
+use super::suites::{LONG_TEST_SECONDS_MAX, runner};
 use crate::tree::{cargo, root};
 
 /// Builds each version that was fetched and runs the tests on it.
