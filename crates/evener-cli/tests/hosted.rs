@@ -142,7 +142,7 @@ fn a_host_that_is_killed_in_mid_run_costs_no_file() {
 #[test]
 fn a_host_that_hangs_is_left_and_costs_no_file() {
     let place = place();
-    let _host = Host::start(&place, "emulated:d=0+0,h=1000000+0,depth=8");
+    let _host = Host::start(&place, "emulated:d=0+0,h=5000000+0,depth=8");
     let run = encrypt(&place, "out");
     while count(&order(&place, "report")["module"]["submitted"]) < 90 {
         std::thread::sleep(Duration::from_millis(5));
