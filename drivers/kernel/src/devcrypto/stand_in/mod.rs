@@ -147,8 +147,10 @@ fn end(listener: &OwnedFd, memory: &File, notice: Notice, call: Call, fate: Fate
 
 /// Signals who made a call; false where that thread holds signals off.
 fn is_ended(listener: &OwnedFd, notice: Notice) -> bool {
+    // Asked before the signal comes: whoever handles it holds the next one off.
+    let holds_off = holds_off(notice.thread);
     ffi::signal(notice.thread);
-    if holds_off(notice.thread) {
+    if holds_off {
         return false;
     }
     // It will be: nothing else answers it.
