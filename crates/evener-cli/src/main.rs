@@ -19,6 +19,7 @@ mod explain;
 mod explained;
 mod host;
 mod kept_costs;
+mod kernel;
 mod keygen;
 mod keys;
 mod live_costs;

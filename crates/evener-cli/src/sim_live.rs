@@ -15,6 +15,7 @@ use evener_bench::statistics::Spread;
 use evener_sim::live::{Compared, Machine as Simulated, Measured, Prediction};
 use serde::Serialize;
 
+use crate::kernel;
 use crate::live_costs::{Source, Stage};
 use crate::machinery::{Emulation, Machine};
 use crate::say::{self, Exit, Shown};
@@ -167,8 +168,10 @@ fn size(arguments: &Live, machine: &Machine, workers: usize, bytes: u64) -> anyh
             live[place].1.push(ran.module_jobs as f64);
         }
     }
+    let cores = evener::core_budget().workers();
     let simulated = Simulated {
-        cores: evener::core_budget().workers(),
+        cores,
+        scheduler: kernel::scheduler(cores),
         workers: u32::try_from(workers)?,
         width: machine.kit().width(),
         modules: stage.modules(),

@@ -23,6 +23,8 @@ use crate::papers::am3358::MONITOR;
 pub struct Machine {
     /// Cores that the process may use.
     pub cores: usize,
+    /// How they are shared, where there are more threads than cores.
+    pub scheduler: SchedulerSpec,
     /// CPU workers.
     pub workers: u32,
     /// Jobs that a CPU worker runs side by side at its best; 1 without multi-buffer.
@@ -77,12 +79,8 @@ pub struct Prediction {
     pub module_jobs: f64,
 }
 
-/// Where in a tick a run begins, in thousandths: predictions are means over these.
+/// Where in a tick a run begins, in thousandths: predictions are medians over these, as live values are medians of runs.
 const PHASES: [u32; 3] = [200, 550, 900];
-
-/// Ticks per second of current kernels' usual configuration. A guess for this one; it matters only where more threads
-/// than cores compute.
-const TICKS_PER_SECOND: u32 = 250;
 
 /// Jobs vary by 5 %, as wherever policies are compared.
 const JITTER: f64 = 0.05;
@@ -107,12 +105,13 @@ impl Machine {
         };
         Setup {
             cores: self.cores,
-            scheduler: SchedulerSpec::linux(TICKS_PER_SECOND, 0),
+            scheduler: self.scheduler,
             classes: vec![Class { bytes: measured.bytes, c: measured.c }],
             cpu: CpuSide { workers: self.workers, nice: 0, cap: None, hand_over: measured.hand_over },
             modules: self.modules.iter().zip(&measured.on_modules).map(side).collect(),
             hogs: 0,
             first: Path::Module,
+            turn: 0,
             monitor: MONITOR,
             jitter: JITTER,
             seed: 0,
@@ -132,16 +131,23 @@ impl Machine {
     /// As [`Machine::setup`].
     pub fn predict(&self, measured: &Measured, policy: Policy, jobs: usize) -> Result<Prediction, Stuck> {
         let workload = Workload::new(std::iter::repeat_n(0, jobs), Arrivals::AtOnce, 0);
-        let mut sum = Prediction { makespan_ms: 0.0, module_jobs: 0.0 };
-        for (seed, phase) in (1..).zip(PHASES) {
-            let scheduler = SchedulerSpec::linux(TICKS_PER_SECOND, phase);
-            let setup = Setup { seed, scheduler, ..self.staffed(measured, policy) };
+        let (mut makespans_ms, mut module_jobs) = (Vec::new(), Vec::new());
+        for (seed, (phase, turn)) in (1..).zip(self.starts()) {
+            let scheduler = self.scheduler.at(phase);
+            let setup = Setup { seed, scheduler, turn, ..self.staffed(measured, policy) };
             let report = run(&setup, &workload, &mut *self.chooser(&setup, measured, policy))?;
-            sum.makespan_ms += report.makespan.as_secs_f64() * 1e3;
-            sum.module_jobs += f64::from(report.module_jobs());
+            makespans_ms.push(report.makespan.as_secs_f64() * 1e3);
+            module_jobs.push(f64::from(report.module_jobs()));
         }
-        let runs = PHASES.len() as f64;
-        Ok(Prediction { makespan_ms: sum.makespan_ms / runs, module_jobs: sum.module_jobs / runs })
+        Ok(Prediction { makespan_ms: median(makespans_ms), module_jobs: median(module_jobs) })
+    }
+
+    /// What is not known of the start of a run: where in a tick it begins, and who has a core alone. No thread has a claim on
+    /// either, so each counts the same.
+    fn starts(&self) -> Vec<(u32, usize)> {
+        let workers = self.workers as usize + self.modules.len();
+        let turns = if workers > self.cores { workers } else { 1 };
+        PHASES.iter().flat_map(|&phase| (0..turns).map(move |turn| (phase, turn))).collect()
     }
 
     /// The machine with those workers only that the plan has work for: the live system starts no others, and a dealt
@@ -172,6 +178,12 @@ impl Machine {
         adaptive.claim(Claims { take: policy.plan(&self.snapshot()).cpu, time: CLAIM_TIME });
         Box::new(adaptive)
     }
+}
+
+/// The middle one of an odd number of values.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }
 
 /// What a policy took live, beside what it should have.
@@ -212,7 +224,15 @@ mod tests {
     use crate::bounds;
     use evener_core::Cost;
 
-    const ONE: Machine = Machine { cores: 2, workers: 1, width: 1, modules: Vec::new() };
+    fn one() -> Machine {
+        Machine {
+            cores: 2,
+            scheduler: SchedulerSpec::linux(250, 0),
+            workers: 1,
+            width: 1,
+            modules: Vec::new(),
+        }
+    }
 
     /// Paper 002, table 2, 16 KiB.
     const C: Nanos = Nanos(1_178_960);
@@ -221,7 +241,7 @@ mod tests {
     const JOBS: usize = 4_000;
 
     fn machine(workers: u32, check_every: u32) -> Machine {
-        Machine { workers, modules: vec![Module { units: 1, depth: 1, check_every }], ..ONE }
+        Machine { workers, modules: vec![Module { units: 1, depth: 1, check_every }], ..one() }
     }
 
     fn measured(hand_over: Nanos) -> Measured {
@@ -271,6 +291,25 @@ mod tests {
             let got = machine.predict(&measured(Nanos::ZERO), policy, JOBS).unwrap();
             assert!(got.makespan_ms > 0.99 * bound / 1e6, "{policy}: {got:?}");
         }
+    }
+
+    #[test]
+    fn with_more_threads_than_cores_each_starts_alone_on_one_as_often_as_the_others() {
+        let each = Nanos::from_millis(1);
+        let on = MeasuredOnModule { d: each, h: Nanos::ZERO, hand_over: Nanos::ZERO, is_known: true };
+        let measured = Measured { bytes: 8, c: each, hand_over: Nanos::ZERO, on_modules: vec![on] };
+        let machine = machine(2, 0);
+        let jobs_of_module = |turn| {
+            let setup = Setup { turn, ..machine.staffed(&measured, Policy::SharedQueue) };
+            let workload = Workload::new(std::iter::repeat_n(0, 120), Arrivals::AtOnce, 0);
+            let mut chooser = machine.chooser(&setup, &measured, Policy::SharedQueue);
+            run(&setup, &workload, &mut *chooser).unwrap().module_jobs()
+        };
+        let mut jobs: Vec<u32> = (0..3).map(jobs_of_module).collect();
+        jobs.sort_unstable();
+        // Alone it does half of all, beside another a quarter.
+        assert!(jobs[1] <= 36 && (54..=66).contains(&jobs[2]), "{jobs:?}");
+        assert_eq!(machine.starts().len(), 9);
     }
 
     #[test]

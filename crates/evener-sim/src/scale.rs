@@ -193,6 +193,7 @@ impl Cell {
             modules: vec![module; self.modules as usize],
             hogs: 0,
             first: Path::Module,
+            turn: 0,
             monitor: MONITOR,
             jitter: 0.05,
             seed: SEED,

@@ -122,6 +122,90 @@ fn who_slept_long_takes_the_core_and_who_slept_briefly_waits_for_the_tick() {
     assert_eq!(slept(900), (5 * MS, "sleeper"));
 }
 
+/// One core with slices of 0.7 ms, as Linux from 6.6 on shares it.
+fn by_deadline(ends_at_ms: Option<u64>) -> Engine<'static, Log> {
+    let log = Log { ends_at: ends_at_ms.map(Nanos::from_millis), ..Log::default() };
+    Engine::new(1, SchedulerSpec::by_deadline(1, 250, 0), Nanos::from_millis(60_000), log)
+}
+
+#[test]
+fn by_deadlines_too_shares_are_those_of_the_weights() {
+    let mut engine = by_deadline(Some(10_000));
+    let spec = |nice| ThreadSpec { priority: 0, weight: weight_of_nice(nice) };
+    let threads = [0, 0, 5].map(|nice| engine.spawn(spec(nice), Busy));
+    engine.run().unwrap();
+    for (thread, weight) in threads.into_iter().zip([1024.0, 1024.0, 335.0]) {
+        let (got, expected) = (share(&engine, thread, 10_000), weight / 2383.0);
+        assert!((got - expected).abs() < 0.01, "{got} for {expected}");
+    }
+}
+
+#[test]
+fn by_deadlines_who_wakes_takes_the_core_from_who_had_more_than_the_mean() {
+    // The busy one has the core up to the tick of 4 ms, the sleeper after it; ticks fall every 4 ms.
+    let ended = |ran_us, slept_us| {
+        let mut engine = by_deadline(None);
+        let steps = [ran_us, slept_us].map(Nanos::from_micros);
+        spawn(&mut engine, "busy", 0, &[compute(50)]);
+        spawn(&mut engine, "sleeper", 0, &[Step::Compute(steps[0]), Step::Sleep(steps[1]), compute(1)]);
+        engine.run().unwrap();
+        engine.world.entries[0]
+    };
+    // It had 1 ms of 5, then 3.8 of 7.8: in both cases less than the mean, however little.
+    assert_eq!(ended(1_000, 1_000), (7 * MS, "sleeper"));
+    assert_eq!(ended(3_800, 100), (8_900_000, "sleeper"));
+}
+
+#[test]
+fn by_deadlines_who_had_more_than_the_mean_waits_for_a_tick() {
+    let mut engine = by_deadline(None);
+    let slept = Nanos::from_micros(1_500);
+    spawn(&mut engine, "sleeper", 0, &[compute(3), Step::Sleep(slept), compute(1)]);
+    spawn(&mut engine, "busy", 0, &[compute(50)]);
+    engine.run().unwrap();
+    // Awake at 4.5 ms with 3 ms of core time beside 1.5; at the tick of 8 ms the other has 5.
+    assert_eq!(engine.world.entries[0], (9 * MS, "sleeper"));
+}
+
+#[test]
+fn by_deadlines_a_slice_that_was_begun_is_left_to_who_has_it() {
+    let woken = |slept_us| {
+        let mut engine = by_deadline(None);
+        spawn(&mut engine, "sleeper", 0, &[Step::Sleep(Nanos::from_micros(slept_us)), compute(1)]);
+        spawn(&mut engine, "busy", 0, &[compute(50)]);
+        engine.run().unwrap();
+        engine.world.entries[0]
+    };
+    // Nobody is behind. The slice is over after 0.7 ms, which only a tick or who wakes notices.
+    assert_eq!(woken(500), (5 * MS, "sleeper"));
+    assert_eq!(woken(900), (1_900_000, "sleeper"));
+}
+
+#[test]
+fn by_deadlines_an_earlier_one_takes_no_core_from_who_is_within_its_slice() {
+    let mut engine = by_deadline(None);
+    let us = |us| Nanos::from_micros(us);
+    spawn(&mut engine, "ahead", 0, &[compute(50)]);
+    spawn(&mut engine, "begun", 0, &[compute(1), Step::Sleep(us(50)), compute(50)]);
+    let little = [Step::Compute(us(100)), Step::Sleep(us(200)), compute(1)];
+    spawn(&mut engine, "behind", 0, &little);
+    engine.run().unwrap();
+    // At 5.3 ms they had 4, 1.225 and 0.2 ms as the core counts: two have less than the mean of 1.8, and the second of
+    // them began a slice that ends at 1.725. The next tick falls at 8 ms.
+    assert_eq!(engine.world.entries[0], (9 * MS, "behind"));
+}
+
+#[test]
+fn a_module_that_answers_at_once_takes_nobodys_core_away() {
+    let mut engine = engine(1, None);
+    let (module, done) = (engine.attach(ModuleSpec { units: 1, faults: Faults::default() }), engine.event());
+    let submit = Step::Submit { module, work: Nanos::ZERO, interrupt: Nanos::ZERO, done };
+    spawn(&mut engine, "asker", 0, &[submit, Step::Wait(done), compute(1)]);
+    spawn(&mut engine, "other", 0, &[compute(5)]);
+    engine.run().unwrap();
+    assert_eq!(engine.world.entries, [(MS, "asker"), (6 * MS, "other")]);
+}
+
 #[test]
 fn who_waits_for_a_limited_time_is_woken_by_the_event_or_by_the_limit_and_by_neither_twice() {
     let mut engine = engine(2, None);

@@ -5,12 +5,15 @@
 //! thing happens: a request or timer ends, the world moves, a tick falls.
 //!
 //! The scheduler is a re-implementation of Linux's completely fair scheduler of the years of paper 002, one run
-//! queue per core (`scheduler.rs`). What is simplified: a context switch costs nothing (the costs of a job
+//! queue per core (`scheduler.rs`), or of its successor by deadlines (`deadline.rs`). What is simplified: a context switch costs nothing (the costs of a job
 //! contain it), a slice does not depend on weights, and between cores there is neither a cost of moving nor a
 //! periodic balance: a thread that wakes goes to its last core if that is idle, else to any idle core, else to
-//! the least loaded one; a core without work pulls the thread that the most loaded core would run next.
+//! the least loaded one; a core without work pulls the thread that the most loaded core would run next: at once, or, by deadlines, at
+//! its next tick, because newer kernels let a core whose sleeps are short not search for itself (`sched_balance_newidle` in
+//! `kernel/sched/fair.c`).
 
 mod agenda;
+mod deadline;
 mod module;
 mod scheduler;
 mod steps;
@@ -20,7 +23,7 @@ use evener_core::Nanos;
 
 use agenda::{Agenda, Entry};
 pub use module::{Faults, ModuleSpec, Slowdown};
-pub use scheduler::{SchedulerSpec, weight_of_nice};
+pub use scheduler::{ByCoreTime, Fairness, SchedulerSpec, weight_of_nice};
 pub use thread::{Context, EventId, ModuleId, Step, Thread, ThreadId, ThreadSpec};
 
 use module::Module;
@@ -109,7 +112,9 @@ impl<'w, S: World> Engine<'w, S> {
     pub fn spawn(&mut self, spec: ThreadSpec, body: impl Thread<S> + 'w) -> ThreadId {
         let id = ThreadId(self.tasks.len());
         let core = (0..self.cores.len()).min_by_key(|&core| self.cores[core].load()).unwrap_or(0);
-        self.tasks.push(Task::new(spec, core));
+        let mut task = Task::new(spec, core);
+        task.deadline = task.weighted(self.rules.slice().unwrap_or(0));
+        self.tasks.push(task);
         self.bodies.push(Box::new(body));
         self.cores[core].queue.push(id);
         id

@@ -1,7 +1,8 @@
-//! The fair-share scheduler: one run queue per core, ordered by priority and then by weighted core time.
+//! The fair-share scheduler: one run queue per core, ordered by priority and then by weighted core time, or by deadlines
+//! (`deadline.rs`).
 //!
-//! A thread that wakes gets at most [`SchedulerSpec::credit`] on those that ran meanwhile, and takes the core at
-//! once if it is more than [`SchedulerSpec::wakeup_granularity`] behind the thread there. Otherwise a thread
+//! By core time, a thread that wakes gets at most [`ByCoreTime::credit`] on those that ran meanwhile, and takes the core at
+//! once if it is more than [`ByCoreTime::wakeup_granularity`] behind the thread there. Otherwise a thread
 //! loses its core only at a tick: when its slice is over, or when it is a slice ahead of the next.
 
 use evener_core::Nanos;
@@ -9,9 +10,21 @@ use evener_core::Nanos;
 use super::thread::{Task, ThreadId};
 use super::{Engine, World};
 
-/// The scheduler's numbers.
+/// Who gets a core, by Linux's versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SchedulerSpec {
+pub enum Fairness {
+    /// Up to 6.5 (CFS): who had least core time.
+    ByCoreTime(ByCoreTime),
+    /// From 6.6 on (EEVDF): of those who had not more than the mean, who is to have had its slice first.
+    ByDeadline {
+        /// Core time that a thread asks for at a time.
+        slice: Nanos,
+    },
+}
+
+/// The numbers of [`Fairness::ByCoreTime`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ByCoreTime {
     /// Time in which every runnable thread gets its slice.
     pub latency: Nanos,
     /// The least slice.
@@ -20,6 +33,13 @@ pub struct SchedulerSpec {
     pub wakeup_granularity: Nanos,
     /// What a thread that slept is given on the others.
     pub credit: Nanos,
+}
+
+/// The scheduler's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchedulerSpec {
+    /// Who gets a core.
+    pub fairness: Fairness,
     /// Time between ticks: one second over the kernel's HZ.
     pub tick: Nanos,
     /// When the first tick falls; 0: after one tick.
@@ -35,22 +55,48 @@ impl SchedulerSpec {
     /// With no ticks.
     #[must_use]
     pub fn linux(hz: u32, phase_permille: u32) -> Self {
-        assert!(hz > 0, "a clock ticks");
-        let tick = 1_000_000_000 / u64::from(hz);
-        Self {
+        let fairness = Fairness::ByCoreTime(ByCoreTime {
             latency: Nanos::from_millis(6),
             granularity: Nanos::from_micros(750),
             wakeup_granularity: Nanos::from_millis(1),
             credit: Nanos::from_millis(3),
-            tick: Nanos(tick),
-            phase: Nanos(tick * u64::from(phase_permille) / 1_000),
-        }
+        });
+        assert!(hz > 0, "a clock ticks");
+        Self { fairness, tick: Nanos(1_000_000_000 / u64::from(hz)), phase: Nanos::ZERO }.at(phase_permille)
+    }
+
+    /// Linux's defaults from 6.6 on (`kernel/sched/fair.c` of 6.18): slices of 0.7 ms, times one and the binary logarithm of
+    /// the number of cores, of which at most eight count.
+    ///
+    /// # Panics
+    ///
+    /// Without a core, or with no ticks.
+    #[must_use]
+    pub fn by_deadline(cores: usize, hz: u32, phase_permille: u32) -> Self {
+        let slice = Nanos::from_micros(700 * u64::from(1 + cores.min(8).ilog2()));
+        Self { fairness: Fairness::ByDeadline { slice }, ..Self::linux(hz, phase_permille) }
+    }
+
+    /// The same with the first tick after `phase_permille` of a tick, in thousandths.
+    #[must_use]
+    pub const fn at(self, phase_permille: u32) -> Self {
+        Self { phase: Nanos(self.tick.0 * phase_permille as u64 / 1_000), ..self }
     }
 
     pub(super) fn first_tick(&self) -> u64 {
         if self.phase.0 > 0 { self.phase.0 } else { self.tick.0 }
     }
 
+    /// The slice that a thread asks for, where that is the rule.
+    pub(super) const fn slice(&self) -> Option<u64> {
+        match self.fairness {
+            Fairness::ByCoreTime(_) => None,
+            Fairness::ByDeadline { slice } => Some(slice.0),
+        }
+    }
+}
+
+impl ByCoreTime {
     /// The slice of each of `runnable` threads.
     fn slice(&self, runnable: u64) -> u64 {
         if runnable <= self.latency.0 / self.granularity.0 {
@@ -131,16 +177,20 @@ impl Core {
         }
     }
 
-    fn switch_to(&mut self, thread: ThreadId, task: &mut Task) {
+    pub(super) fn switch_to(&mut self, thread: ThreadId, task: &mut Task) {
         self.switches += u64::from(self.last != Some(thread));
         (self.last, self.current) = (Some(thread), Some(thread));
         task.ran = 0;
+        task.shield = task.deadline;
     }
 }
 
 impl<S: World> Engine<'_, S> {
     /// Takes the current thread off its core.
     pub(super) fn leave(&mut self, core: usize) {
+        if self.rules.slice().is_some() {
+            self.note_lag(core);
+        }
         self.cores[core].current = None;
         self.cores[core].raise_floor(&self.tasks);
     }
@@ -171,8 +221,11 @@ impl<S: World> Engine<'_, S> {
 
     fn take_first(&mut self, core: usize) -> Option<ThreadId> {
         let queue = &self.cores[core].queue;
-        let first = (0..queue.len()).min_by_key(|&at| self.order(queue[at]))?;
-        Some(self.cores[core].queue.remove(first))
+        let first = match self.rules.fairness {
+            Fairness::ByCoreTime(_) => (0..queue.len()).min_by_key(|&at| self.order(queue[at])),
+            Fairness::ByDeadline { .. } => (0..queue.len()).min_by_key(|&at| self.turn(core, queue[at])),
+        };
+        first.map(|first| self.cores[core].queue.remove(first))
     }
 
     /// Higher priority first, then who is behind.
@@ -185,21 +238,33 @@ impl<S: World> Engine<'_, S> {
     pub(super) fn wake(&mut self, thread: ThreadId) {
         let core = self.place(thread);
         self.move_to(core, thread);
-        let behind = self.cores[core].floor.saturating_sub(self.rules.credit.0);
-        let task = &mut self.tasks[thread.0];
-        task.vruntime = task.vruntime.max(behind);
-        let woken = *task;
+        match self.rules.fairness {
+            Fairness::ByCoreTime(rules) => {
+                let behind = self.cores[core].floor.saturating_sub(rules.credit.0);
+                let task = &mut self.tasks[thread.0];
+                task.vruntime = task.vruntime.max(behind);
+            }
+            Fairness::ByDeadline { slice } => self.come_back(core, thread, slice.0),
+        }
         let Some(current) = self.cores[core].current else { return self.cores[core].queue.push(thread) };
-        let running = &self.tasks[current.0];
-        let margin = woken.weighted(self.rules.wakeup_granularity.0);
-        let is_behind = running.vruntime.saturating_sub(woken.vruntime) > margin;
-        let preempts = woken.spec.priority > running.spec.priority
-            || woken.spec.priority == running.spec.priority && is_behind;
-        if preempts {
+        let (woken, running) = (self.tasks[thread.0].spec.priority, self.tasks[current.0].spec.priority);
+        if woken > running || woken == running && self.takes_over(core, thread, current) {
             self.cores[core].queue.push(current);
             self.cores[core].switch_to(thread, &mut self.tasks[thread.0]);
         } else {
             self.cores[core].queue.push(thread);
+        }
+    }
+
+    /// Whether a thread that wakes takes the core of one of the same priority.
+    fn takes_over(&mut self, core: usize, thread: ThreadId, current: ThreadId) -> bool {
+        match self.rules.fairness {
+            Fairness::ByCoreTime(rules) => {
+                let (woken, running) = (&self.tasks[thread.0], &self.tasks[current.0]);
+                let margin = woken.weighted(rules.wakeup_granularity.0);
+                running.vruntime.saturating_sub(woken.vruntime) > margin
+            }
+            Fairness::ByDeadline { slice } => self.is_due(core, thread, current, slice.0),
         }
     }
 
@@ -226,14 +291,26 @@ impl<S: World> Engine<'_, S> {
     /// A tick: the thread on the core goes back to the queue if its slice is over or it is a slice ahead.
     pub(super) fn tick(&mut self, core: usize) {
         self.cores[core].next_tick += self.rules.tick.0;
+        if self.rules.slice().is_some() && self.cores[core].is_idle(self.now) {
+            self.pull(core);
+        }
         let Some(current) = self.cores[core].current else { return };
         let running = self.tasks[current.0];
         let rivals = self.cores[core].queue.iter().copied();
         let rivals = rivals.filter(|rival| self.tasks[rival.0].spec.priority >= running.spec.priority);
         let Some(first) = rivals.clone().min_by_key(|&rival| self.order(rival)) else { return };
-        let slice = self.rules.slice(1 + rivals.count() as u64);
-        let ahead = running.vruntime.saturating_sub(self.tasks[first.0].vruntime);
-        if running.ran > slice || running.ran >= self.rules.granularity.0 && ahead > slice {
+        let is_over = match self.rules.fairness {
+            Fairness::ByCoreTime(rules) => {
+                let slice = rules.slice(1 + rivals.count() as u64);
+                let ahead = running.vruntime.saturating_sub(self.tasks[first.0].vruntime);
+                running.ran > slice || running.ran >= rules.granularity.0 && ahead > slice
+            }
+            Fairness::ByDeadline { slice } => {
+                self.tasks[current.0].renew(slice.0);
+                running.vruntime >= running.deadline || running.vruntime >= running.shield
+            }
+        };
+        if is_over {
             self.cores[core].queue.push(current);
             self.cores[core].current = None;
         }

@@ -40,7 +40,7 @@ impl<S: World> Engine<'_, S> {
             return false;
         }
         let Some(thread) = self.cores[core].current else {
-            return self.pick(core) || self.pull(core);
+            return self.pick(core) || self.rules.slice().is_none() && self.pull(core);
         };
         if let Some(event) = self.tasks[thread.0].spins_on {
             if !self.events[event.0].take() {
@@ -116,6 +116,11 @@ impl<S: World> Engine<'_, S> {
 
     fn submit(&mut self, core: usize, module: ModuleId, [work, interrupt]: [Nanos; 2], done: EventId) {
         let (at, failed) = self.modules[module.0].submit(self.now, work.0);
+        if at == self.now && interrupt.0 == 0 {
+            // Nobody has to wait for it, and so nobody gives up a core.
+            self.events[done.0].failed = failed;
+            return self.signal(done);
+        }
         self.agenda.add(at, Entry::Completion { done, failed, interrupt: interrupt.0, core });
     }
 }

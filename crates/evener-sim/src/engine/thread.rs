@@ -119,6 +119,12 @@ pub(super) struct Task {
     pub(super) core: usize,
     /// Weighted core time; the queue's order.
     pub(super) vruntime: u64,
+    /// By deadlines: the virtual time by which it has had its slice.
+    pub(super) deadline: u64,
+    /// By deadlines: the virtual time up to which nobody takes its core who is not more behind.
+    pub(super) shield: u64,
+    /// By deadlines: how far it was behind the mean of its core when it fell asleep.
+    pub(super) lag: i64,
     /// What is left of its step.
     pub(super) remaining: u64,
     /// Core time since it was picked.
@@ -132,7 +138,19 @@ pub(super) struct Task {
 
 impl Task {
     pub(super) const fn new(spec: ThreadSpec, core: usize) -> Self {
-        Self { spec, core, vruntime: 0, remaining: 0, ran: 0, core_time: 0, spins_on: None, waits: 0 }
+        Self {
+            spec,
+            core,
+            vruntime: 0,
+            deadline: 0,
+            shield: 0,
+            lag: 0,
+            remaining: 0,
+            ran: 0,
+            core_time: 0,
+            spins_on: None,
+            waits: 0,
+        }
     }
 
     /// Adds core time that it used.

@@ -47,35 +47,47 @@ impl Crew {
             let body = Monitor::new(bell, setup.monitor, crew.wakes.clone(), setup.cpu.workers as usize);
             crew.monitor = Some(engine.spawn(ThreadSpec::default(), body));
         }
-        match setup.first {
-            Path::Cpu => {
-                crew.hire_cpu(setup, engine);
-                crew.hire_modules(setup, engine);
-            }
-            Path::Module => {
-                crew.hire_modules(setup, engine);
-                crew.hire_cpu(setup, engine);
-            }
-        }
+        crew.hire(setup, engine);
         crew.hogs = (0..setup.hogs).map(|_| engine.spawn(ThreadSpec::default(), Hog)).collect();
         crew
     }
 
-    fn hire_cpu(&mut self, setup: &Setup, engine: &mut Engine<'_, Hall<'_>>) {
-        let spec = ThreadSpec { priority: 0, weight: weight_of_nice(setup.cpu.nice) };
-        for index in 0..setup.cpu.workers {
-            let worker = Worker { path: Path::Cpu, index };
-            let body = CpuWorker::new(worker, self.wakes[index as usize], self.bell);
-            self.cpu.push(engine.spawn(spec, body));
+    /// Workers in their order; who comes first gets a core first.
+    fn hire(&mut self, setup: &Setup, engine: &mut Engine<'_, Hall<'_>>) {
+        let cpu = (0..setup.cpu.workers).map(|index| Worker { path: Path::Cpu, index });
+        let modules = (0u32..).zip(&setup.modules).map(|(index, _)| Worker { path: Path::Module, index });
+        let mut order: Vec<Worker> = match setup.first {
+            Path::Cpu => cpu.chain(modules).collect(),
+            Path::Module => modules.chain(cpu).collect(),
+        };
+        if !order.is_empty() {
+            let turn = setup.turn % order.len();
+            order.rotate_left(turn);
+        }
+        let mut hired: Vec<(Worker, ThreadId)> =
+            order.into_iter().map(|worker| (worker, self.start(worker, setup, engine))).collect();
+        hired.sort_unstable();
+        for (worker, thread) in hired {
+            match worker.path {
+                Path::Cpu => self.cpu.push(thread),
+                Path::Module => self.modules.push(thread),
+            }
         }
     }
 
-    fn hire_modules(&mut self, setup: &Setup, engine: &mut Engine<'_, Hall<'_>>) {
-        for (at, side) in setup.modules.iter().enumerate() {
-            let wake = self.wakes[setup.cpu.workers as usize + at];
-            let results = (0..side.depth).map(|_| engine.event()).collect();
-            let body = ModuleWorker::new(at, side, self.desks[at], wake, self.bell, results);
-            self.modules.push(engine.spawn(spec(side), body));
+    fn start(&self, worker: Worker, setup: &Setup, engine: &mut Engine<'_, Hall<'_>>) -> ThreadId {
+        let at = worker.index as usize;
+        match worker.path {
+            Path::Cpu => {
+                let spec = ThreadSpec { priority: 0, weight: weight_of_nice(setup.cpu.nice) };
+                engine.spawn(spec, CpuWorker::new(worker, self.wakes[at], self.bell))
+            }
+            Path::Module => {
+                let (side, wake) = (&setup.modules[at], self.wakes[setup.cpu.workers as usize + at]);
+                let results = (0..side.depth).map(|_| engine.event()).collect();
+                let body = ModuleWorker::new(at, side, self.desks[at], wake, self.bell, results);
+                engine.spawn(spec(side), body)
+            }
         }
     }
 

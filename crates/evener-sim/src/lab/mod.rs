@@ -47,6 +47,8 @@ pub struct Setup {
     pub hogs: u32,
     /// Which path's workers are created first, which decides ties at the start.
     pub first: Path,
+    /// By how many places the order of workers is turned: who starts alone on a core where there are more workers than cores.
+    pub turn: usize,
     /// Core time that the busy monitor needs to hand over one job, where the policy has one.
     pub monitor: Nanos,
     /// Every cost of a job varies evenly by this part of it, for example 0.05.

@@ -131,6 +131,7 @@ pub fn machine(costs: &[(u64, Cost)], model: Model, seed: u64, phase_permille: u
         modules: vec![module],
         hogs: 0,
         first: Path::Module,
+        turn: 0,
         monitor: MONITOR,
         jitter,
         seed,

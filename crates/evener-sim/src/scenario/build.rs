@@ -72,6 +72,7 @@ fn setup(
             file::First::Cpu => Path::Cpu,
             file::First::Module => Path::Module,
         },
+        turn: 0,
         monitor: Nanos(source.within("monitor_ns", &machine.monitor_ns, 1..=*JOB_NS.end())?),
         jitter: f64::from(jitter) / 1e3,
         seed: 0,

@@ -34,6 +34,7 @@ fn setup(cores: u32, modules: &[Module], jobs: &Workload) -> Setup {
         modules: modules.iter().map(side).collect(),
         hogs: 0,
         first: Path::Cpu,
+        turn: 0,
         monitor: Nanos::ZERO,
         jitter: 0.05,
         seed: 7,

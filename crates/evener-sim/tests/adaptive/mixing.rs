@@ -52,6 +52,7 @@ fn setup(cell: &Cell) -> Setup {
         modules: vec![engine],
         hogs: 0,
         first: Path::Module,
+        turn: 0,
         monitor: Nanos::ZERO,
         jitter: 0.05,
         seed: 1,

@@ -55,6 +55,7 @@ fn setup(case: &Case, jobs: &Workload) -> Setup {
         modules: case.modules.iter().map(side).collect(),
         hogs: 0,
         first: Path::Module,
+        turn: 0,
         monitor: Nanos::ZERO,
         jitter: 0.0,
         seed: 1,

@@ -1,0 +1,42 @@
+//! What the running kernel does with threads that want a core: for `evener sim live`.
+
+use evener_sim::engine::SchedulerSpec;
+use rustix::system::uname;
+use rustix::time::{ClockId, clock_getres};
+
+/// The first version that goes by deadlines.
+const BY_DEADLINE_SINCE: (u32, u32) = (6, 6);
+
+/// The usual configuration, where the kernel does not tell.
+const TICKS_PER_SECOND: u32 = 250;
+
+/// The scheduler of this machine, by the kernel's version and by its tick, which is what its coarse clock resolves.
+pub(crate) fn scheduler(cores: usize) -> SchedulerSpec {
+    let tick_ns = clock_getres(ClockId::MonotonicCoarse).tv_nsec;
+    let ticks = u32::try_from(1_000_000_000_i64.checked_div(tick_ns).unwrap_or(0)).unwrap_or(0);
+    let ticks = if ticks == 0 { TICKS_PER_SECOND } else { ticks };
+    match version(&uname().release().to_string_lossy()) {
+        Some(version) if version >= BY_DEADLINE_SINCE => SchedulerSpec::by_deadline(cores, ticks, 0),
+        _ => SchedulerSpec::linux(ticks, 0),
+    }
+}
+
+/// The first two numbers of a release.
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers =
+        release.split(|letter: char| !letter.is_ascii_digit()).map(|number| number.parse().ok());
+    Some((numbers.next()??, numbers.next()??))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_of_a_kernel_is_in_its_first_two_numbers() {
+        assert_eq!(version("6.18.44-fc-v669"), Some((6, 18)));
+        assert_eq!(version("6.1.0-56-amd64"), Some((6, 1)));
+        assert_eq!(version("7.2"), Some((7, 2)));
+        assert_eq!(version("unknown"), None);
+    }
+}

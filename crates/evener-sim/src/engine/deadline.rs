@@ -1,0 +1,77 @@
+//! Fairness by deadlines, as Linux has it since 6.6 (EEVDF; `kernel/sched/fair.c` of 6.18 with its default features).
+//!
+//! A thread asks for a slice; its deadline is the virtual time at which it has had one. Who had more than the mean of its core
+//! waits (is not *eligible*); of the others the one with the earliest deadline goes first. Whoever was picked keeps the core up
+//! to the deadline that it had then, as long as it is eligible: its *shield*. A thread that falls asleep keeps what it is behind
+//! the mean (*lag*), and no more than a tick of it; one that is ahead stays so until the others have caught up.
+
+use std::cmp::Reverse;
+
+use super::thread::{Task, ThreadId};
+use super::{Engine, World};
+
+impl Task {
+    /// Asks for the next slice where it has had the last one.
+    pub(super) fn renew(&mut self, slice: u64) {
+        if self.vruntime >= self.deadline {
+            self.deadline = self.vruntime + self.weighted(slice);
+        }
+    }
+}
+
+impl<S: World> Engine<'_, S> {
+    /// Mean virtual time of those on a core, by weight, and the sum of their weights; nothing where there is nobody.
+    fn mean(&self, core: usize) -> Option<(u64, u64)> {
+        let all =
+            || self.cores[core].queue.iter().chain(&self.cores[core].current).map(|it| &self.tasks[it.0]);
+        let weight: u64 = all().map(|task| u64::from(task.spec.weight)).sum();
+        let sum: u128 = all().map(|task| u128::from(task.vruntime) * u128::from(task.spec.weight)).sum();
+        let mean = sum.checked_div(u128::from(weight))?;
+        Some((u64::try_from(mean).unwrap_or(u64::MAX), weight))
+    }
+
+    fn is_eligible(&self, core: usize, thread: ThreadId) -> bool {
+        self.mean(core).is_none_or(|(mean, _)| self.tasks[thread.0].vruntime <= mean)
+    }
+
+    /// The order in which threads get a core: the least first.
+    pub(super) fn turn(&self, core: usize, thread: ThreadId) -> (Reverse<i32>, bool, u64) {
+        let task = &self.tasks[thread.0];
+        (Reverse(task.spec.priority), !self.is_eligible(core, thread), task.deadline)
+    }
+
+    /// Notes how far the thread on a core, which falls asleep, is behind the mean.
+    pub(super) fn note_lag(&mut self, core: usize) {
+        let (Some(thread), Some((mean, _))) = (self.cores[core].current, self.mean(core)) else { return };
+        let most = i64::try_from(self.rules.tick.0).unwrap_or(i64::MAX);
+        let task = &mut self.tasks[thread.0];
+        let lag = i128::from(mean) - i128::from(task.vruntime);
+        task.lag = i64::try_from(lag).unwrap_or(0).clamp(-most, most);
+    }
+
+    /// Places a thread that wakes among those on its core: as far behind the new mean as it was.
+    pub(super) fn come_back(&mut self, core: usize, thread: ThreadId, slice: u64) {
+        let mean = self.mean(core);
+        let task = &mut self.tasks[thread.0];
+        if let Some((mean, others)) = mean {
+            let all = i128::from(others) + i128::from(task.spec.weight);
+            let behind = i128::from(mean) - i128::from(task.lag.max(0)) * all / i128::from(others);
+            let behind = u64::try_from(behind.max(0)).unwrap_or(u64::MAX);
+            task.vruntime = if task.lag < 0 { task.vruntime.max(behind) } else { behind };
+        }
+        task.deadline = task.vruntime + task.weighted(slice);
+    }
+
+    /// Whether a thread that has just come back goes before the one that runs.
+    pub(super) fn is_due(&mut self, core: usize, thread: ThreadId, current: ThreadId, slice: u64) -> bool {
+        self.tasks[current.0].renew(slice);
+        // The mean is one with the thread itself.
+        self.cores[core].queue.push(thread);
+        let running = &self.tasks[current.0];
+        let is_shielded = running.vruntime < running.shield && self.is_eligible(core, current);
+        let rivals = self.cores[core].queue.iter().chain([&current]);
+        let first = rivals.min_by_key(|&&rival| self.turn(core, rival)).copied();
+        self.cores[core].queue.pop();
+        first == Some(thread) && !is_shielded
+    }
+}
