@@ -6,6 +6,7 @@
 //! what each proves and what it does not.
 #![allow(unsafe_code, reason = "room: EVP is C's interface, and it is what is tested")]
 
+pub mod checker;
 pub mod differ;
 pub mod evp_test;
 pub mod ffi;

@@ -85,6 +85,10 @@ impl Setup {
     }
 
     /// Has a program that is yet to be started use this configuration.
+    ///
+    /// # Panics
+    ///
+    /// Where the folder for temporary files has a colon in its name.
     pub fn applied_to(&self, command: &mut Command) {
         command.env("OPENSSL_CONF", self.path());
         // `legacy` of the system's library would load another libcrypto.
@@ -93,6 +97,17 @@ impl Setup {
             None => command.env_remove("OPENSSL_MODULES"),
         };
         command.env("PROVIDER_TEST_COUNTS", self.counts());
+        let commands = self.checked_commands();
+        if commands.exists() {
+            let others = env::var_os("PATH").unwrap_or_default();
+            let all = [commands].into_iter().chain(env::split_paths(&others));
+            command.env("PATH", env::join_paths(all).expect("the folder's name has no colon"));
+        }
+    }
+
+    /// Where commands lie that run under valgrind, if any.
+    pub(crate) fn checked_commands(&self) -> PathBuf {
+        self.folder.path().join("checked")
     }
 
     /// Requests that programs with this configuration have routed so far ([`Setup::routed`]), children included.

@@ -2,8 +2,8 @@
 //! memory, and nothing is lost.
 
 use std::collections::BTreeSet;
-use std::process::Command;
 
+use evener_conformance_openssl::checker::{findings, has_valgrind};
 use evener_conformance_openssl::evp_test::EvpTest;
 use evener_conformance_openssl::{Setup, say, skipped};
 
@@ -13,17 +13,6 @@ const FILES: [&str; 3] = ["evpciph_aes_common.txt", "evpciph_aes_stitched.txt", 
 /// What is lost is told like any other finding.
 const CHECKER: [&str; 4] =
     ["valgrind", "--quiet", "--leak-check=full", "--show-leak-kinds=definite,indirect"];
-
-/// What valgrind says, one text per finding, without addresses and numbers of processes.
-fn findings(said: &str) -> BTreeSet<String> {
-    let lines = said.lines().filter_map(|line| Some(line.strip_prefix("==")?.split_once("==")?.1.trim()));
-    let lines: Vec<&str> = lines.map(|line| line.split_once(": ").map_or(line, |(_, frame)| frame)).collect();
-    lines
-        .split(|line| line.is_empty())
-        .filter(|lines| !lines.is_empty())
-        .map(|lines| lines.join("\n"))
-        .collect()
-}
 
 fn findings_with(program: &EvpTest, setup: &Setup) -> BTreeSet<String> {
     let output = program.run_under(&CHECKER, setup, &FILES);
@@ -37,7 +26,7 @@ fn findings_with(program: &EvpTest, setup: &Setup) -> BTreeSet<String> {
 #[test]
 #[ignore = "takes minutes"]
 fn valgrind_finds_nothing_that_it_does_not_find_without_evener() {
-    if Command::new("valgrind").arg("--version").output().is_err() {
+    if !has_valgrind() {
         return skipped("valgrind is not installed");
     }
     let Some(program) = EvpTest::build() else {

@@ -12,6 +12,9 @@ use tempfile::TempDir;
 
 use crate::proxy::{self, Damage};
 
+/// How long an end may take; valgrind takes 50 times as long as the program without it.
+const SECONDS_MAX: &str = "300";
+
 /// A cipher suite and how it is to be had.
 pub(crate) struct Suite {
     pub(crate) name: &'static str,
@@ -116,7 +119,7 @@ pub(crate) fn handshake(place: &Place, suite: &Suite, setup: &Setup) -> String {
 
 fn connect(setup: &Setup, suite: &Suite, port: u16, words: &[&str], request: &str) -> Output {
     let mut command = Command::new("timeout");
-    command.args(["60", "openssl", "s_client", "-connect", &format!("127.0.0.1:{port}")]).args(words);
+    command.args([SECONDS_MAX, "openssl", "s_client", "-connect", &format!("127.0.0.1:{port}")]).args(words);
     command.args(suite.words());
     setup.applied_to(&mut command);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -136,7 +139,16 @@ struct Server {
 impl Server {
     fn start(place: &Place, suite: &Suite, setup: &Setup) -> Self {
         let mut command = Command::new("timeout");
-        command.args(["60", "openssl", "s_server", "-accept", "127.0.0.1:0", "-naccept", "1", "-HTTP"]);
+        command.args([
+            SECONDS_MAX,
+            "openssl",
+            "s_server",
+            "-accept",
+            "127.0.0.1:0",
+            "-naccept",
+            "1",
+            "-HTTP",
+        ]);
         command.args(["-cert", "cert.pem", "-key", "key.pem"]).args(suite.words()).current_dir(place.path());
         setup.applied_to(&mut command);
         let mut process =

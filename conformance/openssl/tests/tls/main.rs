@@ -9,7 +9,8 @@ mod ends;
 mod proxy;
 
 use ends::{Place, Suite, receive};
-use evener_conformance_openssl::{Setup, bounded, say};
+use evener_conformance_openssl::checker::has_valgrind;
+use evener_conformance_openssl::{Setup, bounded, say, skipped};
 use proxy::Damage;
 
 /// MAC-then-encrypt in three versions (SHA-1 and SHA-256 stitched, SHA-384 by hand), Encrypt-then-MAC, AEADs.
@@ -130,4 +131,39 @@ fn damaged_records_are_refused_with_the_same_alerts_where_records_are_routed() {
     let routed = Setup::routed();
     refuses_damage(&routed, Suite::is_cbc);
     assert!(routed.routed_count() > 100, "{}", routed.routed_count());
+}
+
+/// Records that are done elsewhere in both directions, in one, and in none.
+const CHECKED: &[Suite] = &[
+    Suite::new("ECDHE-ECDSA-AES128-SHA", "-tls1_2", true),
+    Suite::new("ECDHE-ECDSA-AES256-SHA384", "-tls1_2", false),
+    Suite::new("TLS_AES_128_GCM_SHA256", "-tls1_3", true),
+];
+
+/// Ciphers' assembly takes a hundred times as long under it.
+const CHECKED_BYTES: usize = 1_000_000;
+
+#[test]
+#[ignore = "takes minutes"]
+fn valgrind_finds_nothing_in_either_end_that_it_does_not_find_without_evener() {
+    if !has_valgrind() {
+        return skipped("valgrind is not installed");
+    }
+    let place = Place::new(CHECKED_BYTES);
+    let plain = Setup::plain().checked();
+    let owned = Setup::evener("threshold = 1\nthreads = 2\nsplit = 1024\nguard = off").checked();
+    let routed = Setup::routed().checked();
+    for setup in [&plain, &owned, &routed] {
+        for suite in CHECKED {
+            let received = receive(&place, suite, setup, setup, None);
+            assert!(received.data == place.data, "{suite}, {}: {received}", setup.name());
+        }
+        let found = setup.findings();
+        let ours: Vec<_> = found.difference(&plain.findings()).cloned().collect();
+        assert!(ours.is_empty(), "with {}: {ours:#?}", setup.name());
+        say(&format!("{}: {} findings", setup.name(), found.len()));
+    }
+    let count = routed.routed_count();
+    say(&format!("{count} requests routed"));
+    assert!(count > 3 * (CHECKED_BYTES >> 14) as u64, "{count}");
 }
