@@ -1,7 +1,8 @@
 //! Live runs of one size, and what they say of costs: the live half of `evener sim live`.
 //!
 //! The way of one size: a run of the adaptive policy that learns -> a short run of each path alone, for what a job takes
-//! beside its costs ([`Stage::measure`]), five times -> the runs that are to be predicted, policies in turn ([`Stage::run`]).
+//! beside its costs ([`Stage::measure`]) -> the runs that are to be predicted, policies in turn ([`Stage::run`]) -> both again, so
+//! that a machine that is slow for a while is so for both.
 
 use anyhow::Context as _;
 use evener::core::plan::Policy;
@@ -24,8 +25,8 @@ const SAMPLES_MIN: u32 = 16;
 const ALONE_PART: usize = 4;
 const ALONE_JOBS_MIN: usize = 100;
 
-/// Runs that a cost is taken from. A guess.
-const MEASURE_RUNS: usize = 5;
+/// Measurements that a cost is taken from at least. A guess.
+pub(crate) const MEASURE_RUNS: usize = 5;
 
 /// One run.
 pub(crate) struct Run {
@@ -44,6 +45,8 @@ pub(crate) struct Stage<'a> {
     pub(crate) bytes: usize,
     pub(crate) jobs: usize,
     pub(crate) learned: Estimator,
+    /// What each measurement found.
+    pub(crate) measured: Vec<(Measured, Vec<Source>)>,
 }
 
 /// Where a module's costs come from.
@@ -85,41 +88,55 @@ impl Stage<'_> {
         Contender::Evener { policy, objective, workers, modules, singly: false }
     }
 
-    /// Learns what jobs cost: of a few runs the medians of core times; and the least of what is the rest of a time that
-    /// passed, which other programs make longer and never shorter. Before them one run whose results are compared with
-    /// libcrypto's.
-    pub(crate) fn measure(&mut self) -> anyhow::Result<(Measured, Vec<Source>)> {
-        let load = self.load(ALONE_JOBS_MIN)?;
+    /// Runs once and compares results with libcrypto's, before anything is measured.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
         let checked = self.contender(Policy::Adaptive);
-        checked.visit(&load, Nanos(1), true, self.machine, &self.learned)?;
-        let (mut runs, mut estimators) = (Vec::new(), Vec::new());
-        for _ in 0..MEASURE_RUNS {
-            self.learned = self.machine.costs_of_cores();
-            runs.push(self.measure_once()?);
-            estimators.push(self.learned.clone());
+        checked.visit(&self.load(ALONE_JOBS_MIN)?, Nanos(1), true, self.machine, &self.learned)?;
+        Ok(())
+    }
+
+    /// Learns what jobs cost once more, from what a run on a new machine begins with. The policies' runs begin with what the first
+    /// of these knows.
+    pub(crate) fn measure(&mut self) -> anyhow::Result<()> {
+        let known = std::mem::replace(&mut self.learned, self.machine.costs_to_begin_with());
+        let measured = self.measure_once()?;
+        if !self.measured.is_empty() {
+            self.learned = known;
         }
-        let sources = runs[MEASURE_RUNS - 1].1.clone();
+        self.measured.push(measured);
+        Ok(())
+    }
+
+    /// What was measured: medians of core times; and the least of what is the rest of a time that passed, which other programs make
+    /// longer and never shorter. Of a module behind the kernel that rest is median, too: what makes the core slower makes it longer,
+    /// and the costs are to be of one speed.
+    ///
+    /// # Panics
+    ///
+    /// Where nothing was measured.
+    pub(crate) fn costs(&self) -> (Measured, Vec<Source>) {
+        let (last, sources) = self.measured.last().expect("it was measured");
         let sorted = |of: &dyn Fn(&Measured) -> Nanos| {
-            let mut values: Vec<Nanos> = runs.iter().map(|(measured, _)| of(measured)).collect();
+            let mut values: Vec<Nanos> = self.measured.iter().map(|(measured, _)| of(measured)).collect();
             values.sort_unstable();
             values
         };
-        let median = |of: &dyn Fn(&Measured) -> Nanos| sorted(of)[MEASURE_RUNS / 2];
+        let median = |of: &dyn Fn(&Measured) -> Nanos| sorted(of)[self.measured.len() / 2];
         let least = |of: &dyn Fn(&Measured) -> Nanos| sorted(of)[0];
-        let on_module = |index: usize| MeasuredOnModule {
-            d: median(&|of| of.on_modules[index].d),
-            h: least(&|of| of.on_modules[index].h),
-            hand_over: least(&|of| of.on_modules[index].hand_over),
-            is_known: runs[MEASURE_RUNS - 1].0.on_modules[index].is_known,
+        let on_module = |index: usize| {
+            let is_kernels = last.on_modules[index].unseen > Nanos::ZERO;
+            let h = |of: &Measured| of.on_modules[index].h;
+            MeasuredOnModule {
+                d: median(&|of| of.on_modules[index].d),
+                unseen: median(&|of| of.on_modules[index].unseen),
+                h: if is_kernels { median(&h) } else { least(&h) },
+                hand_over: least(&|of| of.on_modules[index].hand_over),
+                is_known: last.on_modules[index].is_known,
+            }
         };
         let on_modules = (0..sources.len()).map(on_module).collect();
-        // The policies' runs start with what the least disturbed of these knows.
-        let h = |learned: &Estimator| {
-            learned.on_module(0, self.class()).h.at(self.bytes).unwrap_or(Nanos(u64::MAX))
-        };
-        self.learned = estimators.into_iter().min_by_key(h).unwrap_or_default();
         let (c, hand_over) = (median(&|of| of.c), least(&|of| of.hand_over));
-        Ok((Measured { bytes: self.bytes as u64, c, hand_over, on_modules }, sources))
+        (Measured { bytes: self.bytes as u64, c, hand_over, on_modules }, sources.clone())
     }
 
     fn measure_once(&mut self) -> anyhow::Result<(Measured, Vec<Source>)> {
@@ -149,22 +166,24 @@ impl Stage<'_> {
             let depth = u64::from(station.depth);
             let jobs = report.tally.jobs.max(1);
             let checks = Nanos(c.0.saturating_mul(report.checked));
-            let unseen = self.learned.unseen(index).unwrap_or_default().at(self.bytes as u64);
             let seen = Nanos((report.tally.sampled.core - checks).0 / jobs);
             let between = Nanos(report.tally.sampled.wall.0 / jobs);
-            // No request takes more core time than all cores have until the next is done, whatever a calibration says.
-            let cores = evener::core_budget().workers() as u64;
-            let d = (seen + unseen).min(Nanos(between.0 * cores));
+            let known = self.learned.on_module(index, self.class());
+            let is_known = known.d.samples > 0;
+            if let Some(unseen) = self.learned.unseen(index) {
+                let unseen = unseen.at(self.bytes as u64);
+                return (behind_the_kernel(seen, unseen, between, is_known), Source::Alone);
+            }
+            let d = seen;
             // A request that waits behind another is not worked on.
             let units = u64::from(station.units.min(station.depth));
             let h = Nanos(between.0 * units) - if depth == 1 { d } else { Nanos::ZERO };
             let whole = Nanos((alone.makespan - checks).0 / jobs);
             let hand_over = if depth == 1 { whole - between } else { Nanos::ZERO };
-            let known = self.learned.on_module(index, self.class());
-            let is_known = known.d.samples > 0;
+            let unseen = Nanos::ZERO;
             match known.at(self.bytes).filter(|_| known.d.samples >= SAMPLES_MIN) {
-                Some((d, h)) => (MeasuredOnModule { d, h, hand_over, is_known }, Source::Learned),
-                None => (MeasuredOnModule { d, h, hand_over, is_known }, Source::Alone),
+                Some((d, h)) => (MeasuredOnModule { d, unseen, h, hand_over, is_known }, Source::Learned),
+                None => (MeasuredOnModule { d, unseen, h, hand_over, is_known }, Source::Alone),
             }
         };
         reports.enumerate().map(of_module).collect()
@@ -180,6 +199,16 @@ impl Stage<'_> {
         };
         self.machine.stations().into_iter().zip(checks).map(module).collect()
     }
+}
+
+/// Costs of a module behind the kernel, kept busy by itself: what clocks show of a request, what they do not, and the time between
+/// two results. The kernel has one request worked on at a time, so while the module works on one, that time less the kernel's part,
+/// the thread of the path prepares the next.
+fn behind_the_kernel(seen: Nanos, unseen: Nanos, between: Nanos, is_known: bool) -> MeasuredOnModule {
+    // No request takes more core time than all cores have until the next is done, whatever a calibration says.
+    let cores = evener::core_budget().workers() as u64;
+    let unseen = unseen.min(Nanos(between.0 * cores) - seen).min(between);
+    MeasuredOnModule { d: seen + unseen, unseen, h: between - unseen, hand_over: Nanos::ZERO, is_known }
 }
 
 /// `c` in a run of the CPU alone, by the sampled bursts.

@@ -146,6 +146,13 @@ impl Machine {
         costs
     }
 
+    /// What the first run on this machine begins with: of modules nothing, unless they are behind the kernel, for those were
+    /// measured before.
+    pub(crate) fn costs_to_begin_with(&self) -> Estimator {
+        let is_measured = self.modules.iter().any(Found::is_behind_the_kernel);
+        if is_measured { self.learned.clone() } else { self.costs_of_cores() }
+    }
+
     /// What a core runs jobs with, by method.
     pub(crate) fn drivers(&self) -> [Option<Box<dyn InlineDriver>>; 2] {
         if let Some(preset) = &self.cpu_cost {

@@ -16,15 +16,16 @@ use evener_sim::live::{Compared, Machine as Simulated, Measured, Prediction};
 use serde::Serialize;
 
 use crate::kernel;
-use crate::live_costs::{Source, Stage};
+use crate::live_costs::{MEASURE_RUNS, Source, Stage};
 use crate::machinery::{Emulation, Machine};
 use crate::say::{self, Exit, Shown};
 
 /// Runs policies on this machine and on the simulator, by costs that were learned here, and compares the two.
 ///
 /// For each size the adaptive policy runs to learn c, d and h, and each path runs alone for a quarter of the jobs, to
-/// see what a job takes beside them; five times. Then the policies run in turn, and the simulator predicts time and split of each
-/// from those costs, the cores and the workers, and nothing else: no number is taken from the runs that are predicted.
+/// see what a job takes beside them. Then the policies run in turn, and all of that again, five times or more. The simulator predicts
+/// time and split of each from those costs, the cores and the workers, and nothing else: no number is taken from the runs that are
+/// predicted.
 /// Polling is reported only.
 #[derive(clap::Args)]
 pub(crate) struct Live {
@@ -94,6 +95,8 @@ struct Size {
 #[derive(Serialize)]
 struct OnModule {
     d_ns: u64,
+    /// What of it is on no thread's clock.
+    unseen_ns: u64,
     h_ns: u64,
     hand_over_ns: u64,
     source: Source,
@@ -155,11 +158,14 @@ fn size(arguments: &Live, machine: &Machine, workers: usize, bytes: u64) -> anyh
         workers,
         bytes: usize::try_from(bytes)?,
         jobs: usize::try_from(arguments.count)?,
-        learned: Default::default(),
+        learned: machine.costs_to_begin_with(),
+        measured: Vec::new(),
     };
-    let (measured, sources) = stage.measure()?;
+    stage.check()?;
     let mut live = vec![(Vec::new(), Vec::new()); policies.len()];
-    for run in 0..arguments.runs as usize {
+    let runs = arguments.runs as usize;
+    for run in 0..runs {
+        (0..MEASURE_RUNS.div_ceil(runs)).try_for_each(|_| stage.measure())?;
         // Another goes first in each run, so that no one always follows the same.
         for place in 0..policies.len() {
             let place = (place + run) % policies.len();
@@ -168,6 +174,7 @@ fn size(arguments: &Live, machine: &Machine, workers: usize, bytes: u64) -> anyh
             live[place].1.push(ran.module_jobs as f64);
         }
     }
+    let (measured, sources) = stage.costs();
     let cores = evener::core_budget().workers();
     let simulated = Simulated {
         cores,
@@ -212,6 +219,7 @@ impl Size {
     fn new(measured: &Measured, sources: Vec<Source>, jobs: usize, policies: Vec<Line>) -> Self {
         let module = |(on, source): (&evener_sim::live::MeasuredOnModule, Source)| OnModule {
             d_ns: on.d.0,
+            unseen_ns: on.unseen.0,
             h_ns: on.h.0,
             hand_over_ns: on.hand_over.0,
             source,
@@ -260,12 +268,13 @@ fn table(results: &Results) -> String {
         )
         .ok();
         for module in &size.modules {
-            let OnModule { d_ns, h_ns, hand_over_ns, source } = module;
+            let OnModule { d_ns, unseen_ns, h_ns, hand_over_ns, source } = module;
             let source = if *source == Source::Learned { "learned" } else { "measured alone" };
             write!(
                 text,
-                "; d {:.1}, h {:.1}, hand-over {:.1} us ({source})",
+                "; d {:.1} ({:.1} unseen), h {:.1}, hand-over {:.1} us ({source})",
                 us(*d_ns),
+                us(*unseen_ns),
                 us(*h_ns),
                 us(*hand_over_ns)
             )

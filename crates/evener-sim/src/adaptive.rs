@@ -15,11 +15,11 @@ use evener_core::guard::Counters;
 use evener_core::plan::Take;
 use evener_core::plan::adaptive::{
     Choice as Decision, Lane, NICE_BESIDE, NICE_TO_GIVE_WAY, Offer, Prospect, Station, TRIES_MAX, Table,
-    cap_percent, plan,
+    all_of_turn, cap_percent, plan,
 };
 use evener_core::{Algorithm, Class, Direction, Method, Nanos, Objective};
 
-use crate::lab::{Choice, Chooser, Path, Sample, Setup, View, Which, Workload};
+use crate::lab::{Choice, Chooser, ModuleCost, Path, Sample, Setup, View, Which, Workload};
 use desks::Desks;
 use watch::Watch;
 
@@ -55,6 +55,7 @@ pub struct Adaptive {
     /// By class: how often cores may yet leave a job to a module that is to be tried.
     leaves: Vec<u32>,
     watch: Watch,
+    takes_turns: bool,
 }
 
 /// How many jobs a CPU worker takes at a time.
@@ -104,6 +105,7 @@ impl Adaptive {
             fair: None,
             leaves: vec![LEAVES_MAX; setup.classes.len()],
             watch: Watch::new(setup),
+            takes_turns: false,
         };
         let cap = cap_percent(objective, fair_share(setup.cores, setup.hogs));
         if setup.hogs > 0 {
@@ -149,6 +151,21 @@ impl Adaptive {
                 self.estimator.keep_module(module, class, known);
             }
         }
+    }
+
+    /// Core and module take turns, as live where there is one of each and the module is behind the kernel: costs stay those that
+    /// it was informed of, for who works beside the other says nothing; a path that leaves little of the core takes all of it; and no
+    /// guard locks anything. What turns take is left out.
+    pub fn take_turns(&mut self, setup: &Setup) {
+        self.takes_turns = true;
+        let (side, &class) = (&setup.modules[0], &self.classes[0]);
+        let mut known = self.estimator.on_module(0, class);
+        // As the live system sees it: time of a request from its beginning to its end, all that are outstanding together.
+        let ModuleCost { d, h } = side.costs[0];
+        let busy = as_f64(h.0) + as_f64(d.0) * side.path.kernel_share;
+        self.stations[0].units = side.depth;
+        known.h = Learned::kept(busy * f64::from(side.depth), as_f64(setup.classes[0].bytes), KEPT_SAMPLES);
+        self.estimator.keep_module(0, class, known);
     }
 
     /// Lets CPU workers take more than one job at a time.
@@ -198,7 +215,7 @@ impl Adaptive {
             cpu_workers: threads,
             share: fair_share(view.cores, view.competing),
             lambda: 1.0 - (spare / modules).clamp(0.0, 1.0),
-            gives_way: true,
+            gives_way: !self.takes_turns,
             stations: self.stations.clone(),
             lanes: (0..view.classes.len()).map(lane).collect(),
         }
@@ -209,6 +226,9 @@ impl Adaptive {
         let offer = |module: usize| {
             let tries_left = self.estimator.tries_left(module, class, view.now);
             match self.estimator.on_module(module, class).at(bytes) {
+                Some((d, h)) if self.takes_turns => {
+                    Offer::Known { d: all_of_turn(d, h, self.stations[module].depth), h, tries_left: 0 }
+                }
                 _ if self.lost[module] || self.watch.is_locked(at, view.now) => Offer::Never,
                 Some((d, h)) => Offer::Known { d, h: h.max(self.late(module, view)), tries_left },
                 None => Offer::Unknown { tries_left },
@@ -286,6 +306,7 @@ impl Adaptive {
                 self.estimator.saw_cpu(class, Method::Plain, 1, sample.bytes, sample.core);
                 is_new
             }
+            Path::Module if self.takes_turns => false,
             Path::Module => {
                 let is_new = self.estimator.on_module(module, class).d.samples == 0;
                 let (d, h) = (sample.core + sample.interrupt, sample.service);
@@ -321,7 +342,7 @@ impl Chooser for Adaptive {
             self.watch.works(index);
             return Choice::AskAgainIn(time);
         }
-        if let Some(class) = self.watch.owed(view.classes) {
+        if let Some(class) = self.watch.owed(view.classes).filter(|_| !self.takes_turns) {
             self.watch.works(index);
             return self.take(Path::Cpu, index, class, view);
         }

@@ -62,6 +62,9 @@ pub struct Measured {
 pub struct MeasuredOnModule {
     /// `d`, as it was learned.
     pub d: Nanos,
+    /// What of it no thread's clock shows, for it is the kernel's own threads' and interrupts', which go before all others. Such a
+    /// module serves one request at a time.
+    pub unseen: Nanos,
     /// `h`, as it was learned.
     pub h: Nanos,
     /// Time of the path's thread for each job beside `d` and `h`, without checks.
@@ -95,9 +98,12 @@ impl Machine {
     pub fn setup(&self, measured: &Measured) -> Setup {
         assert_eq!(self.modules.len(), measured.on_modules.len(), "every module was measured");
         let side = |(module, on): (&Module, &MeasuredOnModule)| ModuleSide {
-            spec: ModuleSpec { units: module.units, faults: Faults::default() },
+            spec: ModuleSpec {
+                units: if on.unseen > Nanos::ZERO { 1 } else { module.units },
+                faults: Faults::default(),
+            },
             costs: vec![ModuleCost { d: on.d, h: on.h }],
-            path: ModulePath::DIRECT,
+            path: ModulePath::engine(on.unseen.as_secs_f64() / on.d.as_secs_f64().max(1e-9)),
             depth: module.depth,
             priority: 0,
             hand_over: on.hand_over,
@@ -164,6 +170,12 @@ impl Machine {
         setup
     }
 
+    /// Whether the live policy lets the only core and the only module take turns.
+    fn takes_turns(&self, measured: &Measured) -> bool {
+        let [on] = &measured.on_modules[..] else { return false };
+        self.cores == 1 && self.workers == 1 && on.unseen > Nanos::ZERO && on.is_known
+    }
+
     fn snapshot(&self) -> Snapshot {
         let module_workers = u32::try_from(self.modules.len()).unwrap_or(u32::MAX);
         Snapshot { cpu_workers: self.workers, module_workers, cpu_width: self.width }
@@ -175,6 +187,9 @@ impl Machine {
         }
         let mut adaptive = Adaptive::new(setup, Objective::Throughput);
         adaptive.inform(setup, |module| measured.on_modules[module].is_known);
+        if self.takes_turns(measured) {
+            adaptive.take_turns(setup);
+        }
         adaptive.claim(Claims { take: policy.plan(&self.snapshot()).cpu, time: CLAIM_TIME });
         Box::new(adaptive)
     }
@@ -245,7 +260,7 @@ mod tests {
     }
 
     fn measured(hand_over: Nanos) -> Measured {
-        let on_modules = vec![MeasuredOnModule { d: D, h: H, hand_over, is_known: true }];
+        let on_modules = vec![MeasuredOnModule { d: D, h: H, hand_over, is_known: true, ..Default::default() }];
         Measured { bytes: 16_384, c: C, hand_over, on_modules }
     }
 
@@ -293,6 +308,39 @@ mod tests {
         }
     }
 
+    /// One core and a module behind the kernel that does a job in 240 us by itself, of which the kernel works for 140.
+    fn behind_the_kernel(c: u64, unseen: u64) -> (Machine, Measured) {
+        let machine = Machine { modules: vec![Module { units: 2, depth: 2, check_every: 0 }], ..ONE };
+        let [c, d, unseen, h] = [c, 240, unseen, 100].map(Nanos::from_micros);
+        let on_modules = vec![MeasuredOnModule { d, unseen, h, is_known: true, ..Default::default() }];
+        (Machine { cores: 1, ..machine }, Measured { bytes: 16_384, c, on_modules, hand_over: Nanos::ZERO })
+    }
+
+    #[test]
+    fn the_kernels_part_of_a_path_goes_before_a_core_that_works() {
+        let of = |policy, unseen| {
+            let (machine, measured) = behind_the_kernel(400, unseen);
+            machine.predict(&measured, policy, 1_000).unwrap()
+        };
+        near(of(Policy::ModuleOnly, 140).makespan_ms, 240.0, 0.02);
+        // With all of its part in one thread a path gets half of the core; what it is charged for is 100 us of 240.
+        let (shared, charged) = (of(Policy::SharedQueue, 140), of(Policy::SharedQueue, 0));
+        near(charged.module_jobs, 1_000.0 / (1.0 + 240.0 / 400.0), 0.05);
+        assert!(shared.module_jobs > 1.15 * charged.module_jobs, "{shared:?} {charged:?}");
+    }
+
+    #[test]
+    fn where_core_and_module_take_turns_one_of_them_does_nearly_all() {
+        let of = |c| {
+            let (machine, measured) = behind_the_kernel(c, 140);
+            machine.predict(&measured, Policy::Adaptive, 1_000).unwrap()
+        };
+        let (fast, slow) = (of(200), of(300));
+        near(fast.makespan_ms, 200.0, 0.02);
+        near(slow.makespan_ms, 240.0, 0.02);
+        assert!(fast.module_jobs < 1.0 && slow.module_jobs > 980.0, "{fast:?} {slow:?}");
+    }
+
     #[test]
     fn with_more_threads_than_cores_each_starts_alone_on_one_as_often_as_the_others() {
         let each = Nanos::from_millis(1);
@@ -316,7 +364,7 @@ mod tests {
     fn long_jobs_are_claimed_by_bytes_so_that_workers_end_together() {
         // Of 68 jobs a core with lanes claims two fills, which the module would do ten times as fast; of 64 KiB one.
         let wide = Machine { width: 16, ..machine(1, 0) };
-        let fast = vec![MeasuredOnModule { d: D, h: Nanos::ZERO, hand_over: Nanos::ZERO, is_known: true }];
+        let fast = vec![MeasuredOnModule { d: D, is_known: true, ..Default::default() }];
         let long = Measured { bytes: 64 << 10, c: Nanos(10 * D.0), on_modules: fast, hand_over: Nanos::ZERO };
         let short = Measured { bytes: 4 << 10, ..long.clone() };
         let of = |measured| wide.predict(measured, Policy::SharedQueue, 68).unwrap();

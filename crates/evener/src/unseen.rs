@@ -18,7 +18,7 @@ use evener_core::estimate::ModuleSample;
 use evener_core::{Job, Nanos, Outcome, QueuedDriver};
 
 /// Sizes of requests that are measured, in bytes.
-pub const SIZES: [usize; 4] = [16, 1_024, 4_096, 16_384];
+pub const SIZES: [usize; 5] = [16, 1_024, 4_096, 8_192, 16_384];
 
 /// How long a look at what is there without the module takes, and how long the module is kept busy with each size: idle time is told in hundredths of
 /// a second.

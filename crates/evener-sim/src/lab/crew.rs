@@ -102,7 +102,9 @@ fn desk(engine: &mut Engine<'_, Hall<'_>>, at: usize, side: &ModuleSide) -> Desk
     let module = engine.attach(side.spec);
     let (bell, answered) = (engine.event(), engine.event());
     let body = Kernel::new(at, module, [bell, answered], side.path.kernel_waits);
-    let kernel = (side.path.kernel_share > 0.0).then(|| engine.spawn(spec(side), body));
+    let own = spec(side);
+    let ahead = ThreadSpec { priority: own.priority + side.path.kernel_priority, ..own };
+    let kernel = (side.path.kernel_share > 0.0).then(|| engine.spawn(ahead, body));
     Desk { module, kernel, bell }
 }
 

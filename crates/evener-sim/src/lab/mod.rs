@@ -135,15 +135,24 @@ pub struct ModulePath {
     /// Whether the kernel's thread sleeps while the module works and then runs its rest. Otherwise it takes the
     /// next request, and its rest is an interrupt.
     pub kernel_waits: bool,
+    /// Priority of that thread beyond that of the path's own.
+    pub kernel_priority: i32,
 }
 
 impl ModulePath {
     /// The worker alone.
-    pub const DIRECT: Self = Self { kernel_share: 0.0, front: FRONT, kernel_waits: true };
+    pub const DIRECT: Self = Self { kernel_share: 0.0, front: FRONT, kernel_waits: true, kernel_priority: 0 };
     /// One third in a thread of the kernel that serves one request at a time. Fitted on paper 002, table 2.
-    pub const KERNEL_WAITS: Self = Self { kernel_share: KERNEL_SHARE, front: FRONT, kernel_waits: true };
+    pub const KERNEL_WAITS: Self = Self { kernel_share: KERNEL_SHARE, ..Self::DIRECT };
     /// One third in the kernel, its last part as an interrupt.
-    pub const INTERRUPT: Self = Self { kernel_share: KERNEL_SHARE, front: FRONT, kernel_waits: false };
+    pub const INTERRUPT: Self = Self { kernel_waits: false, ..Self::KERNEL_WAITS };
+
+    /// So much in a thread of the kernel before which nothing else goes, as Linux's crypto engine has one: it serves one request
+    /// at a time.
+    #[must_use]
+    pub const fn engine(kernel_share: f64) -> Self {
+        Self { kernel_share, kernel_priority: 1, ..Self::DIRECT }
+    }
 }
 
 /// Explains that the module path has 59 to 61 % of the core at 8 to 64 bytes (two of three threads); chosen

@@ -1,6 +1,6 @@
 //! What the planner is shown of a run: estimates, guard, what waits, what a module keeps too long.
 
-use evener_core::plan::adaptive::{Lane, Offer, Prospect, Station};
+use evener_core::plan::adaptive::{Lane, Offer, Prospect, Station, all_of_turn};
 use evener_core::{Class, Estimator, Nanos, Objective};
 
 use super::{State, WIDTH};
@@ -107,18 +107,6 @@ pub(crate) fn contested(share: f64) -> f64 {
     if contested > 0.2 { contested } else { 0.0 }
 }
 
-/// What a module's path leaves of the only core while it is kept busy is of no use below this part: each going to and fro costs a
-/// change of threads and colder caches. Measured in docs/kernel.md, where a sixth was left and nothing was gained.
-const OF_USE: f64 = 0.25;
-
-/// `d`, with what is of no use to others beside it.
-fn all_of_turn(d: Nanos, h: Nanos, depth: u32) -> Nanos {
-    // `h` of several outstanding is the time of all.
-    let turn = if depth > 1 { d.max(Nanos(h.0 / u64::from(depth))) } else { d + h };
-    let is_left = d.as_secs_f64() < (1.0 - OF_USE) * turn.as_secs_f64() || cfg!(mutant = "crumbs_of_use");
-    if is_left { d } else { turn }
-}
-
 /// The size that stands for a class.
 fn size(class: Class) -> usize {
     (*class.bytes().end()).min(2 << 20)
@@ -134,13 +122,6 @@ mod tests {
     use super::*;
     use evener_core::estimate::ModuleSample;
     use evener_core::{Algorithm, Direction};
-
-    #[test]
-    fn a_path_that_leaves_little_of_the_only_core_takes_all_of_it() {
-        let of = |d: u64, h: u64, depth| all_of_turn(Nanos(d), Nanos(h), depth).0;
-        assert_eq!([of(300, 690, 2), of(400, 690, 2), of(250, 690, 2)], [345, 400, 250]);
-        assert_eq!([of(300, 99, 1), of(300, 101, 1)], [399, 300]);
-    }
 
     #[test]
     fn a_request_that_is_overdue_says_what_the_module_takes_now() {

@@ -124,6 +124,19 @@ pub fn cap_percent(objective: Objective, share: f64) -> u32 {
     percent
 }
 
+/// What a module's path leaves of the only core while it is kept busy is of no use below this part: each going to and fro costs a
+/// change of threads and colder caches. Measured in docs/kernel.md, where a sixth was left and nothing was gained.
+const OF_USE: f64 = 0.25;
+
+/// `d` of a job on a module beside the only core, with what is of no use to others beside it. `h` of several outstanding is the time of
+/// all.
+#[must_use]
+pub fn all_of_turn(d: Nanos, h: Nanos, depth: u32) -> Nanos {
+    let turn = if depth > 1 { d.max(Nanos(h.0 / u64::from(depth))) } else { d + h };
+    let is_left = d.as_secs_f64() < (1.0 - OF_USE) * turn.as_secs_f64() || cfg!(mutant = "crumbs_of_use");
+    if is_left { d } else { turn }
+}
+
 /// Makes the plan.
 ///
 /// # Panics

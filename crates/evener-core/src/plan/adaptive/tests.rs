@@ -1,6 +1,8 @@
 //! The decisions one by one, on costs of paper 002, table 2 (AES-128), in microseconds.
 
-use super::{Choice, Lane, Objective, Offer, Prospect, Queue, Route, Station, Table, cap_percent, plan};
+use super::{
+    Choice, Lane, Objective, Offer, Prospect, Queue, Route, Station, Table, all_of_turn, cap_percent, plan,
+};
 use crate::units::Nanos;
 
 /// 1 KiB, 4 KiB, 16 KiB: `c`, `d`, `h`.
@@ -187,4 +189,11 @@ fn a_module_that_lost_is_not_tried_again_with_the_last_job() {
     assert_eq!(again(100), Choice::Take { lane: 0, is_try: true });
     // The core has done two in 168 us, the module one in 185.
     assert_eq!(again(2), Choice::Leave);
+}
+
+#[test]
+fn a_path_that_leaves_little_of_the_only_core_takes_all_of_it() {
+    let of = |d: u64, h: u64, depth| all_of_turn(Nanos(d), Nanos(h), depth).0;
+    assert_eq!([of(300, 690, 2), of(400, 690, 2), of(250, 690, 2)], [345, 400, 250]);
+    assert_eq!([of(300, 99, 1), of(300, 101, 1)], [399, 300]);
 }
