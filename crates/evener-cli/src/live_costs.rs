@@ -21,7 +21,7 @@ const WIDTH: usize = 16;
 /// Samples of `d` and `h` from which on a learned cost is used; below them, what the path alone took.
 const SAMPLES_MIN: u32 = 16;
 
-/// Part of the jobs that a path alone is measured with.
+/// Part of the jobs that a path alone is measured with; all of them where that is all that is known of it.
 const ALONE_PART: usize = 4;
 const ALONE_JOBS_MIN: usize = 100;
 
@@ -141,7 +141,9 @@ impl Stage<'_> {
 
     fn measure_once(&mut self) -> anyhow::Result<(Measured, Vec<Source>)> {
         self.run(Policy::Adaptive)?;
-        let alone = (self.jobs / ALONE_PART).max(ALONE_JOBS_MIN).min(self.jobs);
+        let is_kernels = self.learned.unseen(0).is_some();
+        let part = if is_kernels { 1 } else { ALONE_PART };
+        let alone = (self.jobs / part).max(ALONE_JOBS_MIN).min(self.jobs);
         let cpu = self.run_of(Policy::CpuOnly, alone)?;
         let modules = self.run_of(Policy::ModuleOnly, alone)?;
         anyhow::ensure!(modules.module_jobs > 0, "no module does {} of {} B", self.algorithm, self.bytes);
@@ -149,8 +151,9 @@ impl Stage<'_> {
         let c = self.learned.c(self.class(), self.bytes, WIDTH).unwrap_or(cpu_alone);
         let each = Nanos(cpu.makespan.0 * self.workers as u64 / alone as u64);
         let (on_modules, sources) = self.on_modules(&modules, c).into_iter().unzip();
-        let measured = Measured { bytes: self.bytes as u64, c, hand_over: each - cpu_alone, on_modules };
-        Ok((measured, sources))
+        // Beside a module behind the kernel a run begins with what a calibration knows, of single jobs.
+        let (c, hand_over) = if is_kernels { (each, Nanos::ZERO) } else { (c, each - cpu_alone) };
+        Ok((Measured { bytes: self.bytes as u64, c, hand_over, on_modules }, sources))
     }
 
     fn class(&self) -> Class {

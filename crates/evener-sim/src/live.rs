@@ -103,7 +103,10 @@ impl Machine {
                 faults: Faults::default(),
             },
             costs: vec![ModuleCost { d: on.d, h: on.h }],
-            path: ModulePath::engine(on.unseen.as_secs_f64() / on.d.as_secs_f64().max(1e-9)),
+            path: match on.unseen {
+                Nanos::ZERO => ModulePath::DIRECT,
+                unseen => ModulePath::engine(unseen.as_secs_f64() / on.d.as_secs_f64().max(1e-9)),
+            },
             depth: module.depth,
             priority: 0,
             hand_over: on.hand_over,
@@ -260,7 +263,8 @@ mod tests {
     }
 
     fn measured(hand_over: Nanos) -> Measured {
-        let on_modules = vec![MeasuredOnModule { d: D, h: H, hand_over, is_known: true, ..Default::default() }];
+        let on_modules =
+            vec![MeasuredOnModule { d: D, h: H, hand_over, is_known: true, ..Default::default() }];
         Measured { bytes: 16_384, c: C, hand_over, on_modules }
     }
 

@@ -109,7 +109,8 @@ fn desk(engine: &mut Engine<'_, Hall<'_>>, at: usize, side: &ModuleSide) -> Desk
 }
 
 fn spec(side: &ModuleSide) -> ThreadSpec {
-    ThreadSpec { priority: side.priority, ..ThreadSpec::default() }
+    let one = ThreadSpec::default();
+    ThreadSpec { priority: side.priority, weight: one.weight * side.path.threads }
 }
 
 /// Another program that always has something to compute.

@@ -137,21 +137,24 @@ pub struct ModulePath {
     pub kernel_waits: bool,
     /// Priority of that thread beyond that of the path's own.
     pub kernel_priority: i32,
+    /// Threads that take turns in the rest of the path: each has a share of the core of its own.
+    pub threads: u32,
 }
 
 impl ModulePath {
     /// The worker alone.
-    pub const DIRECT: Self = Self { kernel_share: 0.0, front: FRONT, kernel_waits: true, kernel_priority: 0 };
+    pub const DIRECT: Self =
+        Self { kernel_share: 0.0, front: FRONT, kernel_waits: true, kernel_priority: 0, threads: 1 };
     /// One third in a thread of the kernel that serves one request at a time. Fitted on paper 002, table 2.
     pub const KERNEL_WAITS: Self = Self { kernel_share: KERNEL_SHARE, ..Self::DIRECT };
     /// One third in the kernel, its last part as an interrupt.
     pub const INTERRUPT: Self = Self { kernel_waits: false, ..Self::KERNEL_WAITS };
 
     /// So much in a thread of the kernel before which nothing else goes, as Linux's crypto engine has one: it serves one request
-    /// at a time.
+    /// at a time. The rest is the worker's and that of the thread that waits in the kernel for it.
     #[must_use]
     pub const fn engine(kernel_share: f64) -> Self {
-        Self { kernel_share, kernel_priority: 1, ..Self::DIRECT }
+        Self { kernel_share, kernel_priority: 1, threads: 2, ..Self::DIRECT }
     }
 }
 
