@@ -16,6 +16,7 @@ use crate::keys::Sessions;
 use crate::report::{ModuleReport, Quarantine, WorkerReport};
 use crate::runtime::{Meter, Shared};
 use crate::shadow::Shadow;
+use crate::unseen::all_of_passed;
 use crate::weigh::{Seen, Weigher};
 use crate::{CpuKit, ModuleSetup, SystemClock};
 
@@ -354,7 +355,11 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
         let between = passed.0 / jobs.max(1);
         let all = seen + self.done.iter().map(|job| self.unseen.at(job.input_bytes() as u64)).sum();
         let most = if weigher.cores() == 1 { (passed - beside).max(seen) } else { all };
-        let d = if cfg!(mutant = "more_than_passed") { all } else { all.min(most) };
+        let d = match weigher.takes_turns() {
+            _ if cfg!(mutant = "more_than_passed") => all,
+            true => all_of_passed(all, passed, held as u64),
+            false => all.min(most),
+        };
         let first = &self.done[0];
         let is_sound = self
             .done

@@ -15,6 +15,7 @@ use std::time::Duration;
 use evener_core::cost::Line;
 use evener_core::driver::Clock;
 use evener_core::estimate::ModuleSample;
+use evener_core::plan::adaptive::all_of_turn;
 use evener_core::{Job, Nanos, Outcome, QueuedDriver};
 
 /// Sizes of requests that are measured, in bytes.
@@ -207,7 +208,7 @@ pub fn costs<'m>(
         let busy = keep_busy(driver, jobs, bytes, clock, &mut |begun| begun < PASS_REQUESTS);
         let (wall, jobs) = (clock.now() - start, busy.requests?);
         let all = busy.core + Nanos(unseen.at(bytes as u64).0 * jobs);
-        let d = if cores == 1 { all.min(wall) } else { all };
+        let d = if cores == 1 { all_of_passed(all, wall, held) } else { all };
         let h = Nanos(wall.0 * held) - if held == 1 { d } else { Nanos::ZERO };
         passes.push((ModuleSample { jobs, bytes: jobs * bytes as u64, d, h, now: clock.now() }, c, wall));
     }
@@ -218,6 +219,14 @@ pub fn costs<'m>(
     passes.sort_by_key(|pass| if is_one { ratio(pass) } else { pass.2.0 });
     let place = if is_one { passes.len() / 2 } else { 0 };
     passes.get(place).map(|(sample, c, _)| (*sample, *c))
+}
+
+/// Core time of a path on the only core while `passed` passed, where `all` is what clocks and a calibration say: no more than that, and
+/// all of it where little is left. What little is left of single requests is the chance of when clocks were read.
+pub(crate) fn all_of_passed(all: Nanos, passed: Nanos, held: u64) -> Nanos {
+    let (d, held) = (all.min(passed), u32::try_from(held).unwrap_or(u32::MAX));
+    let h = Nanos(passed.0.saturating_mul(held.into())) - if held == 1 { d } else { Nanos::ZERO };
+    all_of_turn(d, h, held)
 }
 
 /// What came of keeping a module busy.
@@ -418,9 +427,20 @@ mod tests {
             let (sample, _) = costs(&mut driver(&world), &mut jobs, &asked, &world, &mut || ()).unwrap();
             [sample.d.0 / sample.jobs / 1_000, sample.h.0 / sample.jobs / 1_000]
         };
-        assert_eq!(costs(HIDDEN, 1), [197, 20]);
+        // 197 us of 217: what is left is of no use. Of the path of which only clocks are known more than half is left.
+        assert_eq!((costs(HIDDEN, 1), costs(HIDDEN, 2)), ([217, 0], [197, 20]));
+        assert_eq!(costs(Line::default(), 1), [60, 157]);
         let too_much = Line { fixed_ns: 900_000, per_byte_ps: 0 };
         assert_eq!((costs(too_much, 1), costs(too_much, 2)), ([217, 0], [960, 0]));
+    }
+
+    #[test]
+    fn what_single_requests_seem_to_leave_of_the_only_core_is_no_part_of_what_they_take() {
+        let us = Nanos::from_micros;
+        let d = |all, passed, held| all_of_passed(us(all), us(passed), held);
+        // Two outstanding: looks at clocks fall now before, now behind what the other one takes.
+        assert_eq!([d(300, 400, 2), d(500, 400, 2), d(210, 400, 2)], [us(400); 3]);
+        assert_eq!([d(190, 400, 2), d(190, 400, 1)], [us(190); 2]);
     }
 
     #[test]

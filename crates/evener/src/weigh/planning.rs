@@ -19,7 +19,7 @@ pub(super) const PLAN_AGE_MAX: Nanos = Nanos::from_millis(2);
 
 /// The same on one core, where plans take it from what is planned: each some 70 us in the guest of docs/testbed.md, built for
 /// tests.
-pub(super) const PLAN_AGE_ON_ONE_CORE: Nanos = Nanos::from_millis(8);
+pub(super) const PLAN_AGE_ON_ONE_CORE: Nanos = Nanos::from_millis(20);
 
 /// The same where no module takes anything: ten looks in the time of a [`TRY_WINDOW`](super::state) and more would find nothing new.
 const LOOK_BACK_AFTER: Nanos = Nanos::from_millis(20);

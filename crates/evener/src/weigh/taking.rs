@@ -169,7 +169,7 @@ mod tests {
             weigher.rest(&lanes, &table, us(1_000))
         };
         // A third of 240 + 480 us for each, and half of that.
-        assert_eq!([10, 40, 100].map(|waiting| rest(1, waiting, true)), [us(1_200), us(4_800), ms(8)]);
+        assert_eq!([10, 40, 100].map(|waiting| rest(1, waiting, true)), [us(1_200), us(4_800), us(12_000)]);
         assert_eq!([rest(1, 100, false), rest(2, 100, true)], [ms(1); 2]);
     }
 }

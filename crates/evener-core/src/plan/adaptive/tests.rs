@@ -194,6 +194,6 @@ fn a_module_that_lost_is_not_tried_again_with_the_last_job() {
 #[test]
 fn a_path_that_leaves_little_of_the_only_core_takes_all_of_it() {
     let of = |d: u64, h: u64, depth| all_of_turn(Nanos(d), Nanos(h), depth).0;
-    assert_eq!([of(300, 690, 2), of(400, 690, 2), of(250, 690, 2)], [345, 400, 250]);
-    assert_eq!([of(300, 99, 1), of(300, 101, 1)], [399, 300]);
+    assert_eq!([of(180, 690, 2), of(400, 690, 2), of(170, 690, 2)], [345, 400, 170]);
+    assert_eq!([of(300, 299, 1), of(300, 301, 1)], [599, 300]);
 }
