@@ -314,7 +314,7 @@ mod tests {
 
     /// One core and a module behind the kernel that does a job in 240 us by itself, of which the kernel works for 140.
     fn behind_the_kernel(c: u64, unseen: u64) -> (Machine, Measured) {
-        let machine = Machine { modules: vec![Module { units: 2, depth: 2, check_every: 0 }], ..ONE };
+        let machine = Machine { modules: vec![Module { units: 2, depth: 2, check_every: 0 }], ..one() };
         let [c, d, unseen, h] = [c, 240, unseen, 100].map(Nanos::from_micros);
         let on_modules = vec![MeasuredOnModule { d, unseen, h, is_known: true, ..Default::default() }];
         (Machine { cores: 1, ..machine }, Measured { bytes: 16_384, c, on_modules, hand_over: Nanos::ZERO })
@@ -348,7 +348,7 @@ mod tests {
     #[test]
     fn with_more_threads_than_cores_each_starts_alone_on_one_as_often_as_the_others() {
         let each = Nanos::from_millis(1);
-        let on = MeasuredOnModule { d: each, h: Nanos::ZERO, hand_over: Nanos::ZERO, is_known: true };
+        let on = MeasuredOnModule { d: each, is_known: true, ..Default::default() };
         let measured = Measured { bytes: 8, c: each, hand_over: Nanos::ZERO, on_modules: vec![on] };
         let machine = machine(2, 0);
         let jobs_of_module = |turn| {

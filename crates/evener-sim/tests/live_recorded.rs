@@ -38,7 +38,8 @@ fn what_a_recorded_machine_took_is_predicted_where_threads_share_cores() {
 
 fn compare(machine: &Machine, row: &Row, policy: Policy, live: (f64, f64)) -> Compared {
     let &(bytes, c, hand_over, d, h, on_module, is_known, _) = row;
-    let on_module = MeasuredOnModule { d: us(d), h: us(h), hand_over: us(on_module), is_known };
+    let on_module =
+        MeasuredOnModule { d: us(d), unseen: us(0.0), h: us(h), hand_over: us(on_module), is_known };
     let measured = Measured { bytes, c: us(c), hand_over: us(hand_over), on_modules: vec![on_module] };
     let predicted = machine.predict(&measured, policy, JOBS).expect("it ends");
     Compared { jobs: JOBS, live: Prediction { makespan_ms: live.0, module_jobs: live.1 }, predicted }
