@@ -140,7 +140,8 @@ const EVENER: &str = "[properties]\ndefault_properties = ?provider=evener\n\
     [random]\nproperties = provider=default\n\
     [evener_sect]\nidentity = evener\nactivate = 1\n";
 
-/// A library that cargo builds because this crate depends on it, from the folders above our program.
+/// A library that cargo builds because this crate depends on it, from the folders above our program: the newest, for cargo renews
+/// what is asked for by name and what is depended on in different folders.
 ///
 /// # Panics
 ///
@@ -148,7 +149,8 @@ const EVENER: &str = "[properties]\ndefault_properties = ?provider=evener\n\
 #[must_use]
 pub fn built(name: &str) -> PathBuf {
     let program = env::current_exe().expect("a program runs from a file");
-    let mut places =
+    let places =
         program.ancestors().skip(1).flat_map(|folder| [folder.join(name), folder.join("deps").join(name)]);
-    places.find(|path| path.exists()).expect("cargo has built the module")
+    let built = |path: &PathBuf| path.metadata().and_then(|metadata| metadata.modified()).ok();
+    places.filter(|path| path.exists()).max_by_key(built).expect("cargo has built the module")
 }

@@ -45,7 +45,7 @@ impl Weigher {
         now: Nanos,
     ) -> bool {
         classes.for_each(|class| _ = lanes.lane_of(class));
-        self.table(lanes, now);
+        self.table_of_all(lanes, now);
         lanes.modules_matter()
     }
 
@@ -90,6 +90,18 @@ impl Weigher {
         table
     }
 
+    /// The same, with all classes that came: where somebody else is making one, it is worth the wait, for the one before knows
+    /// nothing of a class that is new.
+    pub(super) fn table_of_all(&self, lanes: &Lanes<'_>, now: Nanos) -> Arc<Table> {
+        loop {
+            let table = self.table(lanes, now);
+            if table.lanes() == lanes.count() || cfg!(mutant = "old_table_asked") {
+                return table;
+            }
+            drop(self.state());
+        }
+    }
+
     /// Makes a new table, unless somebody else is about to.
     pub(super) fn plan_anew(&self, lanes: &Lanes<'_>, now: Nanos) {
         let Ok(mut state) = self.state.try_lock() else { return };
@@ -119,5 +131,28 @@ impl Weigher {
         let any_matters = (0..table.lanes()).any(matters);
         *self.table.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(table);
         lanes.let_modules(any_matters);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+    use std::time::Duration;
+
+    use super::super::tests::weigher;
+    use super::*;
+
+    #[test]
+    fn who_brings_a_class_that_no_table_knows_waits_for_the_one_that_is_being_made() {
+        let (weigher, lanes, class) = weigher(2);
+        let (weigher, lanes) = (&weigher, &lanes);
+        thread::scope(|scope| {
+            // As who makes a table holds it.
+            let state = weigher.state();
+            let asks = scope.spawn(move || weigher.modules_matter(lanes, [class].into_iter(), Nanos(1)));
+            thread::sleep(Duration::from_millis(30));
+            drop(state);
+            assert!(asks.join().unwrap(), "the module is known to pay");
+        });
     }
 }
