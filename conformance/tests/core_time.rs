@@ -29,19 +29,35 @@ const RECORDED: [(&str, usize, f64); 6] = [
     ("libcrypto", 256, 50_100.0),
     ("libcrypto", 4_096, 272_400.0),
     ("libcrypto", 16_384, 1_069_900.0),
-    ("afalg", 256, 69_400.0),
-    ("afalg", 4_096, 77_600.0),
-    ("afalg", 16_384, 109_000.0),
+    ("afalg", 256, 71_200.0),
+    ("afalg", 4_096, 80_900.0),
+    ("afalg", 16_384, 111_600.0),
 ];
 
-/// By how much the two middle ones of four measurements in one guest may differ. A core's do by a thousandth, on busy hosts too (measured). A module's do
-/// by 1 % on an idle host and by up to 7 % on a busy one (a small request more than a large one), as the module, which has real time, is ready before the guest falls asleep
-/// or after it.
-const ALIKE: [(&str, f64); 3] = [("libcrypto", 0.01), ("multibuffer", 0.01), ("afalg", 0.1)];
-/// By how much one may be dearer than the record: what other releases of rustc make of our part of a request must fit in. And
-/// by how much cheaper, before the record is to be made anew: on a busy host a module's are cheaper by up to 9 % (measured).
-const DEARER_MAX: f64 = 0.05;
-const CHEAPER_MAX: f64 = 0.12;
+/// What differences say nothing, as parts of one.
+struct Tolerance {
+    driver: &'static str,
+    /// Between the two middle ones of four measurements in one guest.
+    alike: f64,
+    /// Above the record: what other releases of rustc make of our part of a request must fit in.
+    dearer: f64,
+    /// Below the record, before it is to be made anew.
+    cheaper: f64,
+}
+
+/// A core's differ by a thousandth, on busy hosts too (measured). A module has real time: it is ready before the guest falls
+/// asleep or after it. So its differ by 1 % in a guest and by 3 % between quiet guests; on a busy host by up to 7 %, and they are
+/// up to 12 % cheaper (measured; a small request's more than a large one's).
+const TOLERANCES: [Tolerance; 3] = [
+    Tolerance { driver: "libcrypto", alike: 0.01, dearer: 0.05, cheaper: 0.05 },
+    Tolerance { driver: "multibuffer", alike: 0.01, dearer: 0.05, cheaper: 0.05 },
+    Tolerance { driver: "afalg", alike: 0.1, dearer: 0.1, cheaper: 0.18 },
+];
+
+fn tolerance(driver: &str) -> &'static Tolerance {
+    let listed = TOLERANCES.iter().find(|tolerance| tolerance.driver == driver);
+    listed.expect("all drivers are listed")
+}
 
 /// A guess: twenty times what it takes on an idle machine.
 const LIFE: Duration = Duration::from_secs(400);
@@ -65,16 +81,16 @@ fn a_request_costs_as_much_core_time_as_it_did() {
         let [_, first, second, _] = four[..] else {
             unreachable!("{driver} was measured so often: {four:?}")
         };
-        let alike = ALIKE.iter().find(|(name, _)| name == driver).expect("all drivers are listed").1;
-        assert!((second / first - 1.0).abs() <= alike, "{driver}, {bytes} B: {four:?} ns");
+        assert!((second / first - 1.0).abs() <= tolerance(driver).alike, "{driver}, {bytes} B: {four:?} ns");
     }
     if !told.contains(CIRCUMSTANCES) {
         return println!("skipped: the record is {CIRCUMSTANCES}");
     }
     for (driver, bytes, recorded) in RECORDED {
         let cost = costs[&(driver.to_owned(), bytes)][1];
+        let Tolerance { dearer, cheaper, .. } = *tolerance(driver);
         assert!(
-            (-CHEAPER_MAX..=DEARER_MAX).contains(&(cost / recorded - 1.0)),
+            (-cheaper..=dearer).contains(&(cost / recorded - 1.0)),
             "{driver}, {bytes} B: {cost} ns of core time for a request, recorded are {recorded}"
         );
     }
