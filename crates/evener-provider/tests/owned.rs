@@ -3,6 +3,10 @@
 #![allow(unsafe_code, reason = "room: its support calls libcrypto")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use std::ffi::CStr;
+
+use evener_ossl_sys::{PARAM_INTEGER, PARAM_OCTET_STRING, PARAM_UNSIGNED_INTEGER};
+
 mod support;
 
 use support::ffi::{Cipher, CipherCtx, DEFAULT, LibCtx, Provider, clear_errors};
@@ -154,6 +158,52 @@ fn whatever_a_program_does_comes_out_as_by_default() {
             let count = routed(&evener) - before;
             assert!(count > 1000, "{name}: only {count} pieces were routed");
         }
+    });
+}
+
+/// Lists of questions: the one that each init asks, and what looks like it.
+const QUESTIONS: &[&[(&CStr, u32, usize)]] = &[
+    &[(c"ivlen", PARAM_UNSIGNED_INTEGER, 8)],
+    &[(c"ivlen", PARAM_UNSIGNED_INTEGER, 4)],
+    &[(c"ivlen", PARAM_UNSIGNED_INTEGER, 0)],
+    &[(c"ivlen", PARAM_INTEGER, 8)],
+    &[(c"ivlen", PARAM_OCTET_STRING, 8)],
+    &[(c"ivle", PARAM_UNSIGNED_INTEGER, 8)],
+    &[(c"ivlens", PARAM_UNSIGNED_INTEGER, 8)],
+    &[(c"", PARAM_UNSIGNED_INTEGER, 8)],
+    &[(c"keylen", PARAM_UNSIGNED_INTEGER, 8)],
+    &[(c"ivlen", PARAM_UNSIGNED_INTEGER, 8), (c"keylen", PARAM_UNSIGNED_INTEGER, 8)],
+    &[(c"ivlen", PARAM_UNSIGNED_INTEGER, 8), (c"num", PARAM_UNSIGNED_INTEGER, 8)],
+    &[],
+];
+
+#[test]
+fn whoever_asks_for_lengths_hears_what_the_default_provider_says() {
+    in_program("whoever_asks_for_lengths_hears_what_the_default_provider_says", "", ALL, || {
+        let (_default, evener) = providers();
+        for name in
+            ["AES-128-CBC", "AES-256-CTR", "AES-192-ECB", "AES-256-XTS", "AES-128-GCM", "AES-128-WRAP"]
+        {
+            let pair = Pair::new(&DEFAULT, name);
+            let (key, iv) = (bytes(1, pair.ciphers[0].key_bytes()), bytes(2, pair.ciphers[0].iv_bytes()));
+            let ask = |when: &str| {
+                for questions in QUESTIONS {
+                    pair.both(&format!("{name} {when}: {questions:?}"), |ctx, _| ctx.answers(questions));
+                }
+            };
+            pair.both("a cipher", |ctx, cipher| ctx.init(Some(cipher), None, None, Some(true)));
+            ask("without a key");
+            pair.both("key and IV", |ctx, _| ctx.init(None, Some(&key), Some(&iv), None));
+            ask("at the start");
+            pair.both("update", |ctx, _| ctx.update(&bytes(3, 4_096)));
+            ask("in mid-message");
+            pair.both("the rest", |ctx, _| ctx.update(&bytes(4, 160)));
+            pair.both("last", |ctx, _| ctx.last());
+            ask("at the end");
+            pair.both("the next", |ctx, _| ctx.init(None, None, Some(&iv), None));
+            ask("in the next message");
+        }
+        assert!(routed(&evener) >= 8);
     });
 }
 

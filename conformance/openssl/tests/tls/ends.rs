@@ -58,8 +58,9 @@ pub(crate) struct Place {
 impl Place {
     pub(crate) fn new(bytes: usize) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let words =
-            "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost";
+        // A build that is not installed finds no configuration of its own.
+        fs::write(folder.path().join("req.cnf"), "[req]\ndistinguished_name = name\n[name]\n").unwrap();
+        let words = "req -config req.cnf -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost";
         let mut command = Command::new("openssl");
         command.env_remove("OPENSSL_CONF");
         command

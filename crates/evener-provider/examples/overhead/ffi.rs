@@ -73,6 +73,15 @@ pub(crate) fn pin() {
     unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
 }
 
+/// A cache line. Buffers of all subjects begin on one, wherever the heap has room: of 1 KiB at 8 GB/s half a line is felt.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Line(#[expect(dead_code, reason = "reached by its address")] [u8; 64]);
+
+fn lines(byte: u8, bytes: usize) -> Vec<Line> {
+    vec![Line([byte; 64]); bytes.div_ceil(64)]
+}
+
 /// An algorithm of one provider, with a context in use.
 pub(crate) struct Subject {
     method: Opaque,
@@ -80,8 +89,8 @@ pub(crate) struct Subject {
     is_digest: bool,
     key: [u8; 64],
     iv: [u8; 16],
-    input: Vec<u8>,
-    out: Vec<u8>,
+    input: Vec<Line>,
+    out: Vec<Line>,
 }
 
 impl Subject {
@@ -111,8 +120,8 @@ impl Subject {
             is_digest,
             key: std::array::from_fn(|at| u8::try_from(at).unwrap_or(0)),
             iv: [7; 16],
-            input: vec![3; size],
-            out: vec![0; size + 64],
+            input: lines(3, size),
+            out: lines(0, size + 64),
         };
         made.init(context, true);
         Ok(made)
@@ -156,7 +165,7 @@ impl Subject {
     fn message(&mut self, context: Opaque, size: usize, is_new: bool) {
         self.init(context, is_new);
         self.update(context, size);
-        let out = self.out.as_mut_ptr();
+        let out = self.out.as_mut_ptr().cast();
         if self.is_digest {
             let mut len = 0;
             // SAFETY: room for any digest.
@@ -182,8 +191,8 @@ impl Subject {
     }
 
     fn update(&mut self, context: Opaque, size: usize) {
-        debug_assert!(size <= self.input.len());
-        let input = self.input.as_ptr();
+        debug_assert!(size <= 64 * self.input.len());
+        let input = self.input.as_ptr().cast::<c_uchar>();
         if self.is_digest {
             // SAFETY: the input has `size` bytes.
             unsafe { EVP_DigestUpdate(context, input.cast(), size) };
@@ -191,7 +200,7 @@ impl Subject {
             let mut len = 0;
             let size = c_int::try_from(size).unwrap_or(0);
             // SAFETY: as above, and there is room for them and a block.
-            unsafe { EVP_EncryptUpdate(context, self.out.as_mut_ptr(), &raw mut len, input, size) };
+            unsafe { EVP_EncryptUpdate(context, self.out.as_mut_ptr().cast(), &raw mut len, input, size) };
         }
     }
 }

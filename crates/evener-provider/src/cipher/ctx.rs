@@ -7,8 +7,8 @@ use evener::combine::Combiner;
 use evener::regret::{Turn, Way, regret};
 use evener::split::Helpers;
 use evener::statistics::{Direct, Statistics};
-use evener_core::Family;
 use evener_core::statistics::Count;
+use evener_core::{Algorithm, Family};
 use evener_ossl_sys::{CipherFinal, CipherInit, CipherUpdate};
 
 use super::Row;
@@ -28,8 +28,6 @@ use crate::provctx::{Counts, ProvCtx};
 pub(crate) struct CipherCtx {
     /// The inner update.
     pub(crate) update: CipherUpdate,
-    /// The inner one-shot function; the inner update where there is none, and the core then calls neither.
-    pub(crate) cipher: CipherUpdate,
     /// The inner context.
     pub(crate) inner: *mut c_void,
     /// A shorter update is the inner function's and nobody else's: `usize::MAX` where all are, 0 where none is.
@@ -40,15 +38,21 @@ pub(crate) struct CipherCtx {
     /// The inner init and final.
     pub(crate) encrypt_init: CipherInit,
     pub(crate) last: CipherFinal,
-    /// The algorithm's other inner functions. Its provider outlives the context.
-    row: *const Row,
-    pub(crate) decrypt_init: CipherInit,
     /// `thresh` of a message that may take another way, decrypting and encrypting.
     first_thresh: [usize; 2],
-    /// Bytes of this message that went another way than the inner one.
-    pub(crate) elsewhere: Cell<usize>,
     /// Messages that are at their end and not in the process's statistics yet.
     direct: Direct,
+    /// Which inits are short.
+    short: Short,
+    pub(crate) decrypt_init: CipherInit,
+    /// Length of the IV where that is known here, 0 where not.
+    pub(crate) iv_bytes: usize,
+    /// The inner one-shot function; the inner update where there is none, and the core then calls neither.
+    pub(crate) cipher: CipherUpdate,
+    /// The algorithm's other inner functions. Its provider outlives the context.
+    row: *const Row,
+    /// Bytes of this message that went another way than the inner one.
+    pub(crate) elsewhere: Cell<usize>,
     /// Whether anything has to be known about messages.
     pub(crate) is_tracked: bool,
     pub(crate) message: Message,
@@ -64,21 +68,41 @@ pub(crate) struct CipherCtx {
     pub(crate) pipes: Option<Box<Pipes>>,
 }
 
+/// Inits with nothing but an IV, in the direction of the message before, of which there are many: all that such an init has to
+/// do here is to count that message and to keep the IV. [`CipherCtx::init`] says so, and every call that is not the hot one takes it
+/// back, so that one byte is all that has to be looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Short {
+    Decrypting,
+    Encrypting,
+    None,
+}
+
+impl Short {
+    const fn of(encrypts: bool) -> Self {
+        if encrypts { Self::Encrypting } else { Self::Decrypting }
+    }
+}
+
 impl CipherCtx {
     /// One around `inner`, which it owns from here on.
     pub(crate) fn new(row: &Row, inner: *mut c_void, message: Message) -> Self {
         let cipher = row.cipher.unwrap_or(row.update);
         Self {
             update: row.update,
-            cipher,
             inner,
             thresh: usize::MAX,
             taken: 0,
             encrypt_init: row.encrypt_init,
             last: row.last,
-            row,
-            decrypt_init: row.decrypt_init,
             first_thresh: [row.context_thresh(false), row.context_thresh(true)],
+            direct: Direct::default(),
+            short: Short::None,
+            decrypt_init: row.decrypt_init,
+            iv_bytes: row.algorithm.map_or(0, Algorithm::iv_bytes),
+            cipher,
+            row,
+            elsewhere: Cell::new(0),
             is_tracked: row.is_tracked(),
             message,
             split: None,
@@ -86,8 +110,6 @@ impl CipherCtx {
             job_turn: None,
             gcm: None,
             pipes: None,
-            elsewhere: Cell::new(0),
-            direct: Direct::default(),
         }
     }
 
@@ -127,7 +149,6 @@ impl CipherCtx {
     }
 
     /// Another message follows: of this one is counted what went the inner way.
-    #[inline]
     fn end_message(&mut self) {
         let bytes = self.taken.saturating_sub(self.elsewhere.take());
         self.taken = 0;
@@ -176,7 +197,7 @@ impl CipherCtx {
     }
 
     pub(crate) fn family(&self) -> Option<Family> {
-        self.row().algorithm.map(evener_core::Algorithm::family)
+        self.row().algorithm.map(Algorithm::family)
     }
 
     /// An update by the inner function.
@@ -195,8 +216,12 @@ impl CipherCtx {
         }
         owned::leave(self)?;
         self.thresh = usize::MAX;
-        self.tell();
-        self.taken = 0;
+        self.short = Short::None;
+        if call.key.is_none() && call.encrypts == self.message.encrypts && !self.direct.is_due() {
+            self.end_message();
+        } else {
+            self.tell();
+        }
         let again = self.iv_again(call.iv.is_some());
         let call = call.or_iv(again.as_ref());
         let answer = call.inner(self.row(), self.inner);
@@ -210,27 +235,38 @@ impl CipherCtx {
         self.message.state = State::Direct;
         call.each_param(|key, number| self.message.parameter(key, number));
         self.settle();
+        if self.message.is_as_begun() {
+            self.short = Short::of(call.encrypts);
+        }
         Ok(answer)
     }
 
-    /// Whether an init in this direction with nothing but an IV starts a message that may take another way, and is no moment to
-    /// show what was counted.
+    /// Whether an init in this direction with nothing but an IV is a short one.
     #[inline]
-    pub(crate) fn is_ready(&self, encrypts: bool) -> bool {
-        // At 0 the message before is still ours, and has to be handed back first.
-        self.thresh != 0
-            && self.message.encrypts == encrypts
-            && self.message.is_ready
-            && !self.direct.is_due()
+    pub(crate) fn is_short(&self, encrypts: bool) -> bool {
+        self.short == Short::of(encrypts)
     }
 
-    /// Such an init is about to happen. The inner function refuses none of a key that it has taken; were it to, an update would
-    /// still start where the inner context says.
+    /// What a short init does. The inner function, whose turn is next, refuses none of a key that it has taken; were it to, an
+    /// update would still start where the inner context says.
     #[inline]
-    pub(crate) fn next_message(&mut self, iv: &[u8; 16]) {
-        self.end_message();
-        self.message.next(iv);
-        self.thresh = self.first_thresh[usize::from(self.message.encrypts)];
+    pub(crate) fn next_message(&mut self, encrypts: bool, iv: &[u8; 16]) {
+        debug_assert!(
+            self.message.is_as_begun() && self.elsewhere.get() == 0,
+            "a call did not say that it came"
+        );
+        if self.taken > 0 && self.direct.saw(self.taken) {
+            // The next one shows it.
+            self.short = Short::None;
+        }
+        self.taken = 0;
+        self.message.iv = *iv;
+        self.thresh = self.first_thresh[usize::from(encrypts)];
+    }
+
+    /// A call came that is not the hot one.
+    pub(crate) fn look_closely(&mut self) {
+        self.short = Short::None;
     }
 
     /// The program's IV, where an init without one would make OpenSSL take the moved one for it.
@@ -241,7 +277,6 @@ impl CipherCtx {
     /// Lets updates in where the message may take another way.
     pub(crate) fn settle(&mut self) {
         let routable = self.row().algorithm.is_some_and(|algorithm| self.message.is_routable(algorithm));
-        self.message.is_ready = routable;
         if self.message.state == State::Direct && routable {
             self.thresh = self.row().context_thresh(self.message.encrypts);
         } else {
@@ -252,6 +287,7 @@ impl CipherCtx {
 
     /// Parameters were set, or refused after some of them were.
     pub(crate) fn set(&mut self, all: bool, call: &Init<'_>) {
+        self.look_closely();
         call.each_param(|key, number| self.message.parameter(key, number));
         // In mid-message a change of padding also changes what is held back inside.
         if !all || self.taken > 0 {
@@ -285,6 +321,7 @@ impl CipherCtx {
 
     /// A key came that was not seen: everything is the inner context's.
     pub(crate) fn lose_sight(&mut self) {
+        self.look_closely();
         self.message.forget_key();
         self.message.state = State::InnerOnly;
         self.thresh = usize::MAX;

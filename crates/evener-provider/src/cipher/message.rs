@@ -40,8 +40,6 @@ pub(crate) struct Message {
     key_len: u8,
     key_encrypts: bool,
     iv_known: bool,
-    /// Key and direction allow for another way, given an IV and no parameters.
-    pub(crate) is_ready: bool,
     /// The inner context's original IV is no longer the program's: [`Message::iv`] is.
     pub(crate) iv_moved: bool,
     /// Bytes in `held`: input of an incomplete or held-back block (ECB, CBC), key stream used (CTR).
@@ -68,7 +66,6 @@ impl Default for Message {
             key_len: 0,
             key_encrypts: true,
             iv_known: false,
-            is_ready: false,
             iv_moved: false,
             held_len: 0,
             iv: [0; 16],
@@ -131,13 +128,9 @@ impl Message {
         }
     }
 
-    /// The key's next message starts from `iv`.
-    pub(crate) fn next(&mut self, iv: &[u8; 16]) {
-        self.state = State::Direct;
-        self.iv = *iv;
-        self.iv_known = true;
-        self.iv_moved = false;
-        self.held_len = 0;
+    /// Whether it is where an init that went well has left it.
+    pub(crate) fn is_as_begun(&self) -> bool {
+        self.state == State::Direct && self.iv_known && !self.iv_moved && self.held_len == 0
     }
 
     /// The key in the inner context is one that was never seen.
@@ -145,7 +138,6 @@ impl Message {
         self.session = OnceLock::new();
         self.key[..usize::from(self.key_len)].zeroize();
         self.key_len = 0;
-        self.is_ready = false;
     }
 
     /// A parameter was set in the inner context. `number`: its value, where it is a number.
@@ -155,10 +147,7 @@ impl Message {
             // EVP sets the length that is the cipher's already; another one takes the key away.
             (b"keylen", Some(value)) if value == usize::from(self.key_len) => {}
             (b"keylen", _) => self.forget_key(),
-            (b"tls-version", version) => {
-                self.records.get_or_insert_default().version = version;
-                self.is_ready = false;
-            }
+            (b"tls-version", version) => self.records.get_or_insert_default().version = version,
             (b"tls-mac-size", bytes) => self.records.get_or_insert_default().mac_bytes = bytes,
             _ => self.state = State::InnerOnly,
         }

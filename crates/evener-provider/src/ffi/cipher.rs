@@ -96,6 +96,7 @@ dispatch! {
     fn slow_update(
         ctx: &mut CipherCtx, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
     ) -> c_int {
+        ctx.look_closely();
         let call = Update::of(out, written, room, input, len);
         let answer = for_c(core_of(ctx.row()), || route::update(ctx, &call));
         if answer == 0 {
@@ -121,9 +122,32 @@ dispatch! {
         // SAFETY: the inner function with its own context; the rest is the caller's.
         unsafe { (ctx.last)(ctx.inner, out, written, room) }
     }
+
+    #[inline(never)]
+    fn slow_get(ctx: &mut CipherCtx, params: *mut Param) -> c_int {
+        let Some(get) = ctx.row().get_ctx_params else { return 0 };
+        if ctx.row().splits_gcm() {
+            // SAFETY: the core's list, lent for the call.
+            let questions = unsafe { params::list(params) };
+            if for_c(core_of(ctx.row()), || gcm::asked(ctx, questions)) != 1 {
+                return 0;
+            }
+        } else if ctx.thresh == 0 && hand_back(ctx) != 1 {
+            return 0;
+        }
+        // SAFETY: the inner function with its own context; the rest is the caller's.
+        let answer = unsafe { get(ctx.inner, params) };
+        if answer == 1 && ctx.message.iv_moved {
+            // SAFETY: the core's list, which the inner function has just read to its end.
+            let params = unsafe { params::list_mut(params) };
+            let original = params.iter_mut().find(|param| params::key(param) == c"iv");
+            return original.map_or(1, |param| c_int::from(params::answer_octets(param, &ctx.message.iv)));
+        }
+        answer
+    }
 }
 
-/// The IV of an init that begins the same key's next message, of which there are many; `None` where more is to be looked at.
+/// The IV of a short init; `None` where it is none.
 fn next_iv<'c>(
     ctx: &CipherCtx,
     encrypts: bool,
@@ -133,7 +157,7 @@ fn next_iv<'c>(
 ) -> Option<&'c [u8; 16]> {
     let iv: *const [u8; 16] = iv.cast();
     let is_next =
-        key.is_null() && params.is_null() && iv_len == size_of::<[u8; 16]>() && ctx.is_ready(encrypts);
+        ctx.is_short(encrypts) && key.is_null() && params.is_null() && iv_len == size_of::<[u8; 16]>();
     // SAFETY: null, or the caller lends 16 bytes.
     if is_next { unsafe { iv.as_ref() } } else { None }
 }
@@ -189,7 +213,7 @@ dispatch! {
     ) -> c_int {
         let Some(ctx) = known(ctx) else { return 0 };
         if let Some(iv) = next_iv(ctx, true, key, (iv, iv_len), params) {
-            ctx.next_message(iv);
+            ctx.next_message(true, iv);
         } else if ctx.is_tracked {
             // SAFETY: the caller's arguments, as they came.
             return unsafe { any_init::<1>(ctx, key, key_len, iv, iv_len, params) };
@@ -203,7 +227,7 @@ dispatch! {
     ) -> c_int {
         let Some(ctx) = known(ctx) else { return 0 };
         if let Some(iv) = next_iv(ctx, false, key, (iv, iv_len), params) {
-            ctx.next_message(iv);
+            ctx.next_message(false, iv);
         } else if ctx.is_tracked {
             // SAFETY: the caller's arguments, as they came.
             return unsafe { any_init::<0>(ctx, key, key_len, iv, iv_len, params) };
@@ -281,25 +305,14 @@ dispatch! {
 
     fn get_ctx_params(ctx: *mut c_void, params: *mut Param) -> c_int {
         let Some(ctx) = known(ctx) else { return 0 };
-        let Some(get) = ctx.row().get_ctx_params else { return 0 };
-        if ctx.row().splits_gcm() {
-            // SAFETY: the core's list, lent for the call.
-            let questions = unsafe { params::list(params) };
-            if for_c(core_of(ctx.row()), || gcm::asked(ctx, questions)) != 1 {
-                return 0;
-            }
-        } else if ctx.thresh == 0 && hand_back(ctx) != 1 {
-            return 0;
+        // Each init through EVP of OpenSSL 3.0 asks for this first, by a search through all that may be asked for, and it never
+        // changes (`EVP_CIPHER_CTX_get_iv_length`, crypto/evp/evp_lib.c; later versions ask once per context).
+        // SAFETY: the core's list, lent for the call.
+        if ctx.iv_bytes > 0 && unsafe { params::answered_length(params, c"ivlen", ctx.iv_bytes) } {
+            return 1;
         }
-        // SAFETY: as above.
-        let answer = unsafe { get(ctx.inner, params) };
-        if answer == 1 && ctx.message.iv_moved {
-            // SAFETY: the core's list, which the inner function has just read to its end.
-            let params = unsafe { params::list_mut(params) };
-            let original = params.iter_mut().find(|param| params::key(param) == c"iv");
-            return original.map_or(1, |param| c_int::from(params::answer_octets(param, &ctx.message.iv)));
-        }
-        answer
+        // SAFETY: the caller's arguments, as they came.
+        unsafe { slow_get(ctx, params) }
     }
 
     fn set_ctx_params(ctx: *mut c_void, params: *const Param) -> c_int {

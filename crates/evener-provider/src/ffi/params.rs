@@ -89,6 +89,44 @@ pub(crate) fn answer_number(param: &mut Param, value: u32) -> bool {
     true
 }
 
+/// Answers a list that asks for one length and nothing else, this one; false where it asks otherwise, and nothing is touched.
+///
+/// # Safety
+///
+/// As [`list`].
+#[inline]
+pub(crate) unsafe fn answered_length(list: *mut Param, name: &CStr, value: usize) -> bool {
+    // SAFETY: the caller's word.
+    let Some(&Param { key, data_type, data, data_size, .. }) = (unsafe { list.as_ref() }) else {
+        return false;
+    };
+    let is_length = data_type == PARAM_UNSIGNED_INTEGER && data_size == size_of::<usize>() && !data.is_null();
+    if key.is_null() || !is_length || !is_text(key.cast(), name) {
+        return false;
+    }
+    // SAFETY: what was looked at is not the end of the list, so that one more follows.
+    let after = unsafe { list.add(1) };
+    // SAFETY: as above.
+    if !unsafe { (*after).key }.is_null() {
+        return false;
+    }
+    // SAFETY: there is room for the length at `data`.
+    unsafe { data.cast::<usize>().write_unaligned(value) };
+    // SAFETY: the caller's word.
+    unsafe { (*list).return_size = size_of::<usize>() };
+    true
+}
+
+/// Whether `text`, which ends in nul, is `other`: without a call, for a door that is to need no stack.
+fn is_text(text: *const u8, other: &CStr) -> bool {
+    other.to_bytes_with_nul().iter().enumerate().all(|(at, byte)| {
+        // SAFETY: all before were the same and none of them nul, so that this one exists.
+        let here = unsafe { text.add(at) };
+        // SAFETY: as above.
+        *byte == unsafe { here.read() }
+    })
+}
+
 /// Answers with bytes, copied or by their address, as OpenSSL's ciphers answer for an IV; false where the type or
 /// the room does not fit.
 pub(crate) fn answer_octets(param: &mut Param, value: &[u8]) -> bool {

@@ -325,6 +325,21 @@ impl CipherCtx {
         (answered == 1 && params[0].return_size == len).then_some(value)
     }
 
+    /// What a list of questions gives, each with its type and its room in bytes (none: no address either): the code, and for
+    /// each the room as it is then and the length that was said.
+    pub fn answers(&self, questions: &[(&CStr, c_uint, usize)]) -> (c_int, Vec<(Vec<u8>, usize)>) {
+        let mut rooms: Vec<Vec<u8>> = questions.iter().map(|question| vec![0xEE; question.2]).collect();
+        let asked = |((key, kind, bytes), room): (&(&CStr, c_uint, usize), &mut Vec<u8>)| {
+            let data = if room.is_empty() { ptr::null_mut() } else { room.as_mut_ptr().cast() };
+            param(key, *kind, data, *bytes)
+        };
+        let mut params: Vec<Param> = questions.iter().zip(&mut rooms).map(asked).collect();
+        params.push(Param::END);
+        // SAFETY: a list that ends, with the room that it tells of.
+        let code = unsafe { EVP_CIPHER_CTX_get_params(self.0, params.as_mut_ptr()) };
+        (code, rooms.into_iter().zip(params.iter().map(|param| param.return_size)).collect())
+    }
+
     /// Sets a length.
     pub fn set_length(&self, key: &CStr, value: usize) -> bool {
         let mut value = value;
