@@ -143,7 +143,8 @@ impl Stage<'_> {
         self.run(Policy::Adaptive)?;
         let is_kernels = self.learned.unseen(0).is_some();
         let part = if is_kernels { 1 } else { ALONE_PART };
-        let alone = (self.jobs / part).max(ALONE_JOBS_MIN).min(self.jobs);
+        // As many for each worker, so that nobody waits for the last one.
+        let alone = (self.jobs / part).max(ALONE_JOBS_MIN).min(self.jobs).next_multiple_of(self.workers);
         let cpu = self.run_of(Policy::CpuOnly, alone)?;
         let modules = self.run_of(Policy::ModuleOnly, alone)?;
         anyhow::ensure!(modules.module_jobs > 0, "no module does {} of {} B", self.algorithm, self.bytes);

@@ -3,10 +3,14 @@
 //! A thread asks for a slice; its deadline is the virtual time at which it has had one. Who had more than the mean of its core
 //! waits (is not *eligible*); of the others the one with the earliest deadline goes first. Whoever was picked keeps the core up
 //! to the deadline that it had then, as long as it is eligible: its *shield*. A thread that falls asleep keeps what it is behind
-//! the mean (*lag*), and no more than a tick of it; one that is ahead stays so until the others have caught up.
+//! the mean (*lag*), and no more than a tick of it. One that is ahead *lingers*: it is counted into the mean as if it waited, until
+//! it would have the core next. One that wakes while it lingers goes on with the virtual time and the deadline that it had; so much was
+//! measured, with a thread that computes for 371 us and sleeps for 404 beside two that compute only: it waited in mid-work, a slice at
+//! a time and once in some nine turns, and hardly ever for a core to wake on.
 
 use std::cmp::Reverse;
 
+use super::scheduler::Core;
 use super::thread::{Task, ThreadId};
 use super::{Engine, World};
 
@@ -22,8 +26,8 @@ impl Task {
 impl<S: World> Engine<'_, S> {
     /// Mean virtual time of those on a core, by weight, and the sum of their weights; nothing where there is nobody.
     fn mean(&self, core: usize) -> Option<(u64, u64)> {
-        let all =
-            || self.cores[core].queue.iter().chain(&self.cores[core].current).map(|it| &self.tasks[it.0]);
+        let Core { queue, lingering, current, .. } = &self.cores[core];
+        let all = || queue.iter().chain(lingering).chain(current).map(|it| &self.tasks[it.0]);
         let weight: u64 = all().map(|task| u64::from(task.spec.weight)).sum();
         let sum: u128 = all().map(|task| u128::from(task.vruntime) * u128::from(task.spec.weight)).sum();
         let mean = sum.checked_div(u128::from(weight))?;
@@ -40,24 +44,50 @@ impl<S: World> Engine<'_, S> {
         (Reverse(task.spec.priority), !self.is_eligible(core, thread), task.deadline)
     }
 
-    /// Notes how far the thread on a core, which falls asleep, is behind the mean.
+    /// Notes how far the thread on a core, which falls asleep, is behind the mean; one that is ahead lingers.
     pub(super) fn note_lag(&mut self, core: usize) {
-        let (Some(thread), Some((mean, _))) = (self.cores[core].current, self.mean(core)) else { return };
-        let most = i64::try_from(self.rules.tick.0).unwrap_or(i64::MAX);
-        let task = &mut self.tasks[thread.0];
-        let lag = i128::from(mean) - i128::from(task.vruntime);
-        task.lag = i64::try_from(lag).unwrap_or(0).clamp(-most, most);
+        let Some(thread) = self.cores[core].current else { return };
+        if self.is_eligible(core, thread) || cfg!(mutant = "nobody_lingers") {
+            self.tasks[thread.0].lag = self.lag(core, thread);
+        } else {
+            self.cores[core].lingering.push(thread);
+        }
     }
 
-    /// Places a thread that wakes among those on its core: as far behind the new mean as it was.
+    /// How far a thread is behind the mean of its core, and no more than a tick.
+    fn lag(&self, core: usize, thread: ThreadId) -> i64 {
+        let Some((mean, _)) = self.mean(core) else { return 0 };
+        let most = i64::try_from(self.rules.tick.0).unwrap_or(i64::MAX);
+        let lag = i128::from(mean) - i128::from(self.tasks[thread.0].vruntime);
+        i64::try_from(lag).unwrap_or(0).clamp(-most, most)
+    }
+
+    /// Lets those go that linger and would have the core next: they have lost what they were ahead.
+    pub(super) fn let_go(&mut self, core: usize) {
+        loop {
+            let Core { queue, lingering, .. } = &self.cores[core];
+            let all = queue.iter().chain(lingering);
+            let first = all.min_by_key(|&&thread| self.turn(core, thread)).copied();
+            let at = first.and_then(|first| lingering.iter().position(|&other| other == first));
+            let Some(at) = at else { return };
+            let thread = self.cores[core].lingering.remove(at);
+            self.tasks[thread.0].lag = 0;
+        }
+    }
+
+    /// Places a thread that wakes among those on its core: as far behind the new mean as it was, or where it still lingers.
     pub(super) fn come_back(&mut self, core: usize, thread: ThreadId, slice: u64) {
+        let lingering = &mut self.cores[core].lingering;
+        if let Some(at) = lingering.iter().position(|&other| other == thread) {
+            lingering.remove(at);
+            return;
+        }
         let mean = self.mean(core);
         let task = &mut self.tasks[thread.0];
         if let Some((mean, others)) = mean {
             let all = i128::from(others) + i128::from(task.spec.weight);
-            let behind = i128::from(mean) - i128::from(task.lag.max(0)) * all / i128::from(others);
-            let behind = u64::try_from(behind.max(0)).unwrap_or(u64::MAX);
-            task.vruntime = if task.lag < 0 { task.vruntime.max(behind) } else { behind };
+            let behind = i128::from(mean) - i128::from(task.lag) * all / i128::from(others);
+            task.vruntime = u64::try_from(behind.max(0)).unwrap_or(u64::MAX);
         }
         task.deadline = task.vruntime + task.weighted(slice);
     }

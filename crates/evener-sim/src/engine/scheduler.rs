@@ -123,6 +123,8 @@ pub fn weight_of_nice(nice: i32) -> u32 {
 pub(super) struct Core {
     pub(super) current: Option<ThreadId>,
     pub(super) queue: Vec<ThreadId>,
+    /// Threads that sleep and are still counted into the mean: by deadlines, such as were ahead of it.
+    pub(super) lingering: Vec<ThreadId>,
     pub(super) next_tick: u64,
     pub(super) switches: u64,
     /// The least virtual time on this core; never falls.
@@ -137,6 +139,7 @@ impl Core {
         Self {
             current: None,
             queue: Vec::new(),
+            lingering: Vec::new(),
             next_tick,
             switches: 0,
             floor: 0,
@@ -186,17 +189,25 @@ impl Core {
 }
 
 impl<S: World> Engine<'_, S> {
-    /// Takes the current thread off its core.
-    pub(super) fn leave(&mut self, core: usize) {
+    /// Takes the current thread, which falls asleep, off its core.
+    pub(super) fn fall_asleep(&mut self, core: usize) {
         if self.rules.slice().is_some() {
             self.note_lag(core);
         }
+        self.leave(core);
+    }
+
+    /// Takes the current thread off its core.
+    pub(super) fn leave(&mut self, core: usize) {
         self.cores[core].current = None;
         self.cores[core].raise_floor(&self.tasks);
     }
 
     /// Gives an idle core the first thread of its queue; false where the queue is empty.
     pub(super) fn pick(&mut self, core: usize) -> bool {
+        if self.rules.slice().is_some() {
+            self.let_go(core);
+        }
         let Some(thread) = self.take_first(core) else {
             self.cores[core].last = None;
             return false;
@@ -270,6 +281,9 @@ impl<S: World> Engine<'_, S> {
 
     fn place(&self, thread: ThreadId) -> usize {
         let home = self.tasks[thread.0].core;
+        if self.cores[home].lingering.contains(&thread) {
+            return home;
+        }
         let idle = |&core: &usize| self.cores[core].is_idle(self.now);
         let all = 0..self.cores.len();
         let free = Some(home).filter(idle).or_else(|| all.clone().find(idle));
@@ -294,12 +308,26 @@ impl<S: World> Engine<'_, S> {
         if self.rules.slice().is_some() && self.cores[core].is_idle(self.now) {
             self.pull(core);
         }
-        let Some(current) = self.cores[core].current else { return };
+        self.look(core);
+    }
+
+    /// A look at the thread on a core, at a tick or where it reads its own clock: whether it goes back to the queue.
+    pub(super) fn look(&mut self, core: usize) -> bool {
+        let Some(current) = self.cores[core].current else { return false };
+        let is_over = self.is_slice_over(core, current);
+        if is_over {
+            self.cores[core].queue.push(current);
+            self.cores[core].current = None;
+        }
+        is_over
+    }
+
+    fn is_slice_over(&mut self, core: usize, current: ThreadId) -> bool {
         let running = self.tasks[current.0];
         let rivals = self.cores[core].queue.iter().copied();
         let rivals = rivals.filter(|rival| self.tasks[rival.0].spec.priority >= running.spec.priority);
-        let Some(first) = rivals.clone().min_by_key(|&rival| self.order(rival)) else { return };
-        let is_over = match self.rules.fairness {
+        let Some(first) = rivals.clone().min_by_key(|&rival| self.order(rival)) else { return false };
+        match self.rules.fairness {
             Fairness::ByCoreTime(rules) => {
                 let slice = rules.slice(1 + rivals.count() as u64);
                 let ahead = running.vruntime.saturating_sub(self.tasks[first.0].vruntime);
@@ -309,10 +337,6 @@ impl<S: World> Engine<'_, S> {
                 self.tasks[current.0].renew(slice.0);
                 running.vruntime >= running.deadline || running.vruntime >= running.shield
             }
-        };
-        if is_over {
-            self.cores[core].queue.push(current);
-            self.cores[core].current = None;
         }
     }
 }

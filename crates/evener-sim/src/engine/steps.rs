@@ -52,6 +52,11 @@ impl<S: World> Engine<'_, S> {
         if self.tasks[thread.0].remaining > 0 {
             return false;
         }
+        // Workers read their own clocks after each job, and the kernel brings a thread's slice up to date wherever it does.
+        let is_looked_at = self.rules.slice().is_some() && !cfg!(mutant = "looks_at_ticks_only");
+        if is_looked_at && self.look(core) {
+            return true;
+        }
         self.step(core, thread);
         true
     }
@@ -71,12 +76,12 @@ impl<S: World> Engine<'_, S> {
                 Step::Compute(time) => return self.tasks[thread.0].remaining = time.0,
                 Step::Wait(event) => {
                     if self.waits(thread, event, None) {
-                        return self.leave(core);
+                        return self.fall_asleep(core);
                     }
                 }
                 Step::WaitAtMost(event, time) => {
                     if self.waits(thread, event, Some(time)) {
-                        return self.leave(core);
+                        return self.fall_asleep(core);
                     }
                 }
                 Step::Spin(event) => {
@@ -86,7 +91,7 @@ impl<S: World> Engine<'_, S> {
                 }
                 Step::Sleep(time) => {
                     self.agenda.add(self.now + time.0, Entry::Timer { thread });
-                    return self.leave(core);
+                    return self.fall_asleep(core);
                 }
                 Step::Signal(event) => self.signal(event),
                 Step::Submit { module, work, interrupt, done } => {
