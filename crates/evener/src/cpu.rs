@@ -18,9 +18,6 @@ const SAMPLE_EVERY: u64 = 32;
 /// other, look like a method that costs twice what it did.
 const SAMPLED: u64 = 1;
 
-/// Bursts between two looks at the clock where nobody asks the adaptive policy, at least: a look takes 30 ns.
-const LOOK_EVERY: u64 = 4;
-
 /// Samples of short bursts that wait until they are told together, at most: each telling takes a lock and 50 ns, which are 1 % of 32
 /// single jobs of 8 bytes.
 const SAMPLES_TOLD: usize = 8;
@@ -28,9 +25,12 @@ const SAMPLES_TOLD: usize = 8;
 /// Work that a sample stands for and that does not wait. A guess, a thousand times what telling costs.
 const WORK_TOLD: Nanos = Nanos::from_micros(50);
 
-/// Work between two such looks, at least, in jobs and units of 256 bytes: of single jobs of 8 bytes, which take 100 ns, only
-/// one in 64 looks.
+/// Work between two looks at the clock where nobody asks the adaptive policy, at least, in jobs and units of 256 bytes: a look takes
+/// 30 ns, so of single jobs of 8 bytes, which take 100 ns, only one in 64 looks.
 const LOOK_WORK_MIN: u64 = 64;
+
+/// What one burst adds to that at most: a quarter of it.
+const LOOK_WORK_MAX: u64 = LOOK_WORK_MIN / 4;
 
 /// The CPU's drivers for one thread, and what they did.
 pub struct CpuKit {
@@ -41,9 +41,7 @@ pub struct CpuKit {
     bursts: u64,
     /// Bursts at the last sample.
     sampled_at: u64,
-    /// Bursts at the last look whether modules matter.
-    looked_at: u64,
-    /// Work since then, in jobs and units of 256 bytes.
+    /// Work since the last look whether modules matter, in jobs and units of 256 bytes.
     unlooked: u64,
     /// What a look at the thread's clock costs; it is no cost of a burst. Measured with the first sample.
     look: Option<Nanos>,
@@ -65,7 +63,6 @@ impl CpuKit {
             tallies: Default::default(),
             bursts: 0,
             sampled_at: 0,
-            looked_at: 0,
             unlooked: 0,
             look: None,
             lessons: None,
@@ -95,7 +92,7 @@ impl CpuKit {
     /// sorted by them first, so the order of `burst` may change.
     pub fn run(&mut self, burst: &mut [Box<Job<'_>>], clock: &dyn Clock) {
         let Some(first) = burst.first() else { return };
-        self.unlooked += (burst.len() + first.input_bytes() / 256) as u64;
+        self.unlooked += LOOK_WORK_MAX.min((burst.len() + first.input_bytes() / 256) as u64);
         let mut rest = self.turn_away_bound(burst);
         // Alike and of one length: part by part, so that jobs are still in the nearest cache when the driver, and
         // then the tally, come to them.
@@ -150,8 +147,13 @@ impl CpuKit {
         self.lessons = Some(Vec::new());
     }
 
-    /// Tells samples since the last time: at once, or where they are worth it.
+    /// Whether there are samples worth telling, or it is time to look: what is asked after each burst, and mostly `false`.
     #[inline]
+    pub(crate) fn has_news(&self) -> bool {
+        self.is_ripe || self.unlooked >= LOOK_WORK_MIN
+    }
+
+    /// Tells samples since the last time: at once, or where they are worth it.
     pub(crate) fn tell_samples(&mut self, at_once: bool, tell: impl FnOnce(&[CostSample])) {
         if let (true, Some(lessons)) = (self.is_ripe || at_once, &mut self.lessons) {
             if !lessons.is_empty() {
@@ -163,11 +165,10 @@ impl CpuKit {
     }
 
     /// Whether some bursts have passed since this was last so.
-    #[inline]
     pub(crate) fn is_time_to_look(&mut self) -> bool {
-        let is_time = self.bursts - self.looked_at >= LOOK_EVERY && self.unlooked >= LOOK_WORK_MIN;
+        let is_time = self.unlooked >= LOOK_WORK_MIN;
         if is_time {
-            (self.looked_at, self.unlooked) = (self.bursts, 0);
+            self.unlooked = 0;
         }
         is_time
     }

@@ -283,10 +283,19 @@ impl<'m> Shared<'m> {
     }
 
     /// Gives the adaptive policy what a kit measured, and lets it look whether modules matter where nobody asks.
+    #[inline]
     pub(crate) fn learn_from(&self, kit: &mut CpuKit) {
-        let Some(weigher) = &self.weigher else { return };
+        if let Some(weigher) = &self.weigher {
+            let modules_matter = self.backlog.lanes().modules_matter();
+            if modules_matter || kit.has_news() {
+                self.take_news(weigher, modules_matter, kit);
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn take_news(&self, weigher: &Weigher, modules_matter: bool, kit: &mut CpuKit) {
         let lanes = self.backlog.lanes();
-        let modules_matter = lanes.modules_matter();
         kit.tell_samples(modules_matter, |samples| weigher.saw_core(lanes, samples));
         if !modules_matter && kit.is_time_to_look() {
             weigher.looks_back(lanes, self.clock.now());
