@@ -11,8 +11,10 @@ pub mod differ;
 pub mod evp_test;
 pub mod ffi;
 
+mod certificate;
 mod fetched;
 mod setup;
 
+pub use certificate::make_certificate;
 pub use fetched::{bounded, fetched, openssl_build, openssl_sources, say, skipped};
 pub use setup::{Setup, built};

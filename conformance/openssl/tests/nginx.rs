@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-use evener_conformance_openssl::{Setup, bounded, fetched, say, skipped};
+use evener_conformance_openssl::{Setup, bounded, fetched, make_certificate, say, skipped};
 use tempfile::TempDir;
 
 const FILE_BYTES: usize = 20_000_000;
@@ -26,13 +26,7 @@ const SUITES: &[&[&str]] = &[
 /// A folder with certificate, configuration and the file; its `in` takes uploads.
 fn site(port: u16) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost";
-    let mut command = Command::new("openssl");
-    command
-        .env_remove("OPENSSL_CONF")
-        .args(words.split(' '))
-        .args(["-keyout", "key.pem", "-out", "cert.pem"]);
-    assert!(bounded(30, command.current_dir(folder.path())).status.success());
+    make_certificate(folder.path());
     let data: Vec<u8> = (0_u64..).flat_map(u64::to_be_bytes).take(FILE_BYTES).collect();
     fs::write(folder.path().join("data"), data).unwrap();
     fs::create_dir(folder.path().join("in")).unwrap();

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
-use evener_conformance_openssl::{Setup, bounded};
+use evener_conformance_openssl::{Setup, make_certificate};
 use tempfile::TempDir;
 
 use crate::proxy::{self, Damage};
@@ -58,17 +58,7 @@ pub(crate) struct Place {
 impl Place {
     pub(crate) fn new(bytes: usize) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        // A build that is not installed finds no configuration of its own.
-        fs::write(folder.path().join("req.cnf"), "[req]\ndistinguished_name = name\n[name]\n").unwrap();
-        let words = "req -config req.cnf -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost";
-        let mut command = Command::new("openssl");
-        command.env_remove("OPENSSL_CONF");
-        command
-            .args(words.split(' '))
-            .args(["-keyout", "key.pem", "-out", "cert.pem"])
-            .current_dir(folder.path());
-        let made = bounded(30, &command);
-        assert!(made.status.success(), "{made:?}");
+        make_certificate(folder.path());
         // A pattern that shows where something is missing: 8-byte numbers.
         let data: Vec<u8> = (0_u64..).flat_map(u64::to_be_bytes).take(bytes).collect();
         fs::write(folder.path().join("data"), &data).unwrap();
