@@ -1,7 +1,7 @@
 //! Measures what both methods cost on the machine at hand, so that the first burst of a run is decided already.
 //!
 //! Each size is tried with bursts of 1 to 16 jobs in place, plain and multi-buffer in turn; the least of a few passes
-//! counts, because whatever disturbs a pass makes it longer. An algorithm takes 3 to 10 ms. Sizes between do as their
+//! counts, because whatever disturbs a pass makes it longer, and of a pass no more than its core time. An algorithm takes 3 to 10 ms. Sizes between do as their
 //! neighbours (`evener_core::estimate`), until jobs of a run have shown more.
 
 use std::sync::Arc;
@@ -97,6 +97,7 @@ fn pass(
 ) -> f64 {
     let bursts = 4_096_usize.div_ceil(bytes * jobs.len());
     let mut spent = Nanos::ZERO;
+    let core = clock.thread_time();
     for _ in 0..bursts {
         // A tag that does not fit costs as much to find out as one that does.
         jobs.iter_mut().for_each(|job| job.arm(Arc::clone(session), &[0; 12], bytes));
@@ -104,6 +105,9 @@ fn pass(
         driver.run(jobs);
         spent += clock.now() - start;
     }
+    // What others do on the core is no cost of a burst; arming is none either, and a look at the thread's clock takes longer than
+    // a short burst.
+    let spent = spent.min(clock.thread_time() - core);
     spent.as_secs_f64() * 1e9 / float(bursts)
 }
 

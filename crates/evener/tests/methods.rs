@@ -8,7 +8,7 @@ use std::sync::Arc;
 use evener::{Costs, CpuKit, Setup, calibrate, run};
 use evener_core::estimate::Learned;
 use evener_core::plan::Policy;
-use evener_core::{Algorithm, Class, Direction, Estimator, Job, Method, Padding, Session, Tally};
+use evener_core::{Algorithm, Class, Direction, Estimator, Job, Method, Nanos, Padding, Session, Tally};
 
 use support::drivers::{Fake, Runs, TestClock};
 
@@ -105,8 +105,17 @@ fn each_method_has_its_own_tally() {
 /// From how many jobs on multi-buffer is chosen at each size, after a calibration with these costs of plain and
 /// multi-buffer, in nanoseconds by jobs and bytes.
 fn measured(plain: fn(u64, u64) -> u64, multi: fn(u64, u64) -> u64) -> Vec<Option<u16>> {
+    measured_beside_others(plain, multi, Nanos::ZERO)
+}
+
+/// The same where others have the core in each plain burst for so long.
+fn measured_beside_others(
+    plain: fn(u64, u64) -> u64,
+    multi: fn(u64, u64) -> u64,
+    lent: Nanos,
+) -> Vec<Option<u16>> {
     let clock = TestClock::default();
-    let mut plain = Fake::new(PLAIN, 1).with_cost(&clock, plain);
+    let mut plain = Fake::new(PLAIN, 1).with_cost(&clock, plain).with_core_lent(lent);
     let mut multi = Fake::new(MULTI, 16).with_cost(&clock, multi).with_job_bytes_max(10_000);
     let mut learned = costs();
     let row = (CBC, Direction::Encrypt);
@@ -119,6 +128,12 @@ fn measured(plain: fn(u64, u64) -> u64, multi: fn(u64, u64) -> u64) -> Vec<Optio
 fn calibration_never_chooses_multi_buffer_where_it_is_slower_or_better_by_a_hair() {
     assert_eq!(measured(|_, bytes| bytes, |_, bytes| 2 * bytes), [None; 6]);
     assert_eq!(measured(|_, bytes| 100 * bytes, |_, bytes| 90 * bytes), [None; 6]);
+}
+
+#[test]
+fn calibration_does_not_charge_a_method_for_what_others_do_on_its_core() {
+    let lent = Nanos::from_micros(800);
+    assert_eq!(measured_beside_others(|_, bytes| bytes, |_, bytes| 2 * bytes, lent), [None; 6]);
 }
 
 #[test]

@@ -34,6 +34,10 @@ const SAMPLES_ENOUGH: u32 = 16;
 /// jobs touch cold memory, and one new huge page takes ten times as long as 16 KiB of AES-CBC (measured).
 const SAMPLES_OF_DOUBT: u32 = 16;
 
+/// Samples of the method in force after which a class does not rely on its neighbours any more, which may have been measured
+/// wrongly or in another place: what four tries take is little beside them.
+const SAMPLES_OF_ITS_OWN: u32 = 16;
+
 /// Further tries of such a mean each time the samples of the method in force have doubled: as many as surprise it.
 const LOOKS_AGAIN: u32 = 2;
 
@@ -181,6 +185,11 @@ impl OnCore {
             && (advantage(plain, multi) - MARGIN).abs() < doubt(plain, multi)
     }
 
+    /// Whether a method has done enough at a width for the class to stand for itself.
+    fn has_worked(&self, method: Method, width: usize) -> bool {
+        self.exact(method, width).is_some_and(|mean| mean.samples >= SAMPLES_OF_ITS_OWN)
+    }
+
     /// Whether the few samples of `other` are to be doubted, since so much has been done without it.
     fn looks_again(&self, other: Method, width: usize) -> bool {
         let exact = |method| self.exact(method, width).map(|mean: &Learned| mean.samples);
@@ -274,8 +283,10 @@ impl Estimator {
         let own = self.cpu.get(&class).filter(|_| !self.is_frozen)?;
         let other = self.method(class, jobs).other();
         let is_new = own.known(other).next().is_none();
-        // What a neighbour knows is enough.
-        let is_told = is_new && self.neighbour(class, width).is_some();
+        // What a neighbour knows is enough for a while.
+        let is_told = is_new
+            && self.neighbour(class, width).is_some()
+            && (!own.has_worked(other.other(), width) || cfg!(mutant = "neighbours_believed"));
         let most = if is_new { JOBS_OF_FIRST_TRY } else { JOBS_OF_TRY };
         (!is_told && own.wants_try(other, width)).then_some(jobs.min(most))
     }
@@ -388,6 +399,20 @@ mod tests {
         assert_eq!(estimator.method_try(class(4_096), 16), None);
         let other = Class::of(Algorithm::Sha1, Direction::Encrypt, 64, true);
         assert_eq!(estimator.method(other, 16), PLAIN);
+    }
+
+    #[test]
+    fn a_class_that_works_a_lot_finds_out_whether_its_neighbour_is_right() {
+        let mut estimator = known(100, 20, 16);
+        let far = class(4_096);
+        let mut run = |method, ns: u64| {
+            estimator.saw_cpu(far, method, 16, 16 * 4_096, Nanos(16 * ns));
+            (estimator.method(far, 16), estimator.method_try(far, 16))
+        };
+        (0..15).for_each(|_| assert_eq!(run(MULTI, 19_000), (MULTI, None)));
+        assert_eq!(run(MULTI, 19_000), (MULTI, Some(4)));
+        (0..4).for_each(|_| _ = run(PLAIN, 12_000));
+        assert_eq!(run(PLAIN, 12_000).0, PLAIN);
     }
 
     #[test]

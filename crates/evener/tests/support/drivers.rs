@@ -45,21 +45,34 @@ pub fn gated_kit(may_go: impl Fn() -> bool + Send + 'static) -> CpuKit {
 
 /// A clock that stands still until a test or a driver of the tests moves it.
 #[derive(Clone, Default)]
-pub struct TestClock(Arc<AtomicU64>);
+pub struct TestClock(Arc<Times>);
+
+#[derive(Default)]
+struct Times {
+    now: AtomicU64,
+    /// For which somebody else had the core.
+    lent: AtomicU64,
+}
 
 impl TestClock {
     pub fn pass(&self, span: Nanos) {
-        self.0.fetch_add(span.0, Ordering::SeqCst);
+        self.0.now.fetch_add(span.0, Ordering::SeqCst);
+    }
+
+    /// Time passes, and others have the core.
+    pub fn lend(&self, span: Nanos) {
+        self.pass(span);
+        self.0.lent.fetch_add(span.0, Ordering::SeqCst);
     }
 }
 
 impl Clock for TestClock {
     fn now(&self) -> Nanos {
-        Nanos(self.0.load(Ordering::SeqCst))
+        Nanos(self.0.now.load(Ordering::SeqCst))
     }
 
     fn thread_time(&self) -> Nanos {
-        self.now()
+        self.now() - Nanos(self.0.lent.load(Ordering::SeqCst))
     }
 }
 
@@ -73,6 +86,7 @@ pub struct Fake {
     name: u8,
     clock: TestClock,
     cost_ns: fn(u64, u64) -> u64,
+    lent: Nanos,
     job_bytes_max: usize,
     supports: fn(Algorithm) -> bool,
     runs: Runs,
@@ -85,6 +99,7 @@ impl Fake {
             name,
             clock: TestClock::default(),
             cost_ns: |_, _| 0,
+            lent: Nanos::ZERO,
             job_bytes_max: usize::MAX,
             supports: |_| true,
             runs: Runs::default(),
@@ -94,6 +109,11 @@ impl Fake {
     /// A burst costs this much, by its jobs and bytes.
     pub fn with_cost(self, clock: &TestClock, cost_ns: fn(u64, u64) -> u64) -> Self {
         Self { clock: clock.clone(), cost_ns, ..self }
+    }
+
+    /// In each burst others have its core for so long.
+    pub fn with_core_lent(self, lent: Nanos) -> Self {
+        Self { lent, ..self }
     }
 
     /// It takes no longer jobs.
@@ -127,6 +147,7 @@ impl InlineDriver for Fake {
     fn run(&mut self, burst: &mut [Box<Job<'_>>]) {
         let bytes: usize = burst.iter().map(|job| job.input_bytes()).sum();
         self.clock.pass(Nanos((self.cost_ns)(burst.len() as u64, bytes as u64)));
+        self.clock.lend(self.lent);
         self.runs.lock().unwrap().push((burst.len(), burst[0].input_bytes()));
         for job in burst {
             let bytes = job.input_bytes();
