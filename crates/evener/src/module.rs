@@ -17,6 +17,7 @@ use crate::report::{ModuleReport, Quarantine, WorkerReport};
 use crate::runtime::{Meter, Shared};
 use crate::shadow::Shadow;
 use crate::unseen::all_of_passed;
+use crate::untold::{Part, Untold};
 use crate::weigh::{Seen, Weigher};
 use crate::{CpuKit, ModuleSetup, SystemClock};
 
@@ -71,6 +72,8 @@ pub(crate) struct ModuleWorker<'r, 'm> {
     since_idle: usize,
     /// For the adaptive policy on one core: how often that had changed between work and rest at the last results, if it rested.
     core_rested: Option<u32>,
+    /// For the adaptive policy: results of which it was not told yet.
+    untold: Untold,
     /// For the adaptive policy: how long this worker may wait though jobs wait.
     patience_to_claim: Option<Nanos>,
     meter: Meter,
@@ -106,6 +109,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
                 .map_or_else(Line::default, |it| it.unseen(desk - shared.cpu_workers)),
             since_idle: 0,
             core_rested: None,
+            untold: Untold::default(),
             patience_to_claim: None,
             meter: Meter::default(),
         }
@@ -331,57 +335,74 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
         if self.shadow.checked != checked {
             // What a check costs a core is no cost of the module's path.
             self.mark_core();
+            self.untold = Untold::default();
         }
         if let Some(&first) = verdicts.first() {
             self.take_out_of_service(first);
         }
     }
 
-    /// Tells the adaptive policy what the jobs took that have just come back.
+    /// Tells the adaptive policy what the jobs took that have just come back, some of them together.
     fn teach(&mut self, now: Nanos) {
-        let Some(weigher) = &self.shared.weigher else { return };
-        let seen = self.mark_core();
-        // Where turns are taken nothing is believed but of a core that rests.
+        let shared = self.shared;
+        let Some(weigher) = &shared.weigher else { return };
         let core_rests = weigher.core_rests();
-        let wants_clock = weigher.cores() == 1 && !weigher.takes_turns();
-        let beside = if wants_clock { self.mark_process() - seen } else { Nanos::ZERO };
         let opened_key = self.sessions.opened_key(self.done.iter().map(|job| job.session().id()));
-        let jobs = self.done.len() as u64;
-        let held = self.driver.in_flight() + self.done.len();
-        // Little's law: time in the module is requests in it times the time between two results. What of that is core
-        // time of the path is `d`: what clocks show, and what they miss. One core cannot have spent more than has passed, less
-        // what its own jobs took.
-        let passed = now - self.progress;
-        let between = passed.0 / jobs.max(1);
-        let all = seen + self.done.iter().map(|job| self.unseen.at(job.input_bytes() as u64)).sum();
-        let most = if weigher.cores() == 1 { (passed - beside).max(seen) } else { all };
-        let d = match weigher.takes_turns() {
-            _ if cfg!(mutant = "more_than_passed") => all,
-            true => all_of_passed(all, passed, held as u64),
-            false => all.min(most),
-        };
-        let first = &self.done[0];
-        let is_sound = self
-            .done
-            .iter()
-            .all(|job| job.class() == first.class() && matches!(job.outcome(), Outcome::Done { .. }));
-        if is_sound {
-            let bytes = self.done.iter().map(|job| job.input_bytes() as u64).sum();
-            let h = Nanos(between * held as u64 * jobs) - if held == 1 { d } else { Nanos::ZERO };
-            let sample = ModuleSample { jobs, bytes, d, h, now };
-            let is_full = held >= self.width() && self.since_idle >= self.width();
-            let is_alone = is_full && !opened_key && core_rests.is_some() && core_rests == self.core_rested;
-            let seen = Seen { sample, waited: Nanos(beside.0 * held as u64), opened_key, is_alone };
-            weigher.saw_module(self.module(), self.shared.backlog.lanes(), first.class(), &seen);
-        }
         let is_busy = self.driver.in_flight() > 0;
-        weigher.holds(self.module(), is_busy.then_some((first.class(), now)));
+        let held = self.driver.in_flight() + self.done.len();
+        let class = self.done[0].class();
+        let is_sound =
+            self.done.iter().all(|job| job.class() == class && matches!(job.outcome(), Outcome::Done { .. }));
+        if is_sound {
+            let is_full = held >= self.width() && self.since_idle >= self.width();
+            // Where turns are taken nothing is believed but of a core that rests.
+            let rested = core_rests.is_some() && core_rests == self.core_rested;
+            self.untold.add(Part {
+                class,
+                held: held as u64,
+                is_alone: is_full && !opened_key && rested,
+                opened_key,
+                jobs: self.done.len() as u64,
+                bytes: self.done.iter().map(|job| job.input_bytes() as u64).sum(),
+                passed: now - self.progress,
+                unseen: self.done.iter().map(|job| self.unseen.at(job.input_bytes() as u64)).sum(),
+            });
+        }
+        let may_wait = is_sound && is_busy && weigher.takes_turns() && !weigher.has_turn();
+        if !may_wait || self.untold.is_due() {
+            self.tell(weigher, now);
+        }
+        weigher.holds(self.module(), is_busy.then_some((class, now)));
         if !is_busy && weigher.has_turn() {
             weigher.module_is_drained(self.shared.backlog.lanes(), now);
             self.shared.backlog.wake_cores();
         }
         self.since_idle += self.done.len();
         self.core_rested = core_rests;
+    }
+
+    /// Tells what was not told yet. Little's law: time in the module is requests in it times the time between two results. What of
+    /// that is core time of the path is `d`: what clocks show, and what they miss. One core cannot have spent more than has passed,
+    /// less what its own jobs took.
+    fn tell(&mut self, weigher: &Weigher, now: Nanos) {
+        let (core, all_jobs) = (self.mark_core(), self.untold.jobs().max(1));
+        let wants_clock = weigher.cores() == 1 && !weigher.takes_turns();
+        let beside = if wants_clock { self.mark_process() - core } else { Nanos::ZERO };
+        for part in self.untold.take() {
+            let Part { class, held, is_alone, opened_key, jobs, bytes, passed, unseen } = part;
+            let seen = Nanos(core.0 * jobs / all_jobs);
+            let all = seen + unseen;
+            let most = if weigher.cores() == 1 { (passed - beside).max(seen) } else { all };
+            let d = match weigher.takes_turns() {
+                _ if cfg!(mutant = "more_than_passed") => all,
+                true => all_of_passed(all, passed, held),
+                false => all.min(most),
+            };
+            let h = Nanos(passed.0 * held) - if held == 1 { d } else { Nanos::ZERO };
+            let sample = ModuleSample { jobs, bytes, d, h, now };
+            let seen = Seen { sample, waited: Nanos(beside.0 * held), opened_key, is_alone };
+            weigher.saw_module(self.module(), self.shared.backlog.lanes(), class, &seen);
+        }
     }
 
     /// Core time of all threads of this process since the last call.

@@ -118,7 +118,11 @@ impl Weigher {
             Phase::Core { .. } => Some(Err(PLAN_AGE_ON_ONE_CORE)),
             Phase::Nobody => {
                 // Relaxed: one flag, which is taken away once.
-                let is_alarmed = self.is_alarmed.swap(false, Ordering::Relaxed);
+                let is_alarmed =
+                    self.is_alarmed.load(Ordering::Relaxed) && self.is_alarmed.swap(false, Ordering::Relaxed);
+                if !(is_alarmed || turns.looks_now()) {
+                    return None;
+                }
                 let classes = || lanes.classes().into_iter().enumerate().take(table.lanes());
                 let due = |(lane, class): (usize, Class)| {
                     let is_left = table.is_open(lane) && lanes.waiting(lane) > 0;
@@ -259,12 +263,13 @@ mod tests {
 
     #[test]
     fn the_core_rests_while_the_module_has_its_turn_and_the_pair_decides() {
-        let (weigher, lanes, class) = beside(430, 12);
+        let (weigher, lanes, class) = beside(430, 24);
         assert!(!module_takes(&weigher, &lanes), "430 us instead of 400");
         assert_eq!(weigher.gives_turn(&lanes, class, 4_000, NOW), Some(0), "they wait where modules look");
         assert!(weigher.core_takes(&lanes, NOW).is_err());
-        assert_eq!((0..13).filter(|_| module_takes(&weigher, &lanes)).count(), 12);
+        assert_eq!((0..25).filter(|_| module_takes(&weigher, &lanes)).count(), 24);
         // It is faster than was known.
+        (0..12).for_each(|_| weigher.saw_module(0, &lanes, class, &seen(900, true)));
         (0..9).for_each(|_| weigher.saw_module(0, &lanes, class, &seen(250, true)));
         weigher.module_is_drained(&lanes, NOW);
         assert!(!weigher.has_turn());
@@ -306,7 +311,7 @@ mod tests {
         let (weigher, lanes, class) = beside(300, 0);
         let pairs = || weigher.costs.learned().on_module(0, class).in_turn.samples;
         let before = pairs();
-        (0..9).for_each(|_| weigher.saw_module(0, &lanes, class, &seen(300, true)));
+        (0..21).for_each(|_| weigher.saw_module(0, &lanes, class, &seen(300, true)));
         weigher.saw_core(&lanes, &[CostSample { wall: us(16 * 450), ..burst(class, 400) }]);
         assert_eq!(pairs(), before);
         weigher.saw_core(&lanes, &[CostSample { wall: us(16 * 410), ..burst(class, 400) }]);
@@ -340,10 +345,10 @@ mod tests {
 
     #[test]
     fn what_tries_cost_in_their_turn_is_not_held_against_the_class() {
-        let (weigher, lanes, class) = beside(500, 12);
+        let (weigher, lanes, class) = beside(500, 24);
         weigher.saw_core(&lanes, &[burst(class, 400)]);
         weigher.gives_turn(&lanes, class, 4_000, NOW);
-        (0..12).for_each(|_| weigher.saw_module(0, &lanes, class, &seen(1_600, true)));
+        (0..24).for_each(|_| weigher.saw_module(0, &lanes, class, &seen(1_600, true)));
         assert!(!weigher.state().is_locked(0, 0, NOW));
     }
 }

@@ -1,0 +1,111 @@
+//! Results of a module of which the adaptive policy was not told yet.
+//!
+//! On the only core whatever is done about a result keeps the next request from the module: a look at a thread's clock is a system
+//! call, and telling takes four locks. Where nothing is about to be decided, some results are told together:
+//! `result -> [`Untold::add`] -> [`Untold::is_due`] -> [`Untold::take`] -> each part to the policy`.
+
+use evener_core::{Class, Nanos};
+
+/// Results that are told together: a fortieth of what waits where it is worth while to have a module at all. A guess.
+const TOGETHER: u64 = 8;
+
+/// Results that came about alike, one behind the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) class: Class,
+    /// Requests that the module held with them.
+    pub(crate) held: u64,
+    /// The module was full before and behind them, and nothing else wanted the core.
+    pub(crate) is_alone: bool,
+    /// A key was opened on the way.
+    pub(crate) opened_key: bool,
+    pub(crate) jobs: u64,
+    pub(crate) bytes: u64,
+    /// Time since the results before them.
+    pub(crate) passed: Nanos,
+    /// What no clock shows of them.
+    pub(crate) unseen: Nanos,
+}
+
+impl Part {
+    fn is_like(&self, other: &Self) -> bool {
+        let alike = |part: &Self| (part.class, part.held, part.is_alone, part.opened_key);
+        alike(self) == alike(other)
+    }
+}
+
+/// What was not told yet, in its order.
+#[derive(Default)]
+pub(crate) struct Untold(Vec<Part>);
+
+impl Untold {
+    /// Results have come.
+    pub(crate) fn add(&mut self, part: Part) {
+        match self.0.last_mut().filter(|last| last.is_like(&part)) {
+            Some(last) => {
+                last.jobs += part.jobs;
+                last.bytes += part.bytes;
+                last.passed += part.passed;
+                last.unseen += part.unseen;
+            }
+            None => self.0.push(part),
+        }
+    }
+
+    /// Whether it is time to tell, where it may wait at all: for results of a module that was alone.
+    pub(crate) fn is_due(&self) -> bool {
+        let is_alone = self.0.last().is_some_and(|last| last.is_alone && !last.opened_key);
+        !is_alone || self.jobs() >= TOGETHER || cfg!(mutant = "told_one_by_one")
+    }
+
+    /// Jobs of all parts.
+    pub(crate) fn jobs(&self) -> u64 {
+        self.0.iter().map(|part| part.jobs).sum()
+    }
+
+    /// All parts, which are told now.
+    pub(crate) fn take(&mut self) -> Vec<Part> {
+        std::mem::take(&mut self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use evener_core::{Algorithm, Direction};
+
+    fn part(bytes: usize, is_alone: bool) -> Part {
+        let class = Class::of(Algorithm::Aes128Cbc, Direction::Encrypt, bytes, true);
+        let [passed, unseen] = [300, 100].map(Nanos::from_micros);
+        Part { class, held: 2, is_alone, opened_key: false, jobs: 1, bytes: bytes as u64, passed, unseen }
+    }
+
+    #[test]
+    fn eight_results_of_a_module_that_works_by_itself_are_told_together_and_nothing_is_lost() {
+        let mut untold = Untold::default();
+        let due: Vec<bool> = (0..8)
+            .map(|_| {
+                untold.add(part(16_384, true));
+                untold.is_due()
+            })
+            .collect();
+        assert_eq!(due, [false, false, false, false, false, false, false, true]);
+        let [passed, unseen] = [2_400, 800].map(Nanos::from_micros);
+        let all = Part { jobs: 8, bytes: 8 * 16_384, passed, unseen, ..part(16_384, true) };
+        assert_eq!(untold.take(), [all]);
+        assert_eq!(untold.jobs(), 0);
+    }
+
+    #[test]
+    fn what_came_about_otherwise_is_told_at_once_and_as_a_part_of_its_own() {
+        let mut untold = Untold::default();
+        untold.add(part(16_384, true));
+        untold.add(part(4_096, true));
+        assert!(!untold.is_due());
+        untold.add(part(4_096, false));
+        assert!(untold.is_due(), "a core worked beside it");
+        assert_eq!(untold.take().len(), 3);
+        untold.add(Part { opened_key: true, ..part(4_096, true) });
+        assert!(untold.is_due(), "a key was opened");
+    }
+}
