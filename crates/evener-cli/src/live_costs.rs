@@ -5,9 +5,11 @@
 //! that a machine that is slow for a while is so for both.
 
 use anyhow::Context as _;
+use evener::core::driver::Clock as _;
 use evener::core::plan::Policy;
+use evener::core::plan::adaptive::all_of_turn;
 use evener::core::{Algorithm, Class, Direction, Estimator, Nanos, Objective};
-use evener::{Machinery as _, Report};
+use evener::{Machinery as _, Report, SystemClock};
 use evener_bench::contender::{Contender, Modules};
 use evener_bench::workload::{Layout, Workload};
 use evener_sim::live::{Measured, MeasuredOnModule, Module};
@@ -148,10 +150,11 @@ impl Stage<'_> {
         let cpu = self.run_of(Policy::CpuOnly, alone)?;
         let modules = self.run_of(Policy::ModuleOnly, alone)?;
         anyhow::ensure!(modules.module_jobs > 0, "no module does {} of {} B", self.algorithm, self.bytes);
+        let waits = if is_kernels { self.waits(alone)? } else { Nanos::ZERO };
         let cpu_alone = cpu_alone(&cpu, alone);
         let c = self.learned.c(self.class(), self.bytes, WIDTH).unwrap_or(cpu_alone);
         let each = Nanos(cpu.makespan.0 * self.workers as u64 / alone as u64);
-        let (on_modules, sources) = self.on_modules(&modules, c).into_iter().unzip();
+        let (on_modules, sources) = self.on_modules(&modules, c, waits).into_iter().unzip();
         // Beside a module behind the kernel a run begins with what a calibration knows, of single jobs.
         let (c, hand_over) = if is_kernels { (each, Nanos::ZERO) } else { (c, each - cpu_alone) };
         Ok((Measured { bytes: self.bytes as u64, c, hand_over, on_modules }, sources))
@@ -161,9 +164,27 @@ impl Stage<'_> {
         Class::of(self.algorithm, Direction::Encrypt, self.bytes, true)
     }
 
+    /// Time of a request in which no thread of this process works, where one waits for each: the module's work and what is on no
+    /// clock.
+    fn waits(&self, jobs: usize) -> anyhow::Result<Nanos> {
+        let load = self.load(jobs)?;
+        let singly = Contender::Evener {
+            policy: Policy::ModuleOnly,
+            objective: Objective::Throughput,
+            workers: 0,
+            modules: Modules::Real,
+            singly: true,
+        };
+        let clock = SystemClock;
+        let (start, core) = (clock.now(), clock.process_time());
+        // What else there is to do, memory and threads, is work of this process.
+        singly.visit(&load, Nanos(1), false, self.machine, &self.learned)?;
+        Ok(Nanos(((clock.now() - start) - (clock.process_time() - core)).0 / jobs.max(1) as u64))
+    }
+
     /// Costs of each module, and its hand-over from the run in which modules were alone: time from one result to the
-    /// next less `d + h` and the checks.
-    fn on_modules(&self, alone: &Run, c: Nanos) -> Vec<(MeasuredOnModule, Source)> {
+    /// next less `d + h` and the checks. `waits`: see [`Self::waits`].
+    fn on_modules(&self, alone: &Run, c: Nanos, waits: Nanos) -> Vec<(MeasuredOnModule, Source)> {
         let reports = alone.report.workers.iter().filter_map(|worker| worker.module.as_ref());
         let of_module = |(index, report): (usize, &evener::ModuleReport)| {
             let station = self.machine.stations()[index];
@@ -176,7 +197,9 @@ impl Stage<'_> {
             let is_known = known.d.samples > 0;
             if let Some(unseen) = self.learned.unseen(index) {
                 let unseen = unseen.at(self.bytes as u64);
-                return (behind_the_kernel(seen, unseen, between, is_known), Source::Alone);
+                let cores = evener::core_budget().workers() as u64;
+                let [d, unseen, h] = behind_the_kernel(seen, unseen, between, waits, cores);
+                return (MeasuredOnModule { d, unseen, h, is_known, ..Default::default() }, Source::Alone);
             }
             let d = seen;
             // A request that waits behind another is not worked on.
@@ -205,18 +228,43 @@ impl Stage<'_> {
     }
 }
 
-/// Costs of a module behind the kernel, kept busy by itself: what clocks show of a request, what they do not, and the time between
-/// two results. The kernel has one request worked on at a time, so while the module works on one, that time less the kernel's part,
-/// the thread of the path prepares the next.
-fn behind_the_kernel(seen: Nanos, unseen: Nanos, between: Nanos, is_known: bool) -> MeasuredOnModule {
+/// Costs of a module behind the kernel, kept busy by itself, as `d`, what of it is `unseen`, and `h`: from what clocks show of a
+/// request, what they do not, the time between two results, and that in which nobody works for a single one.
+///
+/// The kernel has one request worked on at a time, so while the module works on one, that time less the kernel's part, the thread of
+/// the path prepares the next. Where a path takes the only core, the time between two results says nothing of the module, which
+/// may have been done long before; then single requests say it, and what is left of the core is of no use (docs/adaptive.md, turns).
+fn behind_the_kernel(seen: Nanos, unseen: Nanos, between: Nanos, waits: Nanos, cores: u64) -> [Nanos; 3] {
     // No request takes more core time than all cores have until the next is done, whatever a calibration says.
-    let cores = evener::core_budget().workers() as u64;
     let unseen = unseen.min(Nanos(between.0 * cores) - seen).min(between);
-    MeasuredOnModule { d: seen + unseen, unseen, h: between - unseen, hand_over: Nanos::ZERO, is_known }
+    let (d, h) = (seen + unseen, between - unseen);
+    if cores > 1 || cfg!(mutant = "module_works_all_the_time") {
+        return [d, unseen, h];
+    }
+    [all_of_turn(d, between - d, 1), unseen, h.min(waits - unseen)]
 }
 
 /// `c` in a run of the CPU alone, by the sampled bursts.
 fn cpu_alone(run: &Run, jobs: usize) -> Nanos {
     let core = run.report.total().core_time().unwrap_or_default();
     Nanos(core.0 / jobs.max(1) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_of_which_the_path_takes_the_only_core_works_as_long_as_single_requests_wait_for_it() {
+        let of = |seen, unseen, waits, cores| {
+            let [seen, unseen, waits] = [seen, unseen, waits].map(Nanos::from_micros);
+            behind_the_kernel(seen, unseen, Nanos::from_micros(255), waits, cores).map(|time| time.0 / 1_000)
+        };
+        assert_eq!(of(180, 67, 110, 1), [255, 67, 43]);
+        assert_eq!(of(180, 67, 50, 1), [255, 67, 0], "it was done before the kernel was");
+        // A path that leaves most of the core waits for its module, and no longer than that takes.
+        assert_eq!(of(30, 40, 900, 1), [70, 40, 215]);
+        assert_eq!(of(180, 67, 110, 2), [247, 67, 188]);
+        assert_eq!(of(180, 500, 110, 1), [255, 75, 35]);
+    }
 }

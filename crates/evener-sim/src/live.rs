@@ -334,6 +334,20 @@ mod tests {
     }
 
     #[test]
+    fn what_a_module_takes_while_its_path_takes_the_core_is_seen_beside_a_core_that_works() {
+        let of = |policy, h| {
+            let (machine, mut measured) = behind_the_kernel(85, 70);
+            measured.on_modules[0].h = Nanos::from_micros(h);
+            machine.predict(&measured, policy, 1_000).unwrap()
+        };
+        for h in [30, 170] {
+            near(of(Policy::ModuleOnly, h).makespan_ms, 240.0, 0.02);
+        }
+        let [soon, late] = [30, 170].map(|h| of(Policy::SharedQueue, h).module_jobs);
+        assert!(soon > 1.3 * late, "{soon} {late}");
+    }
+
+    #[test]
     fn where_core_and_module_take_turns_one_of_them_does_nearly_all() {
         let of = |c| {
             let (machine, measured) = behind_the_kernel(c, 140);
