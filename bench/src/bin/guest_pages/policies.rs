@@ -23,7 +23,13 @@ struct Experiment {
 
 const NO_NUMBERS: &str = "Paper 002 draws decryption with AES-128 (figure A.3) and prints no numbers of it.";
 
-const EXPERIMENTS: [Experiment; 7] = [
+const EVEN: &str =
+    "Below 16 KiB the module is slower than the core by itself, so the core alone is the best of the others.";
+
+const MIXED: &str =
+    "Jobs of the eight sizes of paper 002, each as likely. Asked of adaptive is 1.3 times the shared queue.";
+
+const EXPERIMENTS: [Experiment; 13] = [
     Experiment {
         name: "aes-128-encrypt",
         title: "AES-128-CBC encryption (paper 002, table 2)",
@@ -51,6 +57,32 @@ const EXPERIMENTS: [Experiment; 7] = [
     Experiment { name: "aes-128-decrypt", title: "AES-128-CBC decryption", printed: None, note: NO_NUMBERS },
     Experiment { name: "aes-192-decrypt", title: "AES-192-CBC decryption", printed: None, note: NO_NUMBERS },
     Experiment { name: "aes-256-decrypt", title: "AES-256-CBC decryption", printed: None, note: NO_NUMBERS },
+    Experiment {
+        name: "aes-128-even",
+        title: "AES-128-CBC beside the core alone, 31 pairs",
+        printed: None,
+        note: EVEN,
+    },
+    Experiment {
+        name: "aes-256-even",
+        title: "AES-256-CBC beside the core alone, 31 pairs",
+        printed: None,
+        note: EVEN,
+    },
+    Experiment {
+        name: "aes-128-near",
+        title: "AES-128-CBC where module and core are near, 15 pairs",
+        printed: None,
+        note: "",
+    },
+    Experiment {
+        name: "aes-256-near",
+        title: "AES-256-CBC where module and core are near, 15 pairs",
+        printed: None,
+        note: "",
+    },
+    Experiment { name: "aes-128-mix", title: "AES-128-CBC, a uniform mix", printed: None, note: MIXED },
+    Experiment { name: "aes-256-mix", title: "AES-256-CBC, a uniform mix", printed: None, note: MIXED },
 ];
 
 /// Our policies and the columns of the papers that mean the same.
@@ -66,11 +98,17 @@ const COLUMNS: [(&str, &[&str]); 6] = [
 /// What adaptive is to be at least, of the best of the others.
 const ASKED: f64 = 0.98;
 
+/// What adaptive may take at most, of the lower bound.
+const ASKED_OF_BOUND: f64 = 1.08;
+
 /// All experiments that were run, with pictures in `folder`.
 pub(crate) fn section(all: &[Kept], folder: &Path) -> anyhow::Result<String> {
     let mut text = String::from(
-        "\n## Policies over sizes\n\nTimes as fast as `cpu_only` of the same run, of the paper's board and of the guest: paper / guest. \
-         Last: adaptive over the best of the other policies; asked is 0.98.\n",
+        "\n## Policies over sizes\n\nTimes as fast as `cpu_only` of the same runs, of the paper's board and of the guest: paper / guest. \
+         Adaptive over the best of the other policies, and over the shared queue: the median of the runs' ratios, in brackets its \
+         bounds; asked of the first is 0.98. To the bound: time over that of the better of `cpu_only` and `module_only`, which is \
+         the synchronous lower bound where a path takes all of the only core while it is busy \
+         ([why](../adaptive.md#turns-one-core-and-one-module-behind-the-kernel)); asked is at most 1.08.\n",
     );
     for experiment in &EXPERIMENTS {
         if let Some(kept) = find(all, experiment.name) {
@@ -96,29 +134,28 @@ impl Experiment {
         for (policy, _) in &columns[1..] {
             write!(text, " {policy} |").ok();
         }
-        text += " adaptive / best |\n|---|---|---|";
-        text += &"---|".repeat(columns.len());
+        text += " adaptive / best | / shared_queue | to the bound |\n|---|---|---|";
+        text += &"---|".repeat(columns.len() + 2);
         text.push('\n');
         for (row, cell) in list(report, "cells").enumerate() {
             let alone = under(cell, "cpu_only").and_then(|one| median(one, "milliseconds"));
-            write!(text, "| {} | {} | {} |", number(bytes(cell), 0), cell["jobs"], number(alone, 2)).ok();
+            write!(text, "| {} | {} | {} |", name_of(cell), cell["jobs"], number(alone, 2)).ok();
             for (policy, printed) in &columns[1..] {
                 let paper = self.printed_ratio(printed, row)?;
                 let paper = paper.map_or_else(String::new, |ratio| format!("{ratio:.2} / "));
                 write!(text, " {paper}{} |", number(ratio(cell, policy), 2)).ok();
             }
-            writeln!(text, " {} |", number(of_best(cell), 2)).ok();
-        }
-        let worst = list(report, "cells").filter_map(of_best).fold(f64::INFINITY, f64::min);
-        let verdict = if worst >= ASKED { "as asked" } else { "short of what is asked" };
-        if worst.is_finite() {
+            let of_shared = spread(cell, "shared_queue");
             writeln!(
                 text,
-                "\nAdaptive over the best of the others, at its worst size: {worst:.2}, {verdict}."
+                " {} | {} | {} |",
+                told(of_best(cell)),
+                told(of_shared),
+                number(to_bound(cell), 2)
             )
             .ok();
         }
-        Ok(text)
+        Ok(text + &verdict(report))
     }
 
     /// How many times as fast as CPU only the paper has it, in the row of the same size; its tables and our cells are in the
@@ -154,11 +191,61 @@ fn ratio(cell: &Value, policy: &str) -> Option<f64> {
     Some(time("cpu_only")? / time(policy)?)
 }
 
-/// The rate of adaptive over that of the best of the others.
-fn of_best(cell: &Value) -> Option<f64> {
+/// What a cell is called: its size, or that of a mix.
+fn name_of(cell: &Value) -> &str {
+    cell["cell"].as_str().unwrap_or("-")
+}
+
+/// A median with its bounds.
+#[derive(Clone, Copy)]
+struct Bounded {
+    median: f64,
+    low: f64,
+    high: f64,
+}
+
+/// The rate of adaptive over that of another policy, pair by pair.
+fn spread(cell: &Value, policy: &str) -> Option<Bounded> {
+    let name = format!("evener {policy}");
+    let pair = list(under(cell, "adaptive")?, "faster_than").find(|pair| pair[0] == name.as_str())?;
+    let value = |name: &str| pair[1][name].as_f64();
+    Some(Bounded { median: value("median")?, low: value("low")?, high: value("high")? })
+}
+
+/// The same over the best of the others.
+fn of_best(cell: &Value) -> Option<Bounded> {
     let others = COLUMNS.iter().map(|(policy, _)| *policy).filter(|policy| *policy != "adaptive");
-    let best = others.filter_map(|policy| ratio(cell, policy)).fold(0.0, f64::max);
-    Some(ratio(cell, "adaptive")? / best)
+    let of = |policy| Some((policy, ratio(cell, policy)?));
+    let best = others.filter_map(of).max_by(|one, other| one.1.total_cmp(&other.1))?;
+    spread(cell, best.0)
+}
+
+/// The time of adaptive over that of the better of both paths alone.
+fn to_bound(cell: &Value) -> Option<f64> {
+    Some(ratio(cell, "module_only")?.max(1.0) / ratio(cell, "adaptive")?)
+}
+
+fn told(spread: Option<Bounded>) -> String {
+    let told = |Bounded { median, low, high }| format!("{median:.2} [{low:.2} {high:.2}]");
+    spread.map_or_else(|| "-".to_owned(), told)
+}
+
+/// Where adaptive is as asked, where it is short, and where it is so whatever the bounds.
+fn verdict(report: &Value) -> String {
+    let (mut all, mut good, mut short, mut bound) = (0, 0, Vec::new(), 0);
+    for cell in list(report, "cells") {
+        let Some(best) = of_best(cell) else { continue };
+        all += 1;
+        good += usize::from(best.median >= ASKED);
+        bound += usize::from(to_bound(cell).is_some_and(|times| times <= ASKED_OF_BOUND));
+        if best.high < ASKED {
+            short.push(name_of(cell));
+        }
+    }
+    let short = if short.is_empty() { "nowhere".to_owned() } else { short.join(", ") };
+    format!(
+        "\nAs asked of the best: {good} of {all}; surely not (bounds below {ASKED}): {short}. As asked of the bound: {bound} of {all}.\n"
+    )
 }
 
 /// How many of the jobs the module took, beside paper 002's table 3.
@@ -176,7 +263,7 @@ fn split(all: &[Kept]) -> anyhow::Result<String> {
         writeln!(
             text,
             "| {} | {:.0} / {} | {:.0} / {} | {} |",
-            number(bytes(cell), 0),
+            name_of(cell),
             polling[row] / 40.0,
             ours("polling"),
             shared[row] / 40.0,
