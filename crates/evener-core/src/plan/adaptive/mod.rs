@@ -125,9 +125,9 @@ pub fn cap_percent(objective: Objective, share: f64) -> u32 {
 }
 
 /// What a module's path leaves of the only core while it is kept busy is of no use below this part: each going to and fro costs a
-/// change of threads and colder caches. Measured in docs/kernel.md, where a sixth was left and nothing was gained. With a quarter
-/// instead of a half what single requests showed of a path that takes all of the core crossed this line now and then: core
-/// and path worked beside each other, 1000 jobs of 16 KiB in 560 ms where the module alone took 427.
+/// change of threads and colder caches. Measured in docs/kernel.md, where a sixth was left and nothing was gained. A half is a guess: in
+/// one trace of the guest single requests of a path that takes all of the core showed more than a quarter to be left, and core and path
+/// worked beside each other in vain.
 const OF_USE: f64 = 0.5;
 
 /// `d` of a job on a module beside the only core, with what is of no use to others beside it. `h` of several outstanding is the time of
