@@ -113,7 +113,9 @@ pub(crate) fn section(all: &[Kept], folder: &Path) -> anyhow::Result<String> {
     for experiment in &EXPERIMENTS {
         if let Some(kept) = find(all, experiment.name) {
             text += &experiment.told(&kept.report)?;
-            experiment.draw(&kept.report, folder)?;
+            if has_sizes(&kept.report) {
+                experiment.draw(&kept.report, folder)?;
+            }
         }
     }
     Ok(text + &split(all)?)
@@ -122,7 +124,10 @@ pub(crate) fn section(all: &[Kept], folder: &Path) -> anyhow::Result<String> {
 impl Experiment {
     fn told(&self, report: &Value) -> anyhow::Result<String> {
         let Self { name, title, note, .. } = self;
-        let mut text = format!("\n### {title}\n\n![{title}](guest/{name}.svg)\n\n");
+        let mut text = format!("\n### {title}\n\n");
+        if has_sizes(report) {
+            writeln!(text, "![{title}](guest/{name}.svg)\n").ok();
+        }
         if !note.is_empty() {
             writeln!(text, "{note}\n").ok();
         }
@@ -183,6 +188,11 @@ impl Experiment {
         let (x, y) = ("plaintext per job", "times as fast as the CPU alone");
         draw::lines(&path, &title, x, y, Scale::Logarithmic, &series).context("a picture")
     }
+}
+
+/// Whether there is anything to draw over sizes; a mix has none.
+fn has_sizes(report: &Value) -> bool {
+    list(report, "cells").any(|cell| bytes(cell).is_some())
 }
 
 /// How many times as fast as `cpu_only` of the same cell.
