@@ -150,7 +150,12 @@ impl CpuKit {
     /// Whether there are samples worth telling, or it is time to look: what is asked after each burst, and mostly `false`.
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
-        self.is_ripe || self.unlooked >= LOOK_WORK_MIN
+        self.is_ripe || self.is_look_due()
+    }
+
+    #[inline]
+    const fn is_look_due(&self) -> bool {
+        self.unlooked >= LOOK_WORK_MIN
     }
 
     /// Tells samples since the last time: at once, or where they are worth it.
@@ -166,7 +171,7 @@ impl CpuKit {
 
     /// Whether some bursts have passed since this was last so.
     pub(crate) fn is_time_to_look(&mut self) -> bool {
-        let is_time = self.unlooked >= LOOK_WORK_MIN;
+        let is_time = self.is_look_due();
         if is_time {
             self.unlooked = 0;
         }

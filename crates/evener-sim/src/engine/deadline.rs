@@ -6,7 +6,8 @@
 //! the mean (*lag*), and no more than a tick of it. One that is ahead *lingers*: it is counted into the mean as if it waited, until
 //! it would have the core next. One that wakes while it lingers goes on with the virtual time and the deadline that it had; so much was
 //! measured, with a thread that computes for 371 us and sleeps for 404 beside two that compute only: it waited in mid-work, a slice at
-//! a time and once in some nine turns, and hardly ever for a core to wake on.
+//! a time and once in some nine turns, and hardly ever for a core to wake on. (Read alone, `DELAY_ZERO` in the source would have it begin
+//! anew at the mean; why it does not was not found out.)
 
 use std::cmp::Reverse;
 

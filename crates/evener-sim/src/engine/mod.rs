@@ -10,8 +10,9 @@
 //! periodic balance: a thread that wakes goes to its last core if that is idle, else to any idle core, else to
 //! the least loaded one; a core without work pulls the thread that the most loaded core would run next: at once, or, by deadlines, at
 //! its next tick, because newer kernels let a core whose sleeps are short not search for itself (`sched_balance_newidle` in
-//! `kernel/sched/fair.c`). By deadlines, a thread that computed reads its own clock at the end of the step, as workers do after a
-//! job, and its slice is brought up to date there as well as at ticks.
+//! `kernel/sched/fair.c`). By deadlines, a thread that computed reads its own clock at the end of the step, and its slice is
+//! brought up to date there as well as at ticks. Emulated costs and paths to modules do so at each job; a core's real methods do at one burst
+//! in 32, which is simplified too.
 
 mod agenda;
 mod deadline;

@@ -52,7 +52,7 @@ impl<S: World> Engine<'_, S> {
         if self.tasks[thread.0].remaining > 0 {
             return false;
         }
-        // Workers read their own clocks after each job, and the kernel brings a thread's slice up to date wherever it does.
+        // The kernel brings a thread's slice up to date wherever the thread reads its own clock.
         let is_looked_at = self.rules.slice().is_some() && !cfg!(mutant = "looks_at_ticks_only");
         if is_looked_at && self.look(core) {
             return true;

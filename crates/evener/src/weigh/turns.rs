@@ -12,7 +12,7 @@
 use evener_core::Nanos;
 use evener_core::estimate::ModuleSample;
 
-/// Requests of a module's turn. The first ones are [`LEAD`] and the last ones drain it: eight or nine are measured.
+/// Requests of a module's turn. The first ones are [`LEAD`], the last ones drain it, and those between are measured.
 pub(super) const REQUESTS: u32 = 24;
 
 /// Results after a rest that say nothing of a module that is kept busy: threads and cores that serve it have gone to sleep, deeper
