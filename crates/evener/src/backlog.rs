@@ -3,41 +3,25 @@
 //! first, as under `cpu_only`.
 //!
 //! The way of one job: [`submit`](Backlog::submit) -> shared queue (-> [`serve`](Backlog::serve), the monitor's
-//! hand) or a desk -> [`claim`](Backlog::claim).
+//! hand) or a desk (`desk.rs`) -> [`claim`](Backlog::claim) (`share.rs`). Who finds nothing sleeps (`sleep.rs`); who
+//! measures holds all of them (`held.rs`).
 
-use std::cmp::Reverse;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+mod desk;
+mod held;
+mod share;
+mod sleep;
 
-use evener_core::plan::{CLAIM_BYTES_MAX, CLAIM_JOBS_MAX, Dispatch, LONG_JOB_BYTES, Plan, Take};
-use evener_core::{IsOver, Job, Nanos, SessionId};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use evener_core::plan::{CLAIM_JOBS_MAX, Dispatch, Plan, Take};
+use evener_core::{IsOver, Job, SessionId};
 use evener_ring::{CachePadded, Doorbell, Ring};
 
+use self::desk::Desk;
+use self::share::{longest_first, pop_share};
 use crate::barrier::Barrier;
-use crate::ended::{Ended, Heard};
+use crate::ended::Ended;
 use crate::lanes::Lanes;
-
-/// The private side of one worker.
-struct Desk<'m> {
-    /// Jobs dealt or handed to this worker and nobody else.
-    dealt: Ring<Box<Job<'m>>>,
-    /// Rung when jobs were put on this desk, and when the worker is to look around.
-    work: Doorbell,
-    /// Under the monitor: [`BUSY`], [`FREE`] or [`SERVED`].
-    state: AtomicU32,
-    /// What the worker has heard of sessions that ended.
-    heard: Heard,
-    /// Jobs that only this module may do.
-    bound: Ring<Box<Job<'m>>>,
-    /// The module is out of service. Written by its worker.
-    is_out: AtomicBool,
-}
-
-/// The worker is busy, or about to look at its desk. Written by the worker.
-const BUSY: u32 = 0;
-/// The desk is empty and the worker waits. Written by the worker, and by the monitor that had nothing to hand.
-const FREE: u32 = 1;
-/// A job is on its way to the desk. Written by the monitor; the worker that wakes for another reason leaves it.
-const SERVED: u32 = 2;
 
 /// All jobs that wait.
 pub(crate) struct Backlog<'m> {
@@ -73,14 +57,7 @@ impl<'m> Backlog<'m> {
     pub(crate) fn new(plan: &Plan, jobs: usize, cpu_workers: usize, modules: usize) -> Self {
         let workers = cpu_workers + modules;
         let dispatch = plan.dispatch;
-        let desk = |desk| Desk {
-            bound: Ring::with_capacity(if desk < cpu_workers { 1 } else { jobs }),
-            is_out: AtomicBool::new(false),
-            dealt: Ring::with_capacity(desk_jobs(dispatch, jobs)),
-            work: Doorbell::new(),
-            state: AtomicU32::new(BUSY),
-            heard: Heard::default(),
-        };
+        let desk = |desk| Desk::new(dispatch, jobs, desk >= cpu_workers);
         Self {
             dispatch,
             longest_first: plan.is_cpu_only(),
@@ -207,16 +184,12 @@ impl<'m> Backlog<'m> {
 
     /// The module at `desk` is out of service: what is bound to it is to be taken away afterwards.
     pub(crate) fn go_out(&self, desk: usize) {
-        self.desks[desk].is_out.store(true, Ordering::Relaxed);
-        // Pairs with the fence in `is_out`: of two fences one is first, so either who has put a job there sees that nobody
-        // will take it, or the worker finds it when it takes all away.
-        fence(Ordering::SeqCst);
+        self.desks[desk].go_out();
     }
 
     /// Whether the module at `desk` is out of service; to be asked again after a job was put there.
     pub(crate) fn is_out(&self, desk: usize) -> bool {
-        fence(Ordering::SeqCst);
-        self.desks[desk].is_out.load(Ordering::Relaxed)
+        self.desks[desk].is_out()
     }
 
     /// The queues by class.
@@ -246,8 +219,7 @@ impl<'m> Backlog<'m> {
             self.room.ring_all();
         }
         if let (1.., Dispatch::Monitor, Some(desk)) = (claimed, self.dispatch, desk) {
-            // Relaxed: the monitor touches the state again only after it was told FREE.
-            self.desks[desk].state.store(BUSY, Ordering::Relaxed);
+            self.desks[desk].say_busy();
         }
         claimed
     }
@@ -255,9 +227,7 @@ impl<'m> Backlog<'m> {
     /// Hands the next job to each worker that waits for one; for the monitor.
     pub(crate) fn serve(&self) {
         for desk in &self.desks {
-            // Acquire pairs with the Release in `wait_for_work`: the worker's desk is empty.
-            if desk.state.load(Ordering::Acquire) == FREE && !self.shared.is_empty() {
-                desk.state.store(SERVED, Ordering::Relaxed);
+            if !self.shared.is_empty() && desk.take_free() {
                 self.hand_to(desk);
             }
         }
@@ -271,7 +241,7 @@ impl<'m> Backlog<'m> {
                 desk.work.ring_all();
                 self.room.ring_all();
             }
-            None => desk.state.store(FREE, Ordering::Relaxed),
+            None => desk.leave_free(),
         }
     }
 
@@ -306,11 +276,6 @@ impl<'m> Backlog<'m> {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// The worker at `desk` ended: nobody waits for it at the barrier.
-    pub(crate) fn leave(&self, desk: usize) {
-        self.barrier.leave(desk);
-    }
-
     /// A thread of the run panicked, with jobs that will never come home.
     pub(crate) fn break_down(&self) {
         self.broken.store(true, Ordering::Release);
@@ -319,56 +284,6 @@ impl<'m> Backlog<'m> {
 
     pub(crate) fn is_broken(&self) -> bool {
         self.broken.load(Ordering::Acquire)
-    }
-
-    /// Sleeps until there may be work for `desk`. Where jobs wait that it does not want now, sleeps for `patience`
-    /// at most.
-    pub(crate) fn wait_for_work(&self, desk: usize, patience: Option<Nanos>) {
-        if self.is_left_asleep(desk) {
-            return self.stay_asleep(desk);
-        }
-        if self.dispatch == Dispatch::Monitor {
-            let state = &self.desks[desk].state;
-            // Only from BUSY: a worker that woke for another reason while a job is on its way is not told twice.
-            // The exchange may fail, which means that the monitor knows already.
-            // Release pairs with the Acquire in `serve`.
-            state.compare_exchange(BUSY, FREE, Ordering::Release, Ordering::Relaxed).ok();
-        }
-        let bell = self.bell_of(desk);
-        let ticket = bell.listen();
-        let nothing_else = !self.over.load(Ordering::Acquire)
-            && !self.is_held()
-            && !self.is_left_asleep(desk)
-            && !self.ended.is_news(&self.desks[desk].heard);
-        if !nothing_else {
-            return;
-        }
-        match (self.has_nothing_for(desk), patience) {
-            (true, _) => _ = bell.wait(ticket, None),
-            (false, Some(patience)) => _ = bell.wait(ticket, Some(patience.into())),
-            (false, None) => {}
-        }
-    }
-
-    /// Whether the module at `desk` is to sleep, whatever waits: the plan has nothing for it, or workers are held. A
-    /// module's thread that stood at the barrier would keep a CPU worker from its core.
-    fn is_left_asleep(&self, desk: usize) -> bool {
-        let lanes = self.lanes.as_ref().filter(|_| desk >= self.cpu_workers);
-        lanes.is_some_and(|lanes| {
-            let has_own = !self.desks[desk].dealt.is_empty() || !self.desks[desk].bound.is_empty();
-            self.is_held() || !lanes.modules_matter() && !has_own
-        })
-    }
-
-    /// Sleeps until the plan has something for modules. Nobody at the barrier waits for who sleeps here.
-    fn stay_asleep(&self, desk: usize) {
-        let ticket = self.lanes().modules.listen();
-        let is_news = self.ended.is_news(&self.desks[desk].heard);
-        if self.is_left_asleep(desk) && !self.over.load(Ordering::Acquire) && !is_news {
-            self.barrier.leave(desk);
-            self.lanes().modules.wait(ticket, None);
-            self.barrier.come_back(desk);
-        }
     }
 
     /// A session has ended: each worker is to hear of it, also who sleeps.
@@ -387,96 +302,12 @@ impl<'m> Backlog<'m> {
         &self.ended
     }
 
-    /// Sleeps until there may be room.
-    pub(crate) fn wait_for_room(&self) {
-        let ticket = self.room.listen();
-        if self.is_full() && !self.is_broken() {
-            self.room.wait(ticket, None);
-        }
-    }
-
-    /// Stops workers before their next claim; they wait busily, as at a barrier. For measuring.
-    pub(crate) fn hold(&self) {
-        self.barrier.hold();
-        self.work.ring_all();
-        self.desks.iter().for_each(|desk| desk.work.ring_all());
-        if let Some(lanes) = self.lanes.as_ref().filter(|lanes| lanes.modules_matter()) {
-            lanes.modules.ring_all();
-        }
-    }
-
-    /// Whether all workers stand at the barrier.
-    pub(crate) fn all_stand(&self) -> bool {
-        self.barrier.all_stand()
-    }
-
-    /// Waits until the workers that stand at the barrier stand on different cores, or gives up.
-    pub(crate) fn spread(&self) -> bool {
-        self.barrier.spread()
-    }
-
-    /// Opens the barrier.
-    pub(crate) fn release(&self) {
-        self.barrier.release();
-        let is_given = || self.desks.iter().any(|desk| !desk.dealt.is_empty());
-        if let Some(lanes) = self.lanes.as_ref().filter(|lanes| lanes.modules_matter() || is_given()) {
-            lanes.modules.ring_all();
-        }
-    }
-
-    /// Whether workers are to stop before their next claim. The end of the run lets them go too.
-    pub(crate) fn is_held(&self) -> bool {
-        self.barrier.is_held() && !self.is_closed()
-    }
-
-    /// Where the worker at `desk` stands while workers are held.
-    pub(crate) fn stop_at_barrier(&self, desk: usize) {
-        self.barrier.stop(desk, || self.is_closed());
-    }
-
-    fn wake_workers(&self) {
-        self.work.ring_all();
-        if let Some(lanes) = &self.lanes {
-            lanes.modules.ring_all();
-        }
-        self.desks.iter().for_each(|desk| desk.work.ring_all());
-    }
-
-    /// Whether nothing waits that the worker at `desk` could take.
-    fn has_nothing_for(&self, desk: usize) -> bool {
-        if !self.desks[desk].bound.is_empty() {
-            return false;
-        }
-        let Some(lanes) = &self.lanes else { return self.queue_of(desk).is_empty() };
-        let own = if desk < self.cpu_workers { &self.shared } else { &self.desks[desk].dealt };
-        own.is_empty() && lanes.is_empty()
-    }
-
     /// The queue that the worker at `desk` takes from.
     fn queue_of(&self, desk: usize) -> &Ring<Box<Job<'m>>> {
         match self.dispatch {
             Dispatch::Pull | Dispatch::Weigh => &self.shared,
             Dispatch::Deal | Dispatch::Monitor => &self.desks[desk].dealt,
         }
-    }
-
-    /// The bell that is rung for that queue.
-    fn bell_of(&self, desk: usize) -> &Doorbell {
-        match self.dispatch {
-            Dispatch::Weigh if desk >= self.cpu_workers => &self.lanes().modules,
-            Dispatch::Pull | Dispatch::Weigh => &self.work,
-            Dispatch::Deal | Dispatch::Monitor => &self.desks[desk].work,
-        }
-    }
-
-    /// Whether the next job would find no room.
-    fn is_full(&self) -> bool {
-        let queue = match self.dispatch {
-            Dispatch::Weigh if self.lanes().is_full() => return true,
-            Dispatch::Pull | Dispatch::Monitor | Dispatch::Weigh => &self.shared,
-            Dispatch::Deal => &self.next_desk(self.deal_next.load(Ordering::Relaxed)).dealt,
-        };
-        queue.len() == queue.capacity()
     }
 
     /// One job each in turn, without regard to how fast a worker is: where the next desk is full, all wait.
@@ -507,59 +338,17 @@ impl<'m> Backlog<'m> {
     }
 }
 
-/// Moves one claim: as many jobs as `take` says, or fewer where they are long.
-fn pop_share<'m>(queue: &Ring<Box<Job<'m>>>, take: &Take, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
-    let most = take.claim(queue.len());
-    let fill = most.min(take.jobs_min as usize);
-    let mut claimed = queue.pop_many(jobs, fill);
-    let bytes_of = |jobs: &[Box<Job<'m>>]| jobs.iter().map(|job| job.input_bytes() as u64).sum::<u64>();
-    let mut bytes = bytes_of(&jobs[jobs.len() - claimed..]);
-    let are_long = bytes > claimed as u64 * LONG_JOB_BYTES;
-    while claimed > 0 && claimed < most && bytes < CLAIM_BYTES_MAX {
-        let came = queue.pop_many(jobs, if are_long { fill.min(most - claimed) } else { most - claimed });
-        if came == 0 {
-            break;
-        }
-        bytes += bytes_of(&jobs[jobs.len() - came..]);
-        claimed += came;
-    }
-    claimed
-}
-
-/// Puts long jobs in front, for who takes a long one last ends last. Each of them has its turn in its stream
-/// already, so the order in which they come out stays.
-fn longest_first(jobs: &mut [Box<Job<'_>>]) {
-    let bytes = |job: &Job<'_>| job.input_bytes();
-    if jobs.windows(2).any(|pair| bytes(&pair[0]) < bytes(&pair[1])) {
-        jobs.sort_by_key(|job| Reverse(bytes(job)));
-    }
-}
-
-/// Single requests that wait for one module at most; more find it busy and go elsewhere. A guess.
-const SINGLES_MAX: usize = 16;
-
-/// A desk holds one job under the monitor, single requests of callers where jobs are weighed, and up to the whole backlog
-/// when jobs are dealt out.
-fn desk_jobs(dispatch: Dispatch, jobs: usize) -> usize {
-    match dispatch {
-        Dispatch::Pull | Dispatch::Monitor => 1,
-        Dispatch::Weigh => SINGLES_MAX,
-        Dispatch::Deal => jobs,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use evener_core::plan::{Policy, Snapshot};
-
+    use super::desk::SINGLES_MAX;
     use super::*;
     use crate::home::tests::{job, returns};
 
-    fn job_of(bytes: usize) -> Box<Job<'static>> {
+    pub(super) fn job_of(bytes: usize) -> Box<Job<'static>> {
         Job::apart(vec![0; bytes].leak(), &mut [])
     }
 
-    fn plan(dispatch: Dispatch) -> Plan {
+    pub(super) fn plan(dispatch: Dispatch) -> Plan {
         Plan { dispatch, cpu: Take::ONE, module: Take::ONE }
     }
 
@@ -573,48 +362,6 @@ mod tests {
                 backlog.wait_for_room();
             });
         }
-    }
-
-    #[test]
-    fn cores_take_long_jobs_first_and_not_more_than_the_cache_holds() {
-        let take = Take { jobs_max: 64, jobs_min: 2, share: 1 };
-        let plan = Plan { dispatch: Dispatch::Pull, cpu: take, module: Take::NOTHING };
-        let backlog = Backlog::new(&plan, 16, 1, 0);
-        let lengths = [64, 300_000, 100, 300_000, 200_000, 5_000, 100_000];
-        let mut jobs: Vec<_> = lengths.into_iter().map(job_of).collect();
-        backlog.submit(&mut jobs);
-        let claim = || {
-            let mut claimed = Vec::new();
-            backlog.claim(Some(0), &take, &mut claimed);
-            claimed.iter().map(|job| job.input_bytes()).collect::<Vec<_>>()
-        };
-        let claims = [claim(), claim(), claim()];
-        assert_eq!(claims, [vec![300_000, 300_000], vec![200_000, 100_000, 5_000, 100], vec![64]]);
-    }
-
-    #[test]
-    fn claims_make_no_more_fills_of_the_lanes_than_the_jobs_need() {
-        let lanes = 16;
-        let plan = Policy::CpuOnly.plan(&Snapshot { cpu_workers: 2, module_workers: 0, cpu_width: 16 });
-        for (jobs, bytes) in [(128, 16_384), (256, 8_192), (512, 4_096), (1_000, 64), (7, 64)] {
-            let backlog = Backlog::new(&plan, jobs, 2, 0);
-            backlog.submit(&mut (0..jobs).map(|_| job_of(bytes)).collect());
-            let claims = std::iter::from_fn(|| match backlog.claim(Some(0), &plan.cpu, &mut Vec::new()) {
-                0 => None,
-                claimed => Some(claimed),
-            });
-            let fills: usize = claims.map(|claimed| claimed.div_ceil(lanes)).sum();
-            assert_eq!(fills, jobs.div_ceil(lanes), "{jobs} jobs of {bytes} bytes");
-        }
-    }
-
-    #[test]
-    fn the_papers_policies_keep_the_order_of_submission() {
-        let backlog = Backlog::new(&plan(Dispatch::Pull), 4, 1, 0);
-        backlog.submit(&mut vec![job_of(10), job_of(20)]);
-        let mut claimed = Vec::new();
-        backlog.claim(Some(0), &Take::ONE, &mut claimed);
-        assert_eq!(claimed[0].input_bytes(), 10);
     }
 
     #[test]
@@ -679,7 +426,7 @@ mod tests {
         // Held, so that nothing sleeps here.
         backlog.hold();
         backlog.wait_for_work(0, None);
-        assert_eq!(backlog.desks[0].state.swap(SERVED, Ordering::Relaxed), FREE);
+        assert!(backlog.desks[0].take_free());
         backlog.wait_for_work(0, None);
         backlog.serve();
         assert_eq!((backlog.desks[0].dealt.len(), backlog.shared.len()), (0, 2));

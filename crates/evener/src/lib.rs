@@ -52,7 +52,6 @@ pub mod split;
 pub mod statistics;
 mod stream;
 pub mod unseen;
-mod untold;
 mod weigh;
 
 pub use barrier::Barrier;

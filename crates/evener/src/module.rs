@@ -2,24 +2,25 @@
 //! sample of the results, redoes on the CPU what the module failed, and takes the module out of service when
 //! it lies, hangs or goes away.
 //!
-//! `claim -> submit -> poll -> (check) -> home`, and `-> redo -> home` where the module failed.
+//! `claim (claim.rs) -> submit -> poll -> (check) -> home`, and `-> redo -> home` where the module failed. The adaptive policy is
+//! told what results took (teach.rs).
+
+mod claim;
+mod teach;
+mod untold;
 
 use std::thread;
 
-use evener_core::cost::Line;
-use evener_core::estimate::ModuleSample;
 use evener_core::plan::Dispatch;
 use evener_core::{Job, JobError, Nanos, Outcome, Profile, QueuedDriver, Refusal, Sample, Tally};
 
+use self::teach::Lessons;
+use self::untold::Untold;
 use crate::cpu::{count, is_bound};
-use crate::keys::Sessions;
 use crate::report::{ModuleReport, Quarantine, WorkerReport};
 use crate::runtime::{Meter, Shared};
 use crate::shadow::Shadow;
-use crate::unseen::all_of_passed;
-use crate::untold::{Part, Untold};
-use crate::weigh::{Seen, Weigher};
-use crate::{CpuKit, ModuleSetup, SystemClock};
+use crate::{CpuKit, ModuleSetup};
 
 /// Errors in a row after which a module is out of service. A guess.
 const ERRORS_MAX: u32 = 8;
@@ -60,20 +61,8 @@ pub(crate) struct ModuleWorker<'r, 'm> {
     busy: Nanos,
     /// Core time spent standing at the barrier of a measurement.
     stood: Nanos,
-    /// For the adaptive policy: the thread's clock, less `stood`, when results were last taken in.
-    core_mark: Nanos,
-    /// For the adaptive policy on one core: core time of this process when results were last taken in.
-    process_mark: Nanos,
-    /// For the adaptive policy: sessions of which the module has had a request.
-    sessions: Sessions,
-    /// For the adaptive policy: what clocks do not show of a request.
-    unseen: Line,
-    /// For the adaptive policy: results since there was nothing for the module.
-    since_idle: usize,
-    /// For the adaptive policy on one core: how often that had changed between work and rest at the last results, if it rested.
-    core_rested: Option<u32>,
-    /// For the adaptive policy: results of which it was not told yet.
-    untold: Untold,
+    /// For the adaptive policy: what it is told.
+    lessons: Lessons,
     /// For the adaptive policy: how long this worker may wait though jobs wait.
     patience_to_claim: Option<Nanos>,
     meter: Meter,
@@ -83,6 +72,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     pub(crate) fn new(shared: &'r Shared<'m>, desk: usize, setup: ModuleSetup<'m>) -> Self {
         let mut redo = setup.redo;
         shared.adopt(&mut redo);
+        let unseen = shared.weigher.as_ref().map(|weigher| weigher.unseen(desk - shared.cpu_workers));
         Self {
             shared,
             desk,
@@ -100,16 +90,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             progress: Nanos::ZERO,
             busy: Nanos::ZERO,
             stood: Nanos::ZERO,
-            core_mark: Nanos::ZERO,
-            process_mark: Nanos::ZERO,
-            sessions: Sessions::default(),
-            unseen: shared
-                .weigher
-                .as_ref()
-                .map_or_else(Line::default, |it| it.unseen(desk - shared.cpu_workers)),
-            since_idle: 0,
-            core_rested: None,
-            untold: Untold::default(),
+            lessons: Lessons::new(unseen.unwrap_or_default()),
             patience_to_claim: None,
             meter: Meter::default(),
         }
@@ -118,7 +99,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     /// Serves the module until no more jobs will come.
     pub(crate) fn run(mut self) {
         let core_start = self.core_time();
-        self.core_mark = core_start;
+        self.lessons.core_mark = core_start;
         while self.quarantine.is_none() && self.serve() {}
         let core = self.core_time() - core_start - self.stood;
         // All of it is known, so the sample is the whole: `d` per job is core / jobs, redone jobs included.
@@ -146,7 +127,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             if self.shared.backlog.is_over(self.desk) {
                 return false;
             }
-            self.since_idle = 0;
+            self.lessons.since_idle = 0;
             self.shared.backlog.wait_for_work(self.desk, self.patience_to_claim);
             self.mark_core();
         }
@@ -182,84 +163,6 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
 
     fn width(&self) -> usize {
         self.driver.profile().width.max(1) as usize
-    }
-
-    /// Claims what the plan gives the module, unless workers are to stop before their next claim.
-    fn claim(&mut self) -> bool {
-        let shared = self.shared;
-        let may = !shared.backlog.is_held() && shared.charge(&mut self.meter).is_ok();
-        let has_claimed = may && (self.claim_bound() || self.claim_by_plan());
-        if has_claimed && self.driver.in_flight() == 0 {
-            self.progress = shared.clock.now();
-        }
-        has_claimed
-    }
-
-    /// Claims a job that only this module may do.
-    fn claim_bound(&mut self) -> bool {
-        let shared = self.shared;
-        let Some(job) = shared.backlog.take_bound(self.desk) else { return false };
-        match &shared.weigher {
-            Some(weigher) => self.claim_single(weigher, job, shared.clock.now()),
-            None => {
-                self.expect(Nanos::ZERO);
-                self.claimed.push(job);
-            }
-        }
-        true
-    }
-
-    fn claim_single(&mut self, weigher: &Weigher, job: Box<Job<'m>>, now: Nanos) {
-        let claim = weigher.single(self.module(), self.shared.backlog.lanes(), job.class(), now);
-        weigher.begins(self.desk, &claim, 1, now);
-        self.expect(claim.each());
-        self.claimed.push(job);
-    }
-
-    fn claim_by_plan(&mut self) -> bool {
-        let (shared, take) = (self.shared, &self.shared.plan.module);
-        let Some(weigher) = &shared.weigher else {
-            return shared.backlog.claim(Some(self.desk), take, &mut self.claimed) > 0;
-        };
-        let (lanes, now) = (shared.backlog.lanes(), shared.clock.now());
-        if let Some(job) = shared.backlog.take_given(self.desk) {
-            self.claim_single(weigher, job, now);
-            return true;
-        }
-        match weigher.module_takes(self.module(), lanes, now) {
-            Ok(claim) => {
-                self.patience_to_claim = Some(Nanos::ZERO);
-                let claimed = shared.backlog.claim_of(claim.lane, take, claim.jobs_max, &mut self.claimed);
-                if claimed > 0 {
-                    weigher.begins(self.desk, &claim, claimed, now);
-                    self.expect(claim.each());
-                }
-                claimed > 0
-            }
-            Err(patience) => {
-                self.patience_to_claim = Some(patience);
-                if self.driver.in_flight() == 0 && weigher.has_turn() {
-                    weigher.module_is_drained(lanes, now);
-                    // It may be the core's, which may be asleep.
-                    shared.backlog.wake_cores();
-                }
-                false
-            }
-        }
-    }
-
-    /// Allows the module what it takes by what is known of it: all that it may hold, each many times as long as expected. Of
-    /// jobs held together the longest counts.
-    fn expect(&mut self, each: Nanos) {
-        let allowed = match each {
-            Nanos::ZERO => self.patience,
-            each => {
-                let all = Nanos(each.0.saturating_mul(TIMES_EXPECTED * self.width() as u64));
-                all.max(SILENCE_MIN).min(self.patience)
-            }
-        };
-        let is_alone = self.driver.in_flight() == 0;
-        self.deadline = if is_alone { allowed } else { self.deadline.max(allowed) };
     }
 
     /// The number of the module among its like.
@@ -335,89 +238,11 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
         if self.shadow.checked != checked {
             // What a check costs a core is no cost of the module's path.
             self.mark_core();
-            self.untold = Untold::default();
+            self.lessons.untold = Untold::default();
         }
         if let Some(&first) = verdicts.first() {
             self.take_out_of_service(first);
         }
-    }
-
-    /// Tells the adaptive policy what the jobs took that have just come back, some of them together.
-    fn teach(&mut self, now: Nanos) {
-        let shared = self.shared;
-        let Some(weigher) = &shared.weigher else { return };
-        let core_rests = weigher.core_rests();
-        let opened_key = self.sessions.opened_key(self.done.iter().map(|job| job.session().id()));
-        let is_busy = self.driver.in_flight() > 0;
-        let held = self.driver.in_flight() + self.done.len();
-        let class = self.done[0].class();
-        let is_sound =
-            self.done.iter().all(|job| job.class() == class && matches!(job.outcome(), Outcome::Done { .. }));
-        if is_sound {
-            let is_full = held >= self.width() && self.since_idle >= self.width();
-            // Where turns are taken nothing is believed but of a core that rests.
-            let rested = core_rests.is_some() && core_rests == self.core_rested;
-            self.untold.add(Part {
-                class,
-                held: held as u64,
-                is_alone: is_full && !opened_key && rested,
-                opened_key,
-                jobs: self.done.len() as u64,
-                bytes: self.done.iter().map(|job| job.input_bytes() as u64).sum(),
-                passed: now - self.progress,
-                unseen: self.done.iter().map(|job| self.unseen.at(job.input_bytes() as u64)).sum(),
-            });
-        }
-        let may_wait = is_sound && is_busy && weigher.takes_turns() && !weigher.has_turn();
-        if !may_wait || self.untold.is_due() {
-            self.tell(weigher, now);
-        }
-        weigher.holds(self.module(), is_busy.then_some((class, now)));
-        if !is_busy && weigher.has_turn() {
-            weigher.module_is_drained(self.shared.backlog.lanes(), now);
-            self.shared.backlog.wake_cores();
-        }
-        self.since_idle += self.done.len();
-        self.core_rested = core_rests;
-    }
-
-    /// Tells what was not told yet. Little's law: time in the module is requests in it times the time between two results. What of
-    /// that is core time of the path is `d`: what clocks show, and what they miss. One core cannot have spent more than has passed,
-    /// less what its own jobs took.
-    fn tell(&mut self, weigher: &Weigher, now: Nanos) {
-        let (core, all_jobs) = (self.mark_core(), self.untold.jobs().max(1));
-        let wants_clock = weigher.cores() == 1 && !weigher.takes_turns();
-        let beside = if wants_clock { self.mark_process() - core } else { Nanos::ZERO };
-        for part in self.untold.take() {
-            let Part { class, held, is_alone, opened_key, jobs, bytes, passed, unseen } = part;
-            let seen = Nanos(core.0 * jobs / all_jobs);
-            let all = seen + unseen;
-            let most = if weigher.cores() == 1 { (passed - beside).max(seen) } else { all };
-            let d = match weigher.takes_turns() {
-                _ if cfg!(mutant = "more_than_passed") => all,
-                true => all_of_passed(all, passed, held),
-                false => all.min(most),
-            };
-            let h = Nanos(passed.0 * held) - if held == 1 { d } else { Nanos::ZERO };
-            let sample = ModuleSample { jobs, bytes, d, h, now };
-            let seen = Seen { sample, waited: Nanos(beside.0 * held), opened_key, is_alone };
-            weigher.saw_module(self.module(), self.shared.backlog.lanes(), class, &seen);
-        }
-    }
-
-    /// Core time of all threads of this process since the last call.
-    fn mark_process(&mut self) -> Nanos {
-        let process = SystemClock.process_time();
-        process - std::mem::replace(&mut self.process_mark, process)
-    }
-
-    /// Core time of this thread since the last call.
-    fn mark_core(&mut self) -> Nanos {
-        if self.shared.weigher.is_none() {
-            return Nanos::ZERO;
-        }
-        let core = self.core_time() - self.stood;
-        core - std::mem::replace(&mut self.core_mark, core)
     }
 
     /// Core time of this thread and of the driver's own.

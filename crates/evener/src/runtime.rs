@@ -1,5 +1,12 @@
 //! One run from start to end: threads are started, the body submits jobs, the backlog is closed, every job
 //! that was submitted is finished, threads are joined, and what they did is returned.
+//!
+//! [`run`] -> [`Shared`], what all threads see -> `as_core.rs`, what a worker or a caller does as a core (`module.rs` beside this room
+//! has what a module's worker does). `bound.rs` has the jobs that only modules may do, `budget.rs` the limit on core time.
+
+mod as_core;
+mod bound;
+mod budget;
 
 use std::mem::take;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -9,12 +16,13 @@ use std::thread::{self, Scope};
 use evener_core::driver::Clock;
 use evener_core::guard::Counters;
 use evener_core::plan::adaptive::Station;
-use evener_core::plan::{Dispatch, Plan, Take};
-use evener_core::{Algorithm, Budget, Class, Direction, Job, JobError, Nanos, SessionId};
+use evener_core::plan::{Dispatch, Plan};
+use evener_core::{Budget, Class, Job, Nanos, SessionId};
 use evener_ring::CachePadded;
 
+use self::bound::what_modules_do;
+pub(crate) use self::budget::Meter;
 use crate::backlog::Backlog;
-use crate::cpu::is_bound;
 use crate::home::Home;
 use crate::module::ModuleWorker;
 use crate::report::WorkerReport;
@@ -222,151 +230,6 @@ impl<'m> Shared<'m> {
         }
     }
 
-    /// Whether any module does this, so that queueing it makes sense.
-    pub(crate) fn module_does(&self, job: &Job<'_>) -> bool {
-        let session = job.session();
-        self.module_does[session.algorithm().index()][session.direction() as usize]
-    }
-
-    /// Takes jobs whose sessions are for modules only out of `jobs` and hands them to modules, or home as failed where none
-    /// does them; `left` gets those for which there is no room. Returns how many went.
-    pub(crate) fn bind_all(&self, jobs: &mut Vec<Box<Job<'m>>>, left: &mut Vec<Box<Job<'m>>>) -> usize {
-        if !jobs.iter().any(|job| is_bound(job)) {
-            return 0;
-        }
-        let (bound, free): (Vec<_>, _) = jobs.drain(..).partition(|job| is_bound(job));
-        *jobs = free;
-        let all = bound.len();
-        left.extend(bound.into_iter().filter_map(|job| self.bind(job).err()));
-        all - left.len()
-    }
-
-    fn bind(&self, mut job: Box<Job<'m>>) -> Result<(), Box<Job<'m>>> {
-        let Some(desk) = self.desk_for(&job) else {
-            job.fail(JobError::NeedsModule);
-            self.bring_home(&mut vec![job]);
-            return Ok(());
-        };
-        self.backlog.bind(desk, job)?;
-        if self.backlog.is_out(desk) {
-            // It went out of service meanwhile, so perhaps nobody looks there any more.
-            while let Some(mut job) = self.backlog.take_bound(desk) {
-                job.fail(JobError::ModuleLost);
-                self.bring_home(&mut vec![job]);
-            }
-        }
-        Ok(())
-    }
-
-    /// Of the modules in service that do a job, the one at which the fewest wait that no other may take.
-    fn desk_for(&self, job: &Job<'_>) -> Option<usize> {
-        let (algorithm, direction) = (job.session().algorithm().index(), job.session().direction() as usize);
-        let does = self.each_does.iter().enumerate().filter(|(_, does)| does[algorithm][direction]);
-        let desks = does.map(|(module, _)| self.cpu_workers + module);
-        desks.filter(|desk| !self.backlog.is_out(*desk)).min_by_key(|desk| self.backlog.bound_count(*desk))
-    }
-
-    /// Runs a burst on a core, or gives it up where the run was cancelled.
-    pub(crate) fn work_on(&self, kit: &mut CpuKit, burst: &mut [Box<Job<'m>>]) {
-        if self.cancel.is_cancelled() {
-            kit.fail_all(burst, JobError::Cancelled);
-        } else {
-            kit.run(burst, &*self.clock);
-        }
-    }
-
-    /// Runs a claimed burst on a core and brings it home.
-    pub(crate) fn run_on_core(&self, kit: &mut CpuKit, burst: &mut Vec<Box<Job<'m>>>) {
-        self.work_on(kit, burst);
-        self.learn_from(kit);
-        self.bring_home(burst);
-    }
-
-    /// Gives the adaptive policy what a kit measured, and lets it look whether modules matter where nobody asks.
-    #[inline]
-    pub(crate) fn learn_from(&self, kit: &mut CpuKit) {
-        if let Some(weigher) = &self.weigher {
-            let modules_matter = self.backlog.lanes().modules_matter();
-            if modules_matter || kit.has_news() {
-                self.take_news(weigher, modules_matter, kit);
-            }
-        }
-    }
-
-    #[inline(never)]
-    fn take_news(&self, weigher: &Weigher, modules_matter: bool, kit: &mut CpuKit) {
-        let lanes = self.backlog.lanes();
-        kit.tell_samples(modules_matter, |samples| weigher.saw_core(lanes, samples));
-        if !modules_matter && kit.is_time_to_look() {
-            weigher.looks_back(lanes, self.clock.now());
-        }
-    }
-
-    /// Where core and module take turns: gives the module its turn with jobs like those that were just run, where it is due.
-    fn give_turn(&self, class: Option<Class>) {
-        let (Some(weigher), Some(class)) = (&self.weigher, class) else { return };
-        let (lanes, waiting) = (self.backlog.lanes(), self.backlog.waiting_for_cores());
-        if let Some(count) = weigher.gives_turn(lanes, class, waiting, self.clock.now()) {
-            self.backlog.show_some(count);
-            lanes.let_modules(true);
-        }
-    }
-
-    /// Claims what the plan gives a core; where it gives nothing now, says how long to wait at most.
-    pub(crate) fn claim_for_core(
-        &self,
-        desk: Option<usize>,
-        take: &Take,
-        burst: &mut Vec<Box<Job<'m>>>,
-    ) -> Result<(), Option<Nanos>> {
-        let Some(weigher) = &self.weigher else {
-            return if self.backlog.claim(desk, take, burst) > 0 { Ok(()) } else { Err(None) };
-        };
-        let lanes = self.backlog.lanes();
-        weigher.core_works(true);
-        if weigher.has_turn() {
-            // Only what is asked for below.
-        } else if lanes.modules_matter() {
-            self.backlog.show_modules(burst);
-        } else {
-            self.backlog.claim(desk, take, burst);
-        }
-        if !burst.is_empty() {
-            return Ok(());
-        }
-        let now = self.clock.now();
-        let claim = weigher.core_takes(lanes, now)?;
-        let claimed = self.backlog.claim_of(claim.lane, take, claim.jobs_max, burst);
-        if let (1.., Some(desk)) = (claimed, desk) {
-            weigher.begins(desk, &claim, claimed, now);
-        }
-        // Where another was faster, the next look finds something else.
-        if claimed > 0 { Ok(()) } else { Err(Some(Nanos::ZERO)) }
-    }
-
-    /// Charges the core time of this thread since the last call, and sleeps until the budget lets it go on.
-    pub(crate) fn keep_budget(&self, meter: &mut Meter) {
-        while let Err(wait) = self.charge(meter) {
-            if self.cancel.is_cancelled() || self.backlog.is_broken() {
-                return;
-            }
-            thread::sleep(wait.into());
-        }
-    }
-
-    /// Charges the core time of this thread since the last call.
-    ///
-    /// # Errors
-    ///
-    /// How long to wait before the thread may go on.
-    pub(crate) fn charge(&self, meter: &mut Meter) -> Result<(), Nanos> {
-        let Some(budget) = &self.budget else { return Ok(()) };
-        let core = self.clock.thread_time();
-        let mut budget = budget.lock().unwrap_or_else(PoisonError::into_inner);
-        budget.spent(core - meter.charged.replace(core).unwrap_or(core));
-        budget.may_spend(self.clock.now()).map(drop)
-    }
-
     /// Lets a kit go by the costs of this run, and keep what the adaptive policy learns from.
     pub(crate) fn adopt(&self, kit: &mut CpuKit) {
         kit.share(&self.costs);
@@ -379,41 +242,6 @@ impl<'m> Shared<'m> {
         let workers = self.reports.into_inner().unwrap_or_else(PoisonError::into_inner);
         let guarded = self.weigher.map_or_else(Counters::default, Weigher::into_counters);
         Report { workers, learned: self.costs.learned(), guarded }
-    }
-
-    /// Takes jobs as `take` says and runs them on the calling thread's core, until nothing is left and nothing
-    /// more will come.
-    pub(crate) fn work_as_core(&self, desk: usize, take: &Take, kit: &mut CpuKit) {
-        let (mut burst, mut meter) = (Vec::new(), Meter::default());
-        loop {
-            self.backlog.tell_ended(desk, |is_over| kit.forget(is_over));
-            self.backlog.stop_at_barrier(desk);
-            self.keep_budget(&mut meter);
-            match self.claim_for_core(Some(desk), take, &mut burst) {
-                Ok(()) => {
-                    let class = class_of_all(&burst);
-                    self.run_on_core(kit, &mut burst);
-                    self.give_turn(class);
-                }
-                Err(_) if self.backlog.is_over(desk) => return,
-                Err(patience) => self.wait_for_work(desk, patience),
-            }
-        }
-    }
-
-    /// Sleeps until there may be work for a core.
-    fn wait_for_work(&self, desk: usize, patience: Option<Nanos>) {
-        let Some(weigher) = &self.weigher else { return self.backlog.wait_for_work(desk, patience) };
-        weigher.is_free(desk);
-        weigher.core_works(false);
-        let lanes = self.backlog.lanes();
-        let left_to_modules = lanes.first_waiting().filter(|_| lanes.modules_matter());
-        let (start, paths) = (self.clock.now(), weigher.paths());
-        self.backlog.wait_for_work(desk, patience);
-        if let Some(lane) = left_to_modules {
-            let now = self.clock.now();
-            weigher.idled(lane, now - start, paths, now);
-        }
     }
 
     /// Brings finished jobs to the homes that they came from; leaves `jobs` empty.
@@ -448,23 +276,11 @@ impl<'m> Shared<'m> {
     }
 }
 
-/// The class of the jobs, where they are all of one.
-fn class_of_all(jobs: &[Box<Job<'_>>]) -> Option<Class> {
-    let first = jobs.first()?.class();
-    (jobs.last()?.class() == first).then_some(first)
-}
-
 /// Takes the jobs of one home out of `jobs`, in order.
 fn split_off_home<'m>(jobs: &mut Vec<Box<Job<'m>>>, home: u32) -> Vec<Box<Job<'m>>> {
     let (same, others) = jobs.drain(..).partition(|job| job.ticket.home == home);
     *jobs = others;
     same
-}
-
-/// What of a thread's core time was charged to the budget. A thread that comes from elsewhere begins with nothing.
-#[derive(Default)]
-pub(crate) struct Meter {
-    charged: Option<Nanos>,
 }
 
 struct CloseOnDrop<'b, 'm>(&'b Backlog<'m>);
@@ -487,15 +303,6 @@ fn classes_done(module: &ModuleSetup<'_>) -> Vec<bool> {
     let class = |index| Class::from_index(index).expect("below their number");
     let does = |class: Class| module.driver.supports(class.algorithm(), class.direction());
     (0..Class::COUNT).map(|index| does(class(index))).collect()
-}
-
-/// `[algorithm][direction]`: whether any module does it.
-fn what_modules_do(modules: &[ModuleSetup<'_>]) -> Vec<[bool; 2]> {
-    let any =
-        |algorithm, direction| modules.iter().any(|module| module.driver.supports(algorithm, direction));
-    let both =
-        |&algorithm| [Direction::Encrypt, Direction::Decrypt].map(|direction| any(algorithm, direction));
-    Algorithm::ALL.iter().map(both).collect()
 }
 
 /// What a thread of the run leaves behind, whichever way it ends.

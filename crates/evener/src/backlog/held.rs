@@ -1,0 +1,49 @@
+//! Workers that are held before a measurement: none claims, and all stand at the barrier or sleep.
+
+use super::Backlog;
+
+impl Backlog<'_> {
+    /// Stops workers before their next claim; they wait busily, as at a barrier. For measuring.
+    pub(crate) fn hold(&self) {
+        self.barrier.hold();
+        self.work.ring_all();
+        self.desks.iter().for_each(|desk| desk.work.ring_all());
+        if let Some(lanes) = self.lanes.as_ref().filter(|lanes| lanes.modules_matter()) {
+            lanes.modules.ring_all();
+        }
+    }
+
+    /// Whether all workers stand at the barrier.
+    pub(crate) fn all_stand(&self) -> bool {
+        self.barrier.all_stand()
+    }
+
+    /// Waits until the workers that stand at the barrier stand on different cores, or gives up.
+    pub(crate) fn spread(&self) -> bool {
+        self.barrier.spread()
+    }
+
+    /// Opens the barrier.
+    pub(crate) fn release(&self) {
+        self.barrier.release();
+        let is_given = || self.desks.iter().any(|desk| !desk.dealt.is_empty());
+        if let Some(lanes) = self.lanes.as_ref().filter(|lanes| lanes.modules_matter() || is_given()) {
+            lanes.modules.ring_all();
+        }
+    }
+
+    /// Whether workers are to stop before their next claim. The end of the run lets them go too.
+    pub(crate) fn is_held(&self) -> bool {
+        self.barrier.is_held() && !self.is_closed()
+    }
+
+    /// Where the worker at `desk` stands while workers are held.
+    pub(crate) fn stop_at_barrier(&self, desk: usize) {
+        self.barrier.stop(desk, || self.is_closed());
+    }
+
+    /// The worker at `desk` ended: nobody waits for it at the barrier.
+    pub(crate) fn leave(&self, desk: usize) {
+        self.barrier.leave(desk);
+    }
+}
