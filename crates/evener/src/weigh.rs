@@ -204,15 +204,20 @@ mod tests {
 
     /// The same of which so much was learned.
     pub(super) fn weigher_with(cores: usize, learned: Estimator) -> Weigher {
+        weigher_of(cores, 1, learned)
+    }
+
+    /// The same with so many workers on cores.
+    pub(super) fn weigher_of(cores: usize, cpu_workers: usize, learned: Estimator) -> Weigher {
         let fixed = Circumstances {
             objective: Objective::Throughput,
             cores,
-            cpu_workers: 1,
-            first_module_desk: 1,
+            cpu_workers,
+            first_module_desk: cpu_workers,
             stations: vec![Station { units: 2, depth: 2 }],
             does: vec![vec![true; Class::COUNT]],
         };
-        Weigher::new(fixed, &Arc::new(Costs::new(learned)), 2)
+        Weigher::new(fixed, &Arc::new(Costs::new(learned)), cpu_workers + 1)
     }
 
     pub(super) fn sample(d: u64, h: u64) -> ModuleSample {

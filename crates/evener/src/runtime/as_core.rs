@@ -20,7 +20,8 @@ impl<'m> Shared<'m> {
             self.keep_budget(&mut meter);
             match self.claim_for_core(Some(desk), take, &mut burst) {
                 Ok(()) => {
-                    let class = class_of_all(&burst);
+                    // Asked by nobody else: after each burst the question alone would be a fiftieth of short jobs' time.
+                    let class = self.takes_turns().then(|| class_of_all(&burst)).flatten();
                     self.run_on_core(kit, &mut burst);
                     self.give_turn(class);
                 }
@@ -77,8 +78,13 @@ impl<'m> Shared<'m> {
         let lanes = self.backlog.lanes();
         kit.tell_samples(modules_matter, |samples| weigher.saw_core(lanes, samples));
         if !modules_matter && kit.is_time_to_look() {
-            weigher.looks_back(lanes, self.clock.now());
+            weigher.looks_back(lanes, self.backlog.waiting_for_cores(), self.clock.now());
         }
+    }
+
+    /// Whether the only core and the only module take turns.
+    fn takes_turns(&self) -> bool {
+        self.weigher.as_ref().is_some_and(Weigher::takes_turns)
     }
 
     /// Where core and module take turns: gives the module its turn with jobs like those that were just run, where it is due.

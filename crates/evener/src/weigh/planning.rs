@@ -57,8 +57,9 @@ impl Weigher {
             self.plan_anew(lanes, now);
         }
         let table = self.current();
+        let coming = |other: usize| if other == lane { count } else { 0 };
         let wants_try = lane < table.lanes()
-            && (0..self.fixed.stations.len()).any(|module| table.wants_try(lane, module, count));
+            && (0..self.fixed.stations.len()).any(|module| table.takes_try(lane, module, coming));
         // Who holds the state is about to plan, and others will come.
         let wants_try = wants_try && !cfg!(mutant = "comers_unseen");
         let Some(mut state) = wants_try.then(|| self.state.try_lock().ok()).flatten() else { return };
@@ -68,11 +69,11 @@ impl Weigher {
         }
     }
 
-    /// Looks whether modules may matter again, where nobody asks because none did.
-    pub(crate) fn looks_back(&self, lanes: &Lanes<'_>, now: Nanos) {
+    /// Looks whether modules may matter again, where nobody asks because none did. `alone` jobs wait for cores alone.
+    pub(crate) fn looks_back(&self, lanes: &Lanes<'_>, alone: u32, now: Nanos) {
         let planned = self.planned_ns.load(Ordering::Relaxed);
         if planned == 0 || now - Nanos(planned) >= LOOK_BACK_AFTER {
-            self.plan_anew(lanes, now);
+            self.plan_beside(lanes, alone, now);
         }
     }
 
@@ -104,6 +105,11 @@ impl Weigher {
 
     /// Makes a new table, unless somebody else is about to.
     pub(super) fn plan_anew(&self, lanes: &Lanes<'_>, now: Nanos) {
+        self.plan_beside(lanes, 0, now);
+    }
+
+    /// The same where so many jobs wait for cores alone, which a try may be taken from.
+    fn plan_beside(&self, lanes: &Lanes<'_>, alone: u32, now: Nanos) {
         let Ok(mut state) = self.state.try_lock() else { return };
         self.planned_ns.store(now.0.max(1), Ordering::Relaxed);
         let classes = lanes.classes();
@@ -114,9 +120,11 @@ impl Weigher {
             let worked = |lane: usize| known.worked.get(&classes[lane]).copied().unwrap_or_default();
             plan(&self.fixed.prospect(&state, &known.estimator, &moment)).having_worked(worked)
         };
+        // Where a module would not take it, its thread is not kept awake for it: beside that, a short burst takes 7 % longer.
         let wants_try = |lane: usize| {
-            let waiting = lanes.waiting(lane).max(1);
-            (0..self.fixed.stations.len()).any(|module| table.wants_try(lane, module, waiting))
+            let own = (lanes.waiting(lane) + alone).max(1);
+            let waiting = |other: usize| if other == lane { own } else { lanes.waiting(other) };
+            (0..self.fixed.stations.len()).any(|module| table.takes_try(lane, module, waiting))
         };
         let may_try = state.may_try((0..table.lanes()).any(wants_try), now);
         let has_turn = self.lane_of_module_turn();
@@ -139,8 +147,32 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
-    use super::super::tests::weigher;
+    use evener_core::{Estimator, Method};
+
+    use super::super::tests::{sample, weigher, weigher_of};
     use super::*;
+    use crate::lanes::tests::{job, session};
+
+    /// The module takes 1 ms for a job that a core does in 50 us, and was last tried long ago.
+    #[test]
+    fn modules_are_kept_awake_for_a_try_only_where_so_much_waits_that_it_would_not_come_last() {
+        let class = job(session(), 16_384).class();
+        let matters_beside = |alone: u32| {
+            let us = Nanos::from_micros;
+            let mut learned = Estimator::new(1);
+            for _ in 0..16 {
+                learned.saw_cpu(class, Method::Plain, 16, 16 * 16_384, us(16 * 50));
+                learned.saw_module(0, class, &sample(500, 500));
+            }
+            let (weigher, lanes) = (weigher_of(2, 2, learned), Lanes::new(4_096));
+            lanes.lane_of(class);
+            weigher.costs.known().worked.insert(class, Nanos::from_millis(100));
+            weigher.looks_back(&lanes, alone, Nanos::from_millis(5_000));
+            lanes.modules_matter()
+        };
+        // Half a millisecond of work, then ten.
+        assert_eq!([10, 200].map(matters_beside), [false, true]);
+    }
 
     #[test]
     fn who_brings_a_class_that_no_table_knows_waits_for_the_one_that_is_being_made() {

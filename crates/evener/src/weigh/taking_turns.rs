@@ -59,7 +59,7 @@ impl Weigher {
         now: Nanos,
     ) -> Option<usize> {
         let (table, lane) = (self.current(), lanes.lane_of(class));
-        if self.turns.is_none() || lane >= table.lanes() || table.is_open(lane) || self.state().lost[0] {
+        if lane >= table.lanes() || table.is_open(lane) || self.state().lost[0] {
             return None;
         }
         let mut turns = self.turns()?;

@@ -183,6 +183,18 @@ impl Table {
         count > 0 && self.rows[lane].cells[module].tries_left > 0 && self.is_worth_a_try(lane, count)
     }
 
+    /// Whether `module` would take a try of a lane while so much waits: it wants one, and it is not known that others would be
+    /// done with all that waits before it.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such lane or module.
+    #[must_use]
+    pub fn takes_try(&self, lane: usize, module: usize, waiting: impl Fn(usize) -> u32) -> bool {
+        let is_late = self.is_last(lane, module, &waiting) && !cfg!(mutant = "awake_for_late_tries");
+        self.wants_try(lane, module, waiting(lane)) && !is_late
+    }
+
     /// Whether a job of which it is known what it takes there would come last of all that waits: then a try is dear.
     fn is_last(&self, lane: usize, module: usize, waiting: &impl Fn(usize) -> u32) -> bool {
         let cell = &self.rows[lane].cells[module];
