@@ -161,7 +161,7 @@ const FIGURES: [Figure; 27] = [
         "emulated-am3358",
         "Paper 002's experiment, EMULATED: module and processor of the AM3358",
         "bench crypt --algorithm AES-128-CBC --module emulated:am3358 --cpu-cost emulated:am3358 --workers 1 \
-         --policies cpu_only,module_only,round_robin,polling,shared_queue,adaptive --runs 3",
+         --policies cpu_only,module_only,round_robin,polling,shared_queue,adaptive --runs 11",
     ),
     told(
         "live-am3358",
