@@ -32,7 +32,7 @@ const fn told(name: &'static str, title: &'static str, words: &'static str) -> F
 
 /// Twelve and more runs: the bounds of a median are then no longer its extremes. Decryption is close to its rival, at the
 /// bound of the memory that neighbours use too: a visit of one round would leave it to chance, so its visits have ten.
-const FIGURES: [Figure; 27] = [
+const FIGURES: [Figure; 28] = [
     drawn(
         "aes-128-cbc-encrypt",
         "AES-128-CBC encryption, out of place",
@@ -156,6 +156,12 @@ const FIGURES: [Figure; 27] = [
         "The adaptive policy and single requests beside a module that is too slow, EMULATED",
         "bench crypt --layout in-place \
          --policies cpu_only,adaptive --one-by-one --runs 31 --cell-time 600 --module emulated:am3358",
+    ),
+    told(
+        "adaptive-helping-module",
+        "The adaptive policy beside a module that helps, EMULATED: module and processor of the AM3358",
+        "bench crypt --algorithm AES-128-CBC --module emulated:am3358 --cpu-cost emulated:am3358 --workers 1 \
+         --policies round_robin,shared_queue,adaptive --runs 11",
     ),
     drawn(
         "emulated-am3358",
