@@ -13,7 +13,7 @@ use evener_conformance::{
     Answer, Ask, Burst, Kit, Layout, Way, answers, ask_all, is_right_in_child, judged, kinds, libcrypto,
     session,
 };
-use evener_core::{Algorithm, Direction, Job, JobError, Nanos, Outcome, Padding, QueuedDriver};
+use evener_core::{Algorithm, Direction, Job, JobError, Nanos, Outcome, Padding, QueuedDriver, Session};
 use evener_cryptodev::{Node, TEXT_BYTES_MAX};
 use evener_driver_kernel::{Module, OpenError, survey};
 use evener_testbed::Guest;
@@ -163,6 +163,31 @@ fn every_module_gives_what_libcrypto_gives_at_all_lengths() {
                 assert!(is_left(ask, answer) || *answer == judged(ask), "{}", ask.what());
             }
         }
+    }
+}
+
+#[test]
+fn who_asks_a_module_himself_gets_what_libcrypto_gives_at_all_lengths() {
+    for module in modules() {
+        let (does, call, mut count) = (module.algorithms().to_vec(), module.call(), 0);
+        let is_raw = |session: &&Arc<Session>| {
+            let algorithm = session.algorithm();
+            let is_cipher = algorithm.is_cipher() && !algorithm.is_aead();
+            does.contains(&algorithm) && is_cipher && session.padding() == Padding::None
+        };
+        for session in kinds(7).filter(|session| is_raw(&session)) {
+            for (seed, &bytes) in LENGTHS.iter().enumerate().filter(|(_, bytes)| **bytes % 16 == 0) {
+                let ask = Ask::noisy(&session, bytes, seed);
+                let (mut iv, mut output) = ([0; 16], vec![0; bytes]);
+                iv[..ask.iv.len()].copy_from_slice(&ask.iv);
+                let done = call(&session, &iv, &ask.input, &mut output);
+                let is_left = bytes == 0 || session.algorithm().name().ends_with("XTS") && bytes > 128 << 10;
+                assert_eq!(done, if is_left { Err(JobError::ModuleFull) } else { Ok(()) }, "{}", ask.what());
+                assert!(is_left || output == judged(&ask).output, "{}", ask.what());
+                count += 1;
+            }
+        }
+        println!("{}: {count} requests of a caller that waits in the kernel", module.profile().name);
     }
 }
 

@@ -16,6 +16,7 @@ use crate::tree::cargo;
 
 const USAGE: &str = "usage: cargo xtask guest speed [ROUNDS]     openssl speed and enc: default, afalg engine, provider with module
        cargo xtask guest uploads [ROUNDS]   paper 003: uploads over TLS with offload and without
+       cargo xtask guest counted-uploads ROUNDS   the same in a guest whose clock counts instructions: 500,000 a ms
        cargo xtask guest count [ROUNDS]     instructions of commands, updates and uploads, by each of these ways";
 
 /// The provider in the guest, among the libraries, which come with what they need.
@@ -27,6 +28,7 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
         ["speed", rounds] => speed(rounds),
         ["uploads"] => uploads("5"),
         ["uploads", rounds] => uploads(rounds),
+        ["counted-uploads", rounds] => counted_uploads(rounds),
         ["count"] => count("3"),
         ["count", rounds] => count(rounds),
         _ => Err(USAGE.to_owned()),
@@ -48,6 +50,12 @@ fn speed(rounds: &str) -> Result<(), String> {
 fn uploads(rounds: &str) -> Result<(), String> {
     let site = Site::start()?;
     measure(with_curl(guest()?)?, &format!("testbed-openssl uploads {rounds} {}", site.url()))
+}
+
+fn counted_uploads(rounds: &str) -> Result<(), String> {
+    let site = Site::start()?;
+    let builder = with_curl(guest()?)?.icount(Icount::NEAR_AM3358);
+    measure(builder, &format!("testbed-openssl uploads {rounds} {}", site.url()))
 }
 
 fn count(rounds: &str) -> Result<(), String> {
@@ -129,7 +137,10 @@ impl Site {
         );
         let path = folder.path().join("nginx.conf");
         fs::write(&path, configuration).map_err(text)?;
-        let mut command = Command::new("/usr/sbin/nginx");
+        // The one that `x` unpacked for tests, else an installed one.
+        let unpacked = crate::tree::root().join("target/foreign/nginx/usr/sbin/nginx");
+        let program = if unpacked.exists() { unpacked } else { PathBuf::from("/usr/sbin/nginx") };
+        let mut command = Command::new(program);
         command.args(["-e", "stderr", "-p"]).arg(folder.path()).arg("-c").arg(&path);
         let process = command.stdin(Stdio::null()).spawn().map_err(|error| format!("nginx: {error}"))?;
         let site = Self { process, _folder: folder, port };

@@ -56,6 +56,16 @@ pub(crate) enum Guard {
     Off,
 }
 
+/// Who sleeps in the kernel while a module behind it works on a request that its caller waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum Wait {
+    /// A thread of the driver's: a module that hangs keeps no caller.
+    #[default]
+    Apart,
+    /// The caller, as with OpenSSL's own engine: sooner, and a module that hangs keeps it for good.
+    Caller,
+}
+
 /// Whether others can see what this process does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum Shown {
@@ -77,6 +87,7 @@ pub(crate) struct Settings {
     pub(crate) threads: usize,
     pub(crate) split: Split,
     pub(crate) guard: Guard,
+    pub(crate) wait: Wait,
     pub(crate) statistics: Shown,
 }
 
@@ -146,6 +157,7 @@ const KEYS: &[Key] = &[
     },
     Key { name: c"split", variable: "EVENER_SPLIT", wants: "off, auto or a number of bytes", take: split },
     Key { name: c"guard", variable: "EVENER_GUARD", wants: "on or off", take: guard },
+    Key { name: c"wait", variable: "EVENER_WAIT", wants: "apart or caller", take: wait },
     Key { name: c"statistics", variable: "EVENER_STATISTICS", wants: "on or off", take: statistics },
 ];
 
@@ -153,6 +165,15 @@ fn guard(settings: &mut Settings, value: &str) -> Option<()> {
     settings.guard = match value {
         "on" => Guard::On,
         "off" => Guard::Off,
+        _ => return None,
+    };
+    Some(())
+}
+
+fn wait(settings: &mut Settings, value: &str) -> Option<()> {
+    settings.wait = match value {
+        "apart" => Wait::Apart,
+        "caller" => Wait::Caller,
         _ => return None,
     };
     Some(())
@@ -317,6 +338,15 @@ mod tests {
         assert_eq!(read(&[("combine", "auto")], &[("EVENER_COMBINE", "off")], false).0.combine, Combine::Off);
         let (settings, complaints) = read(&[("combine", "on")], &[], false);
         assert_eq!((settings.combine, complaints.len()), (Combine::Off, 1));
+    }
+
+    #[test]
+    fn a_caller_waits_in_the_kernel_only_where_somebody_asks_for_it() {
+        assert_eq!(read(&[], &[], false).0.wait, Wait::Apart);
+        assert_eq!(read(&[("wait", "caller")], &[], false).0.wait, Wait::Caller);
+        assert_eq!(read(&[("wait", "caller")], &[("EVENER_WAIT", "apart")], false).0.wait, Wait::Apart);
+        let (settings, complaints) = read(&[("wait", "here")], &[], false);
+        assert_eq!((settings.wait, complaints.len()), (Wait::Apart, 1));
     }
 
     #[test]

@@ -92,7 +92,7 @@ impl ProvCtx {
     pub(crate) fn start(core: Core) -> *const Self {
         let (settings, mut complaints) = cfg::read(&core);
         let combiner = combiner(&settings, fork::watch(), &mut complaints);
-        let modules = modules::open(&settings.modules, fork::watch(), &mut complaints);
+        let modules = modules::open(&settings.modules, settings.wait, fork::watch(), &mut complaints);
         // A threshold by itself is for tests that add an engine.
         let raw_from = match settings.threshold {
             Threshold::Auto if modules == 0 => usize::MAX,

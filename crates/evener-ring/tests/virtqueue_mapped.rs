@@ -1,5 +1,5 @@
 //! The virtqueue in memory that a peer can write to: bytes of a hostile one, and a device from other hands.
-#![cfg(not(any(loom, miri)))]
+#![cfg(all(not(any(loom, miri)), target_pointer_width = "64"))]
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::fs::File;

@@ -4,6 +4,8 @@
 //! leads: it hands over whatever waits, sleeps in the driver's poll, lays out what came back, and makes room for the next to
 //! lead (`desk.rs`) -> [`Pending::wait`] takes one's own result, which the caller copies to where it belongs.
 //!
+//! Where that was asked for, callers that wait do not go to the desk: [`Offload::call`] sleeps in the driver on their own thread.
+//!
 //! No thread is started for callers that wait; requests of callers that were put aside are led by one of the desk's own. The
 //! caller's memory is read by `put` and written by nobody: so a module that hangs keeps no caller, and what it failed is done
 //! again from the same bytes. A child of fork begins with a desk and a driver of its own and never touches its parent's.
@@ -16,7 +18,7 @@ use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
-use evener_core::{Algorithm, Direction, Nanos, QueuedDriver, Session};
+use evener_core::{Algorithm, Direction, JobError, Nanos, QueuedDriver, Session};
 use evener_ring::Eras;
 
 pub use desk::OutOfService;
@@ -35,11 +37,18 @@ pub trait Bell: Send {
 /// Makes the driver of a process.
 pub type MakeDriver = dyn Fn() -> Box<dyn QueuedDriver<'static>> + Send + Sync;
 
+/// Works with session and IV from an input to an output of the same length before it returns; several threads may call it at once.
+pub type Call = dyn Fn(&Session, &[u8; 16], &[u8], &mut [u8]) -> Result<(), JobError> + Send + Sync;
+
+/// Makes what a process's threads call.
+pub type MakeCall = dyn Fn() -> Box<Call> + Send + Sync;
+
 /// A module, and who waits for it.
 pub struct Offload {
     name: String,
     does: Vec<[bool; 2]>,
     make_driver: Arc<MakeDriver>,
+    make_call: Option<Box<MakeCall>>,
     desks: Eras<Arc<Desk>>,
 }
 
@@ -67,7 +76,19 @@ impl Offload {
             [Direction::Encrypt, Direction::Decrypt].map(|direction| does(algorithm, direction))
         };
         let does = Algorithm::ALL.iter().map(both).collect();
-        Self { name, does, make_driver: Arc::new(make_driver), desks: Eras::default() }
+        Self { name, does, make_driver: Arc::new(make_driver), make_call: None, desks: Eras::default() }
+    }
+
+    /// The same, where callers that wait for a request ask the module themselves, on their own thread and for as long as it takes:
+    /// nothing frees a caller from a module that hangs. `make_call` is called once in a process.
+    #[must_use]
+    pub fn called(self, make_call: impl Fn() -> Box<Call> + Send + Sync + 'static) -> Self {
+        Self { make_call: Some(Box::new(make_call)), ..self }
+    }
+
+    /// Whether [`Offload::call`] is there.
+    pub fn is_called(&self) -> bool {
+        self.make_call.is_some()
     }
 
     /// Its name, as it was given.
@@ -119,6 +140,21 @@ impl Offload {
         let desk = self.desk(generation);
         let order = Order { request, bell };
         desk.put(order).map(|number| Pending { desk, number, is_over: false })
+    }
+
+    /// Does a request on this thread, which sleeps in the module's driver for as long as that takes.
+    ///
+    /// `None` where callers cannot ask it themselves, where it is out of service or has no room, and where it failed.
+    pub fn call(&self, generation: u32, request: &Request<'_>) -> Option<Answer<'_>> {
+        let make = self.make_call.as_ref()?;
+        let desk = self.desk(generation);
+        desk.call(request, make).map(|room| Answer { desk, room: Some(room) })
+    }
+
+    /// The same with `output`, which is as long as the input, in place of a room; where it is false, anything may stand there.
+    pub fn call_into(&self, generation: u32, request: &Request<'_>, output: &mut [u8]) -> bool {
+        let Some(make) = &self.make_call else { return false };
+        self.desk(generation).call_into(request, make, output)
     }
 
     fn desk(&self, generation: u32) -> &Arc<Desk> {

@@ -2,13 +2,14 @@
 //! whose memory nobody has touched.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use evener::offload::{Bell, Offload, OutOfService, Request};
-use evener_core::{Algorithm, Direction, InlineDriver as _, Job, Nanos, Padding, Session};
+use evener_core::{Algorithm, Direction, InlineDriver as _, Job, JobError, Nanos, Padding, Session};
 use evener_driver_emulated::{Emulated, Fault, Preset, When};
 use evener_driver_libcrypto::Libcrypto;
 
@@ -86,4 +87,81 @@ fn a_module_that_goes_away_is_out_of_service() {
     assert_eq!([ask(&offload), ask(&offload), ask(&offload)], [Some(right()), Some(right()), None]);
     assert_eq!(offload.why_out(0), Some(OutOfService::Lost));
     assert!(!offload.takes(0, Algorithm::Aes128Cbc, Direction::Encrypt, TEXT.len()));
+}
+
+/// A module that callers ask themselves, which computes by libcrypto and then ends as `ends` says of the request's number. It has no
+/// driver for anybody else.
+fn called(ends: impl Fn(u32) -> Result<(), JobError> + Send + Sync + Copy + 'static) -> Offload {
+    let nobodys = || -> Box<dyn evener_core::QueuedDriver<'static>> { unreachable!("nobody puts a request") };
+    Offload::new("called".to_owned(), |_, _| true, nobodys).called(move || {
+        let count = AtomicU32::new(0);
+        Box::new(move |session, iv, input, output| {
+            let mut burst = [Job::apart(input, output)];
+            burst[0].arm(session, iv, input.len());
+            Libcrypto::new().unwrap().run(&mut burst);
+            ends(count.fetch_add(1, Relaxed))
+        })
+    })
+}
+
+/// One request by each of the two ways; both come out alike, or neither does.
+fn ask_twice(offload: &Offload) -> Option<Vec<u8>> {
+    let request = Request { session: &session(), iv: &IV, input: &TEXT, allowed: Nanos::ZERO };
+    let answer = offload.call(0, &request).map(|answer| answer.output().to_vec());
+    let mut output = vec![0; TEXT.len()];
+    let is_done = offload.call_into(0, &request, &mut output);
+    assert_eq!(answer, is_done.then_some(output));
+    answer
+}
+
+#[test]
+fn a_module_that_callers_ask_themselves_is_asked_on_their_own_thread() {
+    let told: &'static Mutex<Vec<thread::ThreadId>> = Box::leak(Box::new(Mutex::new(Vec::new())));
+    let offload = called(move |_| {
+        told.lock().unwrap().push(thread::current().id());
+        Ok(())
+    });
+    assert_eq!(ask_twice(&offload), Some(right()));
+    assert_eq!(*told.lock().unwrap(), [thread::current().id(); 2]);
+    let request = Request { session: &session(), iv: &IV, input: &TEXT, allowed: Nanos::ZERO };
+    assert!(self::offload(Fault::Hang, 1).call(0, &request).is_none(), "others have to be waited for");
+}
+
+#[test]
+fn requests_of_callers_that_are_inside_are_ahead_of_others() {
+    let inside: &'static Barrier = Box::leak(Box::new(Barrier::new(2)));
+    let offload = called(|_| {
+        inside.wait();
+        inside.wait();
+        Ok(())
+    });
+    thread::scope(|scope| {
+        let asked = scope.spawn(|| ask_twice(&offload));
+        let ahead = [(); 2].map(|()| {
+            inside.wait();
+            let ahead = offload.ahead(0);
+            inside.wait();
+            ahead
+        });
+        assert_eq!(asked.join().unwrap(), Some(right()));
+        assert_eq!((ahead, offload.ahead(0)), ([1, 1], 0));
+    });
+}
+
+#[test]
+fn a_module_that_fails_whoever_asks_it_is_out_of_service_as_at_the_desk() {
+    let out_by = |ends: fn(u32) -> Result<(), JobError>| {
+        let offload = called(ends);
+        let asked = (0..20).take_while(|_| offload.takes(0, Algorithm::Aes128Cbc, Direction::Encrypt, 64));
+        let failed = asked.filter(|_| ask_twice(&offload).is_none()).count();
+        (failed, offload.why_out(0))
+    };
+    assert_eq!(out_by(|_| Err(JobError::ModuleLost)), (1, Some(OutOfService::Lost)));
+    assert_eq!(out_by(|_| Err(JobError::Module { code: 5 })), (4, Some(OutOfService::Errors)));
+    assert_eq!(out_by(|_| Err(JobError::ModuleFull)), (20, None));
+    // Seven in a row are none too many.
+    assert_eq!(
+        out_by(|number| if number % 16 < 6 { Err(JobError::Module { code: 5 }) } else { Ok(()) }).1,
+        None
+    );
 }

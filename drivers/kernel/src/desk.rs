@@ -38,6 +38,22 @@ pub(crate) trait Device: Send + Sync + 'static {
 
     /// Works on a request and sleeps until it is done.
     fn run(&self, key: &Self::Key, task: &mut Task) -> Result<(), Failure>;
+
+    /// Works on whole blocks of a cipher from `input` to `output`, which is as long, and sleeps until it is done. After a failure
+    /// anything may stand in `output`.
+    fn work(
+        &self,
+        key: &Self::Key,
+        spec: Spec,
+        iv: [u8; 16],
+        input: &[u8],
+        output: &mut [u8],
+    ) -> Result<(), Failure> {
+        let mut task = Task::over(0, spec, iv, Zeroizing::new(input.to_vec()), input.len());
+        self.run(key, &mut task)?;
+        output.copy_from_slice(task.text());
+        Ok(())
+    }
 }
 
 /// Why a request failed.
@@ -88,6 +104,18 @@ pub(crate) struct Task {
 }
 
 impl Task {
+    /// One over a text alone, which lies at the front of `room`.
+    pub(crate) fn over(
+        number: u64,
+        spec: Spec,
+        iv: [u8; 16],
+        room: Zeroizing<Vec<u8>>,
+        text_bytes: usize,
+    ) -> Self {
+        let tag = [0; TAG_BYTES_MAX];
+        Self { number, spec, iv, aad_bytes: 0, text_bytes, room, tag, is_in_jobs_room: false, answer: Ok(()) }
+    }
+
     /// The text, and after a run what has replaced it.
     pub(crate) fn text(&self) -> &[u8] {
         &self.room[self.aad_bytes..self.aad_bytes + self.text_bytes]

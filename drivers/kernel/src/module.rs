@@ -9,9 +9,10 @@ use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
 use evener_core::known::{self, KNOWN};
-use evener_core::{Algorithm, Direction, Job, Padding, Profile, QueuedDriver, Session};
+use evener_core::{Algorithm, Direction, Job, JobError, Padding, Profile, QueuedDriver, Session};
 
 use crate::afalg::Afalg;
+use crate::called::Called;
 use crate::desk::Device;
 use crate::devcrypto::DevCrypto;
 use crate::ocf;
@@ -150,6 +151,9 @@ enum Behind {
     Devcrypto(Arc<DevCrypto>),
 }
 
+/// Works with session and IV from an input to an output of the same length, before it returns.
+pub type Call = dyn Fn(&Session, &[u8; 16], &[u8], &mut [u8]) -> Result<(), JobError> + Send + Sync;
+
 /// Requests that are tried side by side: more than any driver seen so far works on.
 const UNITS_MAX: u32 = 4;
 
@@ -226,6 +230,16 @@ impl Module {
         }
     }
 
+    /// What works on whole blocks while the calling thread sleeps in the kernel, from which nothing frees it where the module never
+    /// answers. Several threads may call it at once; a forked child needs one of its own.
+    #[must_use]
+    pub fn call(&self) -> Box<Call> {
+        match &self.behind {
+            Behind::Afalg(device) => called(device),
+            Behind::Devcrypto(device) => called(device),
+        }
+    }
+
     fn queued<'m, D: Device>(&self, device: &Arc<D>) -> Box<dyn QueuedDriver<'m> + 'm> {
         let (device, stuck) = (Arc::clone(device), Arc::clone(&self.stuck));
         Box::new(Queued::new(self.profile.clone(), Arc::clone(&self.algorithms), device, stuck))
@@ -285,6 +299,11 @@ impl Module {
         self.run(&mut jobs);
         began.elapsed()
     }
+}
+
+fn called<D: Device>(device: &Arc<D>) -> Box<Call> {
+    let called = Called::new(Arc::clone(device));
+    Box::new(move |session, iv, input, output| called.run(session, iv, input, output))
 }
 
 /// Jobs of one question, so that runners work side by side.

@@ -34,6 +34,6 @@ pub fn next_iv(family: Family, iv: &[u8; 16], piece: &[u8], direction: Direction
     }
 }
 
-fn last_block(piece: &[u8]) -> [u8; BLOCK_BYTES] {
+pub(crate) fn last_block(piece: &[u8]) -> [u8; BLOCK_BYTES] {
     piece.last_chunk().copied().unwrap_or_default()
 }

@@ -139,23 +139,12 @@ impl<'m, D: Device> Queued<'m, D> {
     /// The request of a job that owns its memory and needs nothing beside its text there: two copies less. A failed one may have
     /// replaced a part of its input; who lends jobs memory of their own keeps the input elsewhere (`offload.rs` of the runtime).
     fn task_in_its_own_room(&self, job: &mut Job<'_>) -> Option<Task> {
-        let (session, text_bytes, iv, tag) = (job.session(), job.input_bytes(), *job.iv(), *job.tag_given());
+        let (session, text_bytes, iv) = (job.session(), job.input_bytes(), *job.iv());
         let (algorithm, direction) = (session.algorithm(), session.direction());
         let is_plain = algorithm.is_cipher() && !algorithm.is_aead() && session.padding() == Padding::None;
         let room = if is_plain { job.lend_room()? } else { return None };
-        let spec = Spec { algorithm, direction };
-        let number = self.taken;
-        Some(Task {
-            number,
-            spec,
-            iv,
-            aad_bytes: 0,
-            text_bytes,
-            room,
-            tag,
-            is_in_jobs_room: true,
-            answer: Ok(()),
-        })
+        let task = Task::over(self.taken, Spec { algorithm, direction }, iv, room, text_bytes);
+        Some(Task { is_in_jobs_room: true, ..task })
     }
 
     /// Gives a job back with what came of its request.
@@ -297,7 +286,7 @@ fn publish(task: &Task, job: &mut Job<'_>) {
     job.publish(text, &task.room[tag_start..tag_start + tag_bytes]);
 }
 
-fn error_of(failure: Failure, spec: Spec) -> JobError {
+pub(crate) fn error_of(failure: Failure, spec: Spec) -> JobError {
     let opens = spec.algorithm.is_aead() && spec.direction == Direction::Decrypt;
     match failure {
         Failure::Full => JobError::ModuleFull,

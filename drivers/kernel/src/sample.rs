@@ -1,7 +1,6 @@
 //! Requests for tests, at stand-ins for the kernel that invert each byte: one that was lost, came twice or went through twice is
 //! seen.
 
-use evener_core::TAG_BYTES_MAX;
 use zeroize::Zeroizing;
 
 use crate::desk::{Spec, Task};
@@ -11,17 +10,7 @@ pub(crate) fn text(bytes: usize) -> Vec<u8> {
 }
 
 pub(crate) fn task(spec: Spec, bytes: usize) -> Task {
-    Task {
-        number: 1,
-        spec,
-        iv: [0; 16],
-        aad_bytes: 0,
-        text_bytes: bytes,
-        room: Zeroizing::new(text(bytes)),
-        tag: [0; TAG_BYTES_MAX],
-        is_in_jobs_room: false,
-        answer: Ok(()),
-    }
+    Task::over(1, spec, [0; 16], Zeroizing::new(text(bytes)), bytes)
 }
 
 pub(crate) fn is_inverted_once(task: &Task) -> bool {

@@ -4,12 +4,13 @@
 //! bell was rung -> a sample is compared with what this core makes of it -> the result goes to where the program wants it.
 //! Until then the program's memory is what it was, so whatever fails is done again by the inner cipher.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use evener::offload::{Bell, Offload, Pending, Request, patience};
 use evener_core::job::Memory;
 use evener_core::job::SessionRef;
-use evener_core::{Algorithm, Direction, Family, Job, Nanos};
+use evener_core::{Algorithm, Direction, Family, Job, Nanos, Session};
 
 use crate::cipher::owned::{input_of, output_of};
 use crate::cipher::raw::{Engine, Raw, RawError};
@@ -67,20 +68,50 @@ impl Module {
         true
     }
 
-    /// Whether the module's result is right, where it is its turn to be compared; the program's memory then has the right one.
-    fn is_right(&self, raw: &mut Raw<'_>, output: &[u8]) -> Option<bool> {
-        let seen = &self.seen[raw.algorithm.index()][raw.direction as usize];
+    /// Whether it is the turn of such a result to be compared.
+    fn is_compared(&self, raw: &Raw<'_>) -> bool {
         // Relaxed: a count.
-        let number = seen.fetch_add(1, Relaxed);
-        if number >= CHECKED_FIRST && number % CHECKED != 0 {
-            return None;
-        }
+        let number = self.seen[raw.algorithm.index()][raw.direction as usize].fetch_add(1, Relaxed);
+        number < CHECKED_FIRST || number % CHECKED == 0
+    }
+
+    /// Whether the module's result is what this core makes of the same, which the program's memory then has.
+    fn is_right(raw: &mut Raw<'_>, output: &[u8]) -> Option<bool> {
         // Else a module would be known by what it takes together with a core.
         raw.besides(|raw| {
             let (plain, iv) = (raw.plain, raw.iv);
             plain.run(&iv, &mut raw.memory).ok()?;
             Some(output_of(&raw.memory, output.len()) == output)
         })
+    }
+
+    /// Puts a result to where the program wants it.
+    fn take_over(&self, raw: &mut Raw<'_>, output: &[u8], is_compared: bool, generation: u32) {
+        match is_compared.then(|| Self::is_right(raw, output)).flatten() {
+            Some(true) => return,
+            Some(false) => return self.offload.computed_wrong(generation),
+            None => {}
+        }
+        match &mut raw.memory {
+            Memory::InPlace { room, .. } => room[..output.len()].copy_from_slice(output),
+            Memory::Apart { dst, .. } => dst[..output.len()].copy_from_slice(output),
+        }
+    }
+
+    /// Has this thread ask the module itself. In place, and where it is compared, the result comes to a room first, so that the
+    /// input is there until the module is done.
+    fn call(&self, raw: &mut Raw<'_>, session: &Arc<Session>, generation: u32) -> Result<(), RawError> {
+        let (iv, is_compared) = (raw.iv, self.is_compared(raw));
+        let request = |input| Request { session, iv: &iv, input, allowed: Nanos::ZERO };
+        if let (Memory::Apart { src, dst }, false) = (&mut raw.memory, is_compared) {
+            let output = &mut dst[..src.len()];
+            let is_done = self.offload.call_into(generation, &request(src), output);
+            return if is_done { Ok(()) } else { Err(RawError::Undone) };
+        }
+        let answer = self.offload.call(generation, &request(input_of(&raw.memory)));
+        let answer = answer.ok_or(RawError::Undone)?;
+        self.take_over(raw, answer.output(), is_compared, generation);
+        Ok(())
     }
 }
 
@@ -100,6 +131,9 @@ impl Engine for Module {
     fn run(&self, raw: &mut Raw<'_>) -> Result<(), RawError> {
         let session = raw.session().ok_or(RawError::Undone)?;
         let generation = fork::generation();
+        if raw.job.is_none() && self.offload.is_called() {
+            return self.call(raw, &session, generation);
+        }
         let request = Request {
             session: &session,
             iv: &raw.iv,
@@ -113,19 +147,8 @@ impl Engine for Module {
             return Err(RawError::Undone);
         }
         let answer = pending.wait().ok_or(RawError::Undone)?;
-        let output = answer.output();
-        match self.is_right(raw, output) {
-            Some(true) => return Ok(()),
-            Some(false) => {
-                self.offload.computed_wrong(generation);
-                return Ok(());
-            }
-            None => {}
-        }
-        match &mut raw.memory {
-            Memory::InPlace { room, .. } => room[..output.len()].copy_from_slice(output),
-            Memory::Apart { dst, .. } => dst[..output.len()].copy_from_slice(output),
-        }
+        let is_compared = self.is_compared(raw);
+        self.take_over(raw, answer.output(), is_compared, generation);
         Ok(())
     }
 

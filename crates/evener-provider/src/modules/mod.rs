@@ -15,7 +15,7 @@ use evener::offload::Offload;
 use evener_driver_hosted as hosted;
 use evener_driver_kernel as kernel;
 
-use crate::cfg::Complaint;
+use crate::cfg::{Complaint, Wait};
 use crate::cipher::route::add_engine;
 use crate::err::Reason;
 
@@ -61,15 +61,18 @@ pub(crate) fn names(text: &str) -> Option<Vec<Named>> {
 static TRIED: Mutex<Vec<(String, Result<(), String>)>> = Mutex::new(Vec::new());
 
 /// Opens modules that are not open yet; returns how many there are.
-pub(crate) fn open(names: &[Named], watched: bool, complaints: &mut Vec<Complaint>) -> usize {
+pub(crate) fn open(names: &[Named], wait: Wait, watched: bool, complaints: &mut Vec<Complaint>) -> usize {
     let mut tried = TRIED.lock().unwrap_or_else(PoisonError::into_inner);
     let mut count = 0;
     for named in names {
         let name = named.to_string();
         let known = tried.iter().find(|(other, _)| *other == name).map(|(_, answer)| answer.clone());
         let answer = known.unwrap_or_else(|| {
-            let answer =
-                if watched { open_one(named) } else { Err("the system does not tell of forks".to_owned()) };
+            let answer = if watched {
+                open_one(named, wait)
+            } else {
+                Err("the system does not tell of forks".to_owned())
+            };
             tried.push((name.clone(), answer.clone()));
             answer
         });
@@ -82,7 +85,7 @@ pub(crate) fn open(names: &[Named], watched: bool, complaints: &mut Vec<Complain
     count
 }
 
-fn open_one(named: &Named) -> Result<(), String> {
+fn open_one(named: &Named, wait: Wait) -> Result<(), String> {
     let name = named.to_string();
     let offload = match named {
         Named::Hosted(module) => {
@@ -95,7 +98,12 @@ fn open_one(named: &Named) -> Result<(), String> {
             let module = kernel::Module::bind(module).map_err(|error| error.to_string())?;
             let (module, driver) = twice(module);
             let does = engine::table(move |algorithm, _| module.algorithms().contains(&algorithm));
-            Offload::new(name, does, move || driver.driver())
+            let caller = Arc::clone(&driver);
+            let offload = Offload::new(name, does, move || driver.driver());
+            match wait {
+                Wait::Apart => offload,
+                Wait::Caller => offload.called(move || caller.call()),
+            }
         }
     };
     add_engine(engine::Module::leaked(offload));

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::mem;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use evener_core::{Job, JobError, Nanos, Outcome, QueuedDriver, Refusal};
 use nix::sys::signal::{SigSet, SigmaskHow};
 
 use super::rooms::{Room, Rooms};
-use super::{Bell, MakeDriver, Request};
+use super::{Bell, Call, MakeCall, MakeDriver, Request};
 use crate::SystemClock;
 
 /// Errors in a row after which a module is out of service, as in the runtime. A guess.
@@ -50,6 +50,8 @@ pub(super) struct Order<'a> {
 /// One process's desk.
 pub(super) struct Desk {
     state: Mutex<State>,
+    /// What callers call that go past the desk.
+    call: OnceLock<Box<Call>>,
     /// Something came back, the driver is free, or there is something for the attendant.
     changed: Condvar,
     /// Requests under way, for who only wants to know. Written under the lock.
@@ -72,6 +74,8 @@ struct State {
     out: Option<OutOfService>,
     is_attended: bool,
     attended_core: Nanos,
+    /// Requests whose callers ask the module themselves now.
+    called: usize,
 }
 
 struct Wish {
@@ -118,9 +122,11 @@ impl Desk {
             out: None,
             is_attended: false,
             attended_core: Nanos::ZERO,
+            called: 0,
         };
         Self {
             state: Mutex::new(state),
+            call: OnceLock::new(),
             changed: Condvar::new(),
             ahead: AtomicU32::new(0),
             core_ns: AtomicU64::new(0),
@@ -166,6 +172,39 @@ impl Desk {
             self.changed.notify_all();
         }
         Some(number)
+    }
+
+    /// Does a request on this thread in a room; `None` where it was not done.
+    pub(super) fn call(&self, request: &Request<'_>, make: &MakeCall) -> Option<Room> {
+        let Request { session, iv, input, .. } = *request;
+        let mut room = self.state().rooms.vacant(session, iv, input.len())?;
+        if self.call_into(request, make, room.text_mut()) {
+            room.is_filled();
+            return Some(room);
+        }
+        self.give_back(room);
+        None
+    }
+
+    /// Does a request on this thread; false where it was not done.
+    pub(super) fn call_into(&self, request: &Request<'_>, make: &MakeCall, output: &mut [u8]) -> bool {
+        let mut state = self.state();
+        if state.out.is_some() {
+            return false;
+        }
+        state.called += 1;
+        self.count(&state);
+        drop(state);
+        // Here it may stay for good.
+        let done = self.call.get_or_init(make)(request.session, request.iv, request.input, output);
+        let mut state = self.state();
+        state.called -= 1;
+        self.count(&state);
+        state.judge(done.err());
+        if let Some(why) = state.why_out().filter(|_| state.out.is_none()) {
+            drop(self.end(state, why));
+        }
+        done.is_ok()
     }
 
     pub(super) fn is_over(&self, number: u64) -> bool {
@@ -248,13 +287,12 @@ impl Desk {
             !state.back.contains_key(number) && wish.until <= now && !cfg!(mutant = "never_late")
         });
         state.driver = Place::Here(driver);
-        let why = match state.errors_in_row {
+        let why = match state.why_out() {
             _ if state.out.is_some() => state.out,
             _ if is_lost => Some(OutOfService::Lost),
-            LOST => Some(OutOfService::Lost),
+            Some(OutOfService::Lost) => Some(OutOfService::Lost),
             _ if is_late => Some(OutOfService::Late),
-            ERRORS_MAX.. => Some(OutOfService::Errors),
-            _ => None,
+            why => why,
         };
         match why {
             Some(why) => state = self.end(state, why),
@@ -293,7 +331,7 @@ impl Desk {
 
     fn count(&self, state: &State) {
         // What is back is expected, too, until it is fetched.
-        let ahead = state.expected.len() - state.back.len();
+        let ahead = state.expected.len() - state.back.len() + state.called;
         self.ahead.store(u32::try_from(ahead).unwrap_or(u32::MAX), Relaxed);
     }
 
@@ -335,23 +373,39 @@ impl State {
     /// A job came back from the driver.
     fn settle(&mut self, job: Box<Job<'static>>) {
         let number = job.mark;
-        let is_done = matches!(job.outcome(), Outcome::Done { .. });
-        match job.outcome() {
-            Outcome::Failed(JobError::ModuleFull) => {}
-            Outcome::Failed(JobError::ModuleLost) => self.errors_in_row = LOST,
-            Outcome::Done { .. } => self.errors_in_row = 0,
-            Outcome::Failed(_) | Outcome::Pending => {
-                self.errors_in_row = self.errors_in_row.saturating_add(1);
-            }
-        }
+        let error = match job.outcome() {
+            Outcome::Done { .. } => None,
+            Outcome::Failed(error) => Some(error),
+            Outcome::Pending => Some(JobError::Module { code: 0 }),
+        };
+        self.judge(error);
         if !self.expected.contains_key(&number) {
             return self.keep(job);
         }
         let mut room = self.rooms.returned(job);
-        if !is_done {
+        if error.is_some() {
             room.take().into_iter().for_each(|room| self.rooms.give_back(room));
         }
         self.back.insert(number, room);
+    }
+
+    /// Counts errors in a row.
+    fn judge(&mut self, error: Option<JobError>) {
+        match error {
+            Some(JobError::ModuleFull) => {}
+            Some(JobError::ModuleLost) => self.errors_in_row = LOST,
+            Some(_) => self.errors_in_row = self.errors_in_row.saturating_add(1),
+            None => self.errors_in_row = 0,
+        }
+    }
+
+    /// Why the errors so far end the service, where they do.
+    fn why_out(&self) -> Option<OutOfService> {
+        match self.errors_in_row {
+            LOST => Some(OutOfService::Lost),
+            ERRORS_MAX.. => Some(OutOfService::Errors),
+            _ => None,
+        }
     }
 
     /// A job that nobody asks for any more.

@@ -25,7 +25,7 @@ use self::listed::Listed;
 pub use self::survey::{Standing, Survey, survey};
 use crate::desk::{Device, Failure, Spec, Task};
 use crate::module::OpenError;
-use crate::pieces::in_pieces;
+use crate::pieces::{in_pieces, last_block, next_iv};
 
 /// Data of one `sendmsg`: a fraction of what a socket buffers (212,992 bytes unless the system's owner changed it), so that
 /// a call neither waits for room nor comes back short. A longer chain is continued by a new request with the next IV.
@@ -137,6 +137,29 @@ impl Device for Afalg {
         }
         Err(Failure::Errno(libc::EINTR))
     }
+
+    fn work(
+        &self,
+        key: &Transform,
+        spec: Spec,
+        iv: [u8; 16],
+        input: &[u8],
+        output: &mut [u8],
+    ) -> Result<(), Failure> {
+        for _ in 0..ATTEMPTS_MAX {
+            let socket = key.seat()?;
+            match apart(socket.as_fd(), spec, iv, input, output) {
+                Ok(()) => {
+                    key.idle().push(socket);
+                    return Ok(());
+                }
+                // The input is never touched.
+                Err(Attempt::Short { .. }) => {}
+                Err(Attempt::Failed(errno)) => return Err(Failure::of(errno)),
+            }
+        }
+        Err(Failure::Errno(libc::EINTR))
+    }
 }
 
 impl Transform {
@@ -196,12 +219,35 @@ fn run_on(socket: BorrowedFd<'_>, task: &mut Task) -> Result<(), Attempt> {
     }
 }
 
-/// In pieces; XTS has only one ([`Device::takes`]).
+/// XTS has only one ([`Device::takes`]).
+fn piece_bytes(algorithm: Algorithm) -> usize {
+    if algorithm.family() == Family::Xts { WHOLE_BYTES_MAX } else { PIECE_BYTES }
+}
+
+/// In pieces, from one place to another.
+fn apart(
+    socket: BorrowedFd<'_>,
+    spec: Spec,
+    iv: [u8; 16],
+    input: &[u8],
+    output: &mut [u8],
+) -> Result<(), Attempt> {
+    let Spec { algorithm, direction } = spec;
+    let (bytes, iv_bytes, mut iv) = (piece_bytes(algorithm), algorithm.iv_bytes(), iv);
+    for (piece, room) in input.chunks(bytes).zip(output.chunks_mut(bytes)) {
+        let encrypts = direction == Direction::Encrypt;
+        send_all(socket, Order { encrypts, iv: &iv[..iv_bytes], aad_bytes: None }, piece)?;
+        read_all(socket, room)?;
+        iv = next_iv(algorithm.family(), &iv, piece, direction).unwrap_or_else(|| last_block(room));
+    }
+    Ok(())
+}
+
+/// In pieces.
 fn cipher(socket: BorrowedFd<'_>, task: &mut Task) -> Result<(), Attempt> {
     let Spec { algorithm, direction } = task.spec;
     let encrypts = direction == Direction::Encrypt;
-    let piece_bytes = if algorithm.family() == Family::Xts { WHOLE_BYTES_MAX } else { PIECE_BYTES };
-    in_pieces(task, piece_bytes, |iv, piece, is_first| {
+    in_pieces(task, piece_bytes(algorithm), |iv, piece, is_first| {
         let order = Order { encrypts, iv, aad_bytes: None };
         let sent = send_all(socket, order, piece);
         sent.and_then(|()| read_all(socket, piece)).map_err(|it| it.keeping(is_first))

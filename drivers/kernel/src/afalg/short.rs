@@ -95,6 +95,35 @@ fn what_was_answered_in_part_is_given_up_and_never_worked_on_twice() {
     }
 }
 
+/// Has a text of `bytes` bytes worked on from one place to another at `seats`; what came, and how many seats are left besides.
+fn work(bytes: usize, seats: Vec<OwnedFd>) -> (Result<(), Failure>, Vec<u8>, usize) {
+    let (socket, _) = UnixStream::pair().unwrap();
+    let key = Transform { socket: socket.into(), idle: Mutex::new(seats.into_iter().rev().collect()) };
+    let device = Afalg { listed: Listed::default(), door: "skcipher" };
+    let mut output = vec![0; bytes];
+    let done = device.work(&key, KEY, [0; 16], &text(bytes), &mut output);
+    (done, output, key.idle().len())
+}
+
+#[test]
+fn from_one_place_to_another_whatever_was_answered_in_part_is_asked_once_more() {
+    let bytes = PIECE_BYTES + 4_096;
+    let inverted: Vec<u8> = text(bytes).iter().map(|byte| !byte).collect();
+    let whole = || in_parts(&[PIECE_BYTES, 4_096], 999);
+    assert_eq!(work(bytes, vec![whole()]), (Ok(()), inverted.clone(), 1));
+    let early: [(&'static [usize], usize, usize); 3] =
+        [(&[], PIECE_BYTES, 1_000), (&[PIECE_BYTES], 4_096, 1_000), (&[PIECE_BYTES], 4_096, 0)];
+    for (before, next, answered) in early {
+        let seats = vec![ends_early(before, next, answered), whole()];
+        assert_eq!(
+            work(bytes, seats),
+            (Ok(()), inverted.clone(), 1),
+            "{} pieces, then {answered}",
+            before.len()
+        );
+    }
+}
+
 /// Our end takes a few thousand bytes before it waits for the other, and then only so long: what it took is what a call says.
 fn narrow(seat: OwnedFd, patience: Duration) -> OwnedFd {
     let stream = UnixStream::from(seat);

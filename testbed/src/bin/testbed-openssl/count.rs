@@ -6,11 +6,17 @@
 
 use std::fs;
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
-use super::{SPEED_BYTES, WAYS, WITHOUT, busy, by_way, curl, enc, in_turn, speed_of};
+use super::{
+    CALLER, SPEED_BYTES, WAYS, WITH, WITHOUT, busy, by_way, curl, enc, idle_ms, in_turn, speed_command,
+};
 
 /// As the guest's clock counts them.
 const INSTRUCTIONS_PER_MS: f64 = 500_000.0;
+
+/// What sends every update of the provider's ways to the module.
+const FORCED: [(&str, &str); 2] = [("EVENER_THRESHOLD", "16"), ("EVENER_GUARD", "off")];
 
 /// Files that are encrypted and uploaded, in bytes.
 const FILES: [usize; 4] = [16, 64 << 10, 1 << 20, 8 << 20];
@@ -18,8 +24,10 @@ const UPLOADS: [usize; 4] = [70, 57_654, 2_359_350, 18_948_662];
 
 /// Prints all that is counted.
 pub(crate) fn all(rounds: usize, url: &str) -> Result<(), String> {
+    // The first alarm in a guest's life rings at once.
+    drop(update(0, SPEED_BYTES[0], &[]));
     println!("thousands of instructions, medians of {rounds}");
-    println!("{:26}{}", "", WAYS.map(|(name, ..)| format!("{name:>16}")).concat());
+    println!("{:28}{}  over the last", "", WAYS.map(|way| format!("{:>14}", way.name)).concat());
     tell("openssl list -providers", rounds, &|way| {
         let mut command = by_way(way, "openssl");
         instructions(command.args(["list", "-providers"]).stdout(Stdio::null()))
@@ -29,10 +37,10 @@ pub(crate) fn all(rounds: usize, url: &str) -> Result<(), String> {
         tell(&format!("openssl enc, {bytes} B"), rounds, &|way| instructions(&mut enc(way)))?;
     }
     for bytes in SPEED_BYTES {
-        // `speed_of` tells megabytes a second, which is thousands of bytes a millisecond.
-        let update = |rate: f64| f64::from(bytes) / (rate * 1e3) * INSTRUCTIONS_PER_MS * 1e-3;
-        tell(&format!("an update of {bytes} B"), rounds, &|way| speed_of(way, bytes).map(update))?;
+        tell(&format!("an update of {bytes} B"), rounds, &|way| update(way, bytes, &[]))?;
     }
+    let longest = SPEED_BYTES[SPEED_BYTES.len() - 1];
+    tell("the same, forced", rounds, &|way| update(way, longest, &FORCED))?;
     for bytes in UPLOADS {
         file("/tmp/file", bytes)?;
         tell(&format!("an upload of {bytes} B"), rounds, &|way| instructions(&mut curl(way, url)))?;
@@ -47,9 +55,27 @@ fn file(path: &str, bytes: usize) -> Result<(), String> {
 /// Prints a row: every way, and the module's over that without it.
 fn tell(what: &str, rounds: usize, measure: &dyn Fn(usize) -> Result<f64, String>) -> Result<(), String> {
     let counted: [f64; WAYS.len()] = in_turn(rounds, measure)?;
-    let ratio = counted[super::WITH] / counted[WITHOUT];
-    println!("{what:26}{}  {ratio:.3}", counted.map(|thousands| format!("{thousands:16.1}")).concat());
+    let ratios = [WITH, CALLER].map(|way| format!("  {:.3}", counted[way] / counted[WITHOUT])).concat();
+    println!("{what:28}{}{ratios}", counted.map(|thousands| format!("{thousands:14.1}")).concat());
     Ok(())
+}
+
+/// Thousands of them that one update of `openssl speed` takes: a longer run less a shorter one, so that neither start nor end counts.
+fn update(way: usize, bytes: u32, variables: &[(&str, &str)]) -> Result<f64, String> {
+    let run = |seconds: u32| -> Result<(f64, f64), String> {
+        let mut command = speed_command(way, bytes, seconds);
+        command.envs(variables.iter().copied());
+        let (began, idle) = (Instant::now(), idle_ms()?);
+        let output = command.output().map_err(|error| error.to_string())?;
+        let busy = began.elapsed().as_secs_f64() * 1e3 - (idle_ms()? - idle);
+        // `Doing AES-128-CBC for 1s on 1024 size blocks: 15258 AES-128-CBC's in 1.00s`
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let done = said.split("size blocks: ").nth(1).and_then(|rest| rest.split(' ').next());
+        let done = done.and_then(|count| count.parse::<f64>().ok());
+        done.map(|done| (done, busy)).ok_or_else(|| format!("openssl speed said {said:?}"))
+    };
+    let ((short, short_busy), (long, long_busy)) = (run(1)?, run(2)?);
+    Ok((long_busy - short_busy) / (long - short) * INSTRUCTIONS_PER_MS * 1e-3)
 }
 
 /// Thousands of them that `command` takes, its start and its end included.

@@ -19,17 +19,33 @@ const WITH_MODULE: &str = "/etc/evener.cnf";
 /// Both ends are OpenSSL's, which agree on Encrypt-then-MAC (RFC 7366).
 const SUITE: &str = "ECDHE-ECDSA-AES128-SHA256";
 
-/// Name, configuration, what `openssl` is told besides.
-const WAYS: [(&str, &str, &[&str]); 4] = [
-    ("default", "/dev/null", &[]),
-    ("afalg engine", "/dev/null", &["-engine", "afalg"]),
-    ("provider", WITH_MODULE, &[]),
-    ("without module", WITH_MODULE, &[]),
+/// How OpenSSL is to do its work.
+struct Way {
+    name: &'static str,
+    configuration: &'static str,
+    /// Variables over it.
+    variables: &'static [(&'static str, &'static str)],
+    /// What `openssl` is told besides.
+    words: &'static [&'static str],
+}
+
+const WAYS: [Way; 5] = [
+    Way { name: "default", configuration: "/dev/null", variables: &[], words: &[] },
+    Way { name: "afalg engine", configuration: "/dev/null", variables: &[], words: &["-engine", "afalg"] },
+    Way { name: "provider", configuration: WITH_MODULE, variables: &[], words: &[] },
+    Way {
+        name: "wait = caller",
+        configuration: WITH_MODULE,
+        variables: &[("EVENER_WAIT", "caller")],
+        words: &[],
+    },
+    Way { name: "no module", configuration: WITH_MODULE, variables: &[("EVENER_MODULES", "")], words: &[] },
 ];
 
 /// The ways that have the provider.
 const WITH: usize = 2;
-const WITHOUT: usize = 3;
+const CALLER: usize = 3;
+const WITHOUT: usize = 4;
 
 /// Sizes of `openssl speed`, in bytes.
 const SPEED_BYTES: [u32; 4] = [1_024, 4_096, 8_192, 16_384];
@@ -104,34 +120,38 @@ fn in_turn<const N: usize>(
     Ok(all.map(median))
 }
 
-fn row(what: &str, measured: &[f64; 3]) {
-    let [default, engine, provider] = *measured;
+fn row(what: &str, measured: &[f64; 4]) {
+    let [default, engine, provider, caller] = *measured;
+    let best = default.max(engine);
     println!(
-        "{what:34} default {default:7.1}  afalg engine {engine:7.1}  provider {provider:7.1}  {:.2}",
-        provider / default.max(engine)
+        "{what:34} default {default:7.1}  afalg engine {engine:7.1}  provider {provider:7.1}  {:.2}  wait = caller {caller:7.1}  {:.2}",
+        provider / best,
+        caller / best
     );
 }
 
 fn openssl(way: usize, words: &[&str]) -> Command {
     let mut command = by_way(way, "openssl");
-    command.args(words).args(WAYS[way].2);
+    command.args(words).args(WAYS[way].words);
     command
 }
 
 /// `program` by the configuration of a way.
 fn by_way(way: usize, program: &str) -> Command {
     let mut command = Command::new(program);
-    command.env("OPENSSL_CONF", WAYS[way].1).stdin(Stdio::null());
-    if way == WITHOUT {
-        command.env("EVENER_MODULES", "");
-    }
+    command.env("OPENSSL_CONF", WAYS[way].configuration).envs(WAYS[way].variables.iter().copied());
+    command.stdin(Stdio::null());
     command
 }
 
+/// `openssl speed` for so many seconds.
+fn speed_command(way: usize, bytes: u32, seconds: u32) -> Command {
+    let (bytes, seconds) = (bytes.to_string(), seconds.to_string());
+    openssl(way, &["speed", "-elapsed", "-seconds", &seconds, "-bytes", &bytes, "-evp", "aes-128-cbc"])
+}
+
 fn speed_of(way: usize, bytes: u32) -> Result<f64, String> {
-    let bytes = bytes.to_string();
-    let words = ["speed", "-elapsed", "-seconds", "1", "-bytes", &bytes, "-evp", "aes-128-cbc"];
-    let output = openssl(way, &words).output().map_err(|error| error.to_string())?;
+    let output = speed_command(way, bytes, 1).output().map_err(|error| error.to_string())?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     // `AES-128-CBC      49633.58k`, thousands of bytes a second.
     let rate = said.lines().find(|line| line.ends_with('k')).and_then(|line| line.split_whitespace().last());
@@ -149,38 +169,33 @@ fn enc(way: usize) -> Command {
     command
 }
 
-/// Uploads of the paper's sizes with the provider, with the module and without it.
+/// Uploads of the paper's sizes with the provider, without the module and with it by both ways of waiting.
 fn uploads(rounds: usize, url: &str) -> Result<(), String> {
     println!("uploads over TLS 1.2, {SUITE}, Encrypt-then-MAC; medians of {rounds}");
     println!(
-        "{:>10}  {:>21}  {:>21}  {:>14}  paper 003",
-        "bytes", "module: ms, core ms", "without: ms, core ms", "wall, core"
+        "{:>10}  {:>19}  {:>19}  {:>19}  {:>11}  {:>13}  paper 003",
+        "bytes", "no module: ms, core", "module: ms, core", "caller: ms, core", "wall, core", "caller's"
     );
     for (bytes, with_ms, without_ms) in PAPER {
         fs::write("/tmp/file", vec![0x42; bytes]).map_err(|error| error.to_string())?;
-        let mut seen: [[Vec<f64>; 2]; 2] = Default::default();
+        let ways = [WITHOUT, WITH, CALLER];
+        let mut seen: [[Vec<f64>; 2]; 3] = Default::default();
         for round in 0..rounds {
-            for turn in 0..2 {
-                let way = (round + turn) % 2;
-                let (wall, core) = upload(way == 0, url)?;
-                seen[way][0].push(wall);
-                seen[way][1].push(core);
+            for turn in 0..ways.len() {
+                let place = (round + turn) % ways.len();
+                let (wall, core) = busy(&mut curl(ways[place], url))?;
+                seen[place][0].push(wall);
+                seen[place][1].push(core);
             }
         }
-        let [[wall, core], [wall_without, core_without]] = seen.map(|way| way.map(median));
-        println!(
-            "{bytes:>10}  {wall:>10.0} {core:>10.0}  {wall_without:>10.0} {core_without:>10.0}  {:>6.2} {:>7.2}  {:.2}",
-            wall / wall_without,
-            core / core_without,
-            f64::from(with_ms) / f64::from(without_ms)
-        );
+        let [without, with, caller] = seen.map(|way| way.map(median));
+        let columns =
+            [without, with, caller].map(|[wall, core]| format!("  {wall:>9.1} {core:>9.1}")).concat();
+        let over = [with, caller]
+            .map(|[wall, core]| format!("  {:>6.3} {:>5.3}", wall / without[0], core / without[1]));
+        println!("{bytes:>10}{columns}{}  {:.2}", over.concat(), f64::from(with_ms) / f64::from(without_ms));
     }
     Ok(())
-}
-
-/// One upload: milliseconds that passed, and that the guest's processor was not idle.
-fn upload(with_module: bool, url: &str) -> Result<(f64, f64), String> {
-    busy(&mut curl(if with_module { WITH } else { WITHOUT }, url))
 }
 
 /// The upload of /tmp/file by a way without words for `openssl`.

@@ -1,0 +1,44 @@
+//! Requests for which the thread that asks sleeps in the kernel itself, as OpenSSL's engine has it: no other thread is woken for
+//! them and nothing is copied, and nothing frees that thread from a module that never answers.
+//!
+//! `run -> key -> device`, on the caller's thread. Several threads may be inside at once, each with a socket of its own.
+
+use std::sync::Arc;
+
+use evener_core::{JobError, Padding, Session};
+
+use crate::desk::{Device, Spec};
+use crate::keys::Keys;
+use crate::queued::error_of;
+
+/// A module behind the kernel, asked by whoever waits for it. Of one process: a forked child makes its own.
+pub(crate) struct Called<D: Device> {
+    device: Arc<D>,
+    keys: Keys<D::Key>,
+}
+
+impl<D: Device> Called<D> {
+    pub(crate) fn new(device: Arc<D>) -> Self {
+        Self { device, keys: Keys::default() }
+    }
+
+    /// Works on whole blocks from `input` to `output`, which is as long; where that fails, anything may stand in `output`.
+    pub(crate) fn run(
+        &self,
+        session: &Session,
+        iv: &[u8; 16],
+        input: &[u8],
+        output: &mut [u8],
+    ) -> Result<(), JobError> {
+        let spec = Spec { algorithm: session.algorithm(), direction: session.direction() };
+        let is_plain = spec.algorithm.is_cipher() && !spec.algorithm.is_aead();
+        let fits = is_plain && session.padding() == Padding::None && !input.is_empty();
+        if !fits || input.len() != output.len() || !self.device.takes(spec.algorithm, input.len(), 0) {
+            return Err(JobError::ModuleFull);
+        }
+        let key = self.keys.entry(session);
+        let opened = self.keys.opened(&key, || self.device.open_key(key.spec, &key.bytes));
+        let done = opened.and_then(|opened| self.device.work(opened, spec, *iv, input, output));
+        done.map_err(|failure| error_of(failure, spec))
+    }
+}
