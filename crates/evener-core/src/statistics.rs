@@ -23,6 +23,19 @@ pub const FILE_WORDS: usize = HEADER_WORDS + Row::COUNT * ROW_WORDS;
 /// Upper ends of the size classes in bytes; what is longer belongs to one class more.
 pub const SIZE_CLASS_BYTES: [usize; 8] = [64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 
+/// Size classes: those with an upper end, and one for all above.
+pub const SIZES: usize = SIZE_CLASS_BYTES.len() + 1;
+
+/// The size class of a request of `bytes`, below [`SIZES`].
+#[must_use]
+#[inline]
+pub const fn size_class(bytes: usize) -> usize {
+    // Each end is four times the one before: two bits of the number of halves of the first class.
+    let halves = (bytes.saturating_sub(1) / (SIZE_CLASS_BYTES[0] / 2)) | 1;
+    let class = halves.ilog2().div_ceil(2) as usize;
+    if class < SIZES { class } else { SIZES - 1 }
+}
+
 /// What the words of the header say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Header {
@@ -90,6 +103,13 @@ impl Kind {
     pub fn named(name: &str) -> Self {
         let found = Self::NAMES.iter().position(|known| *known == name);
         found.and_then(|index| u8::try_from(index).ok()).map_or(Self::OTHER, Self)
+    }
+
+    /// The one at this place among [`NAMES`](Self::NAMES), [`Kind::OTHER`] where there is none.
+    #[must_use]
+    #[inline]
+    pub const fn at(index: u8) -> Self {
+        if index < Self::OTHER.0 { Self(index) } else { Self::OTHER }
     }
 
     /// Its place among [`NAMES`](Self::NAMES).
@@ -168,10 +188,15 @@ impl Row {
 
     /// The row of a request of `bytes`.
     #[must_use]
-    pub fn of(kind: Kind, direction: Direction, bytes: usize) -> Self {
-        let size = SIZE_CLASS_BYTES.iter().filter(|end| **end < bytes).count();
-        let index = (usize::from(kind.0) * 2 + direction as usize) * SIZES + size;
-        Self::from_index(index)
+    pub const fn of(kind: Kind, direction: Direction, bytes: usize) -> Self {
+        Self::in_class(kind, direction, size_class(bytes))
+    }
+
+    /// The row of requests of this size class, or of the last one where there are not so many.
+    #[must_use]
+    pub const fn in_class(kind: Kind, direction: Direction, class: usize) -> Self {
+        let class = if class < SIZES { class } else { SIZES - 1 };
+        Self::from_index((kind.0 as usize * 2 + direction as usize) * SIZES + class)
     }
 
     /// All rows in the order of the file.
@@ -254,9 +279,6 @@ pub fn check(words: &[u32]) -> Result<(), Unreadable> {
     }
     Ok(())
 }
-
-/// Size classes: those with an upper end, and one for all above.
-const SIZES: usize = SIZE_CLASS_BYTES.len() + 1;
 
 /// Two words for each count.
 const ROW_WORDS: usize = Count::ALL.len() * 2;

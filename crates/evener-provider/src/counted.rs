@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use evener::statistics::{Places, Statistics};
+use evener::statistics::{Hashes, Places, Statistics};
 use evener_core::Direction;
 use evener_core::statistics::{Count, Kind, Row};
 
@@ -39,5 +39,19 @@ pub(crate) fn saw(
 ) {
     if let Some(statistics) = to.filter(|_| number > 0) {
         statistics.add(Row::of(kind, direction, bytes), event, number.into());
+    }
+}
+
+/// Moves what a thread has hashed into the file.
+pub(crate) fn flush_hashes(hashes: &Hashes) {
+    if let Some(statistics) = STATISTICS.get().and_then(Option::as_ref) {
+        hashes.flush(statistics);
+    }
+}
+
+/// The same at the thread's end, unfinished messages too.
+pub(crate) fn hashing_ends(hashes: &Hashes) {
+    if let Some(statistics) = STATISTICS.get().and_then(Option::as_ref) {
+        hashes.end(statistics);
     }
 }

@@ -19,7 +19,7 @@ use crate::counted;
 use crate::err::Reason;
 use crate::ffi::entry::{NEIGHBOUR_CAME, NEIGHBOUR_GOES, PROPERTIES_CHANGED};
 use crate::ffi::job::Jobs;
-use crate::ffi::{digest, params, rand, skey};
+use crate::ffi::{digest, params, rand, skey, threads};
 use crate::fork;
 use crate::modules;
 use crate::table::Offer;
@@ -156,6 +156,7 @@ impl ProvCtx {
     /// Gives back what is held, in the order that the core expects.
     pub(crate) fn end(self: Box<Self>) {
         self.deregister();
+        threads::with_mine(counted::flush_hashes);
         let Self { bound, neighbours, core, .. } = *self;
         drop(bound);
         neighbours.release(&core);

@@ -6,16 +6,17 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::process::id;
-use std::{env, fs};
+use std::sync::{Barrier, Mutex};
+use std::{env, fs, thread};
 
 use evener::statistics::{Places, Totals, of_process};
-use evener_core::statistics::{Count, Kind, Row};
+use evener_core::statistics::{Count, Kind, Row, SIZE_CLASS_BYTES};
 use evener_core::{Algorithm, Direction};
 use evener_provider::{Engine, OSSL_provider_init, Raw, RawError, add_engine};
 
 mod support;
 
-use support::ffi::{CipherCtx, DEFAULT, Provider, in_child};
+use support::ffi::{CipherCtx, DEFAULT, Digest, DigestCtx, Provider, in_child};
 use support::{bytes, in_program};
 
 /// Does what is asked in the plain way, from 4 KiB on.
@@ -99,20 +100,126 @@ fn each_message_is_counted_once_under_the_way_it_went() {
     });
 }
 
+fn digest(name: &str, who: &str) -> Digest {
+    DEFAULT.digest(name, &format!("provider={who}")).unwrap()
+}
+
+/// What this process has counted of messages of this size that were hashed: their number and their bytes.
+fn hashed(kind: &str, len: usize) -> (u64, u64) {
+    let counted = counted_as(kind, Direction::Encrypt, len);
+    (counted.of(Count::Direct), counted.of(Count::Bytes))
+}
+
+/// The same of messages of any size.
+fn hashed_in_all(kind: &str) -> (u64, u64) {
+    let one_of_each = SIZE_CLASS_BYTES.into_iter().chain([usize::MAX]);
+    one_of_each.map(|len| hashed(kind, len)).fold((0, 0), |sum, row| (sum.0 + row.0, sum.1 + row.1))
+}
+
 #[test]
 fn hashes_are_counted_by_message_and_size() {
     in_counting_program("hashes_are_counted_by_message_and_size", "on", || {
         let _both = providers();
         for (name, kind) in [("SHA1", "SHA-1"), ("SHA2-256", "SHA-256"), ("SHA2-512/224", "SHA-512/224")] {
-            let [ours, judge] =
-                ["evener", "default"].map(|who| DEFAULT.digest(name, &format!("provider={who}")).unwrap());
+            let [ours, judge] = ["evener", "default"].map(|who| digest(name, who));
             for message in [&b"abcde"[..], &[7; 1000], b""] {
-                assert_eq!(ours.of(&[message]), judge.of(&[message]), "{name}");
+                let [ours, judge] = [&ours, &judge].map(DigestCtx::new);
+                message.chunks(300).for_each(|part| {
+                    ours.update(part);
+                    judge.update(part);
+                });
+                assert_eq!(ours.last(), judge.last(), "{name}");
             }
-            let of = |len| counted_as(kind, Direction::Encrypt, len);
-            assert_eq!((of(5).of(Count::Direct), of(5).of(Count::Bytes)), (1, 5), "{name}");
-            assert_eq!((of(1000).of(Count::Direct), of(1000).of(Count::Bytes)), (1, 1000), "{name}");
+            assert_eq!((hashed(kind, 5), hashed(kind, 1000)), ((2, 5), (1, 1000)), "{name}");
         }
+    });
+}
+
+#[test]
+fn hashes_that_are_made_side_by_side_are_told_apart() {
+    in_counting_program("hashes_that_are_made_side_by_side_are_told_apart", "on", || {
+        let _both = providers();
+        let ours = digest("SHA2-256", "evener");
+        // A context that is never finished, and begun again.
+        let left = DigestCtx::new(&ours);
+        left.update(&[1; 5_000]);
+        let contexts: [DigestCtx; 7] = std::array::from_fn(|_| DigestCtx::new(&ours));
+        for part in [[2; 10], [3; 10]] {
+            contexts.iter().for_each(|ctx| ctx.update(&part));
+        }
+        let judge = DigestCtx::new(&digest("SHA2-256", "default"));
+        judge.update(&[[2; 10], [3; 10]].concat());
+        let expected = judge.last();
+        assert!(contexts.iter().all(|ctx| ctx.last() == expected));
+        assert_eq!(hashed("SHA-256", 20), (7, 140));
+        left.init(&ours);
+        left.update(&[1; 300]);
+        left.last();
+        assert_eq!((hashed("SHA-256", 300), hashed_in_all("SHA-256")), ((1, 300), (8, 5_440)));
+    });
+}
+
+#[test]
+fn hashes_of_threads_that_have_ended_are_all_counted() {
+    in_counting_program("hashes_of_threads_that_have_ended_are_all_counted", "on", || {
+        let _both = providers();
+        let ours = digest("SHA2-256", "evener");
+        // Whose end comes while another makes the file is not counted; so the first one comes alone.
+        DigestCtx::new(&ours).last();
+        // More than have a place of their own at a time, and again where others were.
+        for _ in 0..2 {
+            let together = Barrier::new(THREADS);
+            let wandering = Mutex::new(Vec::new());
+            thread::scope(|scope| {
+                let threads = [(); THREADS].map(|()| {
+                    scope.spawn(|| {
+                        let ctx = DigestCtx::new(&ours);
+                        ctx.update(&[2; 40]);
+                        wandering.lock().unwrap().push(ctx);
+                        together.wait();
+                        for _ in 0..300 {
+                            let ctx = DigestCtx::new(&ours);
+                            ctx.update(&[1; 100]);
+                            ctx.last();
+                        }
+                        // One that another thread began.
+                        let ctx = wandering.lock().unwrap().pop().unwrap();
+                        ctx.last();
+                    })
+                });
+                // Not by the scope's end, which comes before that of its threads.
+                threads.into_iter().for_each(|thread| thread.join().unwrap());
+            });
+        }
+        let threads = 2 * THREADS as u64;
+        assert_eq!(hashed_in_all("SHA-256"), (1 + 301 * threads, 30_040 * threads));
+    });
+}
+
+/// So many that some share a place: more than there are.
+const THREADS: usize = 300;
+
+#[test]
+fn a_forked_child_counts_no_hash_of_its_parent() {
+    in_counting_program("a_forked_child_counts_no_hash_of_its_parent", "on", || {
+        let _both = providers();
+        let ours = digest("SHA2-256", "evener");
+        let hash = || {
+            let ctx = DigestCtx::new(&ours);
+            ctx.update(&[1; 100]);
+            ctx.last();
+        };
+        (0..1_000).for_each(|_| hash());
+        // What is late is the parent's to count.
+        let late = 1_000 - hashed("SHA-256", 100).0;
+        assert!((1..=125).contains(&late), "{late}");
+        let held = in_child(|| {
+            hash();
+            hashed("SHA-256", 100) == (1, 100)
+        });
+        assert!(held, "the child has counted one hash");
+        (0..late).for_each(|_| hash());
+        assert!(hashed("SHA-256", 100).0 > 1_000);
     });
 }
 

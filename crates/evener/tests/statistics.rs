@@ -1,6 +1,7 @@
 //! Counts reach whoever may read them while the process runs, and no file, however made, harms a reader.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+use std::collections::HashMap;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use std::{env, thread};
 use evener::core::Direction::{Decrypt, Encrypt};
 use evener::core::statistics::{Count, FILE_WORDS, Kind, MAGIC, Row, Unreadable, VERSION};
 use evener::statistics::{
-    Direct, Places, Record, RecordError, Statistics, Totals, of_process, of_user, remove_ended,
+    Direct, Hashes, Places, Record, RecordError, Statistics, Totals, of_process, of_user, remove_ended,
 };
 use proptest::prelude::*;
 use rustix::process::geteuid;
@@ -93,6 +94,134 @@ fn what_threads_count_is_read_while_they_run() {
     assert_eq!((most.requests(), most.of(Count::Split)), (4, 4));
     assert_eq!(Row::all().filter(|row| !record.row(*row).is_empty()).count(), 3);
     assert!((record.pid(), record.has_ended()) == (id(), false));
+}
+
+/// A step of a thread that hashes, by its context.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Begin(usize),
+    Update(usize, usize),
+    Finish(usize),
+}
+
+const DIGESTS: [&str; 3] = ["SHA-1", "SHA-256", "MD5"];
+
+fn digest(ctx: usize) -> Kind {
+    Kind::named(DIGESTS[ctx % DIGESTS.len()])
+}
+
+/// Does the steps as a provider's doors do, each by its short form where that will do.
+fn hash(hashes: &Hashes, statistics: &Statistics, steps: &[Step]) {
+    // Addresses are no small numbers.
+    let number = |ctx: usize| 0x1000 + ctx * 0x80;
+    for step in steps {
+        match *step {
+            Step::Begin(ctx) if hashes.begins(number(ctx)) => {}
+            Step::Begin(ctx) => hashes.begin(number(ctx), Hashes::first(digest(ctx))),
+            Step::Update(ctx, len) if hashes.goes_on(number(ctx), len) => {}
+            Step::Update(ctx, len) => hashes.update(number(ctx), Hashes::first(digest(ctx)), len),
+            Step::Finish(ctx) if hashes.finishes(number(ctx), Hashes::first(digest(ctx))) => {}
+            Step::Finish(ctx) => {
+                if hashes.finish(number(ctx), Hashes::first(digest(ctx))) {
+                    hashes.flush(statistics);
+                }
+            }
+        }
+    }
+}
+
+/// What is to be read of these steps: finished messages under their sizes; bytes of others under what they had come to.
+fn expected(steps: &[Step]) -> HashMap<Row, (u64, u64)> {
+    let (mut begun, mut rows) = (HashMap::<usize, usize>::new(), HashMap::<Row, (u64, u64)>::new());
+    let mut count = |ctx: usize, bytes: usize, messages: u64| {
+        let row = rows.entry(Row::of(digest(ctx), Encrypt, bytes)).or_default();
+        *row = (row.0 + messages, row.1 + bytes as u64);
+    };
+    for step in steps {
+        match *step {
+            Step::Begin(ctx) => count(ctx, begun.remove(&ctx).unwrap_or(0), 0),
+            Step::Update(ctx, len) => *begun.entry(ctx).or_default() += len,
+            Step::Finish(ctx) => count(ctx, begun.remove(&ctx).unwrap_or(0), 1),
+        }
+    }
+    begun.into_iter().for_each(|(ctx, bytes)| count(ctx, bytes, 0));
+    rows.retain(|_, counts| *counts != (0, 0));
+    rows
+}
+
+fn steps(contexts: usize) -> impl Strategy<Value = Vec<Step>> {
+    let len = prop_oneof![4 => 0..300_usize, 1 => 0..3_000_000_usize];
+    let step = prop_oneof![
+        1 => (0..contexts).prop_map(Step::Begin),
+        3 => (0..contexts, len).prop_map(|(ctx, len)| Step::Update(ctx, len)),
+        2 => (0..contexts).prop_map(Step::Finish),
+    ];
+    prop::collection::vec(step, 0..400)
+}
+
+fn read(ground: &Ground) -> HashMap<Row, (u64, u64)> {
+    let Ok(record) = ground.own() else { return HashMap::new() };
+    let counts = |row: Row| (record.row(row).of(Count::Direct), record.row(row).of(Count::Bytes));
+    Row::all().map(|row| (row, counts(row))).filter(|(_, counts)| *counts != (0, 0)).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    /// Nine: one at hand and eight aside.
+    #[test]
+    fn each_message_is_counted_under_its_size_while_few_are_unfinished(steps in steps(9)) {
+        let ground = Ground::new();
+        let (statistics, hashes) = (Statistics::new(ground.places()).unwrap(), Hashes::new());
+        // A row of an empty file is compared with nothing.
+        statistics.add(row(1), Count::Locked, 1);
+        hash(&hashes, &statistics, &steps);
+        hashes.end(&statistics);
+        prop_assert_eq!(read(&ground), expected(&steps));
+    }
+
+    #[test]
+    fn messages_and_bytes_are_exact_however_many_are_unfinished_on_two_threads(
+        steps in steps(30),
+        whose in prop::collection::vec(any::<bool>(), 400),
+    ) {
+        let ground = Ground::new();
+        let statistics = Statistics::new(ground.places()).unwrap();
+        statistics.add(row(1), Count::Locked, 1);
+        // Two threads in turn: each has one of these.
+        let threads = [Hashes::new(), Hashes::new()];
+        for (step, second) in steps.iter().zip(whose) {
+            hash(&threads[usize::from(second)], &statistics, &[*step]);
+        }
+        threads.iter().for_each(|hashes| hashes.end(&statistics));
+        let sum = |rows: HashMap<Row, (u64, u64)>| {
+            let mut kinds = HashMap::<&str, (u64, u64)>::new();
+            for (row, (messages, bytes)) in rows {
+                let sum = kinds.entry(row.kind().name()).or_default();
+                *sum = (sum.0 + messages, sum.1 + bytes);
+            }
+            kinds
+        };
+        prop_assert_eq!(sum(read(&ground)), sum(expected(&steps)));
+    }
+}
+
+#[test]
+fn what_is_not_shown_yet_is_an_eighth_of_what_is_at_most_and_256_messages() {
+    let ground = Ground::new();
+    let (statistics, hashes) = (Statistics::new(ground.places()).unwrap(), Hashes::new());
+    let shown = || read(&ground).values().map(|counts| counts.0).sum::<u64>();
+    let mut most = 0;
+    for done in 1..5_000 {
+        hash(&hashes, &statistics, &[Step::Begin(0), Step::Update(0, 16), Step::Finish(0)]);
+        let late = done - shown();
+        assert!(late <= shown() / 8 && late < 256, "{late} of {done}");
+        most = most.max(late);
+    }
+    assert_eq!(most, 255, "or each would be a look at the file");
+    hashes.end(&statistics);
+    assert_eq!(shown(), 4_999);
+    hash(&hashes, &statistics, &[Step::Begin(0), Step::Update(0, 16), Step::Finish(0)]);
+    assert_eq!(shown(), 5_000, "nobody flushes behind the thread's end");
 }
 
 #[test]

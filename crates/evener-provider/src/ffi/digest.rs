@@ -1,12 +1,11 @@
 //! Digests, passed through: a context is the inner provider's own, so that all but making one costs nothing. Only where
-//! requests are counted it is one around that (`hashed.rs`).
+//! requests are counted, two doors stand before it (`hashed.rs`).
 
 use std::ffi::{c_int, c_uchar, c_void};
 use std::ptr;
 
 use evener_ossl_sys::{CtxParamsList, DigestDigest, Dispatch, GettableParams, NewCtx, Param, number};
 
-use evener::statistics::Statistics;
 use evener_core::statistics::Kind;
 
 use super::{SLOTS, by_slot, dispatch, entry, hashed};
@@ -17,40 +16,23 @@ use crate::table::{Offer, Wrapped, erased};
 
 /// The functions that are called with a provider's context, which has to be the inner one's.
 pub(crate) struct Row {
-    /// The provider that this row belongs to and goes with.
-    prov: *const ProvCtx,
-    /// What it is counted as.
-    pub(super) kind: Kind,
-    /// The functions that take a context, where messages are counted.
-    pub(super) counted: Option<hashed::Inner>,
-    pub(super) provider: *mut c_void,
-    pub(super) newctx: NewCtx,
+    provider: *mut c_void,
+    newctx: NewCtx,
     digest: Option<DigestDigest>,
     gettable: Option<GettableParams>,
     settable_ctx: Option<CtxParamsList>,
     gettable_ctx: Option<CtxParamsList>,
 }
 
-impl Row {
-    pub(super) fn statistics(&self) -> Option<&'static Statistics> {
-        // SAFETY: a row belongs to its provider.
-        let prov = unsafe { &*self.prov };
-        prov.statistics
-    }
-}
-
 /// The digests that we offer. They are counted where anything else is, for else no file is made.
 pub(crate) fn offer(inner: &Inner, prov: &ProvCtx) -> Offer<Row> {
     let counts = prov.statistics.is_some() && prov.settings.has_ways();
     Offer::new(inner, number::OP_DIGEST, |name, functions, slot| {
-        let counted = if counts { hashed::Inner::of(functions) } else { None };
+        let row = known(name).then(|| row(inner.provider_ctx, functions)).flatten()?;
         let mut ours = ours(slot);
-        if counted.is_some() {
-            let whole = |number: &c_int| *number != number::DIGEST_NEWCTX;
-            ours.retain(|(number, _)| whole(number));
-            ours.extend(hashed::ours(slot));
+        if counts {
+            ours.extend(hashed::ours(functions, kind(name)));
         }
-        let row = known(name).then(|| row(prov, inner.provider_ctx, name, functions, counted)).flatten()?;
         Some(Wrapped { row, known: |number| (1..=15).contains(&number), ours, added: Vec::new() })
     })
 }
@@ -60,17 +42,8 @@ fn known(name: &str) -> bool {
     matches!(name, "SHA1" | "MD5") || name.starts_with("SHA2-")
 }
 
-fn row(
-    prov: &ProvCtx,
-    provider: *mut c_void,
-    name: &str,
-    functions: &[Dispatch],
-    counted: Option<hashed::Inner>,
-) -> Option<Row> {
+fn row(provider: *mut c_void, functions: &[Dispatch]) -> Option<Row> {
     Some(Row {
-        prov,
-        kind: kind(name),
-        counted,
         provider,
         newctx: find!(functions, DIGEST_NEWCTX: NewCtx)?,
         digest: find!(functions, DIGEST_DIGEST: DigestDigest),
@@ -103,7 +76,7 @@ fn ours(slot: usize) -> Vec<(c_int, evener_ossl_sys::Function)> {
     ]
 }
 
-pub(super) fn row_of<'p>(provctx: *mut c_void, slot: usize) -> Option<&'p Row> {
+fn row_of<'p>(provctx: *mut c_void, slot: usize) -> Option<&'p Row> {
     entry::provider(provctx)?.bound()?.digests.rows.get(slot)
 }
 

@@ -27,6 +27,7 @@ pub(crate) mod pipes;
 pub(crate) mod private;
 pub(crate) mod rand;
 pub(crate) mod skey;
+pub(crate) mod threads;
 
 /// Writes functions for C. `fn name[I]` is one function per slot of a table, as the core passes no context there.
 macro_rules! dispatch {
@@ -140,5 +141,6 @@ dispatch! {
     /// Runs in the child of a fork.
     fn forked() {
         crate::fork::count();
+        threads::forget();
     }
 }

@@ -459,6 +459,9 @@ impl Drop for CipherCtx {
 /// A fetched digest.
 pub struct Digest(Opaque);
 
+// SAFETY: a fetched algorithm is only read, and its references are counted atomically.
+unsafe impl Sync for Digest {}
+
 impl Digest {
     pub fn provider(&self) -> String {
         // SAFETY: fetched.
@@ -490,6 +493,47 @@ impl Digest {
         unsafe { EVP_MD_CTX_free(ctx) };
         out.truncate(len as usize);
         out
+    }
+}
+
+/// A message that is hashed.
+pub struct DigestCtx(Opaque);
+
+// SAFETY: a context belongs to whoever uses it.
+unsafe impl Send for DigestCtx {}
+
+impl DigestCtx {
+    pub fn new(digest: &Digest) -> Self {
+        // SAFETY: takes nothing.
+        let ctx = Self(unsafe { EVP_MD_CTX_new() });
+        ctx.init(digest);
+        ctx
+    }
+
+    pub fn init(&self, digest: &Digest) {
+        // SAFETY: fetched, ours.
+        assert_eq!(unsafe { EVP_DigestInit_ex(self.0, digest.0, ptr::null_mut()) }, 1);
+    }
+
+    pub fn update(&self, input: &[u8]) {
+        // SAFETY: ours.
+        assert_eq!(unsafe { EVP_DigestUpdate(self.0, input.as_ptr().cast(), input.len()) }, 1);
+    }
+
+    pub fn last(&self) -> Vec<u8> {
+        let mut out = vec![0; 64];
+        let mut len = 0;
+        // SAFETY: room for the longest digest.
+        assert_eq!(unsafe { EVP_DigestFinal_ex(self.0, out.as_mut_ptr(), &raw mut len) }, 1);
+        out.truncate(len as usize);
+        out
+    }
+}
+
+impl Drop for DigestCtx {
+    fn drop(&mut self) {
+        // SAFETY: ours.
+        unsafe { EVP_MD_CTX_free(self.0) };
     }
 }
 

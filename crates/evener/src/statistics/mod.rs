@@ -1,10 +1,11 @@
 //! What a process counts, where others can read it while it runs.
 //!
-//! The way of a count: [`Direct`] (in the caller's own memory) -> [`Statistics::flush`], or [`Statistics::add`] -> the
-//! process's file, made at the first of these (`file.rs`) in the first directory that will do (`place.rs`) ->
+//! The way of a count: [`Direct`] (in the caller's own memory) -> [`Statistics::flush`], [`Hashes`] (in a thread's) ->
+//! [`Hashes::flush`], or [`Statistics::add`] -> the process's file, made at the first of these (`file.rs`) in the first directory that will do (`place.rs`) ->
 //! [`Record`], whoever reads it. The layout is [`evener_core::statistics`]; `docs/statistics.md` tells all of it.
 
 mod file;
+mod hashes;
 mod place;
 mod process;
 mod record;
@@ -15,6 +16,7 @@ use evener_core::Direction;
 use evener_core::statistics::{Count, Kind, Row};
 use evener_ring::{Counter, Mapping, PerProcess, Words as _};
 
+pub use hashes::Hashes;
 pub use place::Places;
 pub use record::{Record, RecordError, Totals, of_process, of_user, remove_ended};
 
@@ -28,6 +30,8 @@ pub struct Direct {
 }
 
 impl Direct {
+    const NONE: Self = Self { requests: 0, bytes: 0 };
+
     /// Counts a request of `bytes`; says whether it is time to [`flush`](Statistics::flush).
     #[inline]
     #[must_use = "what is never flushed is never seen"]
@@ -77,10 +81,14 @@ impl Statistics {
 
     /// Adds `number` to a count. Without effect where this process has no file.
     pub fn add(&self, row: Row, count: Count, number: u64) {
-        let file = self.file.get_or_make(|| file::create(&self.places).ok());
-        if let Some(counter) = file.and_then(|file| Counter::at(file.words(), row.word(count))) {
-            counter.add(number);
+        if let Some(file) = self.file() {
+            add(file, row, count, number);
         }
+    }
+
+    /// Nothing where there can be none, and while another thread makes it.
+    fn file(&self) -> Option<&'static Mapping> {
+        self.file.get_or_make(|| file::create(&self.places).ok())
     }
 
     /// Counts a request of `bytes` that went the way `way`.
@@ -97,5 +105,11 @@ impl Statistics {
         let row = Row::of(kind, direction, usize::try_from(mean).unwrap_or(usize::MAX));
         self.add(row, Count::Direct, requests.into());
         self.add(row, Count::Bytes, bytes);
+    }
+}
+
+fn add(file: &Mapping, row: Row, count: Count, number: u64) {
+    if let Some(counter) = Counter::at(file.words(), row.word(count)) {
+        counter.add(number);
     }
 }
