@@ -6,7 +6,8 @@ mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev 2>/dev/null
 mkdir -p /dev/shm /dev/pts
-mount -t tmpfs tmp /tmp
+# What a test put there would be hidden.
+[ -n "$(ls -A /tmp 2>/dev/null)" ] || mount -t tmpfs tmp /tmp
 mount -t tmpfs shm /dev/shm
 mount -t tmpfs run /run
 mount -t devpts pts /dev/pts

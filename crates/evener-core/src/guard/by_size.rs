@@ -18,7 +18,8 @@ pub struct Load {
 /// A guard whose classes are kinds of work and powers of two in bytes.
 #[derive(Clone, Debug)]
 pub struct BySize {
-    guard: Guard,
+    /// By kind; made with its first request, for all of them together are hundreds of kilobytes, and a program has few.
+    guards: Vec<Option<Box<Guard>>>,
 }
 
 /// Classes of size: from 2^4 bytes, a block, to 2^30 and more.
@@ -33,7 +34,7 @@ impl BySize {
     /// A guard over `kinds` kinds of work, of which nothing is known yet.
     #[must_use]
     pub fn new(kinds: usize) -> Self {
-        Self { guard: Guard::new(kinds * CLASS_COUNT) }
+        Self { guards: vec![None; kinds] }
     }
 
     /// Whether the request that begins at `now` stays on the direct path: its class is locked, or it is control.
@@ -43,50 +44,57 @@ impl BySize {
     /// Where the load's kind is not below the number of kinds, as all functions here.
     #[must_use]
     pub fn stays(&mut self, load: Load, now: Nanos) -> bool {
-        let class = class(load);
-        if self.guard.is_locked(class, now) {
-            self.guard.kept_inline(class, 1);
+        let (guard, class) = (self.of(load), class(load));
+        if guard.is_locked(class, now) {
+            guard.kept_inline(class, 1);
             return true;
         }
-        self.guard.is_control(class)
+        guard.is_control(class)
     }
 
     /// Takes what a request took that stayed.
     pub fn stayed(&mut self, load: Load, cost: Nanos) {
-        self.guard.control(class(load), 1, at_class_size(load, cost));
+        self.of(load).control(class(load), 1, at_class_size(load, cost));
     }
 
     /// Takes what a request took that went another way and ended at `now`. Returns whether that locked its class.
     pub fn went(&mut self, load: Load, cost: Nanos, now: Nanos) -> bool {
-        let class = class(load);
-        let before = self.guard.counters(class).locks;
-        self.guard.routed(class, 1, at_class_size(load, cost), now);
-        self.guard.counters(class).locks > before
+        let (guard, class) = (self.of(load), class(load));
+        let before = guard.counters(class).locks;
+        guard.routed(class, 1, at_class_size(load, cost), now);
+        guard.counters(class).locks > before
     }
 
     /// Whether the load's class is locked at `now`.
     #[must_use]
     pub fn is_locked(&self, load: Load, now: Nanos) -> bool {
-        self.guard.is_locked(class(load), now)
+        self.guards[load.kind].as_ref().is_some_and(|guard| guard.is_locked(class(load), now))
     }
 
     /// What such a request takes on the direct path; `None` where none of its class was measured.
     #[must_use]
     pub fn direct_mean(&self, load: Load) -> Option<Nanos> {
-        let entered = self.guard.inline_mean(class(load))?;
+        let entered = self.guards[load.kind].as_ref()?.inline_mean(class(load))?;
         Some(scaled(entered, load.bytes, entered_bytes(load)))
     }
 
     /// What happened in all classes so far.
     #[must_use]
     pub fn total(&self) -> Counters {
-        self.guard.total()
+        let mut total = Counters::default();
+        self.guards.iter().flatten().for_each(|guard| total += guard.total());
+        total
+    }
+
+    fn of(&mut self, load: Load) -> &mut Guard {
+        self.guards[load.kind].get_or_insert_with(|| Box::new(Guard::new(CLASS_COUNT)))
     }
 }
 
+/// The class of its size.
 fn class(load: Load) -> usize {
     let power = load.bytes.max(1).ilog2().saturating_sub(CLASS_FIRST) as usize;
-    load.kind * CLASS_COUNT + power.min(CLASS_COUNT - 1)
+    power.min(CLASS_COUNT - 1)
 }
 
 /// Bytes at which requests of the load's class are entered: the smallest of its class, or [`ENTERED_WHOLE`]. So requests of
