@@ -23,7 +23,7 @@ mod valgrind;
 pub(crate) enum Depth {
     /// What fits into a commit.
     Commit,
-    /// What is long besides: tests marked as ignored, Miri, mutants, later versions of OpenSSL.
+    /// What is long besides: tests marked as ignored, Miri, mutants, other systems, later versions of OpenSSL.
     Full,
 }
 
@@ -38,6 +38,7 @@ pub(crate) fn run(depth: Depth) -> ExitCode {
     if depth == Depth::Full {
         mutants(&mut tally);
         miri(&mut tally);
+        other_systems(&mut tally);
     }
     fuzz::run(&mut tally);
     suites::run(&mut tally, depth);
@@ -161,6 +162,33 @@ fn miri(tally: &mut Tally) {
     let mut command = Command::new("cargo");
     command.current_dir(root()).args(["+nightly", "miri", "test", "-p", "evener-ring"]);
     tally.run_tests("miri", command);
+}
+
+/// Other C libraries, word sizes and systems, each with what is to compile for it; nothing is run there.
+const OTHER_SYSTEMS: [(&str, &[&str]); 3] = [
+    ("x86_64-unknown-linux-musl", &["evener", "evener-provider"]),
+    ("armv7-unknown-linux-gnueabihf", &["evener", "evener-provider"]),
+    ("x86_64-unknown-freebsd", &["evener-driver-kernel"]),
+];
+
+fn other_systems(tally: &mut Tally) {
+    for (target, packages) in OTHER_SYSTEMS {
+        let step = format!("cargo check for {target}");
+        let mut words = vec!["check", "--target", target];
+        packages.iter().for_each(|package| words.extend(["-p", package]));
+        if has_library_for(target) {
+            tally.check(&step, &["--version"], &words);
+        } else {
+            tally.say(&format!("skipped: {step} (`rustup target add {target}`)"));
+        }
+    }
+}
+
+/// Whether Rust's standard library for `target` is there.
+fn has_library_for(target: &str) -> bool {
+    let asked = Command::new("rustc").args(["--print", "target-libdir", "--target", target]).output();
+    let folder = asked.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    folder.is_ok_and(|folder| fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some()))
 }
 
 /// Google's Tink and Evener, each reading what the other wrote.

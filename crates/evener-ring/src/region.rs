@@ -220,5 +220,6 @@ fn is_in_main_memory(file: &File) -> io::Result<bool> {
     }
     // SAFETY: the call succeeded, so it filled the place.
     let about = unsafe { about.assume_init() };
-    Ok(about.f_type == libc::TMPFS_MAGIC)
+    // The C libraries differ in the type of both.
+    Ok(i128::from(about.f_type) == i128::from(libc::TMPFS_MAGIC))
 }

@@ -7,6 +7,10 @@
 //! The way of a request: socket of the key (kept between requests) -> `sendmsg` with operation, IV and data -> `read`,
 //! which sleeps until the driver has answered.
 
+#[cfg(target_os = "linux")]
+mod ffi;
+#[cfg(not(target_os = "linux"))]
+#[path = "none.rs"]
 mod ffi;
 mod listed;
 #[cfg(test)]
