@@ -158,7 +158,9 @@ impl Ring {
 
     /// Ends this life of the ring and says where the next one goes on.
     pub(crate) fn stop(&mut self) -> u16 {
-        if let Some(device) = self.device.take() {
+        if let Some(mut device) = self.device.take() {
+            // What the module held for too long may have come back just now; it was taken and will not be taken again.
+            device.publish();
             self.base = device.position();
         }
         self.life += 1;
@@ -230,7 +232,8 @@ impl Client {
         sessions
     }
 
-    /// Waits until the rings that `which` names hold nothing, at most for [`PATIENCE`], while nothing more is taken from them.
+    /// Waits until the rings that `which` names hold nothing and have shown all, at most for [`PATIENCE`], while nothing more is taken
+    /// from them.
     /// What a module holds longer finds its ring in another life.
     pub(crate) fn quiesce(&self, which: impl Fn(usize) -> bool) -> MutexGuard<'_, State> {
         let deadline = Instant::now() + PATIENCE;
@@ -240,7 +243,7 @@ impl Client {
         }
         let busy = |state: &State| {
             let mut rings = state.rings.iter().enumerate().filter(|(index, _)| which(*index));
-            rings.any(|(_, ring)| ring.device.as_ref().is_some_and(|device| device.in_flight() > 0))
+            rings.any(|(_, ring)| ring.device.as_ref().is_some_and(holds_any))
         };
         while busy(&state) && !self.is_over() {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -252,6 +255,11 @@ impl Client {
         }
         state
     }
+}
+
+/// Between the end of a request and its call the module's thread leaves the lock: then it is in the device's memory only.
+fn holds_any(device: &Device<Mapped>) -> bool {
+    device.in_flight() > 0 || device.has_unshown() && !cfg!(mutant = "host_stops_unshown")
 }
 
 /// How long a client that stops a ring waits for what a module holds of it. A guess: longer than any request of any preset.
@@ -268,4 +276,76 @@ pub(crate) fn is_eventfd(file: &OwnedFd) -> bool {
 /// Files from descriptors, as memory needs them.
 pub(crate) fn files(descriptors: Vec<OwnedFd>) -> Vec<File> {
     descriptors.into_iter().map(File::from).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use evener_ring::virtqueue::Chain;
+
+    use super::*;
+    use crate::memory::tests::map;
+
+    const USER: u64 = 0x7000_0000;
+    const GUEST: u64 = 0x1000;
+    const AVAILABLE: u64 = 0x400;
+    const USED: u64 = 0x800;
+
+    /// A client whose only request was taken and given back, and not shown yet.
+    fn with_one_unshown() -> Client {
+        let (stream, _) = UnixStream::pair().unwrap();
+        let client = Client::new(1, Peer { pid: 1, uid: 0, gid: 0 }, stream);
+        let watch = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC).unwrap());
+        let kick = rustix::event::eventfd(0, rustix::event::EventfdFlags::NONBLOCK).unwrap();
+        let mut state = client.lock();
+        let memory = map(&[[GUEST, 8192, USER, 0]]).unwrap();
+        // One descriptor of 8 bytes; entry 0 is its index, and one is available.
+        assert!(
+            memory.write(GUEST, &[&(GUEST + 4096).to_le_bytes()[..], &8_u32.to_le_bytes(), &[0; 4]].concat())
+        );
+        assert!(memory.write(GUEST + AVAILABLE + 2, &1_u16.to_le_bytes()));
+        let addresses = RingAddresses {
+            descriptors: USER,
+            available: USER + AVAILABLE,
+            used: USER + USED,
+            ring: 0,
+            flags: 0,
+            log: 0,
+        };
+        let State { rings: [ring, ..], memory: kept, .. } = &mut *state;
+        *kept = memory;
+        (ring.size, ring.addresses, ring.kick) = (4, Some(addresses), Some(Kick::new(kick, &watch).unwrap()));
+        ring.try_start(kept, 0).unwrap();
+        let device = ring.device.as_mut().unwrap();
+        assert!(device.take(&*kept, &mut Chain::new()).unwrap());
+        device.give_back(0, 0);
+        drop(state);
+        client
+    }
+
+    fn shown(state: &State) -> u16 {
+        let (region, at) = state.memory.by_user(USER + USED + 2, 2).unwrap();
+        let mut index = [0; 2];
+        region.copy_out(at, &mut index).unwrap();
+        u16::from_le_bytes(index)
+    }
+
+    #[test]
+    fn a_ring_that_is_to_stop_shows_first_what_was_done() {
+        let client = with_one_unshown();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                // As the module's thread, which has left the lock in between.
+                thread::sleep(Duration::from_millis(30));
+                client.lock().rings[0].device.as_mut().unwrap().publish();
+                client.tell_moved();
+            });
+            assert_eq!(shown(&client.quiesce(|_| true)), 1);
+        });
+        let client = with_one_unshown();
+        let mut state = client.lock();
+        assert_eq!(shown(&state), 0);
+        assert_eq!((state.rings[0].stop(), shown(&state)), (1, 1), "where nobody shows it in time");
+    }
 }

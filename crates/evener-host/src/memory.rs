@@ -127,7 +127,7 @@ fn check_addresses(rows: &[Row]) -> Result<(), MemoryRefusal> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     fn table(rows: &[[u64; 4]]) -> MemoryTable {
@@ -140,7 +140,7 @@ mod tests {
         MemoryTable::new(&rows.iter().map(row).collect::<Vec<_>>()).unwrap()
     }
 
-    fn map(rows: &[[u64; 4]]) -> Result<Memory, MemoryRefusal> {
+    pub(crate) fn map(rows: &[[u64; 4]]) -> Result<Memory, MemoryRefusal> {
         let (_region, file) = Region::create(c"memory", 16_384).unwrap();
         let files: Vec<File> = rows.iter().map(|_| file.try_clone().unwrap()).collect();
         Memory::map(&table(rows), &files, 1 << 20)

@@ -103,6 +103,13 @@ impl<H: Home> Device<H> {
         self.given = self.given.wrapping_add(1);
     }
 
+    /// Whether something was given back that the driver cannot see yet: it is lost where the queue ends before
+    /// [`publish`](Self::publish).
+    #[must_use]
+    pub const fn has_unshown(&self) -> bool {
+        self.given != self.published
+    }
+
     /// Shows the driver what was given back, once for a whole batch, and returns whether it wants to be called for it.
     pub fn publish(&mut self) -> bool {
         let (old, new) = (self.published, self.given);
