@@ -161,6 +161,8 @@ fn miri(tally: &mut Tally) {
     }
     let mut command = Command::new("cargo");
     command.current_dir(root()).args(["+nightly", "miri", "test", "-p", "evener-ring"]);
+    // proptest asks for the working directory.
+    command.env("MIRIFLAGS", "-Zmiri-disable-isolation");
     tally.run_tests("miri", command);
 }
 
