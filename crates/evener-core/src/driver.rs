@@ -4,8 +4,8 @@
 //! ([`InlineDriver`]), a module computes while the core does something else ([`QueuedDriver`]).
 
 use crate::algorithm::{Algorithm, Direction};
-use crate::job::Job;
-use crate::session::SessionId;
+use crate::job::{Job, JobError};
+use crate::session::{Session, SessionId};
 use crate::units::Nanos;
 
 /// What a driver says of itself.
@@ -98,6 +98,10 @@ pub trait QueuedDriver<'m>: Send {
     /// jobs still use goes with the last of them. A session that comes again is opened anew.
     fn forget(&mut self, is_over: IsOver<'_>);
 }
+
+/// A module that whoever waits asks itself: works with session and IV from an input to an output of the same length before it
+/// returns. Several threads may call it at once.
+pub type Call = dyn Fn(&Session, &[u8; 16], &[u8], &mut [u8]) -> Result<(), JobError> + Send + Sync;
 
 /// Wall clock and thread clock; the runtime has real ones, simulations their own.
 pub trait Clock: Send + Sync {

@@ -39,3 +39,20 @@ fn the_module_shows_one_symbol() {
     let own: Vec<&str> = own.filter_map(|line| line.split_whitespace().last()).collect();
     assert_eq!(own, ["OSSL_provider_init"]);
 }
+
+/// What threads count has room for hundreds of them; unless all of it begins as zeros, each program that loads the module reads
+/// half a megabyte of nothing.
+#[test]
+fn room_for_threads_takes_none_in_the_file() {
+    let Some(sections) = readelf("--section-headers") else {
+        return println!("skipped: no readelf (Debian: binutils)");
+    };
+    let bytes = |name: &str| {
+        let words = sections.lines().map(|line| line.split_whitespace().skip_while(|word| *word != name));
+        let row: Vec<&str> =
+            words.map(Iterator::collect).find(|row: &Vec<&str>| !row.is_empty()).unwrap_or_default();
+        usize::from_str_radix(row.get(4).unwrap_or(&"0"), 16).unwrap()
+    };
+    let [data, zeros] = [".data", ".bss"].map(bytes);
+    assert!(data < 64 << 10 && zeros > 256 << 10, "{data} and {zeros} bytes: {sections}");
+}

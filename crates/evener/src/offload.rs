@@ -18,7 +18,8 @@ use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
-use evener_core::{Algorithm, Direction, JobError, Nanos, QueuedDriver, Session};
+use evener_core::driver::Call;
+use evener_core::{Algorithm, Direction, Nanos, QueuedDriver, Session};
 use evener_ring::Eras;
 
 pub use desk::OutOfService;
@@ -36,9 +37,6 @@ pub trait Bell: Send {
 
 /// Makes the driver of a process.
 pub type MakeDriver = dyn Fn() -> Box<dyn QueuedDriver<'static>> + Send + Sync;
-
-/// Works with session and IV from an input to an output of the same length before it returns; several threads may call it at once.
-pub type Call = dyn Fn(&Session, &[u8; 16], &[u8], &mut [u8]) -> Result<(), JobError> + Send + Sync;
 
 /// Makes what a process's threads call.
 pub type MakeCall = dyn Fn() -> Box<Call> + Send + Sync;

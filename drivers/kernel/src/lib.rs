@@ -23,5 +23,5 @@ mod sample;
 
 pub use crate::afalg::{Standing, Survey, survey};
 pub use crate::devcrypto::why_no_node;
-pub use crate::module::{Call, Module, ModuleName, NameError, OpenError};
+pub use crate::module::{Module, ModuleName, NameError, OpenError};
 pub use crate::pieces::next_iv;

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
+use evener_core::driver::Call;
 use evener_core::known::{self, KNOWN};
-use evener_core::{Algorithm, Direction, Job, JobError, Padding, Profile, QueuedDriver, Session};
+use evener_core::{Algorithm, Direction, Job, Padding, Profile, QueuedDriver, Session};
 
 use crate::afalg::Afalg;
 use crate::called::Called;
@@ -150,9 +151,6 @@ enum Behind {
     Afalg(Arc<Afalg>),
     Devcrypto(Arc<DevCrypto>),
 }
-
-/// Works with session and IV from an input to an output of the same length, before it returns.
-pub type Call = dyn Fn(&Session, &[u8; 16], &[u8], &mut [u8]) -> Result<(), JobError> + Send + Sync;
 
 /// Requests that are tried side by side: more than any driver seen so far works on.
 const UNITS_MAX: u32 = 4;

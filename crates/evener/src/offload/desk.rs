@@ -10,12 +10,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use evener_core::driver::Call;
 use evener_core::driver::Clock as _;
 use evener_core::{Job, JobError, Nanos, Outcome, QueuedDriver, Refusal};
 use nix::sys::signal::{SigSet, SigmaskHow};
 
 use super::rooms::{Room, Rooms};
-use super::{Bell, Call, MakeCall, MakeDriver, Request};
+use super::{Bell, MakeCall, MakeDriver, Request};
 use crate::SystemClock;
 
 /// Errors in a row after which a module is out of service, as in the runtime. A guess.

@@ -20,7 +20,7 @@ impl<'m> Shared<'m> {
             self.keep_budget(&mut meter);
             match self.claim_for_core(Some(desk), take, &mut burst) {
                 Ok(()) => {
-                    // Asked by nobody else: after each burst the question alone would be a fiftieth of short jobs' time.
+                    // Asked after each burst, and of lines that all cores write to: only where the answer can be yes.
                     let class = self.takes_turns().then(|| class_of_all(&burst)).flatten();
                     self.run_on_core(kit, &mut burst);
                     self.give_turn(class);

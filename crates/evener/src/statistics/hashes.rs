@@ -28,7 +28,7 @@ pub struct Hashes {
     next: Cell<usize>,
     /// Finished messages that are not in the file yet, by kind and size.
     finished: [Cell<Direct>; KINDS * SIZES],
-    /// Messages until the next flush.
+    /// Messages until the next flush; 0 as 1. A thread begins with 0, as all here: places in a static take no room in a file.
     left: Cell<u32>,
     /// Messages that went into the file.
     flushed: Cell<u32>,
@@ -78,7 +78,7 @@ impl Hashes {
             aside: [const { Cell::new(NONE) }; ASIDE],
             next: Cell::new(0),
             finished: [const { Cell::new(Direct::NONE) }; KINDS * SIZES],
-            left: Cell::new(1),
+            left: Cell::new(0),
             flushed: Cell::new(0),
             has_ended: Cell::new(false),
         }

@@ -23,6 +23,7 @@ pub(super) const PLAN_AGE_ON_ONE_CORE: Nanos = Nanos::from_millis(20);
 
 /// The same where no module takes anything: ten looks in the time of a [`TRY_WINDOW`](super::state) and more would find nothing new.
 const LOOK_BACK_AFTER: Nanos = Nanos::from_millis(20);
+
 impl Weigher {
     /// Leaves those classes alone of which it is known from the beginning that no module takes them: a short run is over
     /// before anybody has looked.
