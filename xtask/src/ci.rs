@@ -1,7 +1,7 @@
 //! All checks in one run.
 //!
-//! The way: formatting, lints, tidy, dependencies -> models of the ring -> fuzzing -> tests -> other programs -> one closing line
-//! `N passed, N failed`, which sums up what the test runners reported and counts every other failure as one.
+//! The way: formatting, lints, tidy, dependencies -> models of the ring -> fuzzing -> tests -> other programs ([`STEPS`]) -> one closing
+//! line `N passed, N failed`, which sums up what the test runners reported and counts every other failure as one.
 //! What is not installed is named as skipped, never as passed.
 
 use std::io::{self, BufRead as _, BufReader, Write};
@@ -27,29 +27,67 @@ pub(crate) enum Depth {
     Full,
 }
 
-/// Runs everything, also what comes after a failure; fails if anything did.
-pub(crate) fn run(depth: Depth) -> ExitCode {
+/// A step by the name that `./x test-full` takes, with how much is asked for where it is run.
+struct Step {
+    name: &'static str,
+    least: Depth,
+    run: fn(&mut Tally, Depth),
+}
+
+/// All of them, in their order: what fails soonest comes first.
+const STEPS: [Step; 11] = [
+    Step { name: "rules", least: Depth::Commit, run: rules },
+    Step {
+        name: "models",
+        least: Depth::Commit,
+        run: |tally, _| tally.run_tests("models of the ring", models("")),
+    },
+    Step { name: "mutants", least: Depth::Full, run: |tally, _| mutants(tally) },
+    Step { name: "miri", least: Depth::Full, run: |tally, _| miri(tally) },
+    Step { name: "systems", least: Depth::Full, run: |tally, _| other_systems(tally) },
+    Step { name: "fuzz", least: Depth::Commit, run: |tally, _| fuzz::run(tally) },
+    Step { name: "tests", least: Depth::Commit, run: suites::run },
+    Step { name: "tink", least: Depth::Commit, run: |tally, _| tink(tally) },
+    Step { name: "later", least: Depth::Full, run: |tally, _| later::run(tally) },
+    Step { name: "valgrind", least: Depth::Full, run: |tally, _| valgrind::run(tally) },
+    Step { name: "sanitizers", least: Depth::Full, run: |tally, _| sanitizers::run(tally) },
+];
+
+/// Runs all steps of this depth, or those named, also what comes after a failure; fails if anything did.
+pub(crate) fn run(depth: Depth, names: &[&str]) -> ExitCode {
+    let steps = match chosen(depth, names) {
+        Ok(steps) => steps,
+        Err(reason) => {
+            eprintln!("xtask: {reason}");
+            return ExitCode::from(2);
+        }
+    };
     let mut tally = Tally::new(io::stdout());
-    tally.check("cargo fmt", &["fmt", "--version"], &["fmt", "--all", "--check"]);
-    lints(&mut tally, depth);
-    tidy(&mut tally);
-    dependencies(&mut tally);
-    tally.run_tests("models of the ring", models(""));
-    if depth == Depth::Full {
-        mutants(&mut tally);
-        miri(&mut tally);
-        other_systems(&mut tally);
-    }
-    fuzz::run(&mut tally);
-    suites::run(&mut tally, depth);
-    tink(&mut tally);
-    if depth == Depth::Full {
-        later::run(&mut tally);
-        valgrind::run(&mut tally);
-        sanitizers::run(&mut tally);
-    }
+    steps.iter().for_each(|step| (step.run)(&mut tally, depth));
     tally.say(&format!("{} passed, {} failed", tally.passed, tally.failed));
     if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The steps of these names, in their own order; all of `depth` where none is named.
+fn chosen(depth: Depth, names: &[&str]) -> Result<Vec<&'static Step>, String> {
+    let is_step = |name: &&&str| STEPS.iter().any(|step| step.name == **name);
+    if let Some(unknown) = names.iter().find(|name| !is_step(name)) {
+        let all: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
+        return Err(format!("there is no step \"{unknown}\"; there are {}", all.join(", ")));
+    }
+    let is_wanted = |step: &&Step| match names {
+        [] => depth == Depth::Full || step.least == Depth::Commit,
+        names => names.contains(&step.name),
+    };
+    Ok(STEPS.iter().filter(is_wanted).collect())
+}
+
+/// What is read and not run.
+fn rules(tally: &mut Tally, depth: Depth) {
+    tally.check("cargo fmt", &["fmt", "--version"], &["fmt", "--all", "--check"]);
+    lints(tally, depth);
+    tidy(tally);
+    dependencies(tally);
 }
 
 /// Release of clippy whose findings count. Others have lints that no author has seen, and lack some that are named:
@@ -347,6 +385,18 @@ mod tests {
         assert_eq!((tally.passed, tally.failed), (4, 3));
         tally.run_tests("not there", Command::new("/nonexistent"));
         assert_eq!((tally.passed, tally.failed), (4, 4));
+    }
+
+    #[test]
+    fn a_commit_runs_what_is_quick_a_full_run_all_and_either_what_is_named() {
+        let names = |depth, asked: &[&str]| -> Vec<&str> {
+            chosen(depth, asked).unwrap().iter().map(|step| step.name).collect()
+        };
+        assert_eq!(names(Depth::Commit, &[]), ["rules", "models", "fuzz", "tests", "tink"]);
+        assert_eq!(names(Depth::Full, &[]).len(), STEPS.len());
+        assert_eq!(names(Depth::Full, &["sanitizers", "miri"]), ["miri", "sanitizers"]);
+        let refused = chosen(Depth::Full, &["miri", "mirri"]).err().unwrap();
+        assert!(refused.contains("\"mirri\"") && refused.contains("mutants, miri"), "{refused}");
     }
 
     #[test]

@@ -21,8 +21,8 @@ fn main() -> ExitCode {
     let words: Vec<String> = env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tidy"] => tidy::run(),
-        ["ci"] => ci::run(ci::Depth::Commit),
-        ["ci", "--full"] => ci::run(ci::Depth::Full),
+        ["ci"] => ci::run(ci::Depth::Commit, &[]),
+        ["ci", "--full", ref steps @ ..] => ci::run(ci::Depth::Full, steps),
         ["demo"] => demo::run_demo(),
         ["figures", ref names @ ..] => figures::run(names),
         ["install"] => package::install(),
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
 fn usage() -> ExitCode {
     eprintln!("usage: cargo xtask tidy         the house rules that no compiler checks");
     eprintln!("       cargo xtask ci           formatting, lints, tidy, dependencies, models, tests");
-    eprintln!("       cargo xtask ci --full    the same with all that takes long");
+    eprintln!("       cargo xtask ci --full    the same with all that takes long, or only the steps named");
     eprintln!("       cargo xtask demo         evener at work on a sample tree, and pictures, in demo/");
     eprintln!("       cargo xtask figures      measures docs/results again, or only those named");
     eprintln!(
