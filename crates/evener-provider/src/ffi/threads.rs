@@ -26,8 +26,9 @@ unsafe impl Sync for Place {}
 /// As many threads as do not meet by chance are found in the short way. A guess: of 64 threads a tenth share a place with another.
 const COUNT: usize = 256;
 
-/// 2^64 by the golden ratio, which spreads numbers in sequence.
-const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+/// 2^64 by the golden ratio, which spreads numbers in sequence, and that by 4096: blocks lie pages apart, in memory that differs
+/// by the size of stacks, and what is divided here need not be shifted there.
+const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15 >> 12;
 
 static ALL: [Place; COUNT] =
     [const { Place { owner: AtomicUsize::new(0), hashes: UnsafeCell::new(Hashes::new()) } }; COUNT];
@@ -58,8 +59,7 @@ fn this() -> usize {
 /// Where a thread has its place.
 #[inline]
 fn index(thread: usize) -> usize {
-    // Blocks lie pages apart, in memory that differs by the size of stacks.
-    let mixed = (thread as u64 >> 12).wrapping_mul(GOLDEN) >> (u64::BITS - COUNT.ilog2());
+    let mixed = (thread as u64).wrapping_mul(GOLDEN) >> (u64::BITS - COUNT.ilog2());
     usize::try_from(mixed).unwrap_or(0)
 }
 

@@ -10,7 +10,7 @@ use std::fmt;
 use evener_core::Direction;
 use evener_core::statistics::{Count, Kind, Row, SIZES, size_class};
 
-use super::{Direct, FLUSH_REQUESTS, Statistics, add};
+use super::{FLUSH_REQUESTS, Statistics, add};
 
 /// What a thread hashed and hashes. A thread-local value, so that it takes no lock and needs no allocation.
 ///
@@ -27,7 +27,7 @@ pub struct Hashes {
     /// The place that is made free next where there is none.
     next: Cell<usize>,
     /// Finished messages that are not in the file yet, by kind and size.
-    finished: [Cell<Direct>; KINDS * SIZES],
+    finished: [Cell<Finished>; KINDS * SIZES],
     /// Messages until the next flush; 0 as 1. A thread begins with 0, as all here: places in a static take no room in a file.
     left: Cell<u32>,
     /// Messages that went into the file.
@@ -43,6 +43,17 @@ struct Begun {
     /// As [`Hashes::first`].
     first: usize,
     bytes: usize,
+}
+
+/// Finished messages of one kind and size.
+#[derive(Clone, Copy, Default)]
+struct Finished {
+    requests: u32,
+    bytes: u64,
+}
+
+impl Finished {
+    const NONE: Self = Self { requests: 0, bytes: 0 };
 }
 
 /// Unfinished messages that a thread remembers besides the one at hand. A guess: a TLS handshake has three.
@@ -77,7 +88,7 @@ impl Hashes {
             bytes: Cell::new(0),
             aside: [const { Cell::new(NONE) }; ASIDE],
             next: Cell::new(0),
-            finished: [const { Cell::new(Direct::NONE) }; KINDS * SIZES],
+            finished: [const { Cell::new(Finished::NONE) }; KINDS * SIZES],
             left: Cell::new(0),
             flushed: Cell::new(0),
             has_ended: Cell::new(false),
@@ -147,9 +158,11 @@ impl Hashes {
     fn count(&self, first: usize) {
         let bytes = self.bytes.take();
         if let Some(place) = self.place(first, bytes) {
-            let Direct { requests, bytes: before } = place.take();
-            place
-                .set(Direct { requests: requests.wrapping_add(1), bytes: before.wrapping_add(bytes as u64) });
+            let Finished { requests, bytes: before } = place.take();
+            place.set(Finished {
+                requests: requests.wrapping_add(1),
+                bytes: before.wrapping_add(bytes as u64),
+            });
         }
     }
 
@@ -159,7 +172,7 @@ impl Hashes {
         let Some(file) = to.file() else { return };
         let mut flushed = self.flushed.get();
         for (index, place) in self.finished.iter().enumerate() {
-            let Direct { requests, bytes } = place.take();
+            let Finished { requests, bytes } = place.take();
             let row = Row::in_class(kind_of(index / SIZES), Direction::Encrypt, index % SIZES);
             for (count, number) in [(Count::Direct, requests.into()), (Count::Bytes, bytes)] {
                 if number > 0 {
@@ -219,13 +232,13 @@ impl Hashes {
     /// Counts bytes without their message.
     fn leave(&self, first: usize, bytes: usize) {
         if let Some(place) = self.place(first, bytes) {
-            let Direct { requests, bytes: before } = place.take();
-            place.set(Direct { requests, bytes: before.wrapping_add(bytes as u64) });
+            let Finished { requests, bytes: before } = place.take();
+            place.set(Finished { requests, bytes: before.wrapping_add(bytes as u64) });
         }
     }
 
     #[inline]
-    fn place(&self, first: usize, bytes: usize) -> Option<&Cell<Direct>> {
+    fn place(&self, first: usize, bytes: usize) -> Option<&Cell<Finished>> {
         self.finished.get(first.wrapping_add(size_class(bytes)))
     }
 }

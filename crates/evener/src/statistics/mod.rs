@@ -22,37 +22,47 @@ pub use record::{Record, RecordError, Totals, of_process, of_user, remove_ended}
 
 /// Requests of one session that went the direct way and are not in the file yet.
 ///
-/// Two additions and a comparison for each request: no atomic, no memory that others touch.
-#[derive(Debug, Default)]
+/// Two additions for each request: no atomic, no memory that others touch.
+#[derive(Debug)]
 pub struct Direct {
-    requests: u32,
+    /// Requests until it is time to flush: what is counted down needs no other number to compare with.
+    left: u32,
     bytes: u64,
 }
 
-impl Direct {
-    const NONE: Self = Self { requests: 0, bytes: 0 };
+impl Default for Direct {
+    fn default() -> Self {
+        Self { left: FLUSH_REQUESTS, bytes: 0 }
+    }
+}
 
+impl Direct {
     /// Counts a request of `bytes`; says whether it is time to [`flush`](Statistics::flush).
     #[inline]
     #[must_use = "what is never flushed is never seen"]
     pub const fn saw(&mut self, bytes: usize) -> bool {
-        self.requests += 1;
         self.bytes += bytes as u64;
-        self.is_due()
+        self.left = self.left.wrapping_sub(1);
+        self.left == 0
     }
 
     /// Whether it is time to [`flush`](Statistics::flush).
     #[must_use]
     #[inline]
     pub const fn is_due(&self) -> bool {
-        self.requests >= FLUSH_REQUESTS
+        self.requests() >= FLUSH_REQUESTS
     }
 
     /// Whether there is nothing to flush.
     #[must_use]
     #[inline]
     pub const fn is_empty(&self) -> bool {
-        self.requests == 0
+        self.requests() == 0
+    }
+
+    /// Requests that are not in the file. `left` goes on below 0 where nobody flushes.
+    const fn requests(&self) -> u32 {
+        FLUSH_REQUESTS.wrapping_sub(self.left)
     }
 }
 
@@ -100,7 +110,8 @@ impl Statistics {
 
     /// Moves what a session counted into the file: its requests and bytes exactly, as of the size class of their mean.
     pub fn flush(&self, kind: Kind, direction: Direction, direct: &mut Direct) {
-        let Direct { requests, bytes } = std::mem::take(direct);
+        let (requests, bytes) = (direct.requests(), direct.bytes);
+        *direct = Direct::default();
         let Some(mean) = bytes.checked_div(requests.into()) else { return };
         let row = Row::of(kind, direction, usize::try_from(mean).unwrap_or(usize::MAX));
         self.add(row, Count::Direct, requests.into());
