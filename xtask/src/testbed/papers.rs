@@ -27,13 +27,13 @@ const MEMORY_MIB: u32 = 1_024;
 const ALL: &str = "--policies cpu_only,module_only,round_robin,polling,shared_queue,adaptive";
 /// Those that adaptive is held against, without what only paper 002's first table has.
 const SOME: &str = "--policies cpu_only,module_only,round_robin,shared_queue,adaptive";
-/// 1000 jobs where the papers have 4000, with which a report would take four times as long: some six minutes.
-const JOBS: &str = "--count 1000 --runs 5";
+/// As many jobs as the papers have; a report takes some three to six minutes.
+const JOBS: &str = "--count 4000 --runs 5";
 const MIX: &str = "--mix uniform";
 /// Where the speed of an emulated core strays by a third within seconds, only many pairs tell a policy from another: first those sizes
 /// that the module is too slow for, then the one at which the two are near each other.
-const EVEN: &str = "--policies cpu_only,adaptive --sizes 8,16,64,256,1K,4K,8K --count 1000 --runs 31";
-const NEAR: &str = "--policies cpu_only,module_only,shared_queue,adaptive --sizes 16K --count 1000 --runs 15";
+const EVEN: &str = "--policies cpu_only,adaptive --sizes 8,16,64,256,1K,4K,8K --count 4000 --runs 31";
+const NEAR: &str = "--policies cpu_only,module_only,shared_queue,adaptive --sizes 16K --count 4000 --runs 15";
 const SIZES_000: &str = "--sizes 5,20,50,100,500,1000,3000,5000,7000";
 /// Windows of 300 ms: each holds some hundred alarms.
 const BESIDE: &str = "--probe-latency --sizes 16,256,1K,4K,16K --count 250 --runs 3 --cell-time 900 \

@@ -1,5 +1,6 @@
 //! What a module's worker claims, and how long the module may take for it.
 
+use evener_core::plan::Take;
 use evener_core::{Job, Nanos};
 
 use super::{ModuleWorker, SILENCE_MIN, TIMES_EXPECTED};
@@ -51,7 +52,8 @@ impl<'m> ModuleWorker<'_, 'm> {
         match weigher.module_takes(self.module(), lanes, now) {
             Ok(claim) => {
                 self.patience_to_claim = Some(Nanos::ZERO);
-                let claimed = shared.backlog.claim_of(claim.lane, take, claim.jobs_max, &mut self.claimed);
+                let row = Take { jobs_max: claim.jobs_max, ..*take };
+                let claimed = shared.backlog.claim_of(claim.lane, &row, claim.jobs_max, &mut self.claimed);
                 if claimed > 0 {
                     weigher.begins(self.desk, &claim, claimed, now);
                     self.expect(claim.each());

@@ -24,10 +24,10 @@ impl Controls {
         Self((0..lanes).map(|_| Lane::default()).collect())
     }
 
-    /// A module takes a job; returns whether cores have measured too few of them: `is_new`, or none in a while.
-    pub(super) fn routed(&self, lane: usize, is_new: bool) -> bool {
+    /// A module takes some jobs; returns whether cores have measured too few of them: `is_new`, or none in a while.
+    pub(super) fn routed(&self, lane: usize, jobs: u32, is_new: bool) -> bool {
         // Relaxed, as all here: counts, which nothing else hangs on.
-        let routed = self.0[lane].routed.fetch_add(1, Ordering::Relaxed);
+        let routed = self.0[lane].routed.fetch_add(jobs, Ordering::Relaxed);
         (is_new || u64::from(routed) >= CONTROL_PERIOD) && !cfg!(mutant = "controls_forgotten")
     }
 
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn a_core_owes_a_job_once_for_each_time_that_one_was_due_and_only_where_one_waits() {
         let controls = Controls::new(3);
-        assert!(controls.routed(1, true), "nothing was ever measured");
+        assert!(controls.routed(1, 1, true), "nothing was ever measured");
         controls.owe(1);
         assert_eq!(controls.due(|lane| lane != 1), None);
         assert_eq!((controls.due(|_| true), controls.due(|_| true)), (Some(1), None));
@@ -72,8 +72,8 @@ mod tests {
         let controls = Controls::new(1);
         for _ in 0..3 {
             controls.measured(0);
-            assert!((0..CONTROL_PERIOD).all(|_| !controls.routed(0, false)));
+            assert!((0..CONTROL_PERIOD).all(|_| !controls.routed(0, 1, false)));
         }
-        assert!(controls.routed(0, false), "none in a while");
+        assert!(controls.routed(0, 1, false), "none in a while");
     }
 }

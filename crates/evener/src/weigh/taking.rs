@@ -17,6 +17,11 @@ use crate::lanes::Lanes;
 /// How long a module's worker waits for the first control job of a class. A guess: below what a core needs for a claim.
 pub(super) const WAIT_FOR_CONTROL: Nanos = Nanos::from_micros(200);
 
+/// Jobs that a module's worker takes at once at most, and how many times as many wait then at least: the last ones are asked about one
+/// by one. Guesses: a question takes a fiftieth of a request in the guest of docs/testbed.md.
+const IN_A_ROW: u32 = 8;
+const ROWS_MIN: u32 = 4;
+
 /// Jobs that a core does in [`CLAIM_TIME`] at so much each; where that is not known, one fill of lanes.
 fn jobs_in_time(each: Nanos) -> u32 {
     match each {
@@ -100,23 +105,30 @@ impl Weigher {
         let cores_busy = self.least_busy(0..self.fixed.first_module_desk, now);
         match table.module_takes(module, |lane| lanes.waiting(lane), cores_busy) {
             Choice::Take { lane, is_try } => {
+                let jobs_max = if is_try { 1 } else { self.in_a_row(lanes.waiting(lane)) };
                 let goes = match is_try {
                     true => self.count_try(module, lanes, lane, now),
-                    false => self.may_route(module, lane),
+                    false => self.may_route(module, lane, jobs_max),
                 };
                 if !goes {
                     return Err(WAIT_FOR_CONTROL);
                 }
-                Ok(Claim { lane, jobs_max: 1, each: table.expected(lane, Some(module)) })
+                Ok(Claim { lane, jobs_max, each: table.expected(lane, Some(module)) })
             }
             Choice::AskAgainIn(time) => Err(time),
             Choice::Leave => Err(PLAN_AGE_MAX),
         }
     }
 
-    /// A module is about to begin a job: cores owe its class a control job, where they run too few by themselves. Before
+    /// Jobs that a module's worker takes at once. Where turns are taken the core rests meanwhile, so that none is kept from it, and each
+    /// question keeps the next request from the module.
+    fn in_a_row(&self, waiting: u32) -> u32 {
+        if self.turns.is_some() { (waiting / ROWS_MIN).clamp(1, IN_A_ROW) } else { 1 }
+    }
+
+    /// A module is about to begin some jobs: cores owe its class a control job, where they run too few by themselves. Before
     /// there was any at all, only a few go to modules: the guard takes what they cost for lost.
-    fn may_route(&self, module: usize, lane: usize) -> bool {
+    fn may_route(&self, module: usize, lane: usize, jobs: u32) -> bool {
         let has_cores = self.fixed.first_module_desk > 0;
         let state = &mut *self.state();
         let ledger = state.ledger(lane, module);
@@ -126,7 +138,7 @@ impl Weigher {
             self.controls.owe(lane);
             return false;
         }
-        let is_due = self.controls.routed(lane, measured < CONTROL_JOBS_FIRST);
+        let is_due = self.controls.routed(lane, jobs, measured < CONTROL_JOBS_FIRST);
         // Where turns are taken, those of the core are the control.
         if has_cores && is_due && self.turns.is_none() && state.guard.is_control(ledger) {
             self.controls.owe(lane);

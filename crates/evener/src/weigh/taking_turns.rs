@@ -120,9 +120,6 @@ impl Weigher {
                 // Relaxed: one flag, which is taken away once.
                 let is_alarmed =
                     self.is_alarmed.load(Ordering::Relaxed) && self.is_alarmed.swap(false, Ordering::Relaxed);
-                if !(is_alarmed || turns.looks_now()) {
-                    return None;
-                }
                 let classes = || lanes.classes().into_iter().enumerate().take(table.lanes());
                 let due = |(lane, class): (usize, Class)| {
                     let is_left = table.is_open(lane) && lanes.waiting(lane) > 0;
@@ -294,6 +291,30 @@ mod tests {
         assert!(!module_takes(&weigher, &lanes));
         assert_eq!(weigher.core_takes(&lanes, NOW).err(), Some(Nanos::ZERO));
         assert!(!weigher.has_turn() && module_takes(&weigher, &lanes));
+    }
+
+    #[test]
+    fn while_many_wait_the_module_s_worker_takes_eight_at_a_time_and_the_last_ones_one_by_one() {
+        // The core was measured, so that nothing is owed.
+        let row = |waiting| {
+            let (weigher, lanes, class) = beside(300, waiting);
+            weigher.saw_core(&lanes, &[burst(class, 400)]);
+            weigher.module_takes(0, &lanes, NOW).map(|claim| claim.jobs_max)
+        };
+        assert_eq!([24, 19, 8, 7].map(|waiting| row(waiting).ok()), [6, 4, 2, 1].map(Some));
+        let (weigher, lanes, class) = beside(300, 2_000);
+        weigher.saw_core(&lanes, &[burst(class, 400)]);
+        assert!(weigher.module_takes(0, &lanes, NOW).is_err(), "the core has its turn first");
+        assert!(weigher.core_takes(&lanes, NOW).is_ok_and(|claim| claim.jobs_max == JOBS));
+        assert!(weigher.core_takes(&lanes, NOW).is_err(), "which is over");
+        assert_eq!(weigher.module_takes(0, &lanes, NOW).ok().map(|claim| claim.jobs_max), Some(8));
+        // Elsewhere a core may want them.
+        let (weigher, lanes, class) = super::super::tests::weigher(2);
+        lanes.lane_of(class);
+        let mut jobs: Vec<_> = (0..2_000).map(|_| job(session(), 16_384)).collect();
+        lanes.push_all(&mut jobs);
+        let alone = (0..40).find_map(|_| weigher.module_takes(0, &lanes, NOW).ok());
+        assert_eq!(alone.map(|claim| claim.jobs_max), Some(1));
     }
 
     #[test]

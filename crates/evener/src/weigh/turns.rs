@@ -77,14 +77,9 @@ struct Account {
     module: ModuleSample,
 }
 
-/// One request in so many is asked whether it is a core's turn: on the only core each look takes it from the module's path.
-const LOOK_EVERY: u32 = 8;
-
 /// The turns of a run.
 pub(super) struct Turns {
     pub(super) phase: Phase,
-    /// Requests since the last look.
-    asked: u32,
     /// Results that are still to be left out.
     lead: u32,
     accounts: Vec<Account>,
@@ -92,7 +87,7 @@ pub(super) struct Turns {
 
 impl Turns {
     pub(super) fn new(lanes: usize) -> Self {
-        Self { phase: Phase::Nobody, asked: 0, lead: LEAD, accounts: vec![Account::default(); lanes] }
+        Self { phase: Phase::Nobody, lead: LEAD, accounts: vec![Account::default(); lanes] }
     }
 
     /// Whether the one who rests is to have a turn: what that may cost is a small part of what was worked, or for the first one of
@@ -105,13 +100,6 @@ impl Turns {
         let allowed = Nanos(account.worked.0.saturating_add(ahead) / parts);
         let is_cheap = account.spent + price(stake) <= allowed || cfg!(mutant = "turns_endless");
         self.phase == Phase::Nobody && stake.waiting >= count + LEFT_MIN && is_cheap
-    }
-
-    /// Whether a request of the module is one at which somebody looks whose turn it is.
-    pub(super) const fn looks_now(&mut self) -> bool {
-        let looks = self.asked == 0;
-        self.asked = (self.asked + 1) % LOOK_EVERY;
-        looks
     }
 
     /// It is the module's turn.
