@@ -16,7 +16,7 @@ use evener_provider::{Engine, OSSL_provider_init, Raw, RawError, add_engine};
 
 mod support;
 
-use support::ffi::{CipherCtx, DEFAULT, Digest, DigestCtx, Provider, in_child};
+use support::ffi::{CipherCtx, DEFAULT, Digest, DigestCtx, LibCtx, Provider, in_child};
 use support::{bytes, in_program};
 
 /// Does what is asked in the plain way, from 4 KiB on.
@@ -260,6 +260,22 @@ fn a_forked_child_counts_in_a_file_of_its_own() {
         assert!(held, "the child has counted two messages of its own");
         assert_eq!(counted(64).of(Count::Direct), 1);
         assert_eq!(fs::read_dir(stats()).unwrap().count(), 2);
+    });
+}
+
+#[test]
+fn where_nothing_was_counted_no_file_is_made() {
+    in_counting_program("where_nothing_was_counted_no_file_is_made", "on", || {
+        // A library context ends, and then its thread, which has begun a message and not finished it.
+        let context_and_thread = || {
+            let context = LibCtx::new();
+            context.add_builtin("evener", OSSL_provider_init);
+            let _both = (context.load("default").unwrap(), context.load("evener").unwrap());
+            drop(std::panic::take_hook());
+            drop(DigestCtx::new(&context.digest("SHA2-256", "provider=evener").unwrap()));
+        };
+        thread::spawn(context_and_thread).join().unwrap();
+        assert!(!fs::exists(stats()).unwrap());
     });
 }
 

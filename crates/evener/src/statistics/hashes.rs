@@ -9,6 +9,7 @@ use std::fmt;
 
 use evener_core::Direction;
 use evener_core::statistics::{Count, Kind, Row, SIZES, size_class};
+use evener_ring::Mapping;
 
 use super::{FLUSH_REQUESTS, Statistics, add};
 
@@ -166,11 +167,28 @@ impl Hashes {
         }
     }
 
-    /// Moves what is finished into the file; tries again after as many messages as may be late where there is none yet.
+    /// Moves what is finished into the file; tries again after as many messages as may be late where there is none yet. Where nothing
+    /// is finished no file is made: most programs that load a provider are short, and many of them hash nothing.
     pub fn flush(&self, to: &Statistics) {
-        self.left.set(FLUSH_REQUESTS);
-        let Some(file) = to.file() else { return };
-        let mut flushed = self.flushed.get();
+        if !self.is_empty() {
+            self.left.set(FLUSH_REQUESTS);
+            let Some(file) = to.file() else { return };
+            self.move_into(file);
+        }
+        let lag = if self.has_ended.get() { 1 } else { (self.flushed.get() / LAG).clamp(1, FLUSH_REQUESTS) };
+        self.left.set(lag);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.finished.iter().all(|place| {
+            let direct = place.take();
+            let is_empty = direct.is_empty() && direct.bytes == 0;
+            place.set(direct);
+            is_empty
+        })
+    }
+
+    fn move_into(&self, file: &Mapping) {
         for (index, place) in self.finished.iter().enumerate() {
             let Finished { requests, bytes } = place.take();
             let row = Row::in_class(kind_of(index / SIZES), Direction::Encrypt, index % SIZES);
@@ -179,11 +197,8 @@ impl Hashes {
                     add(file, row, count, number);
                 }
             }
-            flushed = flushed.saturating_add(requests);
+            self.flushed.set(self.flushed.get().saturating_add(requests));
         }
-        self.flushed.set(flushed);
-        let lag = if self.has_ended.get() { 1 } else { (flushed / LAG).clamp(1, FLUSH_REQUESTS) };
-        self.left.set(lag);
     }
 
     /// The thread's end: all goes into the file, bytes of unfinished messages too, and so does each message that comes yet.
