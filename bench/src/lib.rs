@@ -9,6 +9,7 @@
 
 pub mod combine;
 pub mod contender;
+pub mod counted;
 pub mod crypt;
 pub mod draw;
 pub mod files;

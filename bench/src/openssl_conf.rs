@@ -24,12 +24,13 @@ impl Providers {
         }
     }
 
-    /// The text of an `openssl.cnf`; `module` is the provider's file.
+    /// The text of an `openssl.cnf`; `module` is the provider's file, `settings` are lines of its section.
     #[must_use]
-    pub fn configuration(self, module: &Path) -> String {
+    pub fn configuration(self, module: &Path, settings: &[String]) -> String {
+        let module = module.display().to_string();
         match self {
             Self::Default => DEFAULT.to_owned(),
-            Self::Evener => WITH_MODULE.replace("MODULE", &module.display().to_string()),
+            Self::Evener => WITH_MODULE.replace("MODULE", &module).replace("SETTINGS", &settings.join("\n")),
         }
     }
 }
@@ -58,6 +59,7 @@ activate = 1
 [evener_sect]
 identity = evener
 module = MODULE
+SETTINGS
 activate = 1
 [evp_properties]
 default_properties = ?provider=evener

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use evener_bench::BenchError;
+use evener_bench::counted::Counter;
 use evener_bench::openssl_conf::Providers;
 use evener_bench::stopwatch::{self, Used};
 use tempfile::TempDir;
@@ -24,33 +25,37 @@ impl Cluster {
         let cluster = Self { folder, programs: programs()? };
         cluster.lay_out(module)?;
         let (data, run, scale) = (cluster.path("data"), cluster.path("run"), scale.to_string());
-        cluster.postgresql("initdb", ["-A", "trust", "-N", "-D", &data])?;
+        cluster.postgresql("initdb", &["-A", "trust", "-N", "-D", &data])?;
         cluster.write("data/postgresql.conf", &cluster.fill(POSTGRESQL))?;
         cluster.start("data")?;
-        cluster.postgresql("pgbench", ["-q", "-i", "-s", &scale, "-h", &run, "postgres"])?;
-        stopwatch::run(cluster.pgbackrest(Providers::Default, ["stanza-create"]))?;
+        cluster.postgresql("pgbench", &["-q", "-i", "-s", &scale, "-h", &run, "postgres"])?;
+        stopwatch::run(cluster.pgbackrest(Providers::Default, None, &["stanza-create"]))?;
         Ok(cluster)
     }
 
-    /// Makes a full backup.
-    pub(crate) fn backup(&self, providers: Providers) -> Result<Used, BenchError> {
+    /// Makes a full backup, behind a counter if there is one.
+    pub(crate) fn backup(&self, providers: Providers, counter: Option<&Counter>) -> Result<Used, BenchError> {
         let words = ["backup", "--type=full", "--repo1-retention-full=1"];
-        stopwatch::time(vec![self.pgbackrest(providers, words)])
+        stopwatch::time(vec![self.pgbackrest(providers, counter, &words)])
     }
 
-    /// Restores the last backup into a folder of its own.
-    pub(crate) fn restore(&self, providers: Providers) -> Result<Used, BenchError> {
+    /// Restores the last backup into a folder of its own, behind a counter if there is one.
+    pub(crate) fn restore(
+        &self,
+        providers: Providers,
+        counter: Option<&Counter>,
+    ) -> Result<Used, BenchError> {
         let restored = self.path("restored");
-        stopwatch::run(self.as_postgres("rm", ["-rf", &restored]))?;
-        stopwatch::run(self.as_postgres("mkdir", ["-m", "700", &restored]))?;
+        stopwatch::run(self.as_postgres("rm", &["-rf", &restored]))?;
+        stopwatch::run(self.as_postgres("mkdir", &["-m", "700", &restored]))?;
         let place = format!("--pg1-path={restored}");
-        stopwatch::time(vec![self.pgbackrest(providers, ["restore", "--type=immediate", &place])])
+        stopwatch::time(vec![self.pgbackrest(providers, counter, &["restore", "--type=immediate", &place])])
     }
 
     /// What is in the cluster, as a digest over all accounts.
     pub(crate) fn fingerprint(&self) -> Result<String, BenchError> {
         let query = "select count(*), md5(string_agg(md5(a::text), '' order by aid)) from pgbench_accounts a";
-        self.postgresql("psql", ["-XAt", "-h", &self.path("run"), "-c", query, "postgres"])
+        self.postgresql("psql", &["-XAt", "-h", &self.path("run"), "-c", query, "postgres"])
     }
 
     /// The same of what was restored last; the original is stopped meanwhile, for they share a socket.
@@ -67,37 +72,40 @@ impl Cluster {
         fs::set_permissions(self.folder.path(), open).map_err(told("/dev/shm"))?;
         self.write("pgbackrest.conf", &self.fill(PGBACKREST))?;
         for providers in Providers::BOTH {
-            self.write(&format!("{}.cnf", providers.name()), &providers.configuration(module))?;
+            self.write(&format!("{}.cnf", providers.name()), &providers.configuration(module, &[]))?;
         }
         let folders = ["run", "repository", "log", "lock", "spool"].map(|name| self.path(name));
-        stopwatch::run(self.as_postgres("mkdir", folders)).map(drop)
+        stopwatch::run(self.as_postgres("mkdir", &folders)).map(drop)
     }
 
     fn start(&self, data: &str) -> Result<(), BenchError> {
         let (log, data) = (self.path("log/server"), self.path(data));
-        self.postgresql("pg_ctl", ["-w", "-s", "-l", &log, "-D", &data, "start"]).map(drop)
+        self.postgresql("pg_ctl", &["-w", "-s", "-l", &log, "-D", &data, "start"]).map(drop)
     }
 
     fn stop(&self, data: &str) -> Result<(), BenchError> {
-        self.postgresql("pg_ctl", ["-w", "-s", "-m", "immediate", "-D", &self.path(data), "stop"]).map(drop)
+        self.postgresql("pg_ctl", &["-w", "-s", "-m", "immediate", "-D", &self.path(data), "stop"]).map(drop)
     }
 
-    fn pgbackrest<const N: usize>(&self, providers: Providers, words: [&str; N]) -> Command {
+    fn pgbackrest(&self, providers: Providers, counter: Option<&Counter>, words: &[&str]) -> Command {
+        let mut all = counter.map(Counter::words).unwrap_or_default();
         let configuration = format!("--config={}", self.path("pgbackrest.conf"));
-        let mut command = self.as_postgres("pgbackrest", [configuration.as_str(), "--stanza=main"]);
-        command.args(words).env("OPENSSL_CONF", self.path(&format!("{}.cnf", providers.name())));
+        all.extend(["pgbackrest", &configuration, "--stanza=main"].map(str::to_owned));
+        all.extend(words.iter().map(|&word| word.to_owned()));
+        let mut command = self.as_postgres(&all[0], &all[1..]);
+        command.env("OPENSSL_CONF", self.path(&format!("{}.cnf", providers.name())));
         command
     }
 
     /// Runs one of PostgreSQL's programs and gives what it said.
-    fn postgresql<const N: usize>(&self, program: &str, words: [&str; N]) -> Result<String, BenchError> {
+    fn postgresql(&self, program: &str, words: &[&str]) -> Result<String, BenchError> {
         let program = self.programs.join(program).display().to_string();
         let said = stopwatch::run(self.as_postgres(&program, words))?;
         Ok(String::from_utf8_lossy(&said).trim().to_owned())
     }
 
     /// PostgreSQL refuses to run as root.
-    fn as_postgres<const N: usize>(&self, program: &str, words: [impl AsRef<OsStr>; N]) -> Command {
+    fn as_postgres(&self, program: &str, words: &[impl AsRef<OsStr>]) -> Command {
         let mut command = match rustix::process::geteuid().is_root() {
             true => {
                 let mut runuser = Command::new("runuser");

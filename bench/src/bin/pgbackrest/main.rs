@@ -1,11 +1,12 @@
 //! pgBackRest with encrypted backups, on OpenSSL's default provider and with Evener's: wall time and core time.
 //!
-//! `cargo run --release -p evener-bench --bin pgbackrest -- evener.so [RUNS [SCALE]]`
+//! `cargo run --release -p evener-bench --bin pgbackrest -- [--counted] evener.so [RUNS [SCALE]]`
 //!
 //! The way: a PostgreSQL cluster is generated with `pgbench` (`cluster.rs`) -> full backups with
 //! `repo-cipher-type=aes-256-cbc` and `process-max=8` are made and restored in turn without and with the module ->
 //! what one has made the other restores, and the restored cluster is compared with the original -> medians with
-//! bounds of the ratios. Everything lies in one folder in memory, `/dev/shm`, so that no disk is measured.
+//! bounds of the ratios. `--counted` counts instructions and system calls of all processes instead, which repeat where times do
+//! not. Everything lies in one folder in memory, `/dev/shm`, so that no disk is measured.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "talks to a terminal")]
 
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use evener_bench::BenchError;
+use evener_bench::counted::{self, Counter, Tally, Tool};
 use evener_bench::openssl_conf::Providers;
 use evener_bench::statistics::Spread;
 use evener_bench::stopwatch::Used;
@@ -22,14 +24,15 @@ use evener_bench::stopwatch::Used;
 use crate::cluster::Cluster;
 
 fn main() -> ExitCode {
-    let mut words = std::env::args().skip(1);
+    let mut words = std::env::args().skip(1).peekable();
+    let is_counted = words.next_if_eq("--counted").is_some();
     let module = words.next().map(PathBuf::from).and_then(|module| module.canonicalize().ok());
     let mut number = |otherwise| words.next().map_or(Ok(otherwise), |word| word.parse::<u32>());
     let (Some(module), Ok(runs), Ok(scale)) = (module, number(9), number(20)) else {
-        eprintln!("usage: pgbackrest evener.so [RUNS [SCALE]]");
+        eprintln!("usage: pgbackrest [--counted] evener.so [RUNS [SCALE]]");
         return ExitCode::from(2);
     };
-    match measure(&module, runs.max(1), scale) {
+    match measure(&module, runs.max(1), scale, is_counted) {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
             eprintln!("pgbackrest: {reason}");
@@ -38,20 +41,42 @@ fn main() -> ExitCode {
     }
 }
 
-fn measure(module: &Path, runs: u32, scale: u32) -> Result<(), BenchError> {
+fn measure(module: &Path, runs: u32, scale: u32, is_counted: bool) -> Result<(), BenchError> {
     let cluster = Cluster::generate(module, scale)?;
     let truth = cluster.fingerprint()?;
-    tell("backup", &in_turn(runs, |providers| cluster.backup(providers))?);
-    tell("restore", &in_turn(runs, |providers| cluster.restore(providers))?);
+    if is_counted {
+        count("backup", runs, |providers, counter| cluster.backup(providers, Some(counter)))?;
+        count("restore", runs, |providers, counter| cluster.restore(providers, Some(counter)))?;
+    } else {
+        tell("backup", &in_turn(runs, |providers| cluster.backup(providers, None))?);
+        tell("restore", &in_turn(runs, |providers| cluster.restore(providers, None))?);
+    }
     for (maker, reader) in Providers::BOTH.into_iter().zip(Providers::BOTH.into_iter().rev()) {
-        cluster.backup(maker)?;
-        cluster.restore(reader)?;
+        cluster.backup(maker, None)?;
+        cluster.restore(reader, None)?;
         if cluster.restored_fingerprint()? != truth {
             let contender = format!("{} after a backup by {}", reader.name(), maker.name());
             return Err(BenchError::WrongFile { contender, direction: "restore".to_owned() });
         }
     }
     println!("restored clusters equal the original, each made by the other");
+    Ok(())
+}
+
+/// Counts what both do, and tells it.
+fn count(
+    what: &str,
+    runs: u32,
+    work: impl Fn(Providers, &Counter) -> Result<Used, BenchError>,
+) -> Result<(), BenchError> {
+    for tool in Tool::BOTH {
+        let pairs = counted::in_turn(runs as usize, |providers| {
+            let counter = Counter::new(tool)?;
+            work(providers, &counter)?;
+            Ok(Tally::sum(counter.read()?.values()))
+        })?;
+        println!("{what:<8} {}", counted::line(tool, &pairs));
+    }
     Ok(())
 }
 

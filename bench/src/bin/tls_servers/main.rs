@@ -1,15 +1,20 @@
 //! Core time per request of web servers that load Evener's provider, beside the same servers without it.
 //!
-//! `cargo run --release -p evener-bench --bin tls_servers -- [--runs N] [--seconds S] [--server NAME]... evener.so`
+//! `cargo run --release -p evener-bench --bin tls_servers -- [--runs N] [--seconds S | --counted] [--server NAME]...
+//! [--set KEY=VALUE]... evener.so`
 //!
 //! The way of one figure: two servers of a kind are started on loopback, one on OpenSSL's default provider and one
 //! with the module (`server.rs`) -> `wrk` asks the one, then the other, in turn (`load.rs`) -> the core time of all
 //! threads of a server, from the kernel's own accounts, divided by the requests -> ratios of neighbours, and their
 //! median with bounds. Core time, because on a machine where client and server share the cores the rate of requests
 //! tells more about `wrk`.
+//!
+//! `--counted` counts instead (`counted.rs`): instructions and system calls of a request, which repeat where times do not.
+//! `--set` writes a line into the module's section of `openssl.cnf`.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "talks to a terminal")]
 
+mod counted;
 mod load;
 mod server;
 
@@ -29,10 +34,13 @@ struct Asked {
     kinds: Vec<Kind>,
     runs: usize,
     seconds: u32,
+    is_counted: bool,
+    settings: Vec<String>,
 }
 
 fn main() -> ExitCode {
-    match asked().and_then(|asked| measure(&asked)) {
+    match asked().and_then(|asked| if asked.is_counted { counted::measure(&asked) } else { measure(&asked) })
+    {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
             eprintln!("tls_servers: {reason}");
@@ -42,13 +50,22 @@ fn main() -> ExitCode {
 }
 
 fn asked() -> Result<Asked, String> {
-    let mut asked = Asked { module: PathBuf::new(), kinds: Vec::new(), runs: 9, seconds: 2 };
+    let mut asked = Asked {
+        module: PathBuf::new(),
+        kinds: Vec::new(),
+        runs: 9,
+        seconds: 2,
+        is_counted: false,
+        settings: Vec::new(),
+    };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or_else(|| format!("{word} wants a value"));
         match word.as_str() {
             "--runs" => asked.runs = number(&value()?)?,
             "--seconds" => asked.seconds = number(&value()?)?,
+            "--counted" => asked.is_counted = true,
+            "--set" => asked.settings.push(value()?),
             "--server" => asked.kinds.push(value()?.parse()?),
             _ => asked.module = PathBuf::from(word),
         }
@@ -66,9 +83,9 @@ fn number<N: std::str::FromStr>(word: &str) -> Result<N, String> {
 
 fn measure(asked: &Asked) -> Result<(), String> {
     for &kind in &asked.kinds {
-        let site = Site::new(&OBJECTS, &asked.module)?;
-        let plain = Server::start(kind, &site, Providers::Default)?;
-        let ours = Server::start(kind, &site, Providers::Evener)?;
+        let site = Site::new(&OBJECTS, &asked.module, &asked.settings)?;
+        let plain = Server::start(kind, &site, Providers::Default, None)?;
+        let ours = Server::start(kind, &site, Providers::Evener, None)?;
         for (name, bytes) in OBJECTS {
             let mut pairs = Vec::with_capacity(asked.runs);
             for run in 0..=asked.runs {

@@ -8,10 +8,11 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::str::FromStr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use evener_bench::counted::{Counter, Tool};
 use evener_bench::openssl_conf::Providers;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tempfile::TempDir;
 
 /// The server programs that are known.
@@ -30,6 +31,24 @@ impl Kind {
             Self::Nginx => "nginx",
             Self::ApachePrefork => "apache-prefork",
             Self::ApacheEvent => "apache-event",
+        }
+    }
+
+    fn words(self, configuration: &str) -> Vec<&str> {
+        match self {
+            Self::Nginx => vec!["/usr/sbin/nginx", "-c", configuration],
+            Self::ApachePrefork | Self::ApacheEvent => {
+                vec!["/usr/sbin/apache2", "-DFOREGROUND", "-f", configuration]
+            }
+        }
+    }
+
+    /// ROOT, RUN and PORT are left to fill in.
+    fn template(self) -> String {
+        match self {
+            Self::Nginx => NGINX.to_owned(),
+            Self::ApachePrefork => APACHE.replace("MPM", "prefork").replace("CHILDREN", PREFORK),
+            Self::ApacheEvent => APACHE.replace("MPM", "event").replace("CHILDREN", EVENT),
         }
     }
 }
@@ -55,7 +74,8 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    pub(crate) fn new(objects: &[(&str, usize)], module: &Path) -> Result<Self, String> {
+    /// `settings` are lines for the module's section of `openssl.cnf`.
+    pub(crate) fn new(objects: &[(&str, usize)], module: &Path, settings: &[String]) -> Result<Self, String> {
         let folder = TempDir::with_prefix("evener-servers-").map_err(|error| error.to_string())?;
         let site = Self { folder };
         // Servers that are started by root read as somebody else.
@@ -65,7 +85,7 @@ impl Site {
             site.write(name, &"x".repeat(bytes))?;
         }
         for providers in Providers::BOTH {
-            site.write(&format!("{}.cnf", providers.name()), &providers.configuration(module))?;
+            site.write(&format!("{}.cnf", providers.name()), &providers.configuration(module, settings))?;
         }
         site.certificate()?;
         Ok(site)
@@ -98,42 +118,46 @@ impl Site {
 /// A running server; ended with all its processes when dropped.
 pub(crate) struct Server {
     child: Child,
+    /// The child is the one that watches, and its children are the server.
+    is_watched: bool,
     port: u16,
 }
 
 impl Server {
-    /// Starts a server and waits until it answers.
-    pub(crate) fn start(kind: Kind, site: &Site, providers: Providers) -> Result<Self, String> {
+    /// Starts a server, behind a counter if there is one, and waits until it answers.
+    pub(crate) fn start(
+        kind: Kind,
+        site: &Site,
+        providers: Providers,
+        counter: Option<&Counter>,
+    ) -> Result<Self, String> {
         let port = free_port()?;
         let name = providers.name();
         let folder = site.path(&format!("{name}-run"));
         fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-        let template = match kind {
-            Kind::Nginx => NGINX,
-            Kind::ApachePrefork | Kind::ApacheEvent => APACHE,
-        };
-        let text = template
+        let text = (kind.template())
             .replace("ROOT", &site.folder.path().display().to_string())
             .replace("RUN", &folder.display().to_string())
-            .replace("MPM", if kind == Kind::ApacheEvent { "event" } else { "prefork" })
             .replace("PORT", &port.to_string());
-        let configuration = site.write(&format!("{name}-server.conf"), &text)?;
-        let mut command = match kind {
-            Kind::Nginx => Command::new("/usr/sbin/nginx"),
-            Kind::ApachePrefork | Kind::ApacheEvent => Command::new("/usr/sbin/apache2"),
-        };
-        match kind {
-            Kind::Nginx => command.arg("-c").arg(configuration),
-            Kind::ApachePrefork | Kind::ApacheEvent => {
-                command.arg("-DFOREGROUND").arg("-f").arg(configuration)
-            }
-        };
-        command.env("OPENSSL_CONF", site.path(&format!("{name}.cnf"))).stdin(Stdio::null()).process_group(0);
-        let child = command.spawn().map_err(|error| format!("{kind}: {error}"))?;
-        let mut server = Self { child, port };
+        let configuration = site.write(&format!("{name}-server.conf"), &text)?.display().to_string();
+        let mut words = counter.map(Counter::words).unwrap_or_default();
+        words.extend(kind.words(&configuration).into_iter().map(str::to_owned));
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).env("OPENSSL_CONF", site.path(&format!("{name}.cnf")));
+        let child = command.stdin(Stdio::null()).process_group(0).spawn();
+        let child = child.map_err(|error| format!("{kind}: {}: {error}", words[0]))?;
+        let is_watched = counter.is_some_and(|counter| counter.tool() == Tool::SystemCalls);
+        let mut server = Self { child, is_watched, port };
         server.wait_until_up(kind)?;
         server.assert_provider(providers)?;
         Ok(server)
+    }
+
+    /// Ends it; the processes that it had, the one that started the others first.
+    pub(crate) fn end(self) -> Vec<u32> {
+        let (first, mut processes) = (self.child.id(), self.processes());
+        processes.sort_unstable_by_key(|&process| (process != first, process));
+        processes
     }
 
     pub(crate) fn url(&self, object: &str) -> String {
@@ -155,12 +179,13 @@ impl Server {
     }
 
     fn wait_until_up(&mut self, kind: Kind) -> Result<(), String> {
-        let until = Instant::now() + Duration::from_secs(10);
+        // Looks, not time: whoever is stopped together with the server has not waited for it.
+        let mut looks = 0..3000;
         while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
             if let Ok(Some(status)) = self.child.try_wait() {
                 return Err(format!("{kind} ended: {status}"));
             }
-            if Instant::now() > until {
+            if looks.next().is_none() {
                 return Err(format!("{kind} does not answer"));
             }
             std::thread::sleep(Duration::from_millis(20));
@@ -184,14 +209,20 @@ impl Server {
         let group = self.child.id();
         let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        pids.filter(|&pid| group_of(pid) == Some(group)).collect()
+        let is_server = |pid: u32| group_of(pid) == Some(group) && !(self.is_watched && pid == group);
+        pids.filter(|&pid| is_server(pid)).collect()
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
-            // Best effort: where it is gone already there is nothing to end.
+        // Best effort: where it is gone already there is nothing to end. Whoever watches ends with the last process.
+        let known = |pid: u32| i32::try_from(pid).ok().and_then(Pid::from_raw);
+        if self.is_watched {
+            for pid in self.processes().into_iter().filter_map(known) {
+                kill_process(pid, Signal::TERM).ok();
+            }
+        } else if let Some(group) = known(self.child.id()) {
             kill_process_group(group, Signal::TERM).ok();
         }
         self.child.wait().ok();
@@ -248,7 +279,7 @@ LoadModule ssl_module /usr/lib/apache2/modules/mod_ssl.so
 User www-data
 Group www-data
 Listen 127.0.0.1:PORT
-StartServers 2
+CHILDREN
 MaxKeepAliveRequests 0
 KeepAlive On
 KeepAliveTimeout 60
@@ -262,3 +293,16 @@ DocumentRoot ROOT
     Require all granted
 </Directory>
 ";
+
+/// A process for each of the load's connections, no more and no fewer.
+const PREFORK: &str = "\
+StartServers 8
+MinSpareServers 1
+MaxSpareServers 8
+MaxRequestWorkers 8";
+
+/// Two workers of 25 threads, no more and no fewer.
+const EVENT: &str = "\
+StartServers 2
+MinSpareThreads 25
+MaxRequestWorkers 50";
