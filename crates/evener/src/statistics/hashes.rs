@@ -180,12 +180,7 @@ impl Hashes {
     }
 
     fn is_empty(&self) -> bool {
-        self.finished.iter().all(|place| {
-            let direct = place.take();
-            let is_empty = direct.is_empty() && direct.bytes == 0;
-            place.set(direct);
-            is_empty
-        })
+        self.finished.iter().all(|place| matches!(place.get(), Finished { requests: 0, bytes: 0 }))
     }
 
     fn move_into(&self, file: &Mapping) {
