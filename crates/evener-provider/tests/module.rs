@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use std::env;
 use std::process::Command;
 
-/// Libraries that the module may need: C's own. A libcrypto here would be a second one in many a program.
-const NEEDED: &[&str] =
-    &["libc.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "libm.so.6", "libpthread.so.0"];
+/// Libraries that the module may need: C's own. A libcrypto here would be a second one in many a program; libm would be mapped into many a
+/// short one for nothing.
+const NEEDED: &[&str] = &["libc.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "libpthread.so.0"];
 
 fn readelf(option: &str) -> Option<String> {
     let module = env::current_exe().unwrap().with_file_name("libevener_provider.so");
