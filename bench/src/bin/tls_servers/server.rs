@@ -260,6 +260,9 @@ http {
         ssl_protocols TLSv1.3;
         ssl_conf_command Ciphersuites TLS_AES_128_GCM_SHA256;
         keepalive_requests 10000000;
+        # Whoever is stopped meanwhile has not left.
+        keepalive_timeout 1h;
+        client_header_timeout 1h;
         root ROOT;
     }
 }
@@ -282,7 +285,9 @@ Listen 127.0.0.1:PORT
 CHILDREN
 MaxKeepAliveRequests 0
 KeepAlive On
-KeepAliveTimeout 60
+# Whoever is stopped meanwhile has not left.
+KeepAliveTimeout 3600
+Timeout 3600
 SSLEngine on
 SSLProtocol TLSv1.3
 SSLCipherSuite TLSv1.3 TLS_AES_128_GCM_SHA256
