@@ -102,14 +102,14 @@ impl Memory {
         (number(0, 8), u32::try_from(number(8, 4)).expect("four bytes"), half(12), half(14))
     }
 
-    /// The pieces of the chain at `head`; none where the specification, or our limit of 64 pieces, forbids it.
+    /// The pieces of the chain at `head`; none where the specification, or our limit of 1024 pieces, forbids it.
     fn pieces(&self, head: u16, size: u16) -> Option<Vec<Piece>> {
         let (mut list, mut at, mut pieces) = (&self.0[..usize::from(size) * 16], head, Vec::new());
         let mut is_in_table = false;
         loop {
             let (address, len, flags, next) = Self::descriptor(list.get(usize::from(at) * 16..)?.get(..16)?);
             if flags & 4 != 0 {
-                let is_table = !is_in_table && flags & 1 == 0 && len > 0 && len % 16 == 0 && len <= 64 * 16;
+                let is_table = !is_in_table && flags & 1 == 0 && len > 0 && len % 16 == 0 && len <= 1024 * 16;
                 let start = usize::try_from(address).ok().filter(|_| is_table)?;
                 list = self.0.get(start..)?.get(..usize::try_from(len).ok()?)?;
                 (is_in_table, at) = (true, 0);
@@ -117,7 +117,7 @@ impl Memory {
             }
             let piece = Piece { address, len, is_writable: flags & 2 != 0 };
             let is_behind = pieces.last().is_some_and(|last: &Piece| last.is_writable) && !piece.is_writable;
-            if is_behind || pieces.len() == 64 {
+            if is_behind || pieces.len() == 1024 {
                 return None;
             }
             pieces.push(piece);

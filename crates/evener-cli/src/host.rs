@@ -69,6 +69,10 @@ struct Most {
     #[arg(long = "in-flight", value_name = "N", default_value_t = Limits::default().in_flight_max)]
     in_flight_max: usize,
 
+    /// Bytes of these requests: the one that goes beyond is the last that is taken.
+    #[arg(long = "bytes-in-flight", value_name = "SIZE", value_parser = some_bytes, default_value = "16M")]
+    bytes_in_flight_max: usize,
+
     /// Memory of a client that is mapped: a guest needs all of its own.
     #[arg(long = "client-memory", value_name = "SIZE", value_parser = quantity::parse_bytes, default_value = "64G")]
     memory_bytes_max: u64,
@@ -102,6 +106,12 @@ impl FromStr for Kind {
     }
 }
 
+/// Some: with none no request would ever be taken.
+fn some_bytes(text: &str) -> Result<usize, String> {
+    let bytes = usize::try_from(quantity::parse_bytes(text)?).ok().filter(|bytes| *bytes > 0);
+    bytes.ok_or_else(|| format!("{text:?} is no size of memory from 1 on"))
+}
+
 /// Up to 64 MiB: what one request may take of the host's memory.
 fn request_size(text: &str) -> Result<usize, String> {
     let bytes = quantity::parse_bytes(text)?;
@@ -117,9 +127,9 @@ pub(crate) fn run(arguments: &Host) -> anyhow::Result<Exit> {
         clients_max: most.clients_max,
         sessions_max: most.sessions_max,
         in_flight_max: most.in_flight_max.max(1),
+        bytes_in_flight_max: most.bytes_in_flight_max,
         memory_bytes_max: most.memory_bytes_max,
         request_bytes_max: most.request_bytes_max,
-        ..Limits::default()
     };
     let access = Access { uids: arguments.uids.clone(), gids: arguments.gids.clone() };
     let (socket, control) = (arguments.socket.clone(), arguments.control.clone());

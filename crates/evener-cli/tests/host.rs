@@ -1,5 +1,10 @@
 //! `evener host` as a process: it serves, takes orders, says what it did, and leaves nothing behind.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test; what is skipped is said"
+)]
 
 mod common;
 
@@ -11,8 +16,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use common::Place;
 use common::schema::misfits;
+use common::{EVENER, Place};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -113,6 +118,7 @@ fn options_limit_what_comes_and_open_the_socket() {
         ["--clients", "1"],
         ["--sessions", "8"],
         ["--in-flight", "4"],
+        ["--bytes-in-flight", "1M"],
         ["--client-memory", "16M"],
         ["--request-size", "64K"],
         ["--allow-uid", "12345"],
@@ -133,6 +139,46 @@ fn options_limit_what_comes_and_open_the_socket() {
     assert_eq!(host.end(Signal::TERM)["turned_away"], 1);
 }
 
+/// A user and a group that are neither root's nor anybody's here.
+const STRANGER: &str = "12345";
+
+#[test]
+fn another_user_is_served_only_where_it_is_named() {
+    if !rustix::process::geteuid().is_root() {
+        return println!("skipped: only root can be another user");
+    }
+    let cases: [(&[&str], bool, u64); 4] = [
+        // The socket's mode keeps it out.
+        (&[], false, 0),
+        // Everybody may knock, and the kernel says who it is.
+        (&["--allow-uid", "12346", "--allow-gid", "12346"], false, 1),
+        (&["--allow-uid", STRANGER], true, 0),
+        (&["--allow-gid", STRANGER], true, 0),
+    ];
+    for (options, is_served, turned_away) in cases {
+        let place = Place::open_to_all();
+        let host = Host::start(&place, &[&["--module", "cpu"], options].concat());
+        let seen = module_as_seen_by_the_stranger(&place);
+        let does = seen["does"].as_array().unwrap();
+        assert_eq!((seen["refused"].is_null(), !does.is_empty()), (is_served, is_served), "{seen}");
+        let report = host.end(Signal::TERM);
+        assert_eq!(report["turned_away"], turned_away, "{options:?}");
+        // It was asked known answers.
+        assert_eq!(report["totals"]["requests"].as_u64().unwrap() > 0, is_served, "{options:?}");
+    }
+}
+
+fn module_as_seen_by_the_stranger(place: &Place) -> Value {
+    let ids = ["--reuid", STRANGER, "--regid", STRANGER, "--clear-groups"];
+    // By its descriptor, for the way to the file may be closed to others.
+    let devices = ["/proc/self/fd/0", "devices", "--json", "--module", "hosted:socket"];
+    let mut run = place.program("setpriv").args(ids).args(devices);
+    let ran = run.command.stdin(fs::File::open(EVENER).unwrap()).output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let seen: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    seen["asked"][0].clone()
+}
+
 #[test]
 fn a_host_that_cannot_be_says_why() {
     let place = Place::new();
@@ -146,6 +192,7 @@ fn a_host_that_cannot_be_says_why() {
         .ended_with(2)
         .saying("multibuffer");
     host(&["--module", "cpu", "--request-size", "65M"]).ended_with(2).saying("not between 1 and 64M");
+    host(&["--module", "cpu", "--bytes-in-flight", "0"]).ended_with(2).saying("from 1 on");
     let first = Host::start(&place, &["--module", "emulated:am3358"]);
     host(&["--module", "emulated:am3358"]).ended_with(2).saying("socket");
     first.end(Signal::TERM);

@@ -19,8 +19,11 @@ struct Host(Child);
 impl Host {
     /// A host that clients can come to, at `socket`, with its orders at `control`.
     fn start(place: &Place, module: &str) -> Self {
-        let run =
-            place.evener().args(["host", "--socket", "socket", "--control", "control", "--module", module]);
+        Self::with(place, &["--module", module])
+    }
+
+    fn with(place: &Place, options: &[&str]) -> Self {
+        let run = place.evener().args(["host", "--socket", "socket", "--control", "control"]).args(options);
         let mut command = run.command;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -125,6 +128,29 @@ fn two_programs_share_a_host_and_every_file_is_right() {
 }
 
 #[test]
+fn a_host_holds_so_many_bytes_of_a_client_and_no_more() {
+    // Files of 20,000 bytes and their padding: the second one goes beyond.
+    for (limit, is_felt) in [("20100", true), ("16M", false)] {
+        let place = place();
+        let module = "emulated:d=0+0,h=5000000+0,depth=8";
+        let _host = Host::with(&place, &["--module", module, "--bytes-in-flight", limit]);
+        let run = encrypt(&place, "out");
+        let mut most = 0;
+        loop {
+            let report = order(&place, "report");
+            // The questions at the beginning are short.
+            match count(&report["totals"]["bytes"]) / FILE_BYTES as u64 {
+                0 => {}
+                files if files > FILES / 2 => break,
+                _ => most = most.max(count(&report["clients"][0]["in_flight"])),
+            }
+        }
+        settled(&place, run, "out");
+        assert_eq!(most <= 2, is_felt, "at most {most} with {limit}");
+    }
+}
+
+#[test]
 fn a_host_that_is_killed_in_mid_run_costs_no_file() {
     let place = place();
     let mut host = Host::start(&place, "emulated:d=0+0,h=5000000+0,depth=8");
@@ -170,7 +196,10 @@ fn a_host_that_computes_wrong_is_refused_with_the_example_and_listed_so() {
     assert!(!does.contains(&"AES-128-CTR encrypt".into()), "{does:?}");
     order(&place, "fault wrong-bytes");
     let refused = devices()["refused"].as_str().unwrap().to_owned();
-    assert!(refused.contains("AES-128-CBC encrypt"), "{refused}");
+    // Named by its vector, with the bytes that should have come and those that did.
+    for told in ["AES-128-CBC encrypt", "SP 800-38A", "a key of 16 bytes", "expected a7 at byte 63, got a6"] {
+        assert!(refused.contains(told), "{refused}");
+    }
     let run = encrypt(&place, "out").wait_with_output().unwrap();
     assert!(!run.status.success() && !place.join("out").exists());
     assert!(String::from_utf8_lossy(&run.stderr).contains("AES-128-CBC encrypt"));

@@ -61,8 +61,10 @@ pub(crate) struct Load {
 impl Load {
     /// Whether nothing more may be taken now. What waits stays in the ring, which is no failure.
     pub(crate) const fn is_at(&self, limits: &Limits) -> bool {
-        let is_limited = !cfg!(mutant = "host_in_flight_unlimited");
-        is_limited && (self.requests >= limits.in_flight_max || self.bytes >= limits.bytes_in_flight_max)
+        let has_place = cfg!(mutant = "host_in_flight_unlimited") || self.requests < limits.in_flight_max;
+        let has_room =
+            cfg!(mutant = "host_bytes_in_flight_unlimited") || self.bytes < limits.bytes_in_flight_max;
+        !(has_place && has_room)
     }
 
     pub(crate) const fn add(&mut self, bytes: usize) {

@@ -197,8 +197,8 @@ const CHAINS: &[Attack] = &[
         raw.describe(0, GUEST + TABLE, 24, INDIRECT, 0);
         raw.offer(0);
     }),
-    ("a table of 65 descriptors", |raw| {
-        raw.describe(0, GUEST + TABLE, 65 * 16, INDIRECT, 0);
+    ("a table of 1025 descriptors", |raw| {
+        raw.describe(0, GUEST + TABLE, 1025 * 16, INDIRECT, 0);
         raw.offer(0);
     }),
     ("a table outside", |raw| {
@@ -255,7 +255,17 @@ fn one_client_too_many_is_turned_away_until_another_goes() {
 
 #[test]
 fn what_is_beyond_the_limit_in_flight_waits_and_is_done() {
-    let limits = Limits { in_flight_max: 2, ..Limits::default() };
+    two_are_held_of_twelve(Limits { in_flight_max: 2, ..Limits::default() });
+}
+
+#[test]
+fn bytes_beyond_the_limit_in_flight_wait_and_are_done() {
+    // The second of them goes beyond.
+    two_are_held_of_twelve(Limits { bytes_in_flight_max: 17, ..Limits::default() });
+}
+
+/// The module has room for all twelve requests of 16 bytes.
+fn two_are_held_of_twelve(limits: Limits) {
     let host = Host::with(support::emulated("emulated:d=0+0,h=300000+0,depth=64"), limits);
     let mut raw = Raw::ready(&host.socket(), ALL_FEATURES);
     let session = raw.open_cbc(&[1; 16], true);

@@ -7,8 +7,8 @@ use evener_core::{Algorithm, Direction, Family};
 use evener_host::Limits;
 
 use support::{
-    ALL_FEATURES, DATA, GUEST, Host, MEMORY_BYTES, NEXT, RING, Raw, USER, WRITE, cipher, core, emulated,
-    halves, header, judge, noise, words,
+    ALL_FEATURES, DATA, GUEST, Host, INDIRECT, MEMORY_BYTES, NEXT, RING, Raw, TABLE, USER, WRITE, cipher,
+    core, descriptor, emulated, halves, header, judge, noise, words,
 };
 
 /// How an algorithm is asked for: operation to create, number, and whether the key stands in the second field.
@@ -325,4 +325,38 @@ fn clients_share_a_host_and_know_nothing_of_each_other() {
     let report = host.wait_for("all gone", |report| report["clients"] == serde_json::json!([]));
     assert_eq!(report["totals"]["requests"], 240);
     assert_eq!(report["connections"], 6);
+}
+
+/// Linux's driver of virtio-crypto hands each page of source and destination over with all those behind it, once more each.
+#[test]
+fn a_request_with_a_table_as_long_as_linux_makes_them_for_64_kib_is_done() {
+    const PAGES: u64 = 16;
+    const PAGE: u64 = 4_096;
+    let host = Host::start(core());
+    let mut raw = Raw::ready(&host.socket(), ALL_FEATURES);
+    let key = noise(16, 3);
+    let session = raw.open_cbc(&key, true);
+    let plain = noise((PAGES * PAGE) as usize, 8);
+    let (source, destination, status) = (DATA + 0x1000, DATA + 0x2_1000, DATA + 0x4_0000);
+    raw.put(DATA, &cipher(true, session, plain.len()));
+    raw.put(DATA + 72, &[3; 16]);
+    raw.put(source, &plain);
+    let mut pieces = vec![(DATA, 72, NEXT), (DATA + 72, 16, NEXT)];
+    for (text, flags) in [(source, NEXT), (destination, NEXT | WRITE)] {
+        let behind = |first: u64| (first..PAGES).map(move |page| (text + page * PAGE, PAGE as u32, flags));
+        pieces.extend((0..PAGES).flat_map(behind));
+    }
+    pieces.push((status, 1, WRITE));
+    assert!(pieces.len() > 64);
+    let table = (1..).zip(&pieces).flat_map(|(next, (at, len, flags))| {
+        descriptor(GUEST + at, *len, *flags, if flags & NEXT == 0 { 0 } else { next })
+    });
+    let table: Vec<u8> = table.collect();
+    raw.put(TABLE, &table);
+    raw.describe(0, GUEST + TABLE, table.len() as u32, INDIRECT, 0);
+    raw.offer(0);
+    assert!(raw.wait(), "the connection goes on");
+    let expected = judge(Algorithm::Aes128Cbc, Direction::Encrypt, [&key, &[3; 16], &[], &plain, &[]]);
+    assert_eq!(raw.get(status, 1), [0]);
+    assert!(raw.get(destination, plain.len()) == expected.unwrap().0);
 }

@@ -280,14 +280,27 @@ fn by_flags_whoever_is_quiet_is_left_alone() {
 #[test]
 fn a_chain_of_the_greatest_length_passes_and_no_longer_one() {
     let longest = vec![ONE; PIECES_MAX];
-    let (mut driver, mut device) = sides(Events::Index);
-    driver.add(&longest).expect("64 descriptors");
+    let heap = Heap::new(2_048);
+    let mut driver = Driver::new(heap.clone(), Events::Index).unwrap();
+    let mut device = Device::starting_at(heap, Events::Index, 0).unwrap();
+    driver.add(&longest).expect("so many descriptors");
     driver.publish();
     let mut chain = Chain::new();
     assert_eq!(device.take(&NoTables, &mut chain), Ok(true));
     assert_eq!(chain.readable(), longest);
-    let heap = Heap::new(128);
-    assert_eq!(Driver::new(heap, Events::Index).unwrap().add(&[ONE; PIECES_MAX + 1]), None);
+    assert_eq!(driver.add(&[ONE; PIECES_MAX + 1]), None);
+}
+
+#[test]
+fn a_table_of_any_length_up_to_the_greatest_passes() {
+    for count in [1, 63, 64, 65, 300, PIECES_MAX] {
+        let pieces = vec![ONE; count];
+        let mut table = vec![0; 16 * count];
+        write_table(&pieces, &mut table);
+        assert_eq!(taken_with_table(16 * count, table), Ok(true), "{count}");
+    }
+    let (mut driver, _) = sides(Events::Index);
+    assert_eq!(driver.add_table(7, PIECES_MAX + 1), None);
 }
 
 /// What the device makes of a table with these bytes.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use evener_core::known::{self, KNOWN};
+use evener_core::known::{self, KNOWN, Wrong};
 use evener_core::{Algorithm, Direction, Job, Profile, QueuedDriver};
 
 use crate::control::Trouble;
@@ -37,14 +37,12 @@ pub enum OpenError {
         name: String,
     },
     /// It computed something else than the known answer.
-    #[error("{name} is refused: {algorithm} {direction} of a published example came out wrong")]
+    #[error("{name} is refused: {wrong}")]
     WrongAnswer {
         /// The module.
         name: String,
-        /// The example's algorithm.
-        algorithm: Algorithm,
-        /// Encryption or decryption.
-        direction: Direction,
+        /// What it got wrong.
+        wrong: Box<Wrong>,
     },
 }
 
@@ -155,10 +153,9 @@ impl Module {
         for known in KNOWN {
             for direction in known.directions().filter(|&direction| self.supports(known.algorithm, direction))
             {
-                if !known.is_right(direction, ANSWERS, |jobs| self.run(jobs)) {
-                    let (name, algorithm) = (self.profile.name.clone(), known.algorithm);
-                    return Err(OpenError::WrongAnswer { name, algorithm, direction });
-                }
+                let checked = known.check(direction, ANSWERS, |jobs| self.run(jobs));
+                let name = || self.profile.name.clone();
+                checked.map_err(|wrong| OpenError::WrongAnswer { name: name(), wrong: Box::new(wrong) })?;
             }
         }
         Ok(())

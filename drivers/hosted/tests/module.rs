@@ -180,8 +180,9 @@ fn a_module_that_computes_wrong_is_refused_with_what_it_got_wrong() {
     let peer = Peer::start();
     peer.orders.wrong_bytes.store(true, SeqCst);
     let error = Module::open(&peer.name("")).unwrap_err();
-    let OpenError::WrongAnswer { algorithm, direction, .. } = error else { panic!("{error}") };
-    assert_eq!((algorithm, direction), (Algorithm::Aes128Cbc, Direction::Encrypt));
+    let OpenError::WrongAnswer { wrong, .. } = &error else { panic!("{error}") };
+    assert_eq!((wrong.algorithm, wrong.direction), (Algorithm::Aes128Cbc, Direction::Encrypt));
+    assert!(error.to_string().contains("SP 800-38A"), "{error}");
 }
 
 #[test]

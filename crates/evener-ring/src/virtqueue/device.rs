@@ -189,14 +189,26 @@ impl<H: Home> Device<H> {
     }
 }
 
+/// Entries of a table of up to some 24 KiB of text, as Linux makes them, and of all that our driver makes.
+const SHORT_PIECES: usize = 64;
+
 /// Copies the table at once and then follows the copy, so that the driver cannot change it in between.
 fn follow_table(table: Copied, tables: &impl Tables, chain: &mut Chain) -> Result<(), Malformed> {
     if table.flags & NEXT != 0 {
         return Err(Malformed::Nested);
     }
-    let mut copy = [0; PIECES_MAX * PIECE_BYTES];
-    let byte_count = usize::try_from(table.len).ok().filter(|&bytes| bytes > 0 && bytes % PIECE_BYTES == 0);
-    let copy = byte_count.and_then(|bytes| copy.get_mut(..bytes)).ok_or(Malformed::TableBytes(table.len))?;
+    let byte_count = usize::try_from(table.len).unwrap_or(usize::MAX);
+    if byte_count == 0 || byte_count % PIECE_BYTES != 0 || byte_count > PIECES_MAX * PIECE_BYTES {
+        return Err(Malformed::TableBytes(table.len));
+    }
+    // Only the longest are worth an allocation, and only they are.
+    let (mut short, mut long) = ([0; SHORT_PIECES * PIECE_BYTES], Vec::new());
+    let copy = if byte_count <= short.len() {
+        &mut short[..byte_count]
+    } else {
+        long.resize(byte_count, 0);
+        &mut long[..]
+    };
     if !tables.copy_out(table.address, copy) {
         return Err(Malformed::TableAddress(table.address));
     }

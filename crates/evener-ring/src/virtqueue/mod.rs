@@ -28,8 +28,9 @@ pub use mapped::{Mapped, part_bytes};
 /// Most entries of a queue, 32,768 (VIRTIO 1.2, 2.7).
 pub const SIZE_MAX: u16 = 1 << 15;
 
-/// Most pieces of a chain, tables included. Linux's guests use 5; a limit of our own, for the specification's is the queue's size.
-pub const PIECES_MAX: usize = 64;
+/// Most pieces of a chain, tables included: QEMU's limit, for the specification's is the queue's size. Linux's driver of virtio-crypto
+/// hands each page of a text over with all those behind it, once more each: 5 pieces for a block, some 300 for 64 KiB.
+pub const PIECES_MAX: usize = 1_024;
 
 /// A descriptor as it lies in shared memory.
 #[repr(C)]
