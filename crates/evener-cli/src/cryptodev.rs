@@ -3,7 +3,7 @@
 use evener::core::Job;
 use evener::core::plan::Policy;
 use evener::{Machinery as _, Setup};
-use evener_cryptodev::{Node, TEXT_BYTES_MAX};
+use evener_cryptodev::{Node, Served, TEXT_BYTES_MAX};
 
 use crate::crypt_files::policy_parser;
 use crate::machinery::{Emulation, Machine};
@@ -32,12 +32,15 @@ pub(crate) struct Cryptodev {
 /// Room beyond the longest text.
 const BLOCK_BYTES: usize = 16;
 
+/// Requests that clients left which run at once: as many as one client may leave.
+const SIDE_BY_SIDE: usize = 16;
+
 pub(crate) fn run(arguments: &Cryptodev) -> anyhow::Result<Exit> {
     let machine = Machine::new(&arguments.emulation)?;
     let cancel = stop::on_signals()?;
     let node = Node::new(&arguments.name)?;
-    let mut room = vec![0; TEXT_BYTES_MAX + BLOCK_BYTES];
-    let job = Job::in_place(&mut room);
+    let mut rooms = vec![vec![0; TEXT_BYTES_MAX + BLOCK_BYTES]; SIDE_BY_SIDE];
+    let jobs = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
     let setup = Setup {
         policy: arguments.policy,
         modules: machine.modules(),
@@ -50,7 +53,8 @@ pub(crate) fn run(arguments: &Cryptodev) -> anyhow::Result<Exit> {
         arguments.name
     ));
     let (served, _) =
-        evener::run(setup, |runtime| node.serve(&mut runtime.caller(machine.kit()), job, &cancel));
-    say::line(format_args!("served {} requests", served?));
+        evener::run(setup, |runtime| node.serve(&mut runtime.caller(machine.kit()), jobs, &cancel));
+    let Served { requests, left } = served?;
+    say::line(format_args!("served {requests} requests, {left} of them left to be fetched later"));
     Ok(Exit::Stopped)
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use evener::calibrate;
 use evener::core::{Algorithm, Direction, Profile};
 use evener_driver_emulated::Preset;
-use evener_driver_kernel::{Standing, Survey, ocf, why_no_node};
+use evener_driver_kernel::{Module, Standing, Survey, ocf, why_no_node};
 use serde::Serialize;
 
 use crate::asked::Asked;
@@ -99,14 +99,18 @@ struct KernelModule {
 }
 
 impl Afalg {
+    /// Opens each that can be bound.
     fn look() -> Self {
-        let Survey { hardware, nothing } = evener_driver_kernel::survey();
-        let module = |it: Standing| KernelModule {
-            name: format!("afalg:{}", it.driver),
-            does: it.does,
-            refused: it.refused,
+        Self::of(evener_driver_kernel::survey(), opens)
+    }
+
+    fn of(survey: Survey, open: impl Fn(&str) -> anyhow::Result<()>) -> Self {
+        let module = |Standing { driver, does, refused }: Standing| {
+            let name = format!("afalg:{driver}");
+            let refused = refused.or_else(|| open(&name).err().map(|error| format!("{error:#}")));
+            KernelModule { name, does, refused }
         };
-        Self { modules: hardware.into_iter().map(module).collect(), missing: nothing }
+        Self { modules: survey.hardware.into_iter().map(module).collect(), missing: survey.nothing }
     }
 
     fn text(&self) -> String {
@@ -123,6 +127,15 @@ impl Afalg {
         text
     }
 }
+
+/// Opens a module behind the kernel, known answers included, as a run would.
+fn opens(name: &str) -> anyhow::Result<()> {
+    Module::open(&name.parse()?)?;
+    Ok(())
+}
+
+/// OCF's node, as in `--module`.
+const DEVCRYPTO: &str = "devcrypto";
 
 #[derive(Serialize)]
 struct Workers {
@@ -192,7 +205,8 @@ fn look(machine: &Machine, known: &Known) -> Seen {
         modules: Preset::known().iter().map(|preset| Driver::there(&preset.profile())).collect(),
         asked: Vec::new(),
         afalg: Afalg::look(),
-        devcrypto_missing: why_no_node(Path::new(ocf::NODE)),
+        devcrypto_missing: why_no_node(Path::new(ocf::NODE))
+            .or_else(|| opens(DEVCRYPTO).err().map(|error| format!("{error:#}"))),
     }
 }
 
@@ -329,4 +343,33 @@ fn width(from: Option<u16>) -> String {
 
 fn list(names: &[&str]) -> String {
     if names.is_empty() { "nothing that matters here".to_owned() } else { names.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_behind_af_alg_is_listed_with_why_it_is_not_used() {
+        let standing = |driver: &str, refused: Option<&str>| Standing {
+            driver: driver.to_owned(),
+            does: "cbc(aes)".to_owned(),
+            refused: refused.map(str::to_owned),
+        };
+        let hardware =
+            vec![standing("right", None), standing("lies", None), standing("shut", Some("not admitted"))];
+        let afalg = Afalg::of(Survey { hardware, nothing: None }, |name| match name {
+            "afalg:lies" => anyhow::bail!("afalg:lies is refused: it lies"),
+            "afalg:right" => Ok(()),
+            other => unreachable!("{other} cannot be bound"),
+        });
+        assert_eq!(
+            afalg.text(),
+            "  afalg:right: cbc(aes)\n  afalg:lies: cbc(aes); not used: afalg:lies is refused: it lies\n  \
+             afalg:shut: cbc(aes); not used: not admitted\n"
+        );
+        let none = Survey { hardware: vec![], nothing: Some("this kernel has no AF_ALG".to_owned()) };
+        let none = Afalg::of(none, |_| unreachable!("nothing to open"));
+        assert_eq!(none.text(), "  afalg: none: this kernel has no AF_ALG\n");
+    }
 }

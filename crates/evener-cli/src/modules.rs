@@ -109,6 +109,14 @@ impl Found {
         }
     }
 
+    /// Requests that it has answered this process, whoever asked, where its driver counts them.
+    pub(crate) fn answered(&self) -> Option<u64> {
+        match self {
+            Self::Emulated(_) | Self::Hosted(_) => None,
+            Self::Kernel(module) => module.answered(),
+        }
+    }
+
     /// A driver for one run.
     pub(crate) fn driver<'m>(&self) -> Box<dyn QueuedDriver<'m> + 'm> {
         match self {

@@ -70,6 +70,11 @@ pub enum JobError {
     ModuleLost,
     /// The module has no room for another key, or the job is longer than it takes: no fault of anybody's.
     ModuleFull,
+    /// The module takes other keys of that length and not this one; `code` is its own number for that.
+    KeyRefused {
+        /// Usually an errno: `EINVAL`, `EKEYREJECTED`.
+        code: i32,
+    },
     /// The session is for modules only, and there is none that does the job, or none any more.
     NeedsModule,
     /// The run was cancelled before the job was started.
@@ -82,7 +87,14 @@ impl JobError {
     /// Whether the job would have gone well elsewhere, so that the CPU redoes it.
     #[must_use]
     pub const fn is_the_modules_fault(self) -> bool {
-        matches!(self, Self::Module { .. } | Self::ModuleLost | Self::ModuleFull | Self::Unsupported)
+        matches!(
+            self,
+            Self::Module { .. }
+                | Self::ModuleLost
+                | Self::ModuleFull
+                | Self::KeyRefused { .. }
+                | Self::Unsupported
+        )
     }
 }
 
@@ -96,6 +108,7 @@ impl fmt::Display for JobError {
             Self::Module { code } => write!(f, "the module reported error {code}"),
             Self::ModuleLost => f.write_str("the module stopped answering"),
             Self::ModuleFull => f.write_str("the module has no room for the job's key or length"),
+            Self::KeyRefused { code } => write!(f, "the module refused the key (error {code})"),
             Self::NeedsModule => f.write_str("the key is for modules only, and no module does this"),
             Self::Cancelled => f.write_str("cancelled"),
             Self::Library => f.write_str("a cryptographic library refused the call"),

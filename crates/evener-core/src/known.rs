@@ -4,7 +4,9 @@
 //! 16; NIST CAVP, XTSGenAES128 and XTSGenAES256, first cases; RFC 8439, 2.8.2 (ChaCha20-Poly1305); FIPS 180-4 (SHA of
 //! "abc"); RFC 1321 (MD5 of "abc"); RFC 2202 and RFC 4231, case 2 (HMAC).
 
-use crate::algorithm::{Algorithm, Direction};
+use std::fmt::{self, Write as _};
+
+use crate::algorithm::{Algorithm, Direction, Family, Hash};
 use crate::driver::QueuedDriver;
 use crate::job::{Job, Outcome};
 use crate::session::{Padding, Session};
@@ -29,6 +31,71 @@ pub struct Known {
     pub tag: &'static str,
 }
 
+/// A known answer that did not come: which, and the first bytes of what did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wrong {
+    /// The example's algorithm.
+    pub algorithm: Algorithm,
+    /// Encryption or decryption.
+    pub direction: Direction,
+    /// Where the example was published.
+    pub source: &'static str,
+    /// Length of its key.
+    pub key_bytes: usize,
+    /// Bytes before the first wrong one, of the text, or of tag or digest where the text is right.
+    pub right_bytes: usize,
+    /// Bytes from there on as published, in hexadecimal digits.
+    pub expected: String,
+    /// As they came; or why none did.
+    pub got: String,
+}
+
+/// Bytes of a wrong answer that are shown.
+const SHOWN_BYTES: usize = 8;
+
+impl Wrong {
+    fn at(
+        known: &Known,
+        direction: Direction,
+        expected: &[u8],
+        got: Result<&[u8], &dyn fmt::Display>,
+    ) -> Self {
+        let bytes = got.unwrap_or_default();
+        let right_bytes = expected.iter().zip(bytes).take_while(|(one, other)| one == other).count();
+        let digits = |bytes: &[u8]| {
+            let shown = bytes[right_bytes..].iter().take(SHOWN_BYTES);
+            shown.fold(String::new(), |mut digits, byte| {
+                write!(digits, "{byte:02x}").expect("a String takes everything");
+                digits
+            })
+        };
+        let got = got.map_or_else(
+            |reason| format!("nothing ({reason})"),
+            |got| if got.len() > right_bytes { digits(got) } else { "nothing".to_owned() },
+        );
+        Self {
+            algorithm: known.algorithm,
+            direction,
+            source: known.source(),
+            key_bytes: known.key.len() / 2,
+            right_bytes,
+            expected: digits(expected),
+            got,
+        }
+    }
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { algorithm, direction, source, key_bytes, right_bytes, expected, got } = self;
+        write!(f, "{algorithm} {direction} of the example in {source}")?;
+        if *key_bytes > 0 {
+            write!(f, " with a key of {key_bytes} bytes")?;
+        }
+        write!(f, " came out wrong: expected {expected} at byte {right_bytes}, got {got}")
+    }
+}
+
 impl Known {
     /// Whether `run`, which may bring them back in any order, gives the answer to all of `count` jobs that ask alike.
     pub fn is_right(
@@ -37,8 +104,22 @@ impl Known {
         count: usize,
         run: impl for<'m> FnOnce(&mut Vec<Box<Job<'m>>>),
     ) -> bool {
+        self.check(direction, count, run).is_ok()
+    }
+
+    /// As [`Known::is_right`], and says what came instead.
+    ///
+    /// # Errors
+    ///
+    /// The first wrong answer.
+    pub fn check(
+        &self,
+        direction: Direction,
+        count: usize,
+        run: impl for<'m> FnOnce(&mut Vec<Box<Job<'m>>>),
+    ) -> Result<(), Wrong> {
         let Ok(session) = Session::new(self.algorithm, direction, Padding::None, &bytes(self.key)) else {
-            return false;
+            return Err(Wrong::at(self, direction, &[], Err(&"no such session")));
         };
         let (iv, aad, tag) = (bytes(self.iv), bytes(self.aad), bytes(self.tag));
         let (input, output) = match direction {
@@ -55,9 +136,34 @@ impl Known {
             }
         }
         run(&mut burst);
-        let done = Outcome::Done { written: output.len() };
-        let is_right = |job: &Job<'_>| job.outcome() == done && job.output() == output && job.tag() == tag;
-        burst.len() == count && burst.iter().all(|job| is_right(job))
+        if burst.len() != count {
+            return Err(Wrong::at(self, direction, &output, Err(&"jobs are missing")));
+        }
+        burst.iter().try_for_each(|job| {
+            let wrong = |expected, got| Err(Wrong::at(self, direction, expected, got));
+            match job.outcome() {
+                Outcome::Failed(error) => wrong(&output, Err(&error)),
+                Outcome::Pending => wrong(&output, Err(&"not worked on")),
+                Outcome::Done { .. } if job.output() != output => wrong(&output, Ok(job.output())),
+                Outcome::Done { .. } if job.tag() != tag => wrong(&tag, Ok(job.tag())),
+                Outcome::Done { .. } => Ok(()),
+            }
+        })
+    }
+
+    /// Where it was published.
+    #[must_use]
+    pub const fn source(&self) -> &'static str {
+        match self.algorithm.family() {
+            Family::Ecb | Family::Cbc | Family::Ctr => "SP 800-38A, appendix F",
+            Family::Gcm => "the GCM specification of McGrew and Viega",
+            Family::Xts => "NIST CAVP, XTSGenAES",
+            Family::ChaCha20Poly1305 => "RFC 8439, 2.8.2",
+            Family::Digest(Hash::Md5) => "RFC 1321",
+            Family::Digest(_) => "FIPS 180-4",
+            Family::Hmac(Hash::Sha256) => "RFC 4231, case 2",
+            Family::Hmac(_) => "RFC 2202, case 2",
+        }
     }
 
     /// The directions that the algorithm has.
@@ -362,5 +468,40 @@ mod tests {
             let written = job.input_bytes();
             job.done(written);
         })));
+    }
+
+    /// Does what `wrong` makes of the right answers.
+    fn said(known: &Known, direction: Direction, wrong: fn(&mut Job<'_>)) -> String {
+        let answer = known.check(direction, 2, |jobs| {
+            for job in jobs {
+                let done = bytes(if direction == Direction::Encrypt { known.sealed } else { known.text });
+                job.publish(&done, &bytes(known.tag));
+                wrong(job);
+            }
+        });
+        answer.map_or_else(|wrong| wrong.to_string(), |()| "right".to_owned())
+    }
+
+    #[test]
+    fn a_wrong_answer_is_told_with_its_example_and_the_first_bytes() {
+        let of = |algorithm| KNOWN.iter().find(|known| known.algorithm == algorithm).unwrap();
+        let (cbc, md5) = (of(Algorithm::Aes128Cbc), of(Algorithm::Md5));
+        assert_eq!(said(cbc, Direction::Decrypt, |_| ()), "right");
+        let flipped: fn(&mut Job<'_>) = |job| {
+            job.room_mut()[17] ^= 1;
+            job.done(64);
+        };
+        assert_eq!(
+            said(cbc, Direction::Encrypt, flipped),
+            "AES-128-CBC encrypt of the example in SP 800-38A, appendix F with a key of 16 bytes came out wrong: \
+             expected 86cb9b507219ee95 at byte 17, got 87cb9b507219ee95"
+        );
+        assert_eq!(
+            said(md5, Direction::Encrypt, |job| job.publish(&[], &[0; 16])),
+            "MD5 encrypt of the example in RFC 1321 came out wrong: expected 900150983cd24fb0 at byte 0, got \
+             0000000000000000"
+        );
+        let failed = said(cbc, Direction::Encrypt, |job| job.fail(crate::JobError::ModuleFull));
+        assert!(failed.ends_with(&format!("got nothing ({})", crate::JobError::ModuleFull)), "{failed}");
     }
 }

@@ -3,7 +3,9 @@
 //! `(nothing) -> the record -> the record and what it points to -> the answer`. A client may change its memory between the
 //! rounds, so each round believes only what it was brought, and asks again, or refuses, where that does not fit.
 
-use evener_core::{Direction, Job, JobError, Outcome};
+use std::sync::Arc;
+
+use evener_core::{Algorithm, Direction, Job, JobError, Outcome, Session};
 use evener_driver_kernel::next_iv;
 use evener_driver_kernel::ocf::{self, Call, CryptOp, SessionOp};
 use rustix::io::Errno;
@@ -12,6 +14,7 @@ use zeroize::Zeroizing;
 use crate::TEXT_BYTES_MAX;
 use crate::clients::{Clients, Key};
 use crate::fuse::{Ioctl, Span};
+use crate::queue::Request;
 
 /// Longest key: that of a MAC (`CRYPTO_HMAC_MAX_KEY_LEN`).
 const KEY_BYTES_MAX: u32 = 512;
@@ -44,6 +47,8 @@ pub(crate) fn answer<'m>(
         Call::CloseSession => close_session(ioctl, clients),
         Call::Crypt => crypt(ioctl, clients, run, burst),
         Call::SessionInfo => session_info(ioctl, clients),
+        Call::Leave => leave(ioctl, clients),
+        Call::Fetch => fetch(ioctl, clients),
     }
 }
 
@@ -112,6 +117,59 @@ fn session_info(ioctl: &Ioctl<'_>, clients: &mut Clients) -> Result<Answer, Errn
     Ok(Answer::Done(info))
 }
 
+/// A request, checked, with as much of the client's memory as was brought.
+struct Asked<'a> {
+    op: CryptOp,
+    session: Arc<Session>,
+    /// Text and IV, or nothing.
+    brought: &'a [u8],
+    text_bytes: usize,
+}
+
+impl<'a> Asked<'a> {
+    /// `None` where not even the record was brought.
+    fn read(ioctl: &Ioctl<'a>, clients: &mut Clients) -> Result<Option<Self>, Errno> {
+        let Some(op) = CryptOp::read(ioctl.data) else { return Ok(None) };
+        let text_bytes = usize::try_from(op.len).map_err(|_| Errno::INVAL)?;
+        if text_bytes > TEXT_BYTES_MAX || op.flags & !ocf::WRITE_IV != 0 {
+            return Err(Errno::INVAL);
+        }
+        let key = clients.key(ioctl.client, op.session)?;
+        if key.algorithm.iv_bytes() > 0 && op.iv == 0 {
+            return Err(Errno::INVAL);
+        }
+        let session = key.session(direction(&op, key)?)?;
+        Ok(Some(Self { op, session, brought: &ioctl.data[CryptOp::BYTES..], text_bytes }))
+    }
+
+    fn algorithm(&self) -> Algorithm {
+        self.session.algorithm()
+    }
+
+    /// The client's memory that is read.
+    fn input(&self, record: Span) -> Vec<Span> {
+        named([record, span(self.op.src, self.text_bytes), span(self.op.iv, self.algorithm().iv_bytes())])
+    }
+
+    /// Text and IV; fails where they are not as long as the record says.
+    fn parts(&self) -> Result<(&'a [u8], &'a [u8]), Errno> {
+        match self.brought.len() == self.text_bytes + self.algorithm().iv_bytes() {
+            true => Ok(self.brought.split_at(self.text_bytes)),
+            false => Err(Errno::INVAL),
+        }
+    }
+}
+
+/// The client's memory that a request writes: text or digest, and the next IV where it is asked for.
+fn rooms(op: &CryptOp, algorithm: Algorithm) -> [Span; 2] {
+    let room = match algorithm.is_cipher() {
+        true => span(op.dst, usize::try_from(op.len).unwrap_or(usize::MAX)),
+        false => span(op.mac, algorithm.tag_bytes()),
+    };
+    let iv_bytes = if op.flags & ocf::WRITE_IV == 0 { 0 } else { algorithm.iv_bytes() };
+    [room, span(op.iv, iv_bytes)]
+}
+
 fn crypt<'m>(
     ioctl: &Ioctl<'_>,
     clients: &mut Clients,
@@ -119,54 +177,64 @@ fn crypt<'m>(
     burst: &mut Vec<Box<Job<'m>>>,
 ) -> Result<Answer, Errno> {
     let whole = record(ioctl, CryptOp::BYTES);
-    let Some(op) = CryptOp::read(ioctl.data) else {
+    let Some(asked) = Asked::read(ioctl, clients)? else {
         return Ok(Answer::Fetch { input: vec![whole], output: vec![] });
     };
-    let len = usize::try_from(op.len).map_err(|_| Errno::INVAL)?;
-    if len > TEXT_BYTES_MAX || op.flags & !ocf::WRITE_IV != 0 {
-        return Err(Errno::INVAL);
+    if !ioctl.has_room && asked.brought.is_empty() {
+        return Ok(match named(rooms(&asked.op, asked.algorithm())) {
+            // Asks for no output, so it is done already.
+            nothing if nothing.is_empty() => Answer::Done(Vec::new()),
+            output => Answer::Fetch { input: asked.input(whole), output },
+        });
     }
-    let key = clients.key(ioctl.client, op.session)?;
-    let direction = direction(&op, key)?;
-    let iv_bytes = key.algorithm.iv_bytes();
-    if iv_bytes > 0 && op.iv == 0 {
-        return Err(Errno::INVAL);
-    }
-    let brought = &ioctl.data[CryptOp::BYTES..];
-    if !ioctl.has_room && brought.is_empty() {
-        return Ok(memory_of(&op, key, whole));
-    }
-    if brought.len() != len + iv_bytes {
-        return Err(Errno::INVAL);
-    }
-    let session = key.session(direction)?;
-    let (text, iv) = brought.split_at(len);
+    let (text, iv) = asked.parts()?;
     let job = burst.first_mut().ok_or(Errno::IO)?;
-    job.room_mut()[..len].copy_from_slice(text);
-    job.arm(session, iv, len);
+    job.room_mut()[..text.len()].copy_from_slice(text);
+    job.arm(Arc::clone(&asked.session), iv, text.len());
     if !job.lengths_fit() {
         return Err(Errno::INVAL);
     }
     run(burst);
     let job = burst.first_mut().ok_or(Errno::IO)?;
-    let result = result(job, &op, text, iv);
-    job.room_mut()[..len].fill(0);
-    result
+    let result = result(job, &asked.op, text, iv);
+    job.room_mut()[..text.len()].fill(0);
+    result.map(Answer::Done)
 }
 
-/// All memory of the client that a request is about; where it asks for no output, it is done already.
-fn memory_of(op: &CryptOp, key: &Key, whole: Span) -> Answer {
-    let len = usize::try_from(op.len).unwrap_or(usize::MAX);
-    let iv = span(op.iv, key.algorithm.iv_bytes());
-    let room = match key.algorithm.is_cipher() {
-        true => span(op.dst, len),
-        false => span(op.mac, key.algorithm.tag_bytes()),
+/// `CIOCASYNCCRYPT`: what is wrong with the request itself is said at once, what becomes of it when it is fetched.
+fn leave(ioctl: &Ioctl<'_>, clients: &mut Clients) -> Result<Answer, Errno> {
+    let whole = record(ioctl, CryptOp::BYTES);
+    let Some(asked) = Asked::read(ioctl, clients)? else {
+        return Ok(Answer::Fetch { input: vec![whole], output: vec![] });
     };
-    let next_iv = Span { bytes: if op.flags & ocf::WRITE_IV == 0 { 0 } else { iv.bytes }, ..iv };
-    match named([room, next_iv]) {
-        nothing if nothing.is_empty() => Answer::Done(Vec::new()),
-        output => Answer::Fetch { input: named([whole, span(op.src, len), iv]), output },
+    if asked.brought.is_empty() && asked.parts().is_err() {
+        return Ok(Answer::Fetch { input: asked.input(whole), output: vec![] });
     }
+    let (text, iv) = asked.parts()?;
+    clients.queue.leave(Request {
+        client: ioctl.client,
+        op: asked.op,
+        session: asked.session,
+        text: text.to_vec().into(),
+        iv: iv.to_vec(),
+    })?;
+    Ok(Answer::Done(Vec::new()))
+}
+
+/// `CIOCASYNCFETCH`: the record as it was left, and its results where it says. Between the rounds the request is the calling
+/// thread's, or another's result might come to its memory.
+fn fetch(ioctl: &Ioctl<'_>, clients: &mut Clients) -> Result<Answer, Errno> {
+    if ioctl.thread == 0 {
+        return Err(Errno::PERM);
+    }
+    if !ioctl.has_room {
+        let Request { op, session, .. } = clients.queue.offer(ioctl.client, ioctl.thread)?;
+        let [room, iv] = rooms(op, session.algorithm());
+        let output = named([record(ioctl, CryptOp::BYTES), room, iv]);
+        return Ok(Answer::Fetch { input: vec![], output });
+    }
+    let (request, came) = clients.queue.take(ioctl.client, ioctl.thread)?;
+    Ok(Answer::Done([request.op.bytes(), came.to_vec()].concat()))
 }
 
 fn direction(op: &CryptOp, key: &Key) -> Result<Direction, Errno> {
@@ -178,7 +246,7 @@ fn direction(op: &CryptOp, key: &Key) -> Result<Direction, Errno> {
 }
 
 /// What goes to the client: text or digest, and the next IV where it was asked for.
-fn result(job: &Job<'_>, op: &CryptOp, text: &[u8], iv: &[u8]) -> Result<Answer, Errno> {
+pub(crate) fn result(job: &Job<'_>, op: &CryptOp, text: &[u8], iv: &[u8]) -> Result<Vec<u8>, Errno> {
     match job.outcome() {
         Outcome::Done { .. } => {}
         Outcome::Failed(JobError::BadLength) => return Err(Errno::INVAL),
@@ -186,7 +254,7 @@ fn result(job: &Job<'_>, op: &CryptOp, text: &[u8], iv: &[u8]) -> Result<Answer,
     }
     let session = job.session();
     if !session.algorithm().is_cipher() {
-        return Ok(Answer::Done(job.tag().to_vec()));
+        return Ok(job.tag().to_vec());
     }
     let mut data = job.output().to_vec();
     if let (true, Ok(iv)) = (op.flags & ocf::WRITE_IV != 0, <&[u8; 16]>::try_from(iv)) {
@@ -197,12 +265,14 @@ fn result(job: &Job<'_>, op: &CryptOp, text: &[u8], iv: &[u8]) -> Result<Answer,
         };
         data.extend(next);
     }
-    Ok(Answer::Done(data))
+    Ok(data)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fuse::CAN_FETCH;
+    use crate::queue::LEFT_MAX;
     use std::collections::BTreeMap;
 
     const ARGUMENT: u64 = 0x1000;
@@ -215,6 +285,8 @@ mod tests {
         memory: BTreeMap<u64, Vec<u8>>,
         clients: Clients,
         number: u64,
+        /// The thread of it that calls.
+        thread: u32,
         /// What the client writes over its record before the last round.
         meanwhile: Option<Vec<u8>>,
     }
@@ -223,25 +295,14 @@ mod tests {
         fn new() -> Self {
             let mut clients = Clients::default();
             let number = clients.come().unwrap();
-            Self { memory: BTreeMap::new(), clients, number, meanwhile: None }
+            Self { memory: BTreeMap::new(), clients, number, thread: 1, meanwhile: None }
         }
 
         /// Calls and goes through all rounds, jobs done by `run`.
         fn call(&mut self, call: Call, run: fn(&mut Vec<Box<Job<'_>>>)) -> Result<Vec<u8>, Errno> {
             let (mut data, mut has_room) = (Vec::new(), false);
-            let mut memory = vec![0; TEXT_BYTES_MAX];
-            let mut burst = vec![Job::in_place(&mut memory)];
             for _ in 0..4 {
-                let number = u32::try_from(u64::from(call.number())).unwrap();
-                let ioctl = Ioctl {
-                    client: self.number,
-                    number,
-                    argument: ARGUMENT,
-                    is_compat: false,
-                    data: &data,
-                    has_room,
-                };
-                match answer(&ioctl, &mut self.clients, run, &mut burst)? {
+                match self.round(call, &data, has_room, run)? {
                     Answer::Done(written) => return Ok(written),
                     Answer::Fetch { input, output } => {
                         has_room = !output.is_empty();
@@ -255,6 +316,28 @@ mod tests {
                 }
             }
             unreachable!("no call takes more rounds")
+        }
+
+        fn round(
+            &mut self,
+            call: Call,
+            data: &[u8],
+            has_room: bool,
+            run: fn(&mut Vec<Box<Job<'_>>>),
+        ) -> Result<Answer, Errno> {
+            let mut memory = vec![0; TEXT_BYTES_MAX];
+            let number = u32::try_from(u64::from(call.number())).unwrap();
+            let (client, thread) = (self.number, self.thread);
+            let ioctl =
+                Ioctl { client, thread, number, argument: ARGUMENT, is_compat: false, data, has_room };
+            answer(&ioctl, &mut self.clients, run, &mut vec![Job::in_place(&mut memory)])
+        }
+
+        /// Has what was left run by `leaves`, four at a time.
+        fn run_left(&mut self) -> u64 {
+            let mut rooms = vec![vec![0; TEXT_BYTES_MAX]; 4];
+            let mut jobs = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
+            self.clients.queue.run(&mut jobs, |jobs| jobs.iter_mut().for_each(leaves_one))
         }
 
         fn open(&mut self, cipher: u32, mac: u32, key: &[u8]) -> Result<u32, Errno> {
@@ -282,8 +365,12 @@ mod tests {
 
     /// Says done and leaves the text as it is.
     fn leaves(burst: &mut [Box<Job<'_>>]) {
-        let written = burst[0].input_bytes();
-        burst[0].done(written);
+        leaves_one(&mut burst[0]);
+    }
+
+    fn leaves_one(job: &mut Box<Job<'_>>) {
+        let written = job.input_bytes();
+        job.done(written);
     }
 
     #[test]
@@ -329,5 +416,96 @@ mod tests {
         client.memory.insert(ARGUMENT, session.to_ne_bytes().to_vec());
         let info = client.call(Call::SessionInfo, |burst| leaves(burst)).unwrap();
         assert_eq!((info.len(), &info[68..75], info[264]), (268, &b"evener\0"[..], 1));
+    }
+
+    /// Calls whose jobs are never run at once.
+    fn queued(client: &mut Client, call: Call) -> Result<Vec<u8>, Errno> {
+        client.call(call, |_| unreachable!("it is left"))
+    }
+
+    #[test]
+    fn requests_that_were_left_are_fetched_in_their_order_when_they_are_done() {
+        let mut client = Client::new();
+        let session = client.open(11, 0, &[1; 16]).unwrap();
+        let op = |client: &mut Client, turn| client.request(session, ocf::WRITE_IV, &[turn; 32]);
+        for turn in 0..5 {
+            op(&mut client, turn);
+            assert_eq!(queued(&mut client, Call::Leave), Ok(vec![]));
+        }
+        assert!(!client.clients.queue.is_missed());
+        assert_eq!(queued(&mut client, Call::Fetch), Err(Errno::BUSY));
+        assert!(client.clients.queue.is_missed(), "they need not wait for others any more");
+        assert_eq!((client.run_left(), client.run_left(), client.run_left()), (4, 1, 0));
+        for turn in 0..5 {
+            let written = queued(&mut client, Call::Fetch).unwrap();
+            let (record, came) = written.split_at(CryptOp::BYTES);
+            assert_eq!(CryptOp::read(record), Some(op(&mut client, turn)));
+            // The text as it was when it was left, not as it is now, and the next IV: its last block.
+            assert_eq!(came, [[turn; 32].as_slice(), &[turn; 16]].concat());
+        }
+        assert_eq!(queued(&mut client, Call::Fetch), Err(Errno::BUSY));
+    }
+
+    #[test]
+    fn a_client_leaves_so_many_requests_until_it_fetches_one() {
+        let mut client = Client::new();
+        let session = client.open(11, 0, &[1; 16]).unwrap();
+        client.request(session, 0, &[7; 16]);
+        let all: Vec<_> = (0..=LEFT_MAX).map(|_| queued(&mut client, Call::Leave)).collect();
+        assert_eq!(all.iter().position(|it| *it == Err(Errno::BUSY)), Some(LEFT_MAX));
+        assert_eq!(client.clients.queue.poll(client.number, Some(8)), 0);
+        assert_eq!((client.run_left(), client.clients.queue.woken()), (4, vec![8]));
+        assert_eq!(client.clients.queue.poll(client.number, Some(9)), CAN_FETCH);
+        assert_eq!(client.clients.queue.woken(), [0; 0], "nothing that it could not do before");
+        assert!(queued(&mut client, Call::Fetch).is_ok());
+        assert_eq!(client.clients.queue.woken(), [9]);
+        assert_eq!(queued(&mut client, Call::Leave), Ok(vec![]));
+        // What it left goes with it.
+        client.clients.go(client.number);
+        assert_eq!(client.run_left(), 0);
+    }
+
+    #[test]
+    fn two_threads_that_fetch_at_once_get_a_request_each() {
+        let mut client = Client::new();
+        let session = client.open(11, 0, &[1; 16]).unwrap();
+        for turn in 0..2 {
+            client.request(session, 0, &vec![turn; 16 + 16 * usize::from(turn)]);
+            assert_eq!(queued(&mut client, Call::Leave), Ok(vec![]));
+        }
+        client.run_left();
+        let mut ask = |thread, has_room| {
+            client.thread = thread;
+            client.round(Call::Fetch, &[], has_room, |_| ())
+        };
+        let bytes = |answer| match answer {
+            Ok(Answer::Fetch { output, .. }) => output.iter().map(|span| span.bytes).sum::<u64>(),
+            Ok(Answer::Done(written)) => written.len() as u64,
+            Err(errno) => unreachable!("{errno}"),
+        };
+        assert_eq!([1, 2].map(|thread| bytes(ask(thread, false))), [48 + 16, 48 + 32]);
+        // One that was broken off is offered to the same thread again.
+        assert_eq!(bytes(ask(1, false)), 48 + 16);
+        assert_eq!([2, 1].map(|thread| bytes(ask(thread, true))), [48 + 32, 48 + 16]);
+        assert_eq!(ask(3, true), Err(Errno::BUSY));
+        assert_eq!(ask(0, false), Err(Errno::PERM), "threads of other name spaces cannot be told apart");
+    }
+
+    #[test]
+    fn a_request_that_failed_is_told_in_its_turn_and_gone_then() {
+        let mut client = Client::new();
+        let session = client.open(11, 0, &[1; 16]).unwrap();
+        for bytes in [16, 32] {
+            client.request(session, 0, &[7; 32][..bytes]);
+            assert_eq!(queued(&mut client, Call::Leave), Ok(vec![]));
+        }
+        let mut rooms = vec![vec![0; 64]; 2];
+        let mut jobs = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
+        client.clients.queue.run(&mut jobs, |jobs| {
+            jobs[0].fail(JobError::ModuleLost);
+            leaves_one(&mut jobs[1]);
+        });
+        assert_eq!(queued(&mut client, Call::Fetch), Err(Errno::IO));
+        assert_eq!(queued(&mut client, Call::Fetch).map(|written| written.len()), Ok(48 + 32));
     }
 }

@@ -8,6 +8,8 @@ use evener_driver_kernel::ocf;
 use rustix::io::Errno;
 use zeroize::Zeroizing;
 
+use crate::queue::Queue;
+
 /// Programs that may have the node open at once, and sessions of each. Guesses, which bound the memory of a server that
 /// anybody may ask.
 const CLIENTS_MAX: usize = 256;
@@ -19,6 +21,8 @@ pub(crate) struct Clients {
     open: BTreeMap<u64, BTreeMap<u32, Key>>,
     /// Numbers given so far.
     given: u64,
+    /// What they left and did not fetch yet.
+    pub(crate) queue: Queue,
 }
 
 /// A session in OCF's sense: both directions of one key.
@@ -42,6 +46,7 @@ impl Clients {
     /// A client closed the node: its keys go.
     pub(crate) fn go(&mut self, client: u64) {
         self.open.remove(&client);
+        self.queue.go(client);
     }
 
     /// A new session; its number.

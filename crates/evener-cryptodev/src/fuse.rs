@@ -16,6 +16,7 @@ const OPEN: u32 = 14;
 const RELEASE: u32 = 18;
 const INTERRUPT: u32 = 36;
 const IOCTL: u32 = 39;
+const POLL: u32 = 40;
 const INIT: u32 = 4_096;
 
 /// `CUSE_UNRESTRICTED_IOCTL`: we say which memory of the client a call is about.
@@ -24,6 +25,15 @@ const UNRESTRICTED: u32 = 1;
 const COMPAT: u32 = 1;
 /// `FUSE_IOCTL_RETRY`: the reply says which memory, and the call comes again with it.
 const RETRY: u32 = 1 << 2;
+/// `FUSE_POLL_SCHEDULE_NOTIFY`: the client sleeps, and wants to be told when that changes.
+const SCHEDULE_NOTIFY: u32 = 1;
+/// `FUSE_NOTIFY_POLL`: what is told then.
+const NOTIFY_POLL: i32 = 1;
+
+/// A client may fetch (`POLLIN`, `POLLRDNORM`), and leave a request (`POLLOUT`, `POLLWRNORM`).
+pub(crate) const CAN_FETCH: u32 = 0x41;
+/// See [`CAN_FETCH`].
+pub(crate) const CAN_LEAVE: u32 = 0x104;
 
 /// What the kernel asks.
 #[derive(Debug, PartialEq, Eq)]
@@ -37,8 +47,15 @@ pub(crate) struct Message<'a> {
 pub(crate) enum Request<'a> {
     Init,
     Open,
-    Release { client: u64 },
+    Release {
+        client: u64,
+    },
     Ioctl(Ioctl<'a>),
+    /// Asks whether the client may go on; with a `sleeper` it sleeps, and is to be woken by that number.
+    Poll {
+        client: u64,
+        sleeper: Option<u64>,
+    },
     Interrupt,
     Other,
 }
@@ -47,6 +64,8 @@ pub(crate) enum Request<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ioctl<'a> {
     pub(crate) client: u64,
+    /// The thread that calls; 0 where it has no number in our name space.
+    pub(crate) thread: u32,
     pub(crate) number: u32,
     /// The call's argument: an address of the client's.
     pub(crate) argument: u64,
@@ -76,7 +95,12 @@ impl<'a> Message<'a> {
             INIT => Request::Init,
             OPEN => Request::Open,
             RELEASE => Request::Release { client: u64_at(body, 0)? },
-            IOCTL => Request::Ioctl(Ioctl::parse(body)?),
+            IOCTL => Request::Ioctl(Ioctl::parse(u32_at(bytes, 32)?, body)?),
+            POLL => {
+                let (client, sleeper) = (u64_at(body, 0)?, u64_at(body, 8)?);
+                let sleeps = u32_at(body, 16)? & SCHEDULE_NOTIFY != 0;
+                Request::Poll { client, sleeper: sleeps.then_some(sleeper) }
+            }
             INTERRUPT => Request::Interrupt,
             _ => Request::Other,
         };
@@ -86,11 +110,12 @@ impl<'a> Message<'a> {
 
 impl<'a> Ioctl<'a> {
     /// `struct fuse_ioctl_in` and what follows it.
-    fn parse(body: &'a [u8]) -> Option<Self> {
+    fn parse(thread: u32, body: &'a [u8]) -> Option<Self> {
         let data = body.get(32..)?;
         let bytes = usize::try_from(u32_at(body, 24)?).ok()?;
         Some(Self {
             client: u64_at(body, 0)?,
+            thread,
             is_compat: u32_at(body, 8)? & COMPAT != 0,
             number: u32_at(body, 12)?,
             argument: u64_at(body, 16)?,
@@ -114,6 +139,8 @@ pub(crate) enum Reply {
     },
     /// A call went well; these bytes go to the room asked for, one part behind the other.
     Ioctl(Vec<u8>),
+    /// What a client may do: [`CAN_FETCH`], [`CAN_LEAVE`].
+    Polled(u32),
 }
 
 impl Reply {
@@ -141,6 +168,10 @@ impl Reply {
                 body.extend([0; 16]);
                 body.extend(data);
             }
+            Self::Polled(events) => {
+                body.extend(events.to_ne_bytes());
+                body.extend([0; 4]);
+            }
         }
         framed(unique, error, &body)
     }
@@ -154,6 +185,11 @@ pub(crate) fn init_reply(unique: u64, name: &str) -> Vec<u8> {
     body.extend([0; 40]);
     body.extend(format!("DEVNAME={name}\0").bytes());
     framed(unique, 0, &body)
+}
+
+/// Wakes who sleeps until he may go on: an answer to no message.
+pub(crate) fn wake(sleeper: u64) -> Vec<u8> {
+    framed(0, NOTIFY_POLL, &sleeper.to_ne_bytes())
 }
 
 fn framed(unique: u64, error: i32, body: &[u8]) -> Vec<u8> {
@@ -184,7 +220,8 @@ mod tests {
         bytes.extend(75_u32.to_ne_bytes());
         bytes.extend(IOCTL.to_ne_bytes());
         bytes.extend(9_u64.to_ne_bytes());
-        bytes.extend([0; 24]);
+        bytes.extend([0; 16]);
+        [77_u32, 0].iter().for_each(|word| bytes.extend(word.to_ne_bytes()));
         bytes.extend(5_u64.to_ne_bytes());
         [2_u32, 0xC030_6368].iter().for_each(|word| bytes.extend(word.to_ne_bytes()));
         bytes.extend(0x7FFF_0000_u64.to_ne_bytes());
@@ -200,8 +237,26 @@ mod tests {
             unreachable!("it is an ioctl with number 9")
         };
         assert_eq!((ioctl.client, ioctl.number, ioctl.argument), (5, 0xC030_6368, 0x7FFF_0000));
+        assert_eq!(ioctl.thread, 77);
         assert_eq!((ioctl.data, ioctl.is_compat, ioctl.has_room), (&[1, 2, 3][..], false, true));
         assert!((0..bytes.len()).all(|cut| Message::parse(&bytes[..cut]).is_none()));
+    }
+
+    /// As Linux 6.1 sends it: head, then client 5, sleeper 6, flags, events.
+    #[test]
+    fn who_sleeps_gives_a_number_by_which_to_wake_him() {
+        for (flags, sleeper) in [(0, None), (SCHEDULE_NOTIFY, Some(6))] {
+            let mut bytes = Vec::new();
+            [64_u32, POLL].iter().for_each(|word| bytes.extend(word.to_ne_bytes()));
+            bytes.extend(9_u64.to_ne_bytes());
+            bytes.extend([0; 24]);
+            [5_u64, 6].iter().for_each(|word| bytes.extend(word.to_ne_bytes()));
+            [flags, CAN_FETCH].iter().for_each(|word| bytes.extend(word.to_ne_bytes()));
+            let request = Request::Poll { client: 5, sleeper };
+            assert_eq!(Message::parse(&bytes), Some(Message { unique: 9, request }));
+            assert_eq!(Message::parse(&bytes[..63]), None);
+        }
+        assert_eq!(wake(6)[..16], [24, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     }
 
     #[test]

@@ -2,16 +2,18 @@
 //!
 //! The way of one request: the client's `ioctl` -> the kernel's CUSE -> a message on `/dev/cuse` (`fuse.rs`) -> a call with
 //! the memory that it names (`call.rs`; the kernel fetches that in a second round, on our word which) -> a session and a
-//! job (`clients.rs`) -> the runtime -> the reply.
+//! job (`clients.rs`) -> the runtime -> the reply. One that the client leaves and fetches later waits (`queue.rs`) until
+//! somebody asks for it, or nobody for anything, and then runs with all others that wait.
 //!
 //! Each request takes three or four changes of process and three copies: hundreds of microseconds where a device takes
-//! tens. One request is worked on at a time.
+//! tens. Of those whose clients wait for the answer one is worked on at a time.
 #![forbid(unsafe_code)]
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 
 mod call;
 mod clients;
 mod fuse;
+mod queue;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -37,6 +39,12 @@ const CUSE: &str = "/dev/cuse";
 /// How often a server that nobody asks looks whether it is to stop.
 const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
+/// How long requests that were left wait for others to run with, where nobody asks for them: several rounds of a call. A guess.
+const LINGER: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+
+/// Messages that pass requests which were left, before these run: three bring one of them, so this is a burst of 16. A guess.
+const PASSED_MAX: u32 = 48;
+
 /// Why there can be no node.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -55,6 +63,15 @@ pub enum Error {
     /// What came is not as the protocol says.
     #[error("the kernel sent a message that is none")]
     Garbled,
+}
+
+/// What a node did for its clients.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Served {
+    /// All requests.
+    pub requests: u64,
+    /// Those among them that were left, to be fetched later.
+    pub left: u64,
 }
 
 /// A node that exists as long as this does.
@@ -82,8 +99,8 @@ impl Node {
         Ok(node)
     }
 
-    /// Answers requests until `cancel`, and says how many jobs that were. Jobs run by `caller`; `job` brings the memory for all of them, of
-    /// [`TEXT_BYTES_MAX`] and a block.
+    /// Answers requests until `cancel`. Jobs run by `caller`; `jobs`, at least one, bring the memory for them, of [`TEXT_BYTES_MAX`] and
+    /// a block each: so many of those that clients left run side by side.
     ///
     /// # Errors
     ///
@@ -91,40 +108,66 @@ impl Node {
     pub fn serve<'m>(
         mut self,
         caller: &mut Caller<'_, 'm>,
-        job: Box<Job<'m>>,
+        mut jobs: Vec<Box<Job<'m>>>,
         cancel: &Cancel,
-    ) -> Result<u64, Error> {
-        let mut jobs = 0;
+    ) -> Result<Served, Error> {
+        let mut served = Served::default();
         let mut clients = Clients::default();
-        let mut burst = vec![job];
+        let mut passed = 0;
         while !cancel.is_cancelled() {
-            if !self.waits()? {
-                continue;
+            let waits = clients.queue.is_waiting();
+            let is_due = clients.queue.is_missed() || passed >= PASSED_MAX;
+            if waits && (is_due || !self.has_message(&LINGER)?) {
+                served.left += clients.queue.run(&mut jobs, |jobs| caller.crypt(jobs));
+                passed = 0;
+            } else if let Some((unique, reply)) = self.turn(caller, &mut jobs, &mut clients, &mut served)? {
+                self.say(&reply.bytes(unique))?;
+                passed = if waits { passed + 1 } else { 0 };
             }
-            let Some(message) = self.next()? else { continue };
-            let unique = message.unique;
-            let run = |burst: &mut Vec<Box<Job<'m>>>| {
-                jobs += 1;
-                caller.crypt(burst);
-            };
-            let reply = answer(message, &mut clients, run, &mut burst);
-            if let Some(reply) = reply {
-                // A client that was killed meanwhile takes no reply: ENOENT.
-                match (&self.cuse).write_all(&reply.bytes(unique)) {
-                    Err(error) if error.raw_os_error() != Some(Errno::NOENT.raw_os_error()) => {
-                        return Err(Error::Refused(error));
-                    }
-                    _ => {}
-                }
+            for sleeper in clients.queue.woken() {
+                self.say(&fuse::wake(sleeper))?;
             }
         }
-        Ok(jobs)
+        served.requests += served.left;
+        Ok(served)
     }
 
-    /// Whether a request is there, after a glance at most.
-    fn waits(&self) -> Result<bool, Error> {
+    /// The answer to the next message, where one comes and wants one.
+    fn turn<'m>(
+        &mut self,
+        caller: &mut Caller<'_, 'm>,
+        jobs: &mut Vec<Box<Job<'m>>>,
+        clients: &mut Clients,
+        served: &mut Served,
+    ) -> Result<Option<(u64, Reply)>, Error> {
+        if !self.has_message(&GLANCE)? {
+            return Ok(None);
+        }
+        let Some(message) = self.next()? else { return Ok(None) };
+        let unique = message.unique;
+        let run = |jobs: &mut Vec<Box<Job<'m>>>| {
+            served.requests += 1;
+            let idle = jobs.split_off(1);
+            caller.crypt(jobs);
+            jobs.extend(idle);
+        };
+        Ok(answer(message, clients, run, jobs).map(|reply| (unique, reply)))
+    }
+
+    /// A client that was killed meanwhile takes no reply: `ENOENT`.
+    fn say(&self, message: &[u8]) -> Result<(), Error> {
+        match (&self.cuse).write_all(message) {
+            Err(error) if error.raw_os_error() != Some(Errno::NOENT.raw_os_error()) => {
+                Err(Error::Refused(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a message is there, after so long at most.
+    fn has_message(&self, patience: &Timespec) -> Result<bool, Error> {
         let mut asked = [PollFd::from_borrowed_fd(self.cuse.as_fd(), PollFlags::IN)];
-        match poll(&mut asked, Some(&GLANCE)) {
+        match poll(&mut asked, Some(patience)) {
             Ok(count) => Ok(count > 0),
             Err(Errno::INTR) => Ok(false),
             Err(error) => Err(Error::Refused(error.into())),
@@ -153,6 +196,7 @@ fn answer<'m>(
     burst: &mut Vec<Box<Job<'m>>>,
 ) -> Option<Reply> {
     Some(match message.request {
+        Request::Poll { client, sleeper } => Reply::Polled(clients.queue.poll(client, sleeper)),
         Request::Open => clients.come().map_or_else(Reply::Error, Reply::Opened),
         Request::Release { client } => {
             clients.go(client);

@@ -61,6 +61,8 @@ pub(crate) trait Device: Send + Sync + 'static {
 pub(crate) enum Failure {
     /// There is no room for one more key.
     Full,
+    /// It takes other keys and not this one, by its number for that.
+    KeyRefused(i32),
     /// The tag does not fit.
     NotAuthentic,
     /// The device is gone.
@@ -147,6 +149,10 @@ struct State<K> {
     finished: Vec<Task>,
     /// Runners that are in the kernel.
     running: usize,
+    /// Runners that sleep until there is something to do, or were woken for it and did not come yet.
+    idle: usize,
+    /// Somebody sleeps until something is done.
+    is_awaited: bool,
     is_closed: bool,
     /// The driver left while runners were in the kernel.
     is_left: bool,
@@ -158,6 +164,8 @@ impl<D: Device> Desk<D> {
             waiting: VecDeque::new(),
             finished: Vec::new(),
             running: 0,
+            idle: 0,
+            is_awaited: false,
             is_closed: false,
             is_left: false,
         };
@@ -189,8 +197,14 @@ impl<D: Device> Desk<D> {
     }
 
     pub(crate) fn give(&self, task: Task, key: Arc<Entry<D::Key>>) {
-        self.state().waiting.push_back((task, key));
-        self.work.notify_one();
+        let mut state = self.state();
+        state.waiting.push_back((task, key));
+        // Who is in the kernel looks here before it sleeps; a bell that nobody hears is a system call all the same.
+        let is_heard = state.idle > 0;
+        drop(state);
+        if is_heard {
+            self.work.notify_one();
+        }
     }
 
     /// What is finished, after up to `patience` where nothing is.
@@ -198,8 +212,10 @@ impl<D: Device> Desk<D> {
         let mut state = self.state();
         if state.finished.is_empty() && !patience.is_zero() {
             let nothing = |state: &mut State<D::Key>| state.finished.is_empty();
+            state.is_awaited = true;
             let woken = self.done.wait_timeout_while(state, patience, nothing);
             state = woken.unwrap_or_else(PoisonError::into_inner).0;
+            state.is_awaited = false;
         }
         mem::take(&mut state.finished)
     }
@@ -225,6 +241,7 @@ impl<D: Device> Desk<D> {
                 self.stuck.fetch_add(state.running, Ordering::Relaxed);
                 return false;
             }
+            state.is_awaited = true;
             state = self.done.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         true
@@ -258,7 +275,9 @@ impl<D: Device> Desk<D> {
                 state.running += 1;
                 return Some(next);
             }
+            state.idle += 1;
             state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.idle -= 1;
         }
     }
 
@@ -270,8 +289,11 @@ impl<D: Device> Desk<D> {
         } else {
             state.finished.push(task);
         }
+        let is_awaited = state.is_awaited;
         drop(state);
-        self.done.notify_one();
+        if is_awaited {
+            self.done.notify_one();
+        }
     }
 
     /// The state is whole between any two statements, so a panic elsewhere does not spoil it.

@@ -133,6 +133,23 @@ impl<K> Entry<K> {
     }
 }
 
+/// `EKEYREJECTED` of Linux.
+const KEY_REJECTED: i32 = 129;
+
+/// Why the kernel did not take `key`, by its number. Modules that are full say `EINVAL` as well (QEMU's with 128 keys): then
+/// `takes` is asked whether another key of that length goes in, which is no secret.
+pub(crate) fn why_refused(errno: i32, key: &[u8], takes: impl FnOnce(&[u8]) -> bool) -> Failure {
+    match errno {
+        libc::ENOSPC | libc::ENOMEM | libc::EBUSY | libc::EAGAIN => Failure::Full,
+        libc::EINVAL => {
+            let other: Vec<u8> = (0..=254).cycle().take(key.len()).collect();
+            if takes(&other) { Failure::KeyRefused(errno) } else { Failure::Full }
+        }
+        KEY_REJECTED => Failure::KeyRefused(errno),
+        errno => Failure::Errno(errno),
+    }
+}
+
 /// The entry that was used longest ago, of those that no request holds.
 fn take_oldest_idle<K>(entries: &mut Vec<Arc<Entry<K>>>) -> Option<Arc<Entry<K>>> {
     let idle = entries.iter().enumerate().filter(|(_, entry)| Arc::strong_count(entry) == 1);
@@ -205,5 +222,34 @@ mod tests {
         drop((first, second));
         let again = keys.entry(&sessions[1]);
         assert!(keys.opened(&again, || open(&holds, 1)).is_ok());
+    }
+
+    #[test]
+    fn a_key_that_is_refused_is_told_from_a_module_that_is_full() {
+        let key = [7; 16];
+        let why = |errno, takes: bool| {
+            why_refused(errno, &key, |other| {
+                assert!(other.len() == key.len() && *other != key);
+                takes
+            })
+        };
+        // As a module without room says it, and as one says it that does not like the key.
+        assert_eq!(why(libc::EINVAL, false), Failure::Full);
+        assert_eq!(why(libc::EINVAL, true), Failure::KeyRefused(libc::EINVAL));
+        assert_eq!(
+            [false, true].map(|takes| why(KEY_REJECTED, takes)),
+            [Failure::KeyRefused(KEY_REJECTED); 2]
+        );
+        assert_eq!(why(libc::ENOSPC, true), Failure::Full);
+        assert_eq!(why(libc::EACCES, true), Failure::Errno(libc::EACCES));
+    }
+
+    #[test]
+    fn a_key_that_is_refused_costs_no_other_key_its_place() {
+        let (keys, holds, sessions) = (Keys::default(), Rc::new(()), sessions(2));
+        assert!(keys.opened(&keys.entry(&sessions[0]), || open(&holds, 9)).is_ok());
+        let refused = keys.entry(&sessions[1]);
+        let failure = keys.opened(&refused, || Err(Failure::KeyRefused(22))).err();
+        assert_eq!((failure, Rc::strong_count(&holds)), (Some(Failure::KeyRefused(22)), 2));
     }
 }

@@ -9,6 +9,7 @@
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 
 mod afalg;
+mod birthplace;
 mod called;
 mod clock;
 mod desk;

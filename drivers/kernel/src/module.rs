@@ -5,17 +5,17 @@ use std::io;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use evener_core::driver::Call;
-use evener_core::known::{self, KNOWN};
-use evener_core::{Algorithm, Direction, Job, Padding, Profile, QueuedDriver, Session};
+use evener_core::known::{self, KNOWN, Wrong};
+use evener_core::{Algorithm, Direction, Family, Job, Outcome, Padding, Profile, QueuedDriver, Session};
 
 use crate::afalg::Afalg;
 use crate::called::Called;
 use crate::desk::Device;
-use crate::devcrypto::DevCrypto;
+use crate::devcrypto::{DevCrypto, PIECE_BYTES};
 use crate::ocf;
 use crate::queued::Queued;
 
@@ -117,14 +117,12 @@ pub enum OpenError {
         name: String,
     },
     /// It computed something else than the known answer.
-    #[error("{name} is refused: {algorithm} {direction} of a published example came out wrong")]
+    #[error("{name} is refused: {wrong}")]
     WrongAnswer {
         /// The module.
         name: String,
-        /// The example's algorithm.
-        algorithm: Algorithm,
-        /// Encryption or decryption.
-        direction: Direction,
+        /// What it got wrong.
+        wrong: Box<Wrong>,
     },
 }
 
@@ -143,6 +141,8 @@ pub struct Module {
     /// Runners that never came back, of all runs.
     stuck: Arc<AtomicUsize>,
     units: u32,
+    /// Threads that wait in the kernel, each for one request.
+    runners: u32,
 }
 
 /// The interface that it is asked by.
@@ -165,6 +165,7 @@ impl Module {
         let mut module = Self::untried(name, UNITS_MAX)?;
         module.ask_known_answers()?;
         module.measure_units();
+        module.measure_queue();
         Ok(module)
     }
 
@@ -192,7 +193,14 @@ impl Module {
             }
         };
         let profile = Profile { name: name.to_string(), detail, width, emulated: false };
-        Ok(Self { profile, algorithms: algorithms.into(), behind, stuck: Arc::default(), units: width })
+        Ok(Self {
+            profile,
+            algorithms: algorithms.into(),
+            behind,
+            stuck: Arc::default(),
+            units: width,
+            runners: width,
+        })
     }
 
     /// What it says of itself.
@@ -207,7 +215,8 @@ impl Module {
         self.units
     }
 
-    /// Requests that are handed to it: one more than it works on, so that it need not wait for the next.
+    /// Requests that are handed to it: one more than it works on, so that it need not wait for the next, and one that its threads find
+    /// when they come back.
     #[must_use]
     pub const fn depth(&self) -> u32 {
         self.profile.width
@@ -217,6 +226,16 @@ impl Module {
     #[must_use]
     pub fn algorithms(&self) -> &[Algorithm] {
         &self.algorithms
+    }
+
+    /// Requests that it has answered this process since it was opened, known answers and trials included; a long chain goes in
+    /// pieces, which count each. `None` where that is not counted: behind OCF.
+    #[must_use]
+    pub fn answered(&self) -> Option<u64> {
+        match &self.behind {
+            Behind::Afalg(device) => Some(device.answered()),
+            Behind::Devcrypto(_) => None,
+        }
     }
 
     /// A driver for one run.
@@ -240,7 +259,8 @@ impl Module {
 
     fn queued<'m, D: Device>(&self, device: &Arc<D>) -> Box<dyn QueuedDriver<'m> + 'm> {
         let (device, stuck) = (Arc::clone(device), Arc::clone(&self.stuck));
-        Box::new(Queued::new(self.profile.clone(), Arc::clone(&self.algorithms), device, stuck))
+        let algorithms = Arc::clone(&self.algorithms);
+        Box::new(Queued::new(self.profile.clone(), self.runners, algorithms, device, stuck))
     }
 
     fn ask_known_answers(&self) -> Result<(), OpenError> {
@@ -248,17 +268,11 @@ impl Module {
         for known in KNOWN.iter().filter(|known| self.algorithms.contains(&known.algorithm)) {
             for direction in known.directions() {
                 let mut is_silent = false;
-                let is_right = known.is_right(direction, ANSWERS, |jobs| is_silent = !self.run(jobs));
+                let checked = known.check(direction, ANSWERS, |jobs| is_silent = !self.run(jobs));
                 if is_silent {
                     return Err(OpenError::Silent { name: name() });
                 }
-                if !is_right {
-                    return Err(OpenError::WrongAnswer {
-                        name: name(),
-                        algorithm: known.algorithm,
-                        direction,
-                    });
-                }
+                checked.map_err(|wrong| OpenError::WrongAnswer { name: name(), wrong: Box::new(wrong) })?;
             }
         }
         Ok(())
@@ -277,25 +291,53 @@ impl Module {
         let Ok(session) = Session::new(algorithm, Direction::Encrypt, Padding::None, &key) else { return };
         let session = Arc::new(session);
         let mut took = |width: u32| {
-            self.profile.width = width;
+            (self.profile.width, self.runners) = (width, width);
             let passes = (0..TRIAL_PASSES).map(|_| self.time_of_trial(&session));
             passes.min().unwrap_or_default()
         };
         let (alone, together) = (took(1), took(UNITS_MAX));
         let gain = alone.as_secs_f64() / together.as_secs_f64().max(1e-9);
         self.units = (1..=UNITS_MAX).rev().find(|&units| gain > f64::from(units) - 0.5).unwrap_or(1);
-        self.profile.width = self.units + 1;
+        self.runners = self.units + 1;
+        self.profile.width = self.runners + WAITING;
     }
 
     fn time_of_trial(&self, session: &Arc<Session>) -> Duration {
-        let mut rooms = vec![[0; TRIAL_BYTES]; TRIAL_JOBS];
+        self.time_of(session, TRIAL_JOBS, TRIAL_BYTES)
+    }
+
+    /// Compares, at a node that keeps requests, the time of a long one whose pieces are left there with that of one whose pieces
+    /// are waited for. Leaving a piece and fetching it are two calls instead of one, which must pay.
+    fn measure_queue(&self) {
+        let Behind::Devcrypto(device) = &self.behind else { return };
+        let Some(is_used) = device.queue() else { return };
+        let can_be_cut = |it: &&Algorithm| matches!(it.family(), Family::Ecb | Family::Cbc | Family::Ctr);
+        let Some(&algorithm) = self.algorithms.iter().find(can_be_cut) else { return };
+        let key: Vec<u8> = (0..=254).take(algorithm.key_bytes().unwrap_or(32)).collect();
+        // In this direction each piece's IV is known before the work.
+        let Ok(session) = Session::new(algorithm, Direction::Decrypt, Padding::None, &key) else { return };
+        let session = Arc::new(session);
+        let took = |uses: bool| {
+            // Relaxed: read by a thread that gets its work through a lock.
+            is_used.store(uses, Ordering::Relaxed);
+            let passes = (0..TRIAL_PASSES).map(|_| self.time_of(&session, 1, QUEUE_PIECES * PIECE_BYTES));
+            passes.min().unwrap_or_default()
+        };
+        let (left, waited) = (took(true), took(false));
+        is_used.store(left.mul_f64(QUEUE_GAIN_MIN) < waited, Ordering::Relaxed);
+    }
+
+    /// Time that so many jobs of so many bytes take together; for ever where one fails.
+    fn time_of(&self, session: &Arc<Session>, count: usize, bytes: usize) -> Duration {
+        let mut rooms = vec![vec![0; bytes]; count];
         let mut jobs: Vec<_> = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
         for job in &mut jobs {
-            job.arm(Arc::clone(session), &[0; 16][..session.algorithm().iv_bytes()], TRIAL_BYTES);
+            job.arm(Arc::clone(session), &[0; 16][..session.algorithm().iv_bytes()], bytes);
         }
         let began = Instant::now();
         self.run(&mut jobs);
-        began.elapsed()
+        let is_done = jobs.iter().all(|job| matches!(job.outcome(), Outcome::Done { .. }));
+        if is_done { began.elapsed() } else { FOR_EVER }
     }
 }
 
@@ -307,6 +349,10 @@ fn called<D: Device>(device: &Arc<D>) -> Box<Call> {
 /// Jobs of one question, so that runners work side by side.
 const ANSWERS: usize = 5;
 
+/// Requests that wait at the desk for a thread that comes back: without one it sleeps before each request until the module's worker
+/// has woken it.
+const WAITING: u32 = 1;
+
 /// How long known answers may take; a module that hangs at the first request is none.
 const TRIAL_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -315,3 +361,10 @@ const TRIAL_PATIENCE: Duration = Duration::from_secs(2);
 const TRIAL_JOBS: usize = 8;
 const TRIAL_BYTES: usize = 4_096;
 const TRIAL_PASSES: u32 = 3;
+
+/// Pieces of the request that shows whether a node's queue pays, and how much faster it must be for that. Guesses.
+const QUEUE_PIECES: usize = 4;
+const QUEUE_GAIN_MIN: f64 = 1.1;
+
+/// Longer than any trial.
+const FOR_EVER: Duration = Duration::from_secs(3_600);

@@ -115,11 +115,16 @@ pub enum Call {
     Crypt,
     /// `CIOCGSESSINFO`, Linux only.
     SessionInfo,
+    /// `CIOCASYNCCRYPT`, Linux only, and there in few builds: leaves a request and returns.
+    Leave,
+    /// `CIOCASYNCFETCH`, likewise: brings the oldest that is finished.
+    Fetch,
 }
 
 impl Call {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::OpenSession, Self::CloseSession, Self::Crypt, Self::SessionInfo];
+    pub const ALL: [Self; 6] =
+        [Self::OpenSession, Self::CloseSession, Self::Crypt, Self::SessionInfo, Self::Leave, Self::Fetch];
 
     /// The number behind the letter `c`.
     const fn place(self) -> u8 {
@@ -128,6 +133,8 @@ impl Call {
             (Self::CloseSession, false) => 103,
             (Self::Crypt, false) => 104,
             (Self::SessionInfo, _) => 107,
+            (Self::Leave, _) => 110,
+            (Self::Fetch, _) => 111,
             (Self::OpenSession, true) => 101,
             (Self::CloseSession, true) => 102,
             (Self::Crypt, true) => 103,
@@ -137,12 +144,14 @@ impl Call {
     /// The number of the call for `ioctl`.
     #[must_use]
     pub const fn number(self) -> rustix::ioctl::Opcode {
-        use rustix::ioctl::opcode::{read_write, write};
+        use rustix::ioctl::opcode::{read, read_write, write};
         match self {
             Self::OpenSession => read_write::<SessionOp>(b'c', self.place()),
             Self::CloseSession => write::<u32>(b'c', self.place()),
             Self::Crypt => read_write::<CryptOp>(b'c', self.place()),
             Self::SessionInfo => read_write::<[u32; SESSION_INFO_BYTES / 4]>(b'c', self.place()),
+            Self::Leave => write::<CryptOp>(b'c', self.place()),
+            Self::Fetch => read::<CryptOp>(b'c', self.place()),
         }
     }
 }
@@ -181,7 +190,11 @@ mod tests {
     #[test]
     fn numbers_of_calls_are_those_of_the_header() {
         let numbers = Call::ALL.map(Call::number);
-        assert_eq!(numbers.map(u64::from), [0xC030_6366, 0x4004_6367, 0xC030_6368, 0xC10C_636B]);
+        let [leave, fetch] = [0x4030_636E, 0x8030_636F];
+        assert_eq!(
+            numbers.map(u64::from),
+            [0xC030_6366, 0x4004_6367, 0xC030_6368, 0xC10C_636B, leave, fetch]
+        );
     }
 
     #[test]

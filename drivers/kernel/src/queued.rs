@@ -3,11 +3,11 @@
 //! `submit -> (copy) -> desk -> runner -> desk -> poll -> (publish)`. A job's own memory is touched when its result is
 //! published, and at no other time; so a runner that hangs in the kernel holds nothing of the caller's.
 
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use std::{mem, process};
 
 use evener_core::padding::{pad, padded_bytes, text_bytes};
 use evener_core::{
@@ -15,6 +15,7 @@ use evener_core::{
 };
 use zeroize::Zeroizing;
 
+use crate::birthplace::Birthplace;
 use crate::desk::{Desk, Device, Failure, Spec, Task};
 
 /// How long a driver that goes waits for requests in the kernel. A guess.
@@ -28,8 +29,9 @@ pub(crate) struct Queued<'m, D: Device> {
     stuck: Arc<AtomicUsize>,
     desk: Arc<Desk<D>>,
     runners: Vec<JoinHandle<()>>,
+    runners_max: u32,
     /// The process whose threads the runners are.
-    process: u32,
+    home: Birthplace,
     held: Vec<(u64, Box<Job<'m>>)>,
     /// Answered without the module.
     answered: Vec<Box<Job<'m>>>,
@@ -41,9 +43,11 @@ pub(crate) struct Queued<'m, D: Device> {
 }
 
 impl<'m, D: Device> Queued<'m, D> {
-    /// As many runners as `profile` is wide.
+    /// With so many runners; what `profile` is wider waits at the desk, so that a runner that has finished need not sleep until there
+    /// is more to do.
     pub(crate) fn new(
         profile: Profile,
+        runners_max: u32,
         algorithms: Arc<[Algorithm]>,
         device: Arc<D>,
         stuck: Arc<AtomicUsize>,
@@ -58,7 +62,8 @@ impl<'m, D: Device> Queued<'m, D> {
             stuck,
             desk,
             runners: Vec::new(),
-            process: process::id(),
+            home: Birthplace::here(),
+            runners_max,
             held: Vec::new(),
             answered: Vec::new(),
             spare: Vec::new(),
@@ -70,7 +75,7 @@ impl<'m, D: Device> Queued<'m, D> {
     }
 
     fn start(&mut self) {
-        for _ in 0..self.profile.width {
+        for _ in 0..self.runners_max {
             match self.desk.start_runner() {
                 Ok(runner) => self.runners.push(runner),
                 Err(_) => self.is_lost = self.runners.is_empty(),
@@ -78,14 +83,19 @@ impl<'m, D: Device> Queued<'m, D> {
         }
     }
 
+    /// Requests that it may hold: less where not all runners could be started.
+    fn room(&self) -> usize {
+        let missing = self.runners_max as usize - self.runners.len();
+        (self.profile.width as usize).saturating_sub(missing)
+    }
+
     /// In a forked child there are no runners, and what lies in the kernel is the parent's: what was held is lost here, and
     /// everything begins anew.
     fn mind_fork(&mut self) {
-        let process = process::id();
-        if process == self.process {
+        if self.home.is_here() {
             return;
         }
-        self.process = process;
+        self.home = Birthplace::here();
         self.lose_held();
         self.runners.drain(..).for_each(mem::forget);
         let new = Arc::new(Desk::new(Arc::clone(&self.device), Arc::clone(&self.stuck)));
@@ -96,7 +106,9 @@ impl<'m, D: Device> Queued<'m, D> {
 
     fn is_for_it(&self, job: &Job<'_>) -> bool {
         let (session, aad_bytes) = (job.session(), job.aad().len());
-        self.desk.device().takes(session.algorithm(), session.output_bytes_max(job.input_bytes()), aad_bytes)
+        // With padding, of which hashes, whose messages are no output, have none.
+        let text_bytes = session.output_bytes_max(job.input_bytes()).max(job.input_bytes());
+        self.desk.device().takes(session.algorithm(), text_bytes, aad_bytes)
     }
 
     /// The request of a job.
@@ -186,7 +198,7 @@ impl<'m, D: Device> QueuedDriver<'m> for Queued<'m, D> {
         if self.is_lost {
             return Err((job, Refusal::Lost));
         }
-        if self.in_flight() >= self.runners.len() {
+        if self.in_flight() >= self.room() {
             return Err((job, Refusal::Full));
         }
         if !self.is_for_it(&job) {
@@ -232,7 +244,7 @@ impl<'m, D: Device> QueuedDriver<'m> for Queued<'m, D> {
 
     fn forget(&mut self, is_over: IsOver<'_>) {
         // In a forked child the keys are the parent's, and locks may be held by threads that are not here.
-        if process::id() == self.process {
+        if self.home.is_here() {
             self.desk.keys.forget(is_over);
         }
     }
@@ -240,7 +252,7 @@ impl<'m, D: Device> QueuedDriver<'m> for Queued<'m, D> {
 
 impl<D: Device> Drop for Queued<'_, D> {
     fn drop(&mut self) {
-        if process::id() != self.process {
+        if !self.home.is_here() {
             return;
         }
         self.desk.forget_waiting();
@@ -290,6 +302,7 @@ pub(crate) fn error_of(failure: Failure, spec: Spec) -> JobError {
     let opens = spec.algorithm.is_aead() && spec.direction == Direction::Decrypt;
     match failure {
         Failure::Full => JobError::ModuleFull,
+        Failure::KeyRefused(code) => JobError::KeyRefused { code },
         Failure::Lost => JobError::ModuleLost,
         Failure::NotAuthentic if opens => JobError::NotAuthentic,
         Failure::NotAuthentic => JobError::Module { code: libc::EBADMSG },
@@ -355,7 +368,7 @@ mod tests {
 
     fn queued<'m>(device: &Arc<Soft>, stuck: &Arc<AtomicUsize>) -> Queued<'m, Soft> {
         let profile = Profile { name: "soft".to_owned(), detail: String::new(), width: 2, emulated: false };
-        Queued::new(profile, Algorithm::ALL.into(), Arc::clone(device), Arc::clone(stuck))
+        Queued::new(profile, 2, Algorithm::ALL.into(), Arc::clone(device), Arc::clone(stuck))
     }
 
     /// Runs all and returns them in any order.
@@ -424,13 +437,16 @@ mod tests {
     #[test]
     fn what_is_too_long_is_left_to_others_untouched() {
         let (device, stuck) = (Arc::default(), Arc::default());
-        let session = cbc(Padding::None, Direction::Encrypt);
-        let mut room = vec![7; 8_192];
-        let mut job = Job::in_place(&mut room);
-        job.arm(&session, &[3; 16], 8_192);
-        let left = run(&mut queued(&device, &stuck), vec![job]);
-        assert_eq!(left[0].outcome(), Outcome::Failed(JobError::ModuleFull));
-        assert!(left[0].input().iter().all(|&byte| byte == 7));
+        // A digest is short, and its message is not.
+        let md5 = Session::new(Algorithm::Md5, Direction::Encrypt, Padding::None, &[]).unwrap();
+        for session in [cbc(Padding::None, Direction::Encrypt), md5] {
+            let mut room = vec![7; 8_192];
+            let mut job = Job::in_place(&mut room);
+            job.arm(&session, &[3; 16], 8_192);
+            let left = run(&mut queued(&device, &stuck), vec![job]);
+            assert_eq!(left[0].outcome(), Outcome::Failed(JobError::ModuleFull));
+            assert!(left[0].input().iter().all(|&byte| byte == 7));
+        }
     }
 
     #[test]
@@ -492,7 +508,7 @@ mod tests {
     fn no_signal_of_the_program_ends_a_call_into_the_kernel() {
         let session = Session::new(Algorithm::Md5, Direction::Encrypt, Padding::None, &[]).unwrap();
         let profile = Profile { name: "masked".to_owned(), detail: String::new(), width: 1, emulated: false };
-        let mut driver = Queued::new(profile, Algorithm::ALL.into(), Arc::new(Masked), Arc::default());
+        let mut driver = Queued::new(profile, 1, Algorithm::ALL.into(), Arc::new(Masked), Arc::default());
         let mut job = Job::apart(&[7; 64], &mut []);
         job.arm(&session, &[], 64);
         driver.submit(job).map_err(drop).unwrap();

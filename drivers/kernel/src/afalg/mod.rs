@@ -19,7 +19,8 @@ mod survey;
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use evener_core::{Algorithm, Direction, Family};
 use rustix::io::{Errno, retry_on_intr};
@@ -28,6 +29,7 @@ use self::ffi::Order;
 use self::listed::Listed;
 pub use self::survey::{Standing, Survey, survey};
 use crate::desk::{Device, Failure, Spec, Task};
+use crate::keys::why_refused;
 use crate::module::OpenError;
 use crate::pieces::{in_pieces, last_block, next_iv};
 
@@ -46,6 +48,8 @@ const ATTEMPTS_MAX: u32 = 4;
 pub(crate) struct Afalg {
     listed: Listed,
     door: &'static str,
+    /// Requests that it has answered, pieces counted each.
+    answered: Arc<AtomicU64>,
 }
 
 /// A key: the transform, and sockets for requests that nobody uses now.
@@ -75,7 +79,7 @@ impl Afalg {
         let (Some(door), false) = (listed.door(), listed.algorithms().is_empty()) else {
             return Err(OpenError::NothingForUs { name: name.to_owned(), does: listed.name });
         };
-        let this = Self { listed, door };
+        let this = Self { listed, door, answered: Arc::default() };
         this.bind().map_err(|error| OpenError::refused(name, &error))?;
         Ok(this)
     }
@@ -90,6 +94,16 @@ impl Afalg {
         let what =
             if self.listed.is_hardware() { "asynchronous" } else { "the kernel's software, no module" };
         format!("Linux {release}, {} by AF_ALG, {what}", self.listed.name)
+    }
+
+    pub(crate) fn answered(&self) -> u64 {
+        // Relaxed here and below: nothing else is read through it.
+        self.answered.load(Ordering::Relaxed)
+    }
+
+    fn count(&self, algorithm: Algorithm, bytes: usize) {
+        let pieces = if algorithm.is_cipher() { bytes.div_ceil(piece_bytes(algorithm)) } else { 1 };
+        self.answered.fetch_add(pieces.max(1) as u64, Ordering::Relaxed);
     }
 
     fn bind(&self) -> io::Result<OwnedFd> {
@@ -116,7 +130,10 @@ impl Device for Afalg {
     fn open_key(&self, spec: Spec, key: &[u8]) -> Result<Transform, Failure> {
         let socket = self.bind()?;
         if !key.is_empty() {
-            ffi::set_key(socket.as_fd(), key).map_err(|error| no_key(&error))?;
+            // On a socket of its own, as each key has one.
+            let takes = |key: &[u8]| self.bind().and_then(|it| ffi::set_key(it.as_fd(), key)).is_ok();
+            ffi::set_key(socket.as_fd(), key)
+                .map_err(|error| why_refused(error.raw_os_error().unwrap_or(libc::EIO), key, takes))?;
         }
         if spec.algorithm.is_aead() {
             ffi::set_tag_bytes(socket.as_fd(), spec.algorithm.tag_bytes())?;
@@ -131,6 +148,7 @@ impl Device for Afalg {
             match run_on(socket.as_fd(), task) {
                 // A socket on which something went wrong may still hold data: only sound ones are used again.
                 Ok(()) => {
+                    self.count(task.spec.algorithm, task.text_bytes);
                     key.idle().push(socket);
                     return Ok(());
                 }
@@ -154,6 +172,7 @@ impl Device for Afalg {
             let socket = key.seat()?;
             match apart(socket.as_fd(), spec, iv, input, output) {
                 Ok(()) => {
+                    self.count(spec.algorithm, input.len());
                     key.idle().push(socket);
                     return Ok(());
                 }
@@ -207,14 +226,6 @@ impl From<io::Error> for Attempt {
     }
 }
 
-/// `EINVAL` and friends for a key of a length that the driver takes: it has no room for one more. QEMU's module holds 128.
-fn no_key(error: &io::Error) -> Failure {
-    match error.raw_os_error().unwrap_or(libc::EIO) {
-        libc::EINVAL | libc::ENOSPC | libc::ENOMEM | libc::EBUSY | libc::EAGAIN => Failure::Full,
-        errno => Failure::Errno(errno),
-    }
-}
-
 fn run_on(socket: BorrowedFd<'_>, task: &mut Task) -> Result<(), Attempt> {
     match task.spec.algorithm.family() {
         Family::Digest(_) | Family::Hmac(_) => hash(socket, task),
@@ -223,9 +234,9 @@ fn run_on(socket: BorrowedFd<'_>, task: &mut Task) -> Result<(), Attempt> {
     }
 }
 
-/// XTS has only one ([`Device::takes`]).
+/// XTS has only one ([`Device::takes`]), and so has an AEAD.
 fn piece_bytes(algorithm: Algorithm) -> usize {
-    if algorithm.family() == Family::Xts { WHOLE_BYTES_MAX } else { PIECE_BYTES }
+    if algorithm.is_aead() || algorithm.family() == Family::Xts { WHOLE_BYTES_MAX } else { PIECE_BYTES }
 }
 
 /// In pieces, from one place to another.

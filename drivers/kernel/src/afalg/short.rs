@@ -61,7 +61,8 @@ fn run(task: &mut Task, seats: Vec<OwnedFd>) -> (Result<(), Failure>, usize) {
     // Nobody can be accepted from it: whoever asks for another seat than those fails.
     let (socket, _) = UnixStream::pair().unwrap();
     let key = Transform { socket: socket.into(), idle: Mutex::new(seats.into_iter().rev().collect()) };
-    let done = Afalg { listed: Listed::default(), door: "skcipher" }.run(&key, task);
+    let done =
+        Afalg { listed: Listed::default(), door: "skcipher", answered: Arc::default() }.run(&key, task);
     (done, key.idle().len())
 }
 
@@ -99,7 +100,7 @@ fn what_was_answered_in_part_is_given_up_and_never_worked_on_twice() {
 fn work(bytes: usize, seats: Vec<OwnedFd>) -> (Result<(), Failure>, Vec<u8>, usize) {
     let (socket, _) = UnixStream::pair().unwrap();
     let key = Transform { socket: socket.into(), idle: Mutex::new(seats.into_iter().rev().collect()) };
-    let device = Afalg { listed: Listed::default(), door: "skcipher" };
+    let device = Afalg { listed: Listed::default(), door: "skcipher", answered: Arc::default() };
     let mut output = vec![0; bytes];
     let done = device.work(&key, KEY, [0; 16], &text(bytes), &mut output);
     (done, output, key.idle().len())

@@ -30,15 +30,31 @@ pub struct Standing {
 /// Looks at the kernel's list, and asks AF_ALG for every driver on it that a device stands behind.
 #[must_use]
 pub fn survey() -> Survey {
+    let bind = |door: &str, driver: &str| ffi::bind(ffi::socket()?.as_fd(), door, driver);
+    survey_of(ffi::socket().map(drop), list, bind)
+}
+
+/// What a kernel shows that has the family or not, lists drivers, and lets them be bound by door and name.
+fn survey_of(
+    family: io::Result<()>,
+    list: impl FnOnce() -> Result<String, OpenError>,
+    bind: impl Fn(&str, &str) -> io::Result<()>,
+) -> Survey {
     let nothing = |why: String| Survey { hardware: Vec::new(), nothing: Some(why) };
-    if let Err(error) = ffi::socket() {
+    if let Err(error) = family {
         return nothing(no_family(&error));
     }
-    let all = match listed() {
-        Ok(all) => all,
+    let all = match list() {
+        Ok(text) => listed::parse(&text),
         Err(error) => return nothing(error.to_string()),
     };
     let ours = |listed: &&Listed| listed.door().is_some() && !listed.algorithms().is_empty();
+    let standing = |listed: &Listed| {
+        let bound = bind(listed.door().unwrap_or_default(), &listed.driver);
+        // Kernels from 7.2 on list such drivers and let no program bind them.
+        let refused = bound.err().map(|error| format!("AF_ALG of this kernel does not admit it: {error}"));
+        Standing { driver: listed.driver.clone(), does: listed.name.clone(), refused }
+    };
     let hardware: Vec<Standing> =
         all.iter().filter(ours).filter(|it| it.is_hardware()).map(standing).collect();
     if hardware.is_empty() {
@@ -48,18 +64,6 @@ pub fn survey() -> Survey {
         ));
     }
     Survey { hardware, nothing: None }
-}
-
-fn standing(listed: &Listed) -> Standing {
-    let door = listed.door().unwrap_or_default();
-    let bound = ffi::socket().and_then(|socket| ffi::bind(socket.as_fd(), door, &listed.driver));
-    // Kernels from 7.2 on list such drivers and let no program bind them.
-    let refused = bound.err().map(|error| format!("AF_ALG of this kernel does not admit it: {error}"));
-    Standing { driver: listed.driver.clone(), does: listed.name.clone(), refused }
-}
-
-fn listed() -> Result<Vec<Listed>, OpenError> {
-    list().map(|text| listed::parse(&text))
 }
 
 /// The kernel's list.
@@ -75,5 +79,68 @@ pub(super) fn no_family(error: &io::Error) -> String {
             format!("this kernel has no AF_ALG ({error})")
         }
         _ => format!("AF_ALG cannot be used: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEVICE: &str = "name : cbc(aes)\ndriver : virtio_crypto_aes_cbc\ninternal : no\ntype : skcipher\nasync : yes\n\
+                          min keysize : 16\nmax keysize : 32\n\n";
+    const SOFTWARE: &str = "name : sha256\ndriver : sha256-generic\ninternal : no\ntype : shash\n\n\
+                            name : cbc(aes)\ndriver : cbc-aes-aesni\ninternal : no\ntype : skcipher\nasync : yes\n\n";
+
+    fn errno(number: i32) -> io::Error {
+        io::Error::from_raw_os_error(number)
+    }
+
+    #[test]
+    fn a_driver_that_is_listed_and_not_admitted_is_shown_with_the_kernel_s_reason() {
+        let list = || Ok([DEVICE, SOFTWARE].concat());
+        let bind = |door: &str, driver: &str| {
+            assert_eq!((door, driver), ("skcipher", "virtio_crypto_aes_cbc"), "no software is asked for");
+            Err(errno(libc::ENOENT))
+        };
+        let Survey { hardware, nothing } = survey_of(Ok(()), list, bind);
+        assert_eq!((hardware.len(), nothing), (1, None));
+        let refused = hardware[0].refused.as_deref().unwrap();
+        assert!(refused.starts_with("AF_ALG of this kernel does not admit it: No such file"), "{refused}");
+        let list = || Ok(DEVICE.to_owned());
+        assert_eq!(survey_of(Ok(()), list, |_, _| Ok(())).hardware[0].refused, None);
+    }
+
+    #[test]
+    fn where_no_device_stands_behind_it_that_is_said_and_why() {
+        let why = |family, list: Result<&str, OpenError>| {
+            let survey = survey_of(family, || list.map(str::to_owned), |_, _| unreachable!("nothing to ask"));
+            assert_eq!(survey.hardware, []);
+            survey.nothing.unwrap()
+        };
+        assert_eq!(
+            why(Ok(()), Ok(SOFTWARE)),
+            "behind AF_ALG stands no device, only the kernel's own software (2 drivers)"
+        );
+        let none = why(Err(errno(libc::EAFNOSUPPORT)), Ok(SOFTWARE));
+        assert!(none.starts_with("this kernel has no AF_ALG (Address family not supported"), "{none}");
+        let shut = why(Err(errno(libc::EACCES)), Ok(SOFTWARE));
+        assert!(shut.starts_with("AF_ALG cannot be used: Permission denied"), "{shut}");
+        let unreadable = OpenError::Unavailable("/proc/crypto cannot be read".to_owned());
+        assert_eq!(why(Ok(()), Err(unreadable)), "/proc/crypto cannot be read");
+    }
+
+    #[test]
+    fn who_may_have_no_socket_of_the_family_is_told_so() {
+        let told = std::thread::spawn(|| {
+            crate::devcrypto::stand_in::forbid(libc::AF_ALG, libc::EPERM)?;
+            let opened = crate::Module::open(&"afalg:virtio_crypto_aes_cbc".parse().unwrap());
+            io::Result::Ok((survey(), opened.map(drop)))
+        });
+        let Ok((survey, opened)) = told.join().unwrap() else {
+            return println!("skipped: no filter for system calls");
+        };
+        let why = "AF_ALG cannot be used: Operation not permitted (os error 1)".to_owned();
+        assert_eq!(survey, Survey { hardware: vec![], nothing: Some(why.clone()) });
+        assert_eq!(opened, Err(OpenError::Unavailable(why)));
     }
 }

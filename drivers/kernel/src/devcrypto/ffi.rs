@@ -1,9 +1,12 @@
 //! The calls of `/dev/crypto`.
 
-use std::io;
+use std::collections::VecDeque;
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
+use std::{io, mem};
 
-use rustix::ioctl::{Setter, Updater, ioctl};
+use rustix::ioctl::{Getter, Setter, Updater, ioctl};
+use zeroize::Zeroizing;
 
 use crate::ocf::{Call, CryptOp, SESSION_INFO_BYTES, SessionOp};
 
@@ -66,6 +69,111 @@ fn call(node: BorrowedFd<'_>, mut op: CryptOp) -> io::Result<()> {
     let call = unsafe { Updater::<{ Call::Crypt.number() }, CryptOp>::new(&mut op) };
     // SAFETY: the callers above lend the memory that the record names through the call, room for output exclusively.
     Ok(unsafe { ioctl(node, call) }?)
+}
+
+/// Memory of which parts are left with a node, which writes to them until it gives them back.
+pub(super) struct Lent<'n> {
+    node: BorrowedFd<'n>,
+    room: Zeroizing<Vec<u8>>,
+    /// Addresses of the parts that are out, the oldest first.
+    out: VecDeque<usize>,
+    /// Where the last part ended: none overlaps another.
+    end: usize,
+    /// A signal ended a call, so that nobody knows what is out.
+    is_lost: bool,
+}
+
+/// What a node says of requests that were left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Back {
+    /// The oldest is done.
+    Done,
+    /// It failed, by its number.
+    Failed(i32),
+    /// None is finished.
+    NotYet,
+}
+
+impl<'n> Lent<'n> {
+    /// One for each descriptor at a time: who else fetches there gets what is meant for this one.
+    pub(super) fn new(node: BorrowedFd<'n>, room: Zeroizing<Vec<u8>>) -> Self {
+        Self { node, room, out: VecDeque::new(), end: 0, is_lost: false }
+    }
+
+    /// How many parts are out.
+    pub(super) fn out(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Bytes that are not out and were not.
+    pub(super) fn rest(&self) -> &[u8] {
+        &self.room[self.end..]
+    }
+
+    /// Leaves `part`, which begins at the end of the last one or behind it, to be worked on in place.
+    pub(super) fn leave(&mut self, session: u32, op: u16, iv: &[u8], part: Range<usize>) -> io::Result<()> {
+        assert!(self.end <= part.start && part.end <= self.room.len(), "parts do not overlap");
+        let start = self.room[part.clone()].as_mut_ptr().expose_provenance();
+        let iv = if iv.is_empty() { 0 } else { iv.as_ptr().expose_provenance() };
+        let len = length(part.len())?;
+        let op = CryptOp { session, op, len, src: start, dst: start, iv, ..CryptOp::default() };
+        // SAFETY: the number belongs to this record.
+        let call = unsafe { Setter::<{ Call::Leave.number() }, CryptOp>::new(op) };
+        // SAFETY: the IV is read during the call. The part is the node's from now on: nobody reaches it through this type, and its
+        // memory is not given back or freed before the node has.
+        let left = unsafe { ioctl(self.node, call) };
+        self.is_lost |= left == Err(rustix::io::Errno::INTR);
+        left?;
+        self.out.push_back(start);
+        self.end = part.end;
+        Ok(())
+    }
+
+    /// Asks for the oldest. A node gives requests back in the order in which they were left, so one that failed is known.
+    pub(super) fn fetch(&mut self) -> io::Result<Back> {
+        // SAFETY: the number belongs to this record.
+        let call = unsafe { Getter::<{ Call::Fetch.number() }, CryptOp>::new() };
+        // SAFETY: what the node writes besides the record are the parts that are out here.
+        match unsafe { ioctl(self.node, call) } {
+            Ok(op) if Some(&op.src) == self.out.front() => {
+                self.out.pop_front();
+                Ok(Back::Done)
+            }
+            Err(rustix::io::Errno::BUSY) => Ok(Back::NotYet),
+            Err(errno) if errno != rustix::io::Errno::INTR => {
+                self.out.pop_front();
+                Ok(Back::Failed(errno.raw_os_error()))
+            }
+            // A signal, or somebody else's.
+            _ => {
+                self.is_lost = true;
+                Err(io::Error::from_raw_os_error(libc::EINTR))
+            }
+        }
+    }
+
+    /// The memory, where all of it is back.
+    pub(super) fn take(mut self) -> Option<Zeroizing<Vec<u8>>> {
+        self.is_back().then(|| mem::take(&mut self.room))
+    }
+
+    fn is_back(&self) -> bool {
+        self.out.is_empty() && !self.is_lost
+    }
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        if !self.is_back() {
+            // The node may write to it at any time.
+            mem::forget(mem::take(&mut self.room));
+        }
+    }
+}
+
+/// Whether a node keeps requests for those who fetch them later: then it says of a new descriptor that none is finished.
+pub(super) fn is_queue(node: BorrowedFd<'_>) -> bool {
+    matches!(Lent::new(node, Zeroizing::default()).fetch(), Ok(Back::NotYet))
 }
 
 /// What stands behind a session (cryptodev-linux).

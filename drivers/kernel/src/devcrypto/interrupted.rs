@@ -68,13 +68,116 @@ fn a_request_that_a_signal_ended_is_given_up_and_never_made_twice() {
     assert!(is_inverted_once(&whole));
 }
 
+/// As [`stand_in`], at a node that keeps requests for those who fetch them later.
+fn queue() -> Option<(StandIn, DevCrypto)> {
+    let (node, plain) = stand_in()?;
+    assert!(plain.queue().is_none() && plain.detail().starts_with("OCF, "), "{}", plain.detail());
+    node.keep();
+    let device = DevCrypto::open(Path::new(NODE)).unwrap();
+    assert!(device.detail().starts_with("OCF with CIOCASYNCCRYPT, "));
+    let is_used = device.queue().unwrap();
+    assert!(!is_used.swap(true, Ordering::Relaxed), "not before it was measured");
+    Some((node, device))
+}
+
+/// Bytes of five pieces, the last one short.
+const LONG: usize = 4 * PIECE_BYTES + 32;
+
+#[test]
+fn the_pieces_of_a_request_are_left_side_by_side_where_the_node_keeps_them() {
+    let Some((node, device)) = queue() else { return };
+    let key = device.open_key(KEY, &[7; 16]).unwrap();
+    // Busy now and then, and full at the third.
+    node.ends(|call, before| match (call, before) {
+        (Call::Leave, 2) | (Call::Fetch, 0 | 3) => Fate::Refused(libc::EBUSY),
+        _ => Fate::Answered,
+    });
+    let mut whole = task(KEY, LONG);
+    assert_eq!(device.run(&key, &mut whole), Ok(()));
+    assert!(is_inverted_once(&whole));
+    let out: Vec<usize> = node.seen(Call::Leave).iter().map(|seen| seen.left).collect();
+    assert_eq!(out, [1, 2, 2, 3, 4, 5], "outstanding after each");
+    assert_eq!((node.seen(Call::Fetch).len(), node.seen(Call::Crypt).len()), (7, 0));
+    // One piece, and what has to wait for the piece in front, go as they always did.
+    let cbc = Spec { algorithm: Algorithm::Aes128Cbc, ..KEY };
+    for (spec, bytes, calls) in [(KEY, PIECE_BYTES, 1), (cbc, LONG, 5)] {
+        node.ends(|_, _| Fate::Answered);
+        assert_eq!(device.run(&key, &mut task(spec, bytes)), Ok(()));
+        assert_eq!((node.seen(Call::Leave).len(), node.seen(Call::Crypt).len()), (0, calls));
+    }
+}
+
+#[test]
+fn a_piece_that_fails_fails_its_request_when_all_others_are_back() {
+    let Some((node, device)) = queue() else { return };
+    let key = device.open_key(KEY, &[7; 16]).unwrap();
+    for (call, at, left) in [(Call::Leave, 2, 2), (Call::Fetch, 1, 5)] {
+        node.keep();
+        node.ends(move |it, before| match it == call && before == at {
+            true => Fate::Refused(libc::EIO),
+            false => Fate::Answered,
+        });
+        let mut task = task(KEY, LONG);
+        assert_eq!(device.run(&key, &mut task), Err(Failure::Errno(libc::EIO)), "{call:?}");
+        assert_eq!(task.room.len(), LONG, "{call:?}: its memory is its own again");
+        assert_eq!(node.seen(Call::Fetch).len(), left, "{call:?}: each that was left is fetched");
+    }
+}
+
+#[test]
+fn memory_of_which_nobody_knows_whether_it_is_back_is_never_used_again() {
+    let Some((node, device)) = queue() else { return };
+    for call in [Call::Leave, Call::Fetch] {
+        for fate in [Fate::Before, Fate::After] {
+            let key = device.open_key(KEY, &[7; 16]).unwrap();
+            node.keep();
+            node.ends(move |it, before| if it == call && before == 1 { fate } else { Fate::Answered });
+            let mut ended = task(KEY, LONG);
+            assert_eq!(device.run(&key, &mut ended), GIVEN_UP, "{call:?} {fate:?}");
+            assert!(ended.room.is_empty(), "{call:?} {fate:?}: it stays with the node");
+            // The key goes on, without its queue.
+            node.ends(|_, _| Fate::Answered);
+            let mut next = task(KEY, LONG);
+            assert_eq!(device.run(&key, &mut next), Ok(()));
+            assert!(is_inverted_once(&next) && node.seen(Call::Leave).is_empty(), "{call:?} {fate:?}");
+        }
+    }
+}
+
+#[test]
+fn a_key_that_a_node_refuses_is_told_from_a_node_that_is_full() {
+    let Some((node, device)) = stand_in() else { return };
+    // The key, and then another in its place.
+    node.ends(|call, _| match call {
+        Call::OpenSession => Fate::Refused(libc::EINVAL),
+        _ => Fate::Answered,
+    });
+    assert_eq!(device.open_key(KEY, &[7; 16]).err(), Some(Failure::Full));
+    node.ends(|call, before| match (call, before) {
+        (Call::OpenSession, 0) => Fate::Refused(libc::EINVAL),
+        _ => Fate::Answered,
+    });
+    assert_eq!(device.open_key(KEY, &[7; 16]).err(), Some(Failure::KeyRefused(libc::EINVAL)));
+}
+
+#[test]
+fn a_node_that_inverts_instead_of_encrypting_is_refused_with_the_example_s_name() {
+    let Some((_node, _)) = stand_in() else { return };
+    let error = crate::Module::open(&format!("devcrypto:{NODE}").parse().unwrap()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "devcrypto:/dev/null is refused: AES-128-ECB encrypt of the example in SP 800-38A, appendix F with a key of 16 bytes \
+         came out wrong: expected 3ad77bb40d7a3660 at byte 0, got 943e411dd1bf6069"
+    );
+}
+
 #[test]
 fn signals_to_the_threads_that_wait_end_no_request() {
     let Some((node, device)) = stand_in() else { return };
     node.ends(|_, before| ENDED[before % 3]);
     let profile = Profile { name: "node".to_owned(), detail: String::new(), width: 2, emulated: false };
     let algorithms: Arc<[Algorithm]> = device.algorithms().into();
-    let mut driver = Queued::new(profile, algorithms, Arc::new(device), Arc::default());
+    let mut driver = Queued::new(profile, 2, algorithms, Arc::new(device), Arc::default());
     let session = Arc::new(Session::new(KEY.algorithm, KEY.direction, Padding::None, &[7; 16]).unwrap());
     let (mut waiting, mut done) = (JOBS, Vec::new());
     while waiting > 0 || driver.in_flight() > 0 {

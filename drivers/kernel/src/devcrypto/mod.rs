@@ -1,49 +1,59 @@
 //! OCF: `/dev/crypto`, as cryptodev-linux and FreeBSD have it.
 //!
-//! A key is a session on a descriptor of its own; each runner calls `CIOCCRYPT` and sleeps there. `CIOCASYNCCRYPT` is not
-//! used: it is missing in most builds, and where it is there one kernel thread does one request after the other
-//! (cryptodev-linux/cryptodev-linux#90). A forked child opens everything anew (`queued.rs`).
+//! A key is a session on a descriptor of its own; each runner calls `CIOCCRYPT` and sleeps there. Where the node has
+//! `CIOCASYNCCRYPT`, which most builds lack, and it proved to be faster so (`module.rs`), the pieces of a long request are left with it side by
+//! side (`left.rs`). A forked child opens everything anew (`queued.rs`).
 
 mod ffi;
 #[cfg(test)]
 mod interrupted;
+mod left;
 #[cfg(test)]
-mod stand_in;
+pub(crate) mod stand_in;
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use evener_core::{Algorithm, Direction, Family};
 
 use crate::desk::{Device, Failure, Spec, Task};
+use crate::keys::why_refused;
 use crate::module::OpenError;
 use crate::ocf;
 use crate::pieces::in_pieces;
 
 /// Data of one call: below the 64 KiB that old nodes take, and what a node in user space can be handed at once.
-const PIECE_BYTES: usize = 32 << 10;
+pub(crate) const PIECE_BYTES: usize = 32 << 10;
 
 /// A node and what it does.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct DevCrypto {
     node: PathBuf,
     algorithms: Vec<Algorithm>,
     detail: String,
+    /// Of a node that keeps requests for those who fetch them later: whether that is made use of.
+    queue: Option<AtomicBool>,
 }
 
 /// A session, closed when it goes.
 pub(crate) struct OpenSession {
     file: File,
     number: u32,
+    /// Held by whoever has requests in its queue; none where it has no queue, or what it has is not known any more.
+    queue: Mutex<Option<left::Queue>>,
 }
 
 impl DevCrypto {
     /// Opens the node and asks it for a session of each algorithm.
     pub(crate) fn open(node: &Path) -> Result<Self, OpenError> {
-        let mut this = Self { node: node.to_owned(), algorithms: Vec::new(), detail: String::new() };
-        this.file().map_err(|error| OpenError::Unavailable(no_node(node, &error)))?;
+        let mut this =
+            Self { node: node.to_owned(), algorithms: Vec::new(), detail: String::new(), queue: None };
+        let file = this.file().map_err(|error| OpenError::Unavailable(no_node(node, &error)))?;
+        this.queue = ffi::is_queue(file.as_fd()).then(AtomicBool::default);
         let mut drivers: Vec<String> = Vec::new();
         for &algorithm in Algorithm::ALL {
             let key: Vec<u8> = (0..=254).take(algorithm.key_bytes().unwrap_or(32)).collect();
@@ -58,9 +68,10 @@ impl DevCrypto {
             return Err(OpenError::NothingForUs { name: node.display().to_string(), does });
         }
         drivers.dedup();
+        let ocf = if this.queue.is_some() { "OCF with CIOCASYNCCRYPT" } else { "OCF" };
         this.detail = match &drivers[..] {
-            [] => "OCF".to_owned(),
-            drivers => format!("OCF, {}", drivers.join(", ")),
+            [] => ocf.to_owned(),
+            drivers => format!("{ocf}, {}", drivers.join(", ")),
         };
         Ok(this)
     }
@@ -72,6 +83,11 @@ impl DevCrypto {
     /// What stands behind it, for people: constant, because kept costs go by it.
     pub(crate) fn detail(&self) -> &str {
         &self.detail
+    }
+
+    /// Whether its queue is made use of; `None` where it has none. Not at first.
+    pub(crate) fn queue(&self) -> Option<&AtomicBool> {
+        self.queue.as_ref()
     }
 
     fn file(&self) -> io::Result<File> {
@@ -93,15 +109,16 @@ impl Device for DevCrypto {
     fn open_key(&self, spec: Spec, key: &[u8]) -> Result<OpenSession, Failure> {
         let number = ocf::number_of(spec.algorithm).ok_or(Failure::Errno(libc::ENOENT))?;
         let file = self.file()?;
-        let opened = uninterrupted(|| match spec.algorithm.is_cipher() {
-            true => ffi::open_session(file.as_fd(), (number, 0), key, &[]),
-            false => ffi::open_session(file.as_fd(), (0, number), &[], key),
-        });
-        let number = opened.map_err(|error| match error.raw_os_error().unwrap_or(libc::EIO) {
-            libc::EINVAL | libc::ENOSPC | libc::ENOMEM | libc::EBUSY | libc::EAGAIN => Failure::Full,
-            errno => Failure::Errno(errno),
+        let open = |key: &[u8]| {
+            uninterrupted(|| match spec.algorithm.is_cipher() {
+                true => ffi::open_session(file.as_fd(), (number, 0), key, &[]),
+                false => ffi::open_session(file.as_fd(), (0, number), &[], key),
+            })
+        };
+        let number = open(key).map_err(|error| {
+            why_refused(error.raw_os_error().unwrap_or(libc::EIO), key, |other| open(other).is_ok())
         })?;
-        Ok(OpenSession { file, number })
+        Ok(OpenSession { file, number, queue: Mutex::new(self.queue.as_ref().map(|_| left::Queue)) })
     }
 
     fn run(&self, key: &OpenSession, task: &mut Task) -> Result<(), Failure> {
@@ -112,6 +129,11 @@ impl Device for DevCrypto {
             return Ok(ffi::hash(node, key.number, &task.room[..task.text_bytes], digest)?);
         }
         let op = if direction == Direction::Encrypt { ocf::ENCRYPT } else { ocf::DECRYPT };
+        // Relaxed: either way is right.
+        let uses_queue = self.queue.as_ref().is_some_and(|queue| queue.load(Ordering::Relaxed));
+        if let Some(done) = uses_queue.then(|| left::side_by_side(key, op, task)).flatten() {
+            return done;
+        }
         in_pieces(task, PIECE_BYTES, |iv, piece, _| Ok(ffi::crypt(node, key.number, op, iv, piece)?))
     }
 }

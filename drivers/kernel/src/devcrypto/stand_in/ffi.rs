@@ -2,7 +2,7 @@
 //! signals that end such a call.
 
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
-use std::os::raw::{c_int, c_uint};
+use std::os::raw::{c_int, c_uint, c_ulong};
 use std::{io, mem, process, ptr};
 
 /// A call that waits for its answer.
@@ -40,14 +40,35 @@ pub(super) fn answer_for(numbers: &[u32]) -> io::Result<OwnedFd> {
     steps.extend(numbers.iter().enumerate().map(|(at, &number)| step(JUMP_IF_EQUAL, left(at), 0, number)));
     steps.push(step(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW));
     steps.push(step(RETURN, 0, 0, libc::SECCOMP_RET_USER_NOTIF));
-    let count = u16::try_from(steps.len()).unwrap_or(u16::MAX);
-    let program = libc::sock_fprog { len: count, filter: steps.as_mut_ptr() };
-    let (mode, flags) = (libc::SECCOMP_SET_MODE_FILTER, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER);
-    // SAFETY: the kernel copies the program, which lives and has as many steps as it says, and changes this thread's filters only.
-    let file = unsafe { libc::syscall(libc::SYS_seccomp, mode, flags, &raw const program) };
-    let file = RawFd::try_from(file).ok().filter(|&file| file >= 0).ok_or_else(io::Error::last_os_error)?;
+    let file = filter(&mut steps, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER)?;
     // SAFETY: the kernel has just made it for us.
     Ok(unsafe { OwnedFd::from_raw_fd(file) })
+}
+
+/// From now on each `socket` of this family, of this thread and of those that it starts, fails with `errno`.
+pub(super) fn forbid(family: c_int, errno: c_int) -> io::Result<()> {
+    let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+    let word = |number: i64| u32::try_from(number).unwrap_or(u32::MAX);
+    let fails = libc::SECCOMP_RET_ERRNO | word(errno.into());
+    let mut steps = [
+        step(LOAD, 0, 0, SYSTEM_CALL_AT),
+        step(JUMP_IF_EQUAL, 0, 3, word(libc::SYS_socket)),
+        // The first argument stands before the second.
+        step(LOAD, 0, 0, NUMBER_AT - 8),
+        step(JUMP_IF_EQUAL, 0, 1, word(family.into())),
+        step(RETURN, 0, 0, fails),
+        step(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    filter(&mut steps, 0).map(drop)
+}
+
+fn filter(steps: &mut [libc::sock_filter], flags: c_ulong) -> io::Result<RawFd> {
+    let count = u16::try_from(steps.len()).unwrap_or(u16::MAX);
+    let program = libc::sock_fprog { len: count, filter: steps.as_mut_ptr() };
+    let mode = libc::SECCOMP_SET_MODE_FILTER;
+    // SAFETY: the kernel copies the program, which lives and has as many steps as it says, and changes this thread's filters only.
+    let file = unsafe { libc::syscall(libc::SYS_seccomp, mode, flags, &raw const program) };
+    RawFd::try_from(file).ok().filter(|&file| file >= 0).ok_or_else(io::Error::last_os_error)
 }
 
 /// The next call that waits; none where the one that waited was ended meanwhile.
@@ -62,9 +83,9 @@ pub(super) fn next(listener: BorrowedFd<'_>) -> Option<Notice> {
     (code == 0).then_some(Notice { id: raw.id, thread: raw.pid, number, argument })
 }
 
-/// Lets a call return 0; false where nobody waits any more.
-pub(super) fn answer(listener: BorrowedFd<'_>, id: u64) -> bool {
-    let mut raw = libc::seccomp_notif_resp { id, val: 0, error: 0, flags: 0 };
+/// Lets a call return 0, or fail with `errno` where that is not 0; false where nobody waits any more.
+pub(super) fn answer(listener: BorrowedFd<'_>, id: u64, errno: c_int) -> bool {
+    let mut raw = libc::seccomp_notif_resp { id, val: 0, error: -errno, flags: 0 };
     // SAFETY: the kernel reads the record.
     unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut raw) == 0 }
 }

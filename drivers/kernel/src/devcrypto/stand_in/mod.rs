@@ -6,6 +6,7 @@
 
 mod ffi;
 
+use std::collections::VecDeque;
 use std::fs::{File, OpenOptions, read_to_string};
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -34,6 +35,8 @@ pub(super) enum Fate {
     Midst,
     /// All is done, and not answered yet.
     After,
+    /// Nothing is done, and the call fails with this number.
+    Refused(i32),
 }
 
 /// A call that came.
@@ -42,6 +45,14 @@ pub(super) struct Seen {
     pub(super) call: Call,
     /// It ended by the signal.
     pub(super) is_interrupted: bool,
+    /// Requests that were left and not fetched, when it had ended.
+    pub(super) left: usize,
+}
+
+/// This thread, and those that it starts, may have no socket of `family` from now on: that fails with `errno`.
+pub(crate) fn forbid(family: i32, errno: i32) -> io::Result<()> {
+    set_no_new_privs(true)?;
+    ffi::forbid(family, errno)
 }
 
 /// The node; the calls of the thread that made it, and of threads started by that one, come here.
@@ -53,6 +64,8 @@ pub(super) struct StandIn {
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
+    /// What was left and not fetched; none at a node that keeps nothing.
+    queue: Mutex<Option<VecDeque<CryptOp>>>,
     is_over: AtomicBool,
 }
 
@@ -78,6 +91,11 @@ impl StandIn {
         let seen = Arc::clone(&shared);
         let serves = thread::spawn(move || serve(&listener, &seen));
         Ok(Self { shared, serves: Some(serves) })
+    }
+
+    /// From now on it keeps requests for those who fetch them later.
+    pub(super) fn keep(&self) {
+        *self.shared.queue.lock().unwrap() = Some(VecDeque::new());
     }
 
     /// From now on calls end so; those that came before are forgotten.
@@ -122,27 +140,43 @@ fn serve(listener: &OwnedFd, shared: &Shared) {
         let mut state = shared.state();
         let before = state.seen.iter().filter(|seen| seen.call == call).count();
         let fate = (state.fate)(call, before);
-        let is_interrupted = end(listener, &memory, notice, call, fate);
-        state.seen.push(Seen { call, is_interrupted });
-        if !is_interrupted {
-            ffi::answer(listener.as_fd(), notice.id);
+        let mut queue = shared.queue.lock().unwrap();
+        let ended = end(listener, &memory, &mut queue, notice, call, fate);
+        let left = queue.as_ref().map_or(0, VecDeque::len);
+        state.seen.push(Seen { call, is_interrupted: ended.is_none(), left });
+        if let Some(errno) = ended {
+            ffi::answer(listener.as_fd(), notice.id, errno);
         }
     }
 }
 
-/// Does a call as far as it shall get, then the rest where the signal was held off; true where it was not.
-fn end(listener: &OwnedFd, memory: &File, notice: Notice, call: Call, fate: Fate) -> bool {
+/// Does a call as far as it shall get, then the rest where the signal was held off; the number that it then ends with.
+fn end(
+    listener: &OwnedFd,
+    memory: &File,
+    queue: &mut Option<VecDeque<CryptOp>>,
+    notice: Notice,
+    call: Call,
+    fate: Fate,
+) -> Option<i32> {
     let done = match fate {
+        Fate::Refused(errno) => {
+            if call == Call::Fetch && errno != libc::EBUSY {
+                // A request that failed is back as well.
+                queue.as_mut().and_then(VecDeque::pop_front);
+            }
+            return Some(errno);
+        }
         Fate::Before => 0,
         Fate::Midst => 1,
         Fate::Answered | Fate::After => 2,
     };
-    work(memory, notice, call, [0, done]);
+    let errno = work(memory, queue, notice, call, [0, done]);
     let ended = fate != Fate::Answered && is_ended(listener, notice);
-    if !ended {
-        work(memory, notice, call, [done, 2]);
+    if ended {
+        return None;
     }
-    ended
+    Some(work(memory, queue, notice, call, [done, 2]).max(errno))
 }
 
 /// Signals who made a call; false where that thread holds signals off.
@@ -167,8 +201,14 @@ fn holds_off(thread: u32) -> bool {
     u64::from_str_radix(mask.trim(), 16).unwrap() >> (libc::SIGUSR1 - 1) & 1 == 1
 }
 
-/// Halves `from..to` of a call's work; what has no halves is done with the second.
-fn work(memory: &File, notice: Notice, call: Call, [from, to]: [usize; 2]) {
+/// Halves `from..to` of a call's work; what has no halves is done with the second. The number that it fails with, or 0.
+fn work(
+    memory: &File,
+    queue: &mut Option<VecDeque<CryptOp>>,
+    notice: Notice,
+    call: Call,
+    [from, to]: [usize; 2],
+) -> i32 {
     let read = |bytes: usize, at: u64| {
         let mut read = vec![0; bytes];
         memory.read_exact_at(&mut read, at).unwrap();
@@ -191,13 +231,28 @@ fn work(memory: &File, notice: Notice, call: Call, [from, to]: [usize; 2]) {
             memory.write_all_at(&info, notice.argument).unwrap();
         }
         Call::Crypt => {
-            let op = CryptOp::read(&read(CryptOp::BYTES, notice.argument)).unwrap();
-            let half = usize::try_from(op.len).unwrap() / 2;
-            let (start, bytes) = (op.src + from * half, (to - from) * half);
-            let mut text = read(bytes, start as u64);
-            text.iter_mut().for_each(|byte| *byte = !*byte);
-            memory.write_all_at(&text, (op.dst + from * half) as u64).unwrap();
+            invert(memory, &CryptOp::read(&read(CryptOp::BYTES, notice.argument)).unwrap(), [from, to]);
+        }
+        Call::Leave if is_whole => {
+            let Some(queue) = queue else { return libc::EINVAL };
+            queue.push_back(CryptOp::read(&read(CryptOp::BYTES, notice.argument)).unwrap());
+        }
+        Call::Fetch if is_whole => {
+            let Some(queue) = queue else { return libc::EINVAL };
+            let Some(op) = queue.pop_front() else { return libc::EBUSY };
+            invert(memory, &op, [0, 2]);
+            memory.write_all_at(&op.bytes(), notice.argument).unwrap();
         }
         _ => {}
     }
+    0
+}
+
+/// Halves `from..to` of a request.
+fn invert(memory: &File, op: &CryptOp, [from, to]: [usize; 2]) {
+    let half = usize::try_from(op.len).unwrap() / 2;
+    let mut text = vec![0; (to - from) * half];
+    memory.read_exact_at(&mut text, (op.src + from * half) as u64).unwrap();
+    text.iter_mut().for_each(|byte| *byte = !*byte);
+    memory.write_all_at(&text, (op.dst + from * half) as u64).unwrap();
 }

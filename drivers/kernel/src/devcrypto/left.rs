@@ -1,0 +1,109 @@
+//! Pieces of one request that are left with a node side by side: `CIOCASYNCCRYPT`, `CIOCASYNCFETCH`.
+//!
+//! `leave piece after piece -> fetch the oldest -> sleep (poll) where none is finished -> leave more`. The IV of each piece must be known
+//! before the one in front of it is done, so CBC encryption goes its way one after the other, as what fits one piece does.
+//!
+//! Nothing is given up while a piece is out, for the node writes to its memory; where a signal makes it unknown what is out, that
+//! memory is never freed.
+
+use std::mem;
+use std::os::fd::AsFd as _;
+
+use evener_core::BLOCK_BYTES;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::{Errno, retry_on_intr};
+
+use super::ffi::{Back, Lent};
+use super::{OpenSession, PIECE_BYTES};
+use crate::desk::{Failure, Spec, Task};
+use crate::pieces::next_iv;
+
+/// The right to the queue of a descriptor.
+#[derive(Debug)]
+pub(super) struct Queue;
+
+/// Pieces that are out at once: what cryptodev-linux has room for without asking for more.
+const OUT_MAX: usize = 16;
+
+/// Works on a text in pieces; `None` where it is not one for this, and untouched.
+pub(super) fn side_by_side(key: &OpenSession, op: u16, task: &mut Task) -> Option<Result<(), Failure>> {
+    let is_known =
+        next_iv(task.spec.algorithm.family(), &task.iv, &[0; BLOCK_BYTES], task.spec.direction).is_some();
+    if task.text_bytes <= PIECE_BYTES || !is_known {
+        return None;
+    }
+    // Whoever else has it now is not waited for.
+    let mut queue = key.queue.try_lock().ok()?;
+    queue.as_ref()?;
+    let mut lent = Lent::new(key.file.as_fd(), mem::take(&mut task.room));
+    let done =
+        Pieces { key, op, spec: task.spec, iv: task.iv, start: 0, end: task.text_bytes }.run(&mut lent);
+    match lent.take() {
+        Some(room) => task.room = room,
+        None => *queue = None,
+    }
+    Some(done)
+}
+
+/// What of a text is not left yet.
+struct Pieces<'k> {
+    key: &'k OpenSession,
+    op: u16,
+    spec: Spec,
+    /// Of the next piece.
+    iv: [u8; BLOCK_BYTES],
+    start: usize,
+    end: usize,
+}
+
+impl Pieces<'_> {
+    /// The first failure, once all that was left is back.
+    fn run(mut self, lent: &mut Lent<'_>) -> Result<(), Failure> {
+        let mut done = Ok(());
+        while self.start < self.end || lent.out() > 0 {
+            let mut is_full = false;
+            while !is_full && self.start < self.end && lent.out() < OUT_MAX {
+                match self.leave(lent) {
+                    Err(Failure::Errno(libc::EBUSY)) => is_full = true,
+                    Err(failure) => self.give_up(&mut done, failure),
+                    Ok(()) => {}
+                }
+            }
+            if lent.out() > 0 {
+                match lent.fetch()? {
+                    Back::Done => {}
+                    Back::Failed(errno) => {
+                        self.give_up(&mut done, Failure::of(Errno::from_raw_os_error(errno)));
+                    }
+                    Back::NotYet => self.sleep(PollFlags::IN)?,
+                }
+            } else if is_full {
+                // Others have filled the node.
+                self.sleep(PollFlags::OUT)?;
+            }
+        }
+        done
+    }
+
+    fn leave(&mut self, lent: &mut Lent<'_>) -> Result<(), Failure> {
+        let bytes = PIECE_BYTES.min(self.end - self.start);
+        let Spec { algorithm, direction } = self.spec;
+        let next = next_iv(algorithm.family(), &self.iv, &lent.rest()[..bytes], direction);
+        let iv = &self.iv[..algorithm.iv_bytes()];
+        lent.leave(self.key.number, self.op, iv, self.start..self.start + bytes)?;
+        self.start += bytes;
+        self.iv = next.unwrap_or(self.iv);
+        Ok(())
+    }
+
+    /// Leaves no more.
+    fn give_up(&mut self, done: &mut Result<(), Failure>, failure: Failure) {
+        self.start = self.end;
+        *done = done.and(Err(failure));
+    }
+
+    fn sleep(&self, until: PollFlags) -> Result<(), Failure> {
+        let mut asked = [PollFd::new(&self.key.file, until)];
+        retry_on_intr(|| poll(&mut asked, None)).map(drop).map_err(Failure::of)
+    }
+}
