@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use evener::core::{Algorithm, Direction};
+use evener::core::{Algorithm, Direction, Profile};
 use serde::Serialize;
 
 use crate::modules::{Found, Named};
@@ -12,6 +12,9 @@ use crate::modules::{Found, Named};
 pub(crate) struct Asked {
     /// As in `--module`.
     name: String,
+    /// What stands behind it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
     /// What it does in a run: `AES-128-CBC encrypt`.
     does: Vec<String>,
     /// Why it cannot be used.
@@ -23,19 +26,23 @@ impl Asked {
     /// Opens the module as a run would, known answers included.
     pub(crate) fn look(named: &Named) -> Self {
         match Found::new(named) {
-            Ok(found) => Self { name: found.profile().name, does: does(&found), refused: None },
+            Ok(found) => {
+                let Profile { name, detail, .. } = found.profile();
+                Self { name, detail: Some(detail), does: does(&found), refused: None }
+            }
             Err(error) => {
-                Self { name: named.to_string(), does: Vec::new(), refused: Some(format!("{error:#}")) }
+                let (name, refused) = (named.to_string(), Some(format!("{error:#}")));
+                Self { name, detail: None, does: Vec::new(), refused }
             }
         }
     }
 
     pub(crate) fn text(all: &[Self]) -> String {
         let mut text = String::new();
-        for Self { name, does, refused } in all {
+        for Self { name, detail, does, refused } in all {
             let what = match refused {
                 Some(reason) => format!("refused: {reason}"),
-                None => does.join(", "),
+                None => format!("{}; {}", does.join(", "), detail.as_deref().unwrap_or_default()),
             };
             writeln!(text, "  {name}: {what}").expect("a String takes everything");
         }

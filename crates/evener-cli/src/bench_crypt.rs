@@ -137,7 +137,8 @@ pub(crate) fn run(arguments: &Crypt) -> anyhow::Result<Exit> {
     let experiment = experiment(arguments, direction)?;
     let mut learned = machine.learned.clone();
     let tell = |cell: &str| say::line(format_args!("measuring {cell}"));
-    let results = measure(&experiment, &machine, &mut learned, tell)?;
+    let mut results = measure(&experiment, &machine, &mut learned, tell)?;
+    results.module_requests = machine.module_requests();
     if arguments.weighs() {
         // A cache that cannot be written costs the next run its knowledge, and this one nothing.
         costs::save(&machine, &learned).ok();

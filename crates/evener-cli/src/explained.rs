@@ -217,15 +217,29 @@ impl Way {
     fn about_clocks(&self) -> Option<String> {
         match self.unseen {
             Unseen::Whole => None,
-            Unseen::Measured(unseen) => Some(format!(
-                "of d of {} threads' clocks do not show {unseen}: the kernel's own threads and interrupts are not on them",
-                self.name
-            )),
+            Unseen::Measured(unseen) => Some(match self.clock_factor() {
+                Some(factor) => format!(
+                    "of d of {} threads' clocks do not show {unseen}: the kernel's own threads and interrupts are not on them; d is x {factor:.1} of what they show",
+                    self.name
+                ),
+                // Measured at different times, and one of them beside others' work.
+                None => format!(
+                    "d of {} is less than the {unseen} that threads' clocks are known to miss of it; other programs kept the cores too busy to measure one of the two",
+                    self.name
+                ),
+            }),
             Unseen::Unknown => Some(format!(
                 "d of {} is what threads' clocks show; other programs kept the cores too busy to measure what these miss",
                 self.name
             )),
         }
+    }
+
+    /// `d` over what threads' clocks show of it, where that is known.
+    fn clock_factor(&self) -> Option<f64> {
+        let (Some(d), Unseen::Measured(unseen)) = (self.d, self.unseen) else { return None };
+        let shown = d - unseen;
+        (shown > Nanos::ZERO).then(|| d.0 as f64 / shown.0 as f64)
     }
 
     fn json(&self) -> Value {
@@ -244,6 +258,7 @@ impl Way {
             "total_ns": ns(self.total()),
             "samples": self.samples,
             "unseen_ns": ns(unseen),
+            "clock_factor": self.clock_factor(),
             "measured_now": self.is_measured_now && self.untried.is_none(),
             "chosen": self.is_chosen,
             "missing": self.untried.map(Untried::reason),
@@ -264,4 +279,24 @@ impl Untried {
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cost is not below zero")]
 fn rounded(ns: f64) -> Nanos {
     Nanos(ns.round() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_clocks_do_not_show_is_told_as_a_time_and_as_a_factor() {
+        let way = |d, unseen| Way { name: "it".to_owned(), d: Some(Nanos(d)), unseen, ..Way::default() };
+        // 98 of 216 us are seen (docs/kernel.md).
+        let told = way(216_000, Unseen::Measured(Nanos(118_000)));
+        assert!(told.about_clocks().unwrap().ends_with("; d is x 2.2 of what they show"));
+        assert!((told.json()["clock_factor"].as_f64().unwrap() - 216.0 / 98.0).abs() < 1e-9);
+        for none in [way(10, Unseen::Measured(Nanos(10))), way(10, Unseen::Unknown), way(10, Unseen::Whole)] {
+            assert!(none.json()["clock_factor"].is_null());
+            assert!(!none.about_clocks().unwrap_or_default().contains(" x "));
+        }
+        let less = way(9, Unseen::Measured(Nanos(10))).about_clocks().unwrap();
+        assert!(less.contains("too busy to measure"), "{less}");
+    }
 }

@@ -189,6 +189,11 @@ impl Machine {
         self.modules.iter().map(|module| module.profile().name).collect()
     }
 
+    /// Requests that modules have answered this process, whoever asked, by their names; those of which no driver counts are left out.
+    pub(crate) fn module_requests(&self) -> Vec<(String, u64)> {
+        self.modules.iter().filter_map(|module| Some((module.profile().name, module.answered()?))).collect()
+    }
+
     /// What is emulated, so that nobody takes the figures for a speed of Evener.
     pub(crate) fn emulated(&self) -> Vec<String> {
         let cpu = self.cpu_cost.iter().map(|cpu| format!("the CPU cost of {}", cpu.name()));

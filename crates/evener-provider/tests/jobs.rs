@@ -127,7 +127,9 @@ fn whatever_jobs_do_together_comes_out_as_by_default() {
             });
             assert_eq!(u64::from(right.load(Relaxed)), threads * jobs, "{threads} threads, {jobs} jobs each");
             let [paused, combined] = [0, 1].map(|at| counts(&evener)[at] - before[at]);
-            assert!(jobs == 1 || (paused > 0 && combined > 0), "{paused} {combined} {jobs}");
+            assert!(jobs == 1 || paused > 0, "{paused} {combined} {jobs}");
+            // Two that wait for each other go alone where the machine lets one of them wait for long.
+            assert!(jobs <= 2 || combined > 0, "{paused} {combined} {jobs}");
         }
     });
 }

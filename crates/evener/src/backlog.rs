@@ -71,7 +71,7 @@ impl<'m> Backlog<'m> {
             closed: AtomicBool::new(false),
             over: AtomicBool::new(false),
             broken: AtomicBool::new(false),
-            barrier: Barrier::new(workers),
+            barrier: Barrier::new(workers).led_by(cpu_workers),
             ended: Ended::default(),
         }
     }

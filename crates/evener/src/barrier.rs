@@ -2,7 +2,8 @@
 //!
 //! The way of a measurement: [`hold`](Barrier::hold) -> each worker finishes what it has, [stops](Barrier::stop)
 //! and says for which hold and on which core -> [`all_stand`](Barrier::all_stand) ->
-//! [`spread`](Barrier::spread) -> [`release`](Barrier::release).
+//! [`spread`](Barrier::spread) -> [`release`](Barrier::release) -> modules' workers leave, then the others: where they share a core,
+//! it is no chance which of them has it first.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread;
@@ -27,6 +28,8 @@ pub struct Barrier {
     cores: Vec<CachePadded<AtomicU32>>,
     /// For each worker the core that it is asked to move to, or [`NOWHERE`]. The holder writes it, the worker takes it away.
     places: Vec<CachePadded<AtomicU32>>,
+    /// The first of the workers that leave before the others.
+    first: usize,
     /// Nanoseconds that the next [`Barrier::spread`] takes, about, at most. The holder writes it.
     patience: AtomicU64,
 }
@@ -61,8 +64,15 @@ impl Barrier {
             stands: words(0),
             cores: words(0),
             places: words(NOWHERE),
+            first: workers,
             patience: AtomicU64::new(PATIENCE.0),
         }
+    }
+
+    /// Lets workers from `first` on leave before the others.
+    #[must_use]
+    pub(crate) fn led_by(self, first: usize) -> Self {
+        Self { first, ..self }
     }
 
     /// Asks every worker to stop. Workers that sleep must be woken by the caller.
@@ -93,7 +103,7 @@ impl Barrier {
         self.stands.iter().map(|stand| stand.load(Ordering::Acquire)).all(|at| at == turn || at == GONE)
     }
 
-    /// The worker is back, and will stop.
+    /// The worker stands no more, and will stop again.
     pub(crate) fn come_back(&self, worker: usize) {
         self.stands[worker].store(0, Ordering::Release);
     }
@@ -156,8 +166,18 @@ impl Barrier {
     pub fn stop(&self, worker: usize, end: impl Fn() -> bool) {
         for look in 1u32.. {
             let turn = self.turn.load(Ordering::Acquire);
-            if !is_hold(turn) || end() {
+            if end() {
                 return;
+            }
+            if !is_hold(turn) {
+                if worker >= self.first || self.have_led(turn) {
+                    if is_hold(self.stands[worker].load(Ordering::Relaxed)) {
+                        self.come_back(worker);
+                    }
+                    return;
+                }
+                thread::yield_now();
+                continue;
             }
             if self.places[worker].load(Ordering::Relaxed) != NOWHERE {
                 move_to(self.places[worker].swap(NOWHERE, Ordering::Relaxed));
@@ -171,6 +191,12 @@ impl Barrier {
                 thread::yield_now();
             }
         }
+    }
+
+    /// Whether those who leave first have left, after the release that made `turn`.
+    fn have_led(&self, turn: u32) -> bool {
+        let held = turn.wrapping_sub(1);
+        self.stands[self.first..].iter().all(|stand| stand.load(Ordering::Relaxed) != held)
     }
 
     /// The worker ended and stops no more.
@@ -220,6 +246,24 @@ mod tests {
             assert!(barrier.all_stand());
             barrier.release();
             assert!(!barrier.is_held());
+        }
+    }
+
+    #[test]
+    fn who_leads_leaves_before_the_others_and_who_is_gone_is_not_waited_for() {
+        let barrier = Barrier::new(3).led_by(1);
+        let leaves = |worker| {
+            let looks = std::cell::Cell::new(0);
+            barrier.stop(worker, || looks.replace(looks.get() + 1) == 3);
+            looks.get() < 4
+        };
+        for _ in 0..2 {
+            barrier.hold();
+            (0..3).for_each(|worker| look(&barrier, worker));
+            barrier.release();
+            assert_eq!([leaves(0), leaves(2), leaves(0)], [false, true, false]);
+            barrier.leave(1);
+            assert!(leaves(0));
         }
     }
 

@@ -59,6 +59,8 @@ pub(crate) struct ModuleWorker<'r, 'm> {
     progress: Nanos,
     /// Time in which it held something.
     busy: Nanos,
+    /// Core time of the driver's own threads when the run began.
+    driver_start: Nanos,
     /// Core time spent standing at the barrier of a measurement.
     stood: Nanos,
     /// For the adaptive policy: what it is told.
@@ -89,6 +91,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             single: Vec::new(),
             progress: Nanos::ZERO,
             busy: Nanos::ZERO,
+            driver_start: Nanos::ZERO,
             stood: Nanos::ZERO,
             lessons: Lessons::new(unseen.unwrap_or_default()),
             patience_to_claim: None,
@@ -99,6 +102,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     /// Serves the module until no more jobs will come.
     pub(crate) fn run(mut self) {
         let core_start = self.core_time();
+        self.driver_start = self.driver.core_time();
         self.lessons.core_mark = core_start;
         while self.quarantine.is_none() && self.serve() {}
         let core = self.core_time() - core_start - self.stood;
@@ -331,8 +335,12 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     fn report(mut self) {
         let Profile { name, .. } = self.driver.profile().clone();
         let methods = self.redo.take_tallies();
-        let module =
-            ModuleReport { tally: self.tally, checked: self.shadow.checked, quarantine: self.quarantine };
+        let module = ModuleReport {
+            tally: self.tally,
+            driver_core: self.driver.core_time() - self.driver_start,
+            checked: self.shadow.checked,
+            quarantine: self.quarantine,
+        };
         self.shared.report(WorkerReport { name, methods, module: Some(module) });
     }
 }

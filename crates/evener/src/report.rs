@@ -1,7 +1,7 @@
 //! What everybody did, collected at the end of a run.
 
 use evener_core::guard::Counters;
-use evener_core::{Estimator, JobError, Method, Tally};
+use evener_core::{Estimator, JobError, Method, Nanos, Tally};
 
 /// Why a module was given no more jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,8 @@ impl std::fmt::Display for Quarantine {
 pub struct ModuleReport {
     /// What the module did.
     pub tally: Tally,
+    /// What of its core time threads of the driver's own took.
+    pub driver_core: Nanos,
     /// Results compared with the CPU's.
     pub checked: u64,
     /// Why it was taken out of service, if it was.

@@ -202,6 +202,7 @@ impl<'m> Shared<'m> {
                 cpu_workers: cpu_workers + setup.callers,
                 first_module_desk: cpu_workers,
                 stations: modules.iter().map(station).collect(),
+                check_every: modules.iter().map(|module| module.check_every.max(1)).collect(),
                 does: modules.iter().map(classes_done).collect(),
             };
             Weigher::new(fixed, &costs, cpu_workers + modules.len())

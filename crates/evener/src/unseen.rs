@@ -18,6 +18,8 @@ use evener_core::estimate::ModuleSample;
 use evener_core::plan::adaptive::all_of_turn;
 use evener_core::{Job, Nanos, Outcome, QueuedDriver};
 
+use crate::weigh::LEAD;
+
 /// Sizes of requests that are measured, in bytes.
 pub const SIZES: [usize; 5] = [16, 1_024, 4_096, 8_192, 16_384];
 
@@ -33,6 +35,12 @@ const PASS_REQUESTS: u64 = 16;
 
 /// Jobs of the core beside each of them.
 const PASS_JOBS: u64 = 8;
+
+/// The same on one core where module and core are within a factor of [`FAR`], so that some per cent decide: more and longer passes, of
+/// which the first requests are left out ([`LEAD`]).
+const PASSES_WHERE_NEAR: usize = 12;
+const PASS_REQUESTS_WHERE_NEAR: u64 = 32;
+const FAR: u64 = 2;
 
 /// Part of a core that others may use at most; beyond it their ups and downs are larger than what is looked for. A guess.
 const OTHERS_MAX: f64 = 0.1;
@@ -199,13 +207,27 @@ pub fn costs<'m>(
     core: &mut dyn FnMut(),
 ) -> Option<(ModuleSample, Nanos)> {
     let (held, Asked { bytes, unseen, cores }) = (jobs.len() as u64, *asked);
-    let mut passes = Vec::new();
-    for _ in 0..PASSES {
+    let mut passes: Vec<(ModuleSample, Nanos, Nanos)> = Vec::new();
+    // In millionths.
+    let ratio = |(sample, c, wall): &(ModuleSample, Nanos, Nanos)| {
+        wall.0.saturating_mul(1_000_000) / (c.0 * sample.jobs).max(1)
+    };
+    let is_near =
+        |pass: &(ModuleSample, Nanos, Nanos)| (1_000_000 / FAR..1_000_000 * FAR).contains(&ratio(pass));
+    loop {
+        let is_near = cores == 1 && passes.last().is_some_and(is_near);
+        if passes.len() >= if is_near { PASSES_WHERE_NEAR } else { PASSES } {
+            break;
+        }
         let start = clock.now();
         (0..PASS_JOBS).for_each(|_| core());
         let c = Nanos((clock.now() - start).0 / PASS_JOBS);
+        if is_near {
+            keep_busy(driver, jobs, bytes, clock, &mut |begun| begun < LEAD.into()).requests?;
+        }
+        let requests = if is_near { PASS_REQUESTS_WHERE_NEAR } else { PASS_REQUESTS };
         let start = clock.now();
-        let busy = keep_busy(driver, jobs, bytes, clock, &mut |begun| begun < PASS_REQUESTS);
+        let busy = keep_busy(driver, jobs, bytes, clock, &mut |begun| begun < requests);
         let (wall, jobs) = (clock.now() - start, busy.requests?);
         let all = busy.core + Nanos(unseen.at(bytes as u64).0 * jobs);
         let d = if cores == 1 { all_of_passed(all, wall, held) } else { all };
@@ -213,8 +235,6 @@ pub fn costs<'m>(
         passes.push((ModuleSample { jobs, bytes: jobs * bytes as u64, d, h, now: clock.now() }, c, wall));
     }
     let mut passes: Vec<_> = passes.into_iter().skip(1).collect();
-    // In millionths.
-    let ratio = |(_, c, wall): &(ModuleSample, Nanos, Nanos)| wall.0.saturating_mul(1_000_000) / c.0.max(1);
     let is_one = cores == 1 && !cfg!(mutant = "slow_moment_believed");
     passes.sort_by_key(|pass| if is_one { ratio(pass) } else { pass.2.0 });
     let place = if is_one { passes.len() / 2 } else { 0 };

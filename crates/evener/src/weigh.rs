@@ -34,6 +34,7 @@ pub(crate) use self::seen::Seen;
 pub(crate) use self::single::Single;
 use self::state::State;
 pub(crate) use self::taking::Claim;
+pub(crate) use self::turns::LEAD;
 use self::turns::Turns;
 use self::view::Moment;
 pub(crate) use self::view::{Circumstances, contested};
@@ -215,6 +216,7 @@ mod tests {
             cpu_workers,
             first_module_desk: cpu_workers,
             stations: vec![Station { units: 2, depth: 2 }],
+            check_every: vec![32],
             does: vec![vec![true; Class::COUNT]],
         };
         Weigher::new(fixed, &Arc::new(Costs::new(learned)), cpu_workers + 1)

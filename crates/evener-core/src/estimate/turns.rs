@@ -16,11 +16,14 @@ const WHOLE: f64 = 1e6;
 /// Pairs before which a ratio is doubted. A guess: one weight of a sample is an eighth.
 const PAIRS_MIN: u32 = 4;
 
-/// Pairs that a calibration, or what an earlier run knew, is worth against those of today. A guess.
+/// Pairs that a calibration of some ten passes, or what an earlier run knew, is worth against those of today. A guess.
 const PAIRS_KEPT: u32 = 3;
 
 /// By so many standard errors a ratio must differ from where the decision turns: 19 of 20 cases.
 const SURE: f64 = 2.0;
+
+/// Who is so little apart may be taken for even: to know better is not worth what turns cost. A guess.
+const NEAR: f64 = 0.04;
 
 impl OnModule {
     /// What `d + h` is of `c`, where both were measured in turn.
@@ -45,9 +48,21 @@ impl OnModule {
     /// Whether pairs of today say on which side of `even` the ratio lies.
     #[must_use]
     pub fn is_sure_beside(&self, even: f64) -> bool {
-        let ratio = self.ratio().unwrap_or(even);
-        let error = SURE * self.in_turn.error();
-        self.in_turn.samples >= PAIRS_MIN && !self.in_turn.is_doubted() && (ratio / even - 1.0).abs() > error
+        self.apart(even).is_some_and(|(apart, error)| apart > error)
+    }
+
+    /// Whether pairs of today say that the ratio lies so near `even` that it hardly matters on which side.
+    #[must_use]
+    pub fn is_surely_near(&self, even: f64) -> bool {
+        self.apart(even).is_some_and(|(apart, error)| apart + error < NEAR)
+    }
+
+    /// How far the ratio is from `even`, as a part of it, and how far that may be off; `None` where too few pairs say so or the last
+    /// one says something else.
+    fn apart(&self, even: f64) -> Option<(f64, f64)> {
+        let is_known = self.in_turn.samples >= PAIRS_MIN && !self.in_turn.is_doubted();
+        let ratio = self.ratio().filter(|_| is_known)?;
+        Some(((ratio / even - 1.0).abs(), SURE * self.in_turn.error()))
     }
 }
 
@@ -169,6 +184,16 @@ mod tests {
         assert_eq!((sure(&known, 1.0), sure(&known, 0.76)), (true, false));
         known.took_turns(0, class(), &sample(900, 300), us(400));
         assert!(!sure(&known, 1.0), "the last one said something else");
+    }
+
+    #[test]
+    fn who_is_surely_near_has_pairs_enough_that_agree() {
+        let mut known = known();
+        let near = |known: &Estimator, even| known.on_module(0, class()).is_surely_near(even);
+        (0..3).for_each(|_| known.took_turns(0, class(), &sample(100, 200), us(400)));
+        assert!(!near(&known, 0.75), "so few agree by chance");
+        (0..24).for_each(|_| known.took_turns(0, class(), &sample(100, 200), us(400)));
+        assert_eq!([0.75, 0.757, 0.80].map(|even| near(&known, even)), [true, true, false]);
     }
 
     #[test]

@@ -62,8 +62,8 @@ impl<'m> ModuleWorker<'_, 'm> {
             }
             Err(patience) => {
                 self.patience_to_claim = Some(patience);
-                if self.driver.in_flight() == 0 && weigher.has_turn() {
-                    weigher.module_is_drained(lanes, now);
+                let is_drained = self.driver.in_flight() == 0 && weigher.has_turn();
+                if is_drained && weigher.module_is_drained(lanes, now) {
                     // It may be the core's, which may be asleep.
                     shared.backlog.wake_cores();
                 }

@@ -70,8 +70,8 @@ impl ModuleWorker<'_, '_> {
             self.tell(weigher, now);
         }
         weigher.holds(self.module(), is_busy.then_some((class, now)));
-        if !is_busy && weigher.has_turn() {
-            weigher.module_is_drained(self.shared.backlog.lanes(), now);
+        let is_drained = !is_busy && weigher.has_turn();
+        if is_drained && weigher.module_is_drained(self.shared.backlog.lanes(), now) {
             self.shared.backlog.wake_cores();
         }
         self.lessons.since_idle += self.done.len();

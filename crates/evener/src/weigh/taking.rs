@@ -18,9 +18,10 @@ use crate::lanes::Lanes;
 pub(super) const WAIT_FOR_CONTROL: Nanos = Nanos::from_micros(200);
 
 /// Jobs that a module's worker takes at once at most, and how many times as many wait then at least: the last ones are asked about one
-/// by one. Guesses: a question takes a fiftieth of a request in the guest of docs/testbed.md.
-const IN_A_ROW: u32 = 8;
-const ROWS_MIN: u32 = 4;
+/// by one. A question takes a fiftieth of a request in the guest of docs/testbed.md; with 8, a quarter and a plan each
+/// 20 ms adaptive was at 0.93 of `module_only` there, with these and 100 ms at 1.00 (docs/results/guest-afalg.md).
+const IN_A_ROW: u32 = 64;
+const ROWS_MIN: u32 = 16;
 
 /// Jobs that a core does in [`CLAIM_TIME`] at so much each; where that is not known, one fill of lanes.
 fn jobs_in_time(each: Nanos) -> u32 {

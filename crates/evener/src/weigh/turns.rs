@@ -18,7 +18,7 @@ pub(super) const REQUESTS: u32 = 24;
 /// Results after a rest that say nothing of a module that is kept busy: threads and cores that serve it have gone to sleep, deeper
 /// than between two requests. In the guest of docs/testbed.md the first dozen took 355 us each where 1000 in a row take 280. That the
 /// next dozen is over it is a guess.
-const LEAD: u32 = 12;
+pub(crate) const LEAD: u32 = 12;
 
 /// Jobs of a core's turn: as many as the guard wants to have measured.
 pub(super) const JOBS: u32 = 8;
@@ -35,6 +35,10 @@ const MEASURED_MAX: u64 = 32;
 /// What turns may cost: one in so many parts of the work while it is not sure who is faster, and where it is.
 const PARTS: u64 = 100;
 const PARTS_WHERE_SURE: u64 = 400;
+
+/// Requests' time for going to and fro: one each to fill and to drain the module, and a third of each of the [`LEAD`] that come slower
+/// after its rest (355 us for 280, above).
+const TO_AND_FRO: u64 = 6;
 
 /// Times that a module's turn may take longer than expected before the core goes on. A guess.
 const TIMES_EXPECTED: u64 = 4;
@@ -188,10 +192,11 @@ const fn count(stake: &Stake) -> u32 {
     if stake.is_open { JOBS } else { REQUESTS }
 }
 
-/// What a turn costs: what the other would have done sooner, and two requests' time for going to and fro.
+/// What a turn costs: what the other would have done sooner, and going to and fro.
 fn price(stake: &Stake) -> Nanos {
     let (other, own) = if stake.is_open { (stake.c, stake.turn) } else { (stake.turn, stake.c) };
-    Nanos((other - own).0.saturating_mul(count(stake).into())) + stake.turn + stake.turn
+    let to_and_fro = Nanos(stake.turn.0.saturating_mul(TO_AND_FRO));
+    Nanos((other - own).0.saturating_mul(count(stake).into())) + to_and_fro
 }
 
 #[cfg(test)]
@@ -212,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_turn_costs_a_hundredth_of_the_work_and_where_all_is_sure_a_fourth_of_that() {
-        // Each costs 24 x 100 + 2 x 300 us.
+        // Each costs 24 x 100 + 6 x 300 us.
         let mut turns = Turns::new(1);
         let closed = stake(200, 300, false);
         let mut worked = [0, 0];
@@ -227,15 +232,15 @@ mod tests {
                 worked[at] += 20;
             }
         }
-        assert_eq!(worked, [600, 3_000]);
+        assert_eq!(worked, [840, 4_200]);
     }
 
     #[test]
     fn a_short_run_of_jobs_that_are_dear_on_the_module_never_tries_it() {
         let turns = Turns::new(1);
         let due = |c, turn, waiting| turns.is_due(0, &Stake { waiting, ..stake(c, turn, false) });
-        assert!(!due(22, 220, 4_000), "5.2 ms of 88");
-        assert!(due(300, 250, 4_000) && due(300, 250, 500));
+        assert!(!due(22, 220, 4_000), "6 ms of 88");
+        assert!(due(300, 250, 4_000) && due(300, 250, 600));
         assert!(!due(300, 250, 20), "the end of a run");
     }
 

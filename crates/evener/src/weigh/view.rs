@@ -15,6 +15,8 @@ pub(crate) struct Circumstances {
     /// Desk of the first module; those below are of CPU workers.
     pub(crate) first_module_desk: usize,
     pub(crate) stations: Vec<Station>,
+    /// By module: one result in so many is checked, for which a core does the job again.
+    pub(crate) check_every: Vec<u32>,
     /// By module, then by [`Class::index`]: whether its driver does it.
     pub(crate) does: Vec<Vec<bool>>,
 }
@@ -65,7 +67,8 @@ impl Circumstances {
                 let (known, tries_left) = match take_turns {
                     true => {
                         let depth = self.stations[module].depth;
-                        let cost = known.at_speed_of(bytes, c).map(|(d, h)| (all_of_turn(d, h, depth), h));
+                        let cost = known.at_speed_of(bytes, c).map(|cost| self.with_checks(module, cost, c));
+                        let cost = cost.map(|(d, h)| (all_of_turn(d, h, depth), h));
                         (cost, if cost.is_some() { 0 } else { tries_left })
                     }
                     false => (known.at(bytes), tries_left),
@@ -88,6 +91,32 @@ impl Circumstances {
             stations: self.stations.clone(),
             lanes: moment.classes.iter().enumerate().map(lane).collect(),
         }
+    }
+
+    /// What `d + h` of a module is of the time from one of its results to the next: `h` holds the time of all that are outstanding,
+    /// `d` that of one.
+    pub(super) fn turns_held(&self, module: usize) -> u32 {
+        match self.stations[module].depth {
+            0 | 1 => 1,
+            depth => depth + 1,
+        }
+    }
+
+    /// What a core that takes `c` takes for the checks of one result of a module.
+    pub(super) fn check(&self, module: usize, c: Nanos) -> Nanos {
+        if cfg!(mutant = "checks_are_free") {
+            Nanos::ZERO
+        } else {
+            Nanos(c.0 / u64::from(self.check_every[module]))
+        }
+    }
+
+    /// `d` and `h` on the only core, on which results are checked, too.
+    fn with_checks(&self, module: usize, (d, h): (Nanos, Nanos), c: Option<Nanos>) -> (Nanos, Nanos) {
+        let turn = (d + h).0 / u64::from(self.turns_held(module));
+        let check = self.check(module, c.unwrap_or_default());
+        let longer = |time: Nanos| time + Nanos(time.0.saturating_mul(check.0) / turn.max(1));
+        (longer(d), longer(h))
     }
 
     /// What a module takes for a job at the least, where it has been busy with one for longer than it should.
@@ -135,6 +164,7 @@ mod tests {
             cpu_workers: 1,
             first_module_desk: 1,
             stations: vec![Station { units: 2, depth: 2 }],
+            check_every: vec![32],
             does: vec![vec![true; Class::COUNT]],
         };
         let h_after = |age: u64| {
