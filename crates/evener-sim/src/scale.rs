@@ -18,7 +18,8 @@ use crate::adaptive::Adaptive;
 use crate::bounds;
 use crate::engine::{Faults, ModuleSpec, SchedulerSpec, Stuck};
 use crate::lab::{
-    Arrivals, Chooser, Class, CpuSide, ModuleCost, ModulePath, ModuleSide, Path, Report, Setup, Workload, run,
+    Arrivals, Chooser, Class, CpuSide, ModuleCost, ModulePath, ModuleSide, Opening, Path, Report, Setup,
+    Workload, run,
 };
 use crate::papers::am3358::{MONITOR, Series};
 use crate::random::Random;
@@ -183,6 +184,7 @@ impl Cell {
             depth: DEPTH,
             priority: 0,
             hand_over: Nanos::ZERO,
+            opening: Opening::default(),
             check_every: 0,
         };
         Setup {

@@ -91,7 +91,7 @@ fn equal_threads_get_equal_shares() {
 fn a_thread_of_nice_5_gets_the_share_of_its_weight() {
     let mut engine = engine(1, Some(10_000));
     let usual = engine.spawn(ThreadSpec::default(), Busy);
-    let nice = engine.spawn(ThreadSpec { priority: 0, weight: weight_of_nice(5) }, Busy);
+    let nice = engine.spawn(ThreadSpec { weight: weight_of_nice(5), ..ThreadSpec::default() }, Busy);
     engine.run().unwrap();
     let expected = 335.0 / (1024.0 + 335.0);
     assert!((share(&engine, nice, 10_000) - expected).abs() < 0.01, "{}", share(&engine, nice, 10_000));
@@ -122,6 +122,21 @@ fn who_slept_long_takes_the_core_and_who_slept_briefly_waits_for_the_tick() {
     assert_eq!(slept(900), (5 * MS, "sleeper"));
 }
 
+#[test]
+fn who_slept_before_the_run_has_its_credit_at_the_first_wake_up() {
+    let slept = |is_rested| {
+        let mut engine = engine(1, None);
+        engine.world.open += 1;
+        let steps = vec![Step::Sleep(Nanos::from_micros(900)), compute(1)];
+        engine.spawn(ThreadSpec { is_rested, ..ThreadSpec::default() }, Script { name: "sleeper", steps });
+        spawn(&mut engine, "busy", 0, &[compute(50)]);
+        engine.run().unwrap();
+        engine.world.entries[0]
+    };
+    assert_eq!(slept(true), (1_900_000, "sleeper"));
+    assert_eq!(slept(false), (5 * MS, "sleeper"));
+}
+
 /// One core with slices of 0.7 ms, as Linux from 6.6 on shares it.
 fn by_deadline(ends_at_ms: Option<u64>) -> Engine<'static, Log> {
     let log = Log { ends_at: ends_at_ms.map(Nanos::from_millis), ..Log::default() };
@@ -131,7 +146,7 @@ fn by_deadline(ends_at_ms: Option<u64>) -> Engine<'static, Log> {
 #[test]
 fn by_deadlines_too_shares_are_those_of_the_weights() {
     let mut engine = by_deadline(Some(10_000));
-    let spec = |nice| ThreadSpec { priority: 0, weight: weight_of_nice(nice) };
+    let spec = |nice| ThreadSpec { weight: weight_of_nice(nice), ..ThreadSpec::default() };
     let threads = [0, 0, 5].map(|nice| engine.spawn(spec(nice), Busy));
     engine.run().unwrap();
     for (thread, weight) in threads.into_iter().zip([1024.0, 1024.0, 335.0]) {

@@ -41,7 +41,7 @@ fn near(jobs: usize, rows: &[Row]) -> usize {
 fn compare(machine: &Machine, row: &Row, policy: Policy, live: (f64, f64), jobs: usize) -> Compared {
     let &(bytes, c, hand_over, d, h, on_module, is_known, _) = row;
     let on_module =
-        MeasuredOnModule { d: us(d), unseen: us(0.0), h: us(h), hand_over: us(on_module), is_known };
+        MeasuredOnModule { d: us(d), h: us(h), hand_over: us(on_module), is_known, ..Default::default() };
     let measured = Measured { bytes, c: us(c), hand_over: us(hand_over), on_modules: vec![on_module] };
     let predicted = machine.predict(&measured, policy, jobs).expect("it ends");
     Compared { jobs, live: Prediction { makespan_ms: live.0, module_jobs: live.1 }, predicted }

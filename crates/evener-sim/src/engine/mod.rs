@@ -115,7 +115,11 @@ impl<'w, S: World> Engine<'w, S> {
         let id = ThreadId(self.tasks.len());
         let core = (0..self.cores.len()).min_by_key(|&core| self.cores[core].load()).unwrap_or(0);
         let mut task = Task::new(spec, core);
-        task.deadline = task.weighted(self.rules.slice().unwrap_or(0));
+        match self.rules.slice() {
+            Some(slice) => task.deadline = task.vruntime + task.weighted(slice),
+            None if spec.is_rested => task.vruntime = 0,
+            None => {}
+        }
         self.tasks.push(task);
         self.bodies.push(Box::new(body));
         self.cores[core].queue.push(id);

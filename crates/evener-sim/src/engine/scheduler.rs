@@ -7,7 +7,7 @@
 
 use evener_core::Nanos;
 
-use super::thread::{Task, ThreadId};
+use super::thread::{LEVEL, Task, ThreadId};
 use super::{Engine, World};
 
 /// Who gets a core, by Linux's versions.
@@ -142,7 +142,7 @@ impl Core {
             lingering: Vec::new(),
             next_tick,
             switches: 0,
-            floor: 0,
+            floor: LEVEL,
             last: None,
             interrupted_until: 0,
         }

@@ -58,11 +58,14 @@ pub struct ThreadSpec {
     /// Share among threads of the same priority, as the kernel counts it: 1024 is usual
     /// ([`weight_of_nice`](super::weight_of_nice)).
     pub weight: u32,
+    /// Whether it has slept for long when the run begins. By core time it then has all the credit that a sleeper gets
+    /// ([`ByCoreTime::credit`](super::ByCoreTime::credit)) when it is first woken; others begin level.
+    pub is_rested: bool,
 }
 
 impl Default for ThreadSpec {
     fn default() -> Self {
-        Self { priority: 0, weight: super::weight_of_nice(0) }
+        Self { priority: 0, weight: super::weight_of_nice(0), is_rested: false }
     }
 }
 
@@ -111,6 +114,9 @@ impl Event {
     }
 }
 
+/// Virtual time at the start: far enough from nothing for any credit.
+pub(super) const LEVEL: u64 = 1 << 40;
+
 /// A thread as the scheduler keeps it. Times in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Task {
@@ -141,7 +147,7 @@ impl Task {
         Self {
             spec,
             core,
-            vruntime: 0,
+            vruntime: LEVEL,
             deadline: 0,
             shield: 0,
             lag: 0,

@@ -6,8 +6,9 @@ use super::chooser::{Path, Worker};
 use super::cpu_worker::CpuWorker;
 use super::hall::Hall;
 use super::kernel::Kernel;
-use super::module_worker::ModuleWorker;
+use super::module_worker::{ModuleWorker, Place};
 use super::monitor::Monitor;
+use super::runner::Runner;
 use super::{ModuleSide, Nanos, Setup};
 
 /// Who is there.
@@ -16,6 +17,10 @@ pub(super) struct Crew {
     pub(super) cpu: Vec<ThreadId>,
     pub(super) modules: Vec<ThreadId>,
     pub(super) desks: Vec<Desk>,
+    /// Requests that may be outstanding, by module.
+    places: Vec<Vec<Place>>,
+    /// Threads of drivers, by module.
+    pub(super) runners: Vec<Vec<ThreadId>>,
     pub(super) monitor: Option<ThreadId>,
     pub(super) hogs: Vec<ThreadId>,
     /// What wakes each worker, CPU workers first.
@@ -34,11 +39,13 @@ pub(super) struct Desk {
 }
 
 impl Crew {
-    /// Creates all threads: the kernel's first, then the monitor, the workers and the hogs.
+    /// Creates all threads: the kernel's and the drivers' first, then the monitor, the workers and the hogs.
     pub(super) fn new(setup: &Setup, engine: &mut Engine<'_, Hall<'_>>, monitored: bool) -> Self {
         let mut crew = Self::default();
         for (at, side) in setup.modules.iter().enumerate() {
-            crew.desks.push(desk(engine, at, side));
+            let desk = desk(engine, at, side);
+            crew.desks.push(desk);
+            crew.make_places(engine, at, side, desk);
         }
         crew.wakes = (0..setup.cpu.workers as usize + setup.modules.len()).map(|_| engine.event()).collect();
         if monitored {
@@ -50,6 +57,23 @@ impl Crew {
         crew.hire(setup, engine);
         crew.hogs = (0..setup.hogs).map(|_| engine.spawn(ThreadSpec::default(), Hog)).collect();
         crew
+    }
+
+    /// Makes the places of a module's requests, with a thread for each where its driver has threads.
+    fn make_places(&mut self, engine: &mut Engine<'_, Hall<'_>>, at: usize, side: &ModuleSide, desk: Desk) {
+        let (mut places, mut runners) = (Vec::new(), Vec::new());
+        for index in 0..side.depth as usize {
+            let done = engine.event();
+            let runner = (side.path.runner_share > 0.0).then(|| {
+                let events = [engine.event(), engine.event()];
+                let rested = ThreadSpec { is_rested: true, ..spec(side) };
+                runners.push(engine.spawn(rested, Runner::new([at, index], desk, events)));
+                events[0]
+            });
+            places.push(Place { index, done, runner });
+        }
+        self.places.push(places);
+        self.runners.push(runners);
     }
 
     /// Workers in their order; who comes first gets a core first.
@@ -79,13 +103,13 @@ impl Crew {
         let at = worker.index as usize;
         match worker.path {
             Path::Cpu => {
-                let spec = ThreadSpec { priority: 0, weight: weight_of_nice(setup.cpu.nice) };
+                let spec = ThreadSpec { weight: weight_of_nice(setup.cpu.nice), ..ThreadSpec::default() };
                 engine.spawn(spec, CpuWorker::new(worker, self.wakes[at], self.bell))
             }
             Path::Module => {
                 let (side, wake) = (&setup.modules[at], self.wakes[setup.cpu.workers as usize + at]);
-                let results = (0..side.depth).map(|_| engine.event()).collect();
-                let body = ModuleWorker::new(at, side, self.desks[at], wake, self.bell, results);
+                let places = self.places[at].clone();
+                let body = ModuleWorker::new(at, side, self.desks[at], wake, self.bell, places);
                 engine.spawn(spec(side), body)
             }
         }
@@ -94,7 +118,8 @@ impl Crew {
     /// All threads whose core time is crypto's.
     pub(super) fn crypto(&self) -> impl Iterator<Item = ThreadId> {
         let kernels = self.desks.iter().filter_map(|desk| desk.kernel);
-        self.cpu.iter().chain(&self.modules).copied().chain(kernels).chain(self.monitor)
+        let workers = self.cpu.iter().chain(&self.modules).chain(self.runners.iter().flatten());
+        workers.copied().chain(kernels).chain(self.monitor)
     }
 }
 
@@ -109,8 +134,7 @@ fn desk(engine: &mut Engine<'_, Hall<'_>>, at: usize, side: &ModuleSide) -> Desk
 }
 
 fn spec(side: &ModuleSide) -> ThreadSpec {
-    let one = ThreadSpec::default();
-    ThreadSpec { priority: side.priority, weight: one.weight * side.path.threads }
+    ThreadSpec { priority: side.priority, ..ThreadSpec::default() }
 }
 
 /// Another program that always has something to compute.

@@ -5,15 +5,16 @@ use std::collections::VecDeque;
 use evener_core::Nanos;
 use evener_core::plan::Dispatch;
 
-use crate::engine::{Context, EventId, ThreadId, World};
+use crate::engine::{Context, EventId, Step, ThreadId, World};
 use crate::random::Random;
 use crate::round;
 
 use super::backlog::{Backlog, JobId};
 use super::chooser::{Busy, Choice, Chooser, Path, Sample, View, Worker, WorkerView};
-use super::crew::Crew;
+use super::crew::{Crew, Desk};
 use super::kernel::Request;
 use super::report::JobReport;
+use super::runner::{Call, Key};
 use super::workload::Job;
 use super::{CpuCap, Setup, Workload};
 
@@ -45,6 +46,10 @@ pub(super) struct Hall<'a> {
     pub(super) workers: Vec<WorkerView>,
     /// Requests that the kernel's thread of each module has not taken yet.
     pub(super) inboxes: Vec<VecDeque<Request>>,
+    /// Requests that drivers' threads have not taken yet, by module and thread.
+    pub(super) calls: Vec<Vec<Option<Call>>>,
+    /// Of each module whose driver has threads.
+    pub(super) keys: Vec<Key>,
     /// Jobs that the monitor has put into workers' hands.
     pub(super) hands: Vec<Option<JobId>>,
     /// Requests that failed, by module.
@@ -72,6 +77,8 @@ impl<'a> Hall<'a> {
             ended: 0,
             records: workload.jobs().iter().map(record).collect(),
             inboxes: vec![VecDeque::new(); setup.modules.len()],
+            calls: setup.modules.iter().map(|side| vec![None; side.depth as usize]).collect(),
+            keys: vec![Key::default(); setup.modules.len()],
             hands: vec![None; workers.len()],
             failed: vec![0; setup.modules.len()],
             workers,
@@ -157,6 +164,16 @@ impl<'a> Hall<'a> {
         let (class, wall) = (busy.class, now - busy.since);
         let bytes = self.setup.classes[class].bytes;
         self.chooser.observe(&Sample { now, class, bytes, worker, core, interrupt, service, wall });
+    }
+
+    /// Gives a request to the kernel's thread of module `at`, or to the module itself where there is none.
+    pub(super) fn hand_in(&mut self, at: usize, desk: &Desk, request: Request) -> Step {
+        if desk.kernel.is_none() {
+            let Request { work, done, .. } = request;
+            return Step::Submit { module: desk.module, work, interrupt: Nanos::ZERO, done };
+        }
+        self.inboxes[at].push_back(request);
+        Step::Signal(desk.bell)
     }
 
     /// Notes that a worker's oldest job has failed: its module is lost, the job and those of its `claim` wait

@@ -2,8 +2,8 @@
 //!
 //! The way of one job: it arrives and waits in the backlog (`backlog.rs`) -> an idle worker asks the chooser
 //! (`chooser.rs`; `planned.rs` for the papers' policies) -> a CPU worker computes it (`cpu_worker.rs`), or a module
-//! worker prepares it, the kernel's part of the path hands it to the module and takes it back
-//! (`module_worker.rs`, `kernel.rs`) -> it is counted and the chooser told what it took (`hall.rs`) -> the report
+//! worker prepares it, a thread of the driver calls the kernel with it, the kernel's part of the path hands it to the module and takes it back
+//! (`module_worker.rs`, `runner.rs`, `kernel.rs`) -> it is counted and the chooser told what it took (`hall.rs`) -> the report
 //! (`report.rs`). A job whose module is lost goes back to the head of the backlog.
 
 mod backlog;
@@ -16,6 +16,7 @@ mod module_worker;
 mod monitor;
 mod planned;
 mod report;
+mod runner;
 mod workload;
 
 use evener_core::Nanos;
@@ -108,9 +109,22 @@ pub struct ModuleSide {
     pub priority: i32,
     /// As [`CpuSide::hand_over`], beyond `d`.
     pub hand_over: Nanos,
+    /// What the first request takes beside the others, where the driver has threads.
+    pub opening: Opening,
     /// One result in so many is checked by the path's worker at the cost of a CPU job, and the first
     /// [`CHECKED_FIRST`]; 0: none.
     pub check_every: u32,
+}
+
+/// What a first request takes beside the others: memory is touched, a key is opened, and all requests wait for that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Opening {
+    /// Core time of the worker.
+    pub own: Nanos,
+    /// Core time of the driver's thread that opens the key.
+    pub driver: Nanos,
+    /// Time in which that thread sleeps.
+    pub wait: Nanos,
 }
 
 /// Results of a module that are checked whatever [`ModuleSide::check_every`] says, if any are: as the live system's.
@@ -125,7 +139,7 @@ pub struct ModuleCost {
     pub h: Nanos,
 }
 
-/// Who runs the core's part of a module job: the worker, and the kernel on its behalf.
+/// Who runs the core's part of a module job: the worker, threads of its driver, and the kernel on their behalf.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ModulePath {
     /// Part of `d` that a thread of the kernel runs; 0: there is none.
@@ -137,24 +151,25 @@ pub struct ModulePath {
     pub kernel_waits: bool,
     /// Priority of that thread beyond that of the path's own.
     pub kernel_priority: i32,
-    /// Threads that take turns in the rest of the path: each has a share of the core of its own.
-    pub threads: u32,
+    /// Part of `d` that the driver's own threads run: one for each request that may be outstanding, which calls the kernel with it and
+    /// sleeps there. 0: there are none. Each has a share of the core of its own, and has slept when the run begins.
+    pub runner_share: f64,
 }
 
 impl ModulePath {
     /// The worker alone.
     pub const DIRECT: Self =
-        Self { kernel_share: 0.0, front: FRONT, kernel_waits: true, kernel_priority: 0, threads: 1 };
+        Self { kernel_share: 0.0, front: FRONT, kernel_waits: true, kernel_priority: 0, runner_share: 0.0 };
     /// One third in a thread of the kernel that serves one request at a time. Fitted on paper 002, table 2.
     pub const KERNEL_WAITS: Self = Self { kernel_share: KERNEL_SHARE, ..Self::DIRECT };
     /// One third in the kernel, its last part as an interrupt.
     pub const INTERRUPT: Self = Self { kernel_waits: false, ..Self::KERNEL_WAITS };
 
-    /// So much in a thread of the kernel before which nothing else goes, as Linux's crypto engine has one: it serves one request
-    /// at a time. The rest is the worker's and that of the thread that waits in the kernel for it.
+    /// So much in a thread of the kernel before which nothing else goes, as Linux's crypto engine has one (a realtime thread of
+    /// `crypto/crypto_engine.c`): it serves one request at a time. So much in the driver's threads that wait for it, the rest is the worker's.
     #[must_use]
-    pub const fn engine(kernel_share: f64) -> Self {
-        Self { kernel_share, kernel_priority: 1, threads: 2, ..Self::DIRECT }
+    pub const fn engine(kernel_share: f64, runner_share: f64) -> Self {
+        Self { kernel_share, kernel_priority: 1, runner_share, ..Self::DIRECT }
     }
 }
 

@@ -1,4 +1,5 @@
-//! A worker of a module path: prepares requests, keeps up to `depth` of them outstanding, takes the oldest back.
+//! A worker of a module path: prepares requests, keeps up to `depth` of them outstanding, takes the oldest back. Where the driver has
+//! threads of its own, each place of those `depth` has one.
 
 use std::collections::VecDeque;
 
@@ -12,20 +13,48 @@ use super::chooser::{Path, Worker};
 use super::crew::Desk;
 use super::hall::{Answer, Hall, Took, pause};
 use super::kernel::Request;
+use super::runner::Call;
 use super::{CHECKED_FIRST, ModulePath, ModuleSide};
 
 /// A job on its way, with the core time of each part of the path.
 #[derive(Clone, Copy)]
 struct Errand {
     job: JobId,
-    front: Nanos,
-    kernel_front: Nanos,
+    place: Place,
+    own: Part,
+    runner: Part,
+    kernel: Part,
     work: Nanos,
-    kernel_back: Nanos,
-    back: Nanos,
     /// What follows and is no cost of the path: hand-over and check.
     after: Nanos,
-    done: EventId,
+}
+
+/// Core time before the module's work and behind it.
+#[derive(Clone, Copy)]
+struct Part {
+    front: Nanos,
+    back: Nanos,
+}
+
+impl Part {
+    fn of(whole: Nanos, front: f64) -> Self {
+        let front = part(whole, front);
+        Self { front, back: whole - front }
+    }
+
+    fn whole(self) -> Nanos {
+        self.front + self.back
+    }
+}
+
+/// One of the requests that may be outstanding.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) index: usize,
+    /// Set when its request is back.
+    pub(super) done: EventId,
+    /// Wakes the driver's thread that has it, where there is one.
+    pub(super) runner: Option<EventId>,
 }
 
 #[derive(Clone, Copy)]
@@ -46,8 +75,8 @@ pub(super) struct ModuleWorker {
     desk: Desk,
     wake: EventId,
     bell: Option<EventId>,
-    /// Events that no request uses: as many as may be outstanding.
-    results: Vec<EventId>,
+    /// Places that no request has, the one that was longest without first: as threads wait in line.
+    places: VecDeque<Place>,
     claim: VecDeque<JobId>,
     outstanding: VecDeque<Errand>,
     stage: Stage,
@@ -58,14 +87,14 @@ pub(super) struct ModuleWorker {
 }
 
 impl ModuleWorker {
-    /// For module `at`. `results`: one event for each request that may be outstanding.
+    /// For module `at`. `places`: one for each request that may be outstanding.
     pub(super) fn new(
         at: usize,
         side: &ModuleSide,
         desk: Desk,
         wake: EventId,
         bell: Option<EventId>,
-        results: Vec<EventId>,
+        places: Vec<Place>,
     ) -> Self {
         let index = u32::try_from(at).expect("modules are few");
         Self {
@@ -74,7 +103,7 @@ impl ModuleWorker {
             desk,
             wake,
             bell,
-            results,
+            places: places.into(),
             claim: VecDeque::new(),
             outstanding: VecDeque::new(),
             stage: Stage::Ready,
@@ -91,24 +120,24 @@ impl ModuleWorker {
 
     /// Takes a job if there is room and one to take; otherwise waits, for a request or for jobs.
     fn ready(&mut self, context: &mut Context<'_, Hall<'_>>) -> Step {
-        let instead = match self.results.pop() {
-            Some(done) if !self.is_lost => match self.fetch(context.world, context.now) {
+        let instead = match self.places.pop_front() {
+            Some(place) if !self.is_lost => match self.fetch(context.world, context.now) {
                 Ok(job) => {
-                    let errand = self.prepare(context, job, done);
-                    return self.go(Stage::Front(errand), Step::Compute(errand.front));
+                    let errand = self.prepare(context, job, place);
+                    return self.go(Stage::Front(errand), Step::Compute(errand.own.front));
                 }
                 Err(instead) => {
-                    self.results.push(done);
+                    self.places.push_front(place);
                     instead
                 }
             },
             unused => {
-                self.results.extend(unused);
+                self.places.extend(unused);
                 Step::Exit
             }
         };
         match self.outstanding.pop_front() {
-            Some(oldest) => self.go(Stage::Returned(oldest), Step::Wait(oldest.done)),
+            Some(oldest) => self.go(Stage::Returned(oldest), Step::Wait(oldest.place.done)),
             None => instead,
         }
     }
@@ -131,7 +160,7 @@ impl ModuleWorker {
     }
 
     /// Lays out what the job will take.
-    fn prepare(&mut self, context: &mut Context<'_, Hall<'_>>, job: JobId, done: EventId) -> Errand {
+    fn prepare(&mut self, context: &mut Context<'_, Hall<'_>>, job: JobId, place: Place) -> Errand {
         let hall = &mut *context.world;
         let class = hall.begin(self.worker, job, context.now);
         let cost = hall.setup.modules[self.worker.index as usize].costs[class];
@@ -139,50 +168,55 @@ impl ModuleWorker {
             let factor = hall.draw();
             hall.vary(factor, time)
         });
-        let kernel = part(core, self.path.kernel_share);
-        let own = core - kernel;
-        let (front, kernel_front) = (part(own, self.path.front), part(kernel, self.path.front));
-        let (back, kernel_back) = (own - front, kernel - kernel_front);
+        let ModulePath { kernel_share, runner_share, front, .. } = self.path;
+        let (kernel, runner) = (part(core, kernel_share), part(core, runner_share));
+        let own = core - kernel - runner;
+        let [mut own, runner, kernel] = [own, runner, kernel].map(|whole| Part::of(whole, front));
         self.prepared += 1;
         let side = &hall.setup.modules[self.worker.index as usize];
+        if self.prepared == 1 && place.runner.is_some() {
+            own.front += hall.setup.modules[self.worker.index as usize].opening.own;
+        }
         let is_checked = is_checked(self.prepared, side.check_every);
         let check = if is_checked { hall.setup.classes[class].c } else { Nanos::ZERO };
-        Errand { job, front, kernel_front, work, kernel_back, back, after: side.hand_over + check, done }
+        Errand { job, place, own, runner, kernel, work, after: side.hand_over + check }
     }
 
-    /// Hands a prepared request to the kernel's thread, or to the module where there is none.
+    /// Hands a prepared request to the driver's thread, or to the kernel where there is none.
     fn hand_in(&mut self, hall: &mut Hall<'_>, errand: Errand) -> Step {
         self.outstanding.push_back(errand);
-        let Errand { kernel_front: front, work, kernel_back: back, done, .. } = errand;
-        if self.desk.kernel.is_none() {
-            let step = Step::Submit { module: self.desk.module, work, interrupt: Nanos::ZERO, done };
+        let Errand { place, runner, kernel: Part { front, back }, work, .. } = errand;
+        let (module, request) = (self.worker.index as usize, Request { front, work, back, done: place.done });
+        let Some(bell) = place.runner else {
+            let step = hall.hand_in(module, &self.desk, request);
             return self.go(Stage::Ready, step);
-        }
-        hall.inboxes[self.worker.index as usize].push_back(Request { front, work, back, done });
-        self.go(Stage::Ready, Step::Signal(self.desk.bell))
+        };
+        let Part { front, back } = runner;
+        hall.calls[module][place.index] = Some(Call { front, back, request });
+        self.go(Stage::Ready, Step::Signal(bell))
     }
 
     /// A request has come back, well or not.
     fn take_back(&mut self, context: &mut Context<'_, Hall<'_>>, errand: Errand) -> Step {
-        if !context.has_failed(errand.done) {
-            return self.go(Stage::Back(errand), Step::Compute(errand.back + errand.after));
+        if !context.has_failed(errand.place.done) {
+            return self.go(Stage::Back(errand), Step::Compute(errand.own.back + errand.after));
         }
         self.is_lost = true;
-        self.results.push(errand.done);
+        self.places.push_back(errand.place);
         self.signals = context.world.fail(self.worker, errand.job, std::mem::take(&mut self.claim));
         self.stage = Stage::Ready;
         self.next(context)
     }
 
     fn end(&mut self, context: &mut Context<'_, Hall<'_>>, errand: Errand) -> Step {
-        let Errand { front, kernel_front, kernel_back, back, .. } = errand;
-        let seen = front + kernel_front + back;
+        let Errand { own, runner, kernel, work: service, .. } = errand;
+        let seen = own.whole() + runner.whole() + kernel.front;
         let took = match self.path.kernel_waits {
-            true => Took { core: seen + kernel_back, interrupt: Nanos::ZERO, service: errand.work },
-            false => Took { core: seen, interrupt: kernel_back, service: errand.work },
+            true => Took { core: seen + kernel.back, interrupt: Nanos::ZERO, service },
+            false => Took { core: seen, interrupt: kernel.back, service },
         };
         context.world.end(self.worker, errand.job, context.now, took);
-        self.results.push(errand.done);
+        self.places.push_back(errand.place);
         self.signals.extend(self.bell);
         self.stage = Stage::Ready;
         pause(context, Path::Module).map_or_else(|| self.next(context), Step::Sleep)

@@ -43,6 +43,8 @@ pub struct WorkerReport {
 pub struct ModuleReport {
     /// The worker.
     pub worker: WorkerReport,
+    /// Core time of the driver's threads.
+    pub runners: Nanos,
     /// Core time of the kernel's thread.
     pub kernel: Nanos,
     /// Requests that failed.
@@ -79,7 +81,7 @@ impl Report {
     #[must_use]
     pub fn crypto(&self) -> Nanos {
         let cpu = self.cpu.iter().map(|worker| worker.core);
-        let modules = self.modules.iter().map(|module| module.worker.core + module.kernel);
+        let modules = self.modules.iter().map(|module| module.worker.core + module.runners + module.kernel);
         cpu.chain(modules).sum()
     }
 
@@ -115,8 +117,10 @@ pub(super) fn report(engine: &Engine<'_, Hall<'_>>, crew: &Crew, makespan: Nanos
         let jobs = u32::try_from(jobs.count()).unwrap_or(u32::MAX);
         WorkerReport { jobs, core: engine.core_time(thread) }
     };
+    let runners = |at: usize| crew.runners[at].iter().map(|&thread| engine.core_time(thread)).sum::<Nanos>();
     let module = |at: usize| ModuleReport {
         worker: did(Path::Module, at, crew.modules[at]),
+        runners: runners(at),
         kernel: crew.desks[at].kernel.map_or(Nanos::ZERO, |thread| engine.core_time(thread)),
         failed: hall.failed[at],
         busy: engine.busy_time(crew.desks[at].module),

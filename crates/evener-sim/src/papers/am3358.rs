@@ -14,8 +14,8 @@ use super::table::{
 use crate::costs::{Fit, JOBS, SingleResource, fit};
 use crate::engine::{Faults, ModuleSpec, SchedulerSpec, Stuck};
 use crate::lab::{
-    Arrivals, Chooser, Class, CpuSide, ModuleCost, ModulePath, ModuleSide, Path, Planned, Report, Setup,
-    Workload, run,
+    Arrivals, Chooser, Class, CpuSide, ModuleCost, ModulePath, ModuleSide, Opening, Path, Planned, Report,
+    Setup, Workload, run,
 };
 use crate::round;
 
@@ -121,6 +121,7 @@ pub fn machine(costs: &[(u64, Cost)], model: Model, seed: u64, phase_permille: u
         depth: 1,
         priority: 0,
         hand_over: Nanos::ZERO,
+        opening: Opening::default(),
         check_every: 0,
     };
     Setup {

@@ -11,7 +11,7 @@ use evener_core::{Cost, CostTable, Nanos};
 use toml::Spanned;
 
 use crate::engine::{Faults, ModuleSpec, SchedulerSpec, Slowdown};
-use crate::lab::{Arrivals, CpuCap, CpuSide, ModulePath, ModuleSide, Path, Setup, Workload};
+use crate::lab::{Arrivals, CpuCap, CpuSide, ModulePath, ModuleSide, Opening, Path, Setup, Workload};
 use crate::papers::am3358::Mix;
 use crate::random::Random;
 
@@ -117,6 +117,7 @@ fn module_side(source: &Source<'_>, module: &file::Module) -> Result<ModuleSide,
         depth: source.small("depth", &module.depth, 1..=4_096)?,
         priority: source.within("priority", &module.priority, -99..=99)?,
         hand_over: hand_over(source, module.hand_over_ns.as_ref())?,
+        opening: Opening::default(),
         check_every: check_every.transpose()?.unwrap_or(0),
     })
 }

@@ -4,7 +4,7 @@ use evener_core::{Nanos, Objective};
 use evener_sim::adaptive::Adaptive;
 use evener_sim::engine::{Faults, ModuleSpec, SchedulerSpec};
 use evener_sim::lab::{
-    Arrivals, Class, CpuSide, ModuleCost, ModulePath, ModuleSide, Path, Setup, Workload, run,
+    Arrivals, Class, CpuSide, ModuleCost, ModulePath, ModuleSide, Opening, Path, Setup, Workload, run,
 };
 
 use crate::bench::millis;
@@ -24,6 +24,7 @@ fn setup(cores: u32, modules: &[Module], jobs: &Workload) -> Setup {
         depth,
         priority: 0,
         hand_over: Nanos::ZERO,
+        opening: Opening::default(),
         check_every: 0,
     };
     let mut setup = Setup {

@@ -9,7 +9,7 @@ use evener_core::{Nanos, Objective};
 use evener_sim::adaptive::Adaptive;
 use evener_sim::engine::{Faults, ModuleSpec, SchedulerSpec};
 use evener_sim::lab::{
-    Arrivals, Class, CpuSide, ModuleCost, ModulePath, ModuleSide, Path, Setup, Workload, run,
+    Arrivals, Class, CpuSide, ModuleCost, ModulePath, ModuleSide, Opening, Path, Setup, Workload, run,
 };
 
 use crate::bench::planned;
@@ -42,6 +42,7 @@ fn setup(cell: &Cell) -> Setup {
         depth: 8,
         priority: 0,
         hand_over: Nanos::ZERO,
+        opening: Opening::default(),
         check_every: 0,
     };
     Setup {

@@ -5,7 +5,7 @@ use evener_core::{Cost, Nanos, Objective};
 use evener_sim::adaptive::Adaptive;
 use evener_sim::engine::{Faults, ModuleSpec, SchedulerSpec};
 use evener_sim::lab::{
-    Arrivals, Class, CpuSide, ModuleCost, ModulePath, ModuleSide, Path, Setup, Workload, run,
+    Arrivals, Class, CpuSide, ModuleCost, ModulePath, ModuleSide, Opening, Path, Setup, Workload, run,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -44,6 +44,7 @@ fn setup(case: &Case, jobs: &Workload) -> Setup {
         depth: 1,
         priority: 0,
         hand_over: Nanos::ZERO,
+        opening: Opening::default(),
         check_every: 0,
     };
     let classes = case.c.iter().zip(SIZES).map(|(&c, bytes)| Class { bytes, c: micros(c) });

@@ -1,0 +1,140 @@
+//! A thread of a driver: calls the kernel with one request at a time and sleeps there until it is done.
+
+use evener_core::Nanos;
+
+use crate::engine::{Context, EventId, Step, Thread};
+
+use super::Opening;
+use super::crew::Desk;
+use super::hall::Hall;
+use super::kernel::Request;
+
+/// What a runner has to do for one job, and what the kernel has.
+#[derive(Clone, Copy)]
+pub(super) struct Call {
+    /// Core time on the way into the kernel.
+    pub(super) front: Nanos,
+    /// Core time on the way back.
+    pub(super) back: Nanos,
+    /// The kernel's part.
+    pub(super) request: Request,
+}
+
+/// The key that a module's first request opens.
+#[derive(Clone, Default)]
+pub(super) enum Key {
+    #[default]
+    Unknown,
+    /// One thread opens it; these wait.
+    Opening(Vec<EventId>),
+    Open,
+}
+
+#[derive(Clone, Copy)]
+enum Stage {
+    Idle,
+    /// Has no key yet.
+    Keyless(Call),
+    /// Has worked for one.
+    Opening(Call),
+    /// Has slept for one.
+    Opened(Call),
+    /// Has it, and tells who waits for it.
+    Telling(Call),
+    /// Has prepared a request.
+    Front(Call),
+    /// Has handed it to the kernel.
+    Handed(Call),
+    /// The kernel has answered.
+    Answered(Call),
+    /// Has run what comes behind.
+    Back(Call),
+}
+
+pub(super) struct Runner {
+    /// Of which module, and which of its runners.
+    at: [usize; 2],
+    desk: Desk,
+    bell: EventId,
+    answered: EventId,
+    /// Who waits for the key that it has opened.
+    wake: Vec<EventId>,
+    stage: Stage,
+}
+
+impl Runner {
+    /// For module `at[0]`, the runner for its requests in place `at[1]`; `desk` is the kernel's.
+    pub(super) const fn new(at: [usize; 2], desk: Desk, [bell, answered]: [EventId; 2]) -> Self {
+        Self { at, desk, bell, answered, wake: Vec::new(), stage: Stage::Idle }
+    }
+
+    fn go(&mut self, stage: Stage, step: Step) -> Step {
+        self.stage = stage;
+        step
+    }
+}
+
+impl Runner {
+    /// Goes on with a request where there is a key; opens it, or waits for whoever does.
+    fn ask_for_key(&mut self, hall: &mut Hall<'_>, call: Call) -> Step {
+        let module = self.at[0];
+        let Opening { driver, .. } = hall.setup.modules[module].opening;
+        match &mut hall.keys[module] {
+            Key::Open => self.go(Stage::Front(call), Step::Compute(call.front)),
+            Key::Opening(waiting) => {
+                waiting.push(self.answered);
+                self.go(Stage::Keyless(call), Step::Wait(self.answered))
+            }
+            key @ Key::Unknown => {
+                *key = Key::Opening(Vec::new());
+                self.go(Stage::Opening(call), Step::Compute(driver))
+            }
+        }
+    }
+
+    /// Wakes who waited for the key, and goes on.
+    fn tell(&mut self, call: Call) -> Step {
+        match self.wake.pop() {
+            Some(waiting) => self.go(Stage::Telling(call), Step::Signal(waiting)),
+            None => self.go(Stage::Front(call), Step::Compute(call.front)),
+        }
+    }
+}
+
+impl Thread<Hall<'_>> for Runner {
+    fn next(&mut self, context: &mut Context<'_, Hall<'_>>) -> Step {
+        let [module, place] = self.at;
+        match self.stage {
+            Stage::Idle => match context.world.calls[module][place].take() {
+                Some(call) => self.ask_for_key(context.world, call),
+                None => Step::Wait(self.bell),
+            },
+            Stage::Keyless(call) => self.ask_for_key(context.world, call),
+            Stage::Opening(call) => {
+                let Opening { wait, .. } = context.world.setup.modules[module].opening;
+                self.go(
+                    Stage::Opened(call),
+                    if wait > Nanos::ZERO { Step::Sleep(wait) } else { Step::Compute(wait) },
+                )
+            }
+            Stage::Opened(call) => {
+                if let Key::Opening(waiting) = std::mem::replace(&mut context.world.keys[module], Key::Open) {
+                    self.wake = waiting;
+                }
+                self.tell(call)
+            }
+            Stage::Telling(call) => self.tell(call),
+            Stage::Front(call) => {
+                let request = Request { done: self.answered, ..call.request };
+                let step = context.world.hand_in(module, &self.desk, request);
+                self.go(Stage::Handed(call), step)
+            }
+            Stage::Handed(call) => self.go(Stage::Answered(call), Step::Wait(self.answered)),
+            Stage::Answered(call) => {
+                context.set_failed(call.request.done, context.has_failed(self.answered));
+                self.go(Stage::Back(call), Step::Compute(call.back))
+            }
+            Stage::Back(Call { request, .. }) => self.go(Stage::Idle, Step::Signal(request.done)),
+        }
+    }
+}
