@@ -86,10 +86,10 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether there is no test bed here, for which reason tests are skipped; everything else is a failure.
+    /// Whether the test bed is not here, or not all of it, for which reason tests are skipped; everything else is a failure.
     #[must_use]
     pub fn is_absence(&self) -> bool {
-        matches!(self, Self::NoQemu | Self::NotUp | Self::NoToolchain)
+        matches!(self, Self::NoQemu | Self::NotUp | Self::NoToolchain | Self::OldQemu { .. })
     }
 }
 

@@ -9,7 +9,7 @@ use std::fs;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::Child;
+use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, killpg};
@@ -22,9 +22,12 @@ use crate::error::{Error, at};
 use crate::log::KernelLog;
 use crate::qmp::Qmp;
 
+mod apart;
 mod builder;
+mod lent;
 
 pub use builder::{Builder, Icount, Module};
+pub use lent::Lent;
 
 /// How often what we wait for is looked at.
 const GLANCE: Duration = Duration::from_millis(10);
@@ -45,7 +48,7 @@ pub struct Outcome {
     /// Files that it left in /out, by their paths below it.
     #[serde(skip)]
     pub files: BTreeMap<String, Vec<u8>>,
-    /// The kernel's log from boot on.
+    /// The kernel's log from boot on, of a guest that is lent from the beginning of our turn on.
     #[serde(skip)]
     pub kernel_log: KernelLog,
 }
@@ -63,21 +66,36 @@ impl Outcome {
     }
 }
 
-/// A guest that runs. It ends when this is dropped.
+/// A guest that runs. It ends when this is dropped, unless it is lent.
 #[derive(Debug)]
 pub struct Guest {
-    /// Holds the other end of QEMU's standard input, which ends QEMU when we are gone.
-    child: Child,
-    /// Group of QEMU and of the program that bounds its life.
-    group: Pid,
+    holder: Holder,
     control: BufReader<UnixStream>,
-    folder: TempDir,
+    /// Of its boot.
+    folder: PathBuf,
     ends: Instant,
     limit: Duration,
     stdout_at: usize,
     stderr_at: usize,
-    /// Seconds from the start of its kernel until the first command could be run, by the guest's clock.
+    /// Seconds from the start of its kernel until the first command could be run, by the guest's clock; 0 where it is lent.
     pub boot_s: f64,
+}
+
+/// Who ends it.
+#[derive(Debug)]
+enum Holder {
+    We(Machine),
+    Lender(lent::Lease),
+}
+
+/// QEMU as a process. It ends when this is dropped.
+#[derive(Debug)]
+struct Machine {
+    /// Holds the other end of QEMU's standard input, which ends QEMU when we are gone.
+    child: Child,
+    /// Group of QEMU and of the program that bounds its life.
+    group: Pid,
+    folder: TempDir,
 }
 
 impl Guest {
@@ -103,6 +121,9 @@ impl Guest {
     ///
     /// As of [`Guest::run`].
     pub fn start(&mut self, command: &str) -> Result<(), Error> {
+        if let Holder::Lender(lease) = &self.holder {
+            lease.begin()?;
+        }
         let line = format!("run {}\n", base64(command.as_bytes()));
         let sent = self.control.get_mut().write_all(line.as_bytes());
         sent.map_err(|error| self.ended().unwrap_or(Error::Io(error)))
@@ -121,13 +142,16 @@ impl Guest {
         let seconds = |text: &str| text.parse::<f64>().map_err(|_| odd());
         let mut archive = vec![0; len.parse().map_err(|_| odd())?];
         self.read_exact(&mut archive)?;
+        if let Holder::Lender(lease) = &self.holder {
+            lease.is_done()?;
+        }
         let mut files = cpio::files(&archive)?;
         let log = files.remove("kernel.log").unwrap_or_default();
         let out = |(path, bytes): (String, Vec<u8>)| Some((path.strip_prefix("out/")?.to_owned(), bytes));
         Ok(Outcome {
             status: status.parse().map_err(|_| odd())?,
-            stdout: take_new(&self.folder.path().join("stdout"), &mut self.stdout_at)?,
-            stderr: take_new(&self.folder.path().join("stderr"), &mut self.stderr_at)?,
+            stdout: take_new(&self.folder.join("stdout"), &mut self.stdout_at)?,
+            stderr: take_new(&self.folder.join("stderr"), &mut self.stderr_at)?,
             guest_s: seconds(after)? - seconds(before)?,
             files: files.into_iter().filter_map(out).collect(),
             kernel_log: KernelLog(String::from_utf8_lossy(&log).into_owned()),
@@ -137,7 +161,7 @@ impl Guest {
     /// Files into which standard output and error of the guest's commands are written while they run.
     #[must_use]
     pub fn live_output(&self) -> [PathBuf; 2] {
-        ["stdout", "stderr"].map(|name| self.folder.path().join(name))
+        ["stdout", "stderr"].map(|name| self.folder.join(name))
     }
 
     /// QEMU's monitor. One connection at a time.
@@ -146,18 +170,28 @@ impl Guest {
     ///
     /// [`Error::Io`] where QEMU is gone.
     pub fn qmp(&self) -> Result<Qmp, Error> {
-        Qmp::connect(&self.folder.path().join("qmp.sock"))
+        Qmp::connect(&self.folder.join("qmp.sock"))
     }
 
-    /// Ends the guest in good order.
+    /// The folder that both see, at /share in the guest: of a guest for which [`Builder::in_common`] was asked.
+    #[must_use]
+    pub fn shared_folder(&self) -> PathBuf {
+        lent::shared(&self.folder)
+    }
+
+    /// Ends the guest in good order; one that is lent goes back as it came.
     ///
     /// # Errors
     ///
     /// [`Error::TimeLimit`] where it does not power off; it is ended then all the same.
     pub fn shut_down(mut self) -> Result<(), Error> {
+        if let Holder::Lender(lease) = &self.holder {
+            let command = lease.farewell();
+            return self.run(&command).map(drop);
+        }
         self.control.get_mut().write_all(b"end\n")?;
         loop {
-            if self.child.try_wait()?.is_some() {
+            if self.process()?.is_some() {
                 return Ok(());
             }
             self.check_time()?;
@@ -165,10 +199,18 @@ impl Guest {
         }
     }
 
+    /// How QEMU ended, if it did; of one that is lent its lender knows.
+    fn process(&mut self) -> io::Result<Option<ExitStatus>> {
+        match &mut self.holder {
+            Holder::We(machine) => machine.child.try_wait(),
+            Holder::Lender(_) => Ok(None),
+        }
+    }
+
     /// What the guest's serial console showed until now: firmware, kernel where it is in need, init.
     #[must_use]
     pub fn console(&self) -> String {
-        console(self.folder.path())
+        console(&self.folder)
     }
 
     fn read_exact(&mut self, bytes: &mut [u8]) -> Result<(), Error> {
@@ -217,8 +259,8 @@ impl Guest {
     fn ended(&mut self) -> Option<Error> {
         // The socket closes a little before the process ends.
         for _ in 0..100 {
-            if let Ok(Some(status)) = self.child.try_wait() {
-                return Some(ended(self.folder.path(), &status.to_string()));
+            if let Ok(Some(status)) = self.process() {
+                return Some(ended(&self.folder, &status.to_string()));
             }
             std::thread::sleep(GLANCE);
         }
@@ -226,7 +268,7 @@ impl Guest {
     }
 }
 
-impl Drop for Guest {
+impl Drop for Machine {
     fn drop(&mut self) {
         // Errors: the group is gone already.
         killpg(self.group, Signal::SIGKILL).unwrap_or_default();

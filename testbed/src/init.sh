@@ -1,7 +1,8 @@
 #!/bin/busybox sh
 # PID 1 of the guest. The way: mounts -> modules -> "up" -> for each line on port 1 a command -> power off.
-# Port 1 carries lines and answers, ports 2 and 3 what commands write. Port 1 ends when the host goes away.
-# /etc/testbed is written for each boot: modules, share, network, shell, console.
+# Port 1 carries lines and answers, ports 2 and 3 what commands write. Port 1 ends when the host goes away: the guest
+# with it, unless it is lent to one after the other.
+# /etc/testbed is written for each boot: modules, share, network, shell, lent, console.
 mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev 2>/dev/null
@@ -38,7 +39,12 @@ exec 3<>${port}1 4>${port}2 5>${port}3
 read -r now rest < /proc/uptime
 echo "up $now" >&3
 
-while read -r word rest <&3; do
+while :; do
+    if ! read -r word rest <&3; then
+        [ -n "$lent" ] || break
+        usleep 20000
+        continue
+    fi
     [ "$word" = run ] || break
     echo "$rest" | base64 -d > /run/command
     rm -rf /run/answer

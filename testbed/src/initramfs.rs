@@ -104,12 +104,28 @@ pub(crate) struct Payload {
 }
 
 impl Payload {
+    /// Where its programs and files lie in the guest; libraries may be others' too.
+    pub(crate) fn paths(&self) -> Vec<String> {
+        let programs = self.programs.iter().map(|program| format!("/payload/{}", file_name(program)));
+        let files = self.files.iter().map(|(path, _)| format!("/{}", path.trim_start_matches('/')));
+        programs.chain(files).collect()
+    }
+
     /// Writes base and payload to `path`.
     pub(crate) fn write(&self, profile: Profile, root: &Path, path: &Path) -> Result<(), Error> {
         let base = base(profile);
-        let mut out = BufWriter::new(File::create(path).map_err(|error| at(path, error))?);
         let base_bytes = fs::read(&base).map_err(|error| at(&base, error))?;
-        out.write_all(&base_bytes)?;
+        self.write_behind(&base_bytes, profile, root, path)
+    }
+
+    /// Writes the payload alone to `path`, for a guest that runs.
+    pub(crate) fn write_alone(&self, profile: Profile, root: &Path, path: &Path) -> Result<(), Error> {
+        self.write_behind(&[], profile, root, path)
+    }
+
+    fn write_behind(&self, first: &[u8], profile: Profile, root: &Path, path: &Path) -> Result<(), Error> {
+        let mut out = BufWriter::new(File::create(path).map_err(|error| at(path, error))?);
+        out.write_all(first)?;
         let mut archive = Writer::new(out);
         let folders = profile.facts().library_folders;
         let mut needed = Needed::default();

@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod apt;
+mod awake;
 mod cpio;
 mod error;
 mod guest;
@@ -30,11 +31,13 @@ mod toolchain;
 mod tools;
 mod up;
 
+pub use awake::Awake;
 pub use error::Error;
-pub use guest::{Builder, Guest, Icount, Module, Outcome};
+pub use guest::{Builder, Guest, Icount, Lent, Module, Outcome};
 pub use log::KernelLog;
 pub use place::root;
 pub use profile::Profile;
+pub use qemu::lost;
 pub use qmp::{ModuleCounts, Qmp, Throttle};
 pub use toolchain::Toolchain;
 pub use up::{Ready, Step, check, down, up};

@@ -46,6 +46,14 @@ impl Qemu {
         self.version >= FULL
     }
 
+    /// What is lost with it, for people.
+    pub(crate) fn lost(&self) -> Option<String> {
+        let (major, minor) = self.version;
+        let without =
+            "without throttles, counters of the module and vhost-user modules, which QEMU 8 and newer have";
+        (!self.is_full()).then(|| format!("QEMU {major}.{minor}: {without}"))
+    }
+
     /// Fails with [`Error::OldQemu`] where it has not all that newer ones have.
     pub(crate) fn must_be_full(&self, what: &'static str) -> Result<(), Error> {
         let (major, minor) = self.version;
@@ -94,6 +102,12 @@ fn version(said: &str) -> Option<(u32, u32)> {
     Some((numbers.next()??, numbers.next()??))
 }
 
+/// What guests of `profile` lack, in a sentence for people: nothing with QEMU 8 and newer.
+#[must_use]
+pub fn lost(profile: Profile) -> Option<String> {
+    Qemu::find(profile).ok()?.lost()
+}
+
 /// Gets a QEMU if there is none, or a better one if the backports have it.
 pub(crate) fn prepare(apt: &Apt, profile: Profile) -> Result<Qemu, Error> {
     if let Ok(qemu) = Qemu::find(profile) {
@@ -113,8 +127,34 @@ pub(crate) fn prepare(apt: &Apt, profile: Profile) -> Result<Qemu, Error> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::path::Path;
+
     use super::*;
+
+    /// A program in `folder` that says just this, taken for a QEMU.
+    pub(crate) fn qemu_that_says(folder: &Path, text: &str) -> Qemu {
+        let program = folder.join("qemu-system-x86_64");
+        fs::write(&program, format!("#!/bin/sh\necho '{text}'\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        Qemu { program, unpacked: None, version: (0, 0) }.asked().unwrap()
+    }
+
+    #[test]
+    fn who_has_an_old_qemu_is_told_what_is_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let old =
+            qemu_that_says(folder.path(), "QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)");
+        let told = old.lost().unwrap();
+        assert!(told.starts_with("QEMU 7.2: without throttles") && told.contains("vhost-user"), "{told}");
+        assert!(
+            matches!(old.must_be_full("throttle"), Err(Error::OldQemu { version, .. }) if version == "7.2")
+        );
+        let new = qemu_that_says(folder.path(), "QEMU emulator version 8.0.0");
+        assert!(new.lost().is_none() && new.must_be_full("throttle").is_ok());
+    }
 
     #[test]
     fn versions_are_read_as_debian_prints_them() {

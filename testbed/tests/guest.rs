@@ -34,17 +34,15 @@ fn encrypted_here(plain: &[u8]) -> Vec<u8> {
 fn a_guest_has_a_module_that_works_and_tells_the_truth_about_commands() {
     let plain: Vec<u8> =
         (0..100_000_u32).map(|index| index.to_be_bytes()[3] ^ index.to_be_bytes()[2]).collect();
-    let share = tempfile::tempdir().unwrap();
-    let builder = Guest::builder().program(PROBE).file("/data/plain", plain.clone()).share(share.path());
-    let Some(mut guest) = builder.host_loopback().boot_or_skip() else { return };
+    let builder = Guest::builder().program(PROBE).file("/data/plain", plain.clone());
+    let Some(mut guest) = builder.host_loopback().in_common().boot_or_skip() else { return };
 
     the_driver_binds_by_name_and_the_module_did_it(&mut guest);
     openssl_s_afalg_engine_encrypts_as_libcrypto_does(&mut guest, &plain);
     a_throttled_module_is_slow_until_it_is_let_go(&mut guest);
     status_output_and_files_come_back(&mut guest);
-    host_and_guest_share_a_folder(&mut guest, share.path());
+    host_and_guest_share_a_folder(&mut guest);
     the_guest_reaches_the_host_s_loopback_and_nothing_else(&mut guest);
-    // Last, for nothing brings it back.
     without_the_driver_the_probe_finds_nothing_to_bind(&mut guest);
     guest.shut_down().unwrap();
 }
@@ -115,7 +113,8 @@ fn status_output_and_files_come_back(guest: &mut Guest) {
     assert_eq!((outcome.status, &*outcome.stdout, outcome.files.len()), (0, "", 0));
 }
 
-fn host_and_guest_share_a_folder(guest: &mut Guest, folder: &std::path::Path) {
+fn host_and_guest_share_a_folder(guest: &mut Guest) {
+    let folder = guest.shared_folder();
     fs::write(folder.join("asked"), "from the host").unwrap();
     guest.run("cat /share/asked && echo from the guest > /share/answered").unwrap().expect_success();
     assert_eq!(fs::read_to_string(folder.join("answered")).unwrap(), "from the guest\n");
@@ -143,8 +142,56 @@ fn the_guest_reaches_the_host_s_loopback_and_nothing_else(guest: &mut Guest) {
 
 fn without_the_driver_the_probe_finds_nothing_to_bind(guest: &mut Guest) {
     let outcome = guest.run("rmmod virtio_crypto && testbed-probe").unwrap();
+    guest.run("modprobe virtio_crypto && testbed-probe").unwrap().expect_success();
     assert_eq!(outcome.status, 2, "{outcome:?}");
     assert!(outcome.stdout.contains(r#""error":"ENOENT: No such file or directory""#), "{}", outcome.stdout);
+}
+
+#[test]
+#[ignore = "a boot more"]
+fn a_guest_is_lent_to_one_after_the_other_and_goes_back_as_it_came() {
+    let lent = match Guest::builder().lend() {
+        Ok(lent) => lent,
+        Err(error) if error.is_absence() => return println!("skipped: {error}"),
+        Err(error) => unreachable!("{error}"),
+    };
+    let this = std::env::current_exe().unwrap();
+    let borrow = |test: &str, whose: &str| {
+        let mut command = Command::new(&this);
+        command.args(["--ignored", "--exact", "--nocapture", test]).envs([lent.variable()]).env(WHOSE, whose);
+        assert!(command.status().unwrap().success(), "{test}");
+    };
+    borrow("a_borrower", "lent");
+    borrow("a_borrower", "lent");
+    borrow("a_borrower_who_leaves_in_the_middle", "lent");
+    borrow("a_borrower", "its own");
+}
+
+/// Names the variable that says whose guest a borrower is to find.
+const WHOSE: &str = "GUEST_TEST_WHOSE";
+
+#[test]
+#[ignore = "a part of another one, which lends it a guest"]
+fn a_borrower() {
+    let Ok(whose) = std::env::var(WHOSE) else { return println!("skipped: {WHOSE} is not set") };
+    let builder = Guest::builder().program(PROBE).file("/data/of-ours", "brought").kernel_module("cuse");
+    let Some(mut guest) = builder.in_common().boot_or_skip() else { return };
+    assert_eq!(guest.boot_s == 0.0, whose == "lent");
+    let left = guest.run("ls /data /tmp /share").unwrap();
+    assert!(!left.stdout.contains("left"), "what the last one left: {}", left.stdout);
+    let command = "testbed-probe && [ -c /dev/cuse ] && cat /data/of-ours && touch /tmp/left /share/left";
+    assert!(guest.run(command).unwrap().expect_success().ends_with("brought"));
+    assert!(guest.shared_folder().join("left").exists());
+    guest.shut_down().unwrap();
+}
+
+#[test]
+#[ignore = "a part of another one, which lends it a guest"]
+fn a_borrower_who_leaves_in_the_middle() {
+    let Ok(whose) = std::env::var(WHOSE) else { return println!("skipped: {WHOSE} is not set") };
+    let Some(mut guest) = Guest::builder().in_common().boot_or_skip() else { return };
+    assert_eq!((guest.boot_s == 0.0, &*whose), (true, "lent"));
+    guest.start("sleep 1000").unwrap();
 }
 
 #[test]

@@ -8,13 +8,14 @@ use std::io::BufReader;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::unistd::Pid;
 
-use super::{GLANCE, Guest, ended};
+use super::lent::{self, Lease, Lent};
+use super::{GLANCE, Guest, Holder, Machine, ended};
 use crate::error::{Error, at};
 use crate::initramfs::Payload;
 use crate::place;
@@ -72,6 +73,9 @@ pub struct Builder {
     share: Option<PathBuf>,
     network: bool,
     limit: Duration,
+    /// Whether one that others use too will do.
+    in_common: bool,
+    is_lent: bool,
 }
 
 impl Default for Builder {
@@ -87,6 +91,8 @@ impl Default for Builder {
             share: None,
             network: false,
             limit: Duration::from_secs(300),
+            in_common: false,
+            is_lent: false,
         }
     }
 }
@@ -168,57 +174,101 @@ impl Builder {
         Self { limit, ..self }
     }
 
+    /// Takes the guest of [`Builder::lend`], where there is one: programs, files and kernel modules are brought into it, and
+    /// what else was said goes for a guest of its own only. A folder is shared with either ([`Guest::shared_folder`]).
+    #[must_use]
+    pub fn in_common(self) -> Self {
+        Self { in_common: true, ..self }
+    }
+
     /// Starts the guest and waits until commands can be run.
     ///
     /// # Errors
     ///
-    /// [`Error::NoQemu`] and [`Error::NotUp`] where the test bed is not there: tests print these as the reason for which
-    /// they are skipped ([`Error::is_absence`]). [`Error::OldQemu`] where a newer QEMU is needed for what was asked.
+    /// [`Error::NoQemu`] and [`Error::NotUp`] where the test bed is not there, [`Error::OldQemu`] where a newer QEMU is needed for
+    /// what was asked: tests print these as the reason for which they are skipped ([`Error::is_absence`]).
     /// [`Error::TimeLimit`] and [`Error::Ended`] where the guest does not come up.
     pub fn boot(self) -> Result<Guest, Error> {
+        if let Some(folder) = lent::to_borrow().filter(|_| self.in_common) {
+            return self.borrow(&folder);
+        }
+        self.boot_own()
+    }
+
+    /// Starts a guest that is then lent to programs to which [`Lent::variable`] names it, to one after the other.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Builder::boot`].
+    pub fn lend(self) -> Result<Lent, Error> {
+        let guest = Self { in_common: true, is_lent: true, ..self }.boot_own()?;
+        Ok(Lent::of(guest))
+    }
+
+    fn boot_own(self) -> Result<Guest, Error> {
         let qemu = Qemu::find(self.profile)?;
         up::check(self.profile)?;
         self.start(&qemu)
     }
 
-    /// Starts the guest for a test; where there is no test bed, says that the test is skipped, and for which reason.
+    /// Takes the guest that lies in `folder`, as soon as nobody else has it.
+    fn borrow(self, folder: &Path) -> Result<Guest, Error> {
+        let limit = self.limit;
+        let control = lent::connect(folder)?;
+        let holder = Holder::Lender(Lease::on(folder));
+        let (folder, ends) = (folder.to_owned(), Instant::now() + limit);
+        let mut guest =
+            Guest { holder, control, folder, ends, limit, stdout_at: 0, stderr_at: 0, boot_s: 0.0 };
+        // Its answer is the turn.
+        guest.run("true")?;
+        let archive = guest.shared_folder().join(lent::PAYLOAD);
+        self.payload.write_alone(self.profile, &self.profile.userland(), &archive)?;
+        let brought = self.payload.paths();
+        if let Holder::Lender(lease) = &mut guest.holder {
+            lease.brings(brought);
+        }
+        let unpacked = guest.run(&lent::welcome(&self.kernel_modules))?;
+        match unpacked.status {
+            0 => Ok(guest),
+            _ => Err(Error::Protocol { who: "the guest", said: unpacked.stderr }),
+        }
+    }
+
+    /// Starts the guest for a test; where there is no test bed, or its QEMU is too old for such a guest, says that the test is
+    /// skipped, and for which reason.
     ///
     /// # Panics
     ///
     /// Where there is a test bed and the guest does not come up.
     #[must_use]
-    #[allow(clippy::print_stdout, clippy::panic, reason = "only tests call it, and that is how they speak")]
     pub fn boot_or_skip(self) -> Option<Guest> {
-        match self.boot() {
-            Ok(guest) => Some(guest),
-            Err(error) if error.is_absence() => {
-                println!("skipped: {error}");
-                None
-            }
-            Err(error) => panic!("{error}"),
-        }
+        or_skip(self.boot())
     }
 
     /// Starts the guest before it is known that it is as it must be.
     pub(crate) fn start(mut self, qemu: &Qemu) -> Result<Guest, Error> {
         self.check(qemu)?;
         let folder = tempfile::Builder::new().prefix("boot").tempdir_in(place::folder("boots")?)?;
+        if self.in_common {
+            let shared = lent::shared(folder.path());
+            std::fs::create_dir(&shared).map_err(|error| at(&shared, error))?;
+            self.share = Some(shared);
+        }
         self.complete_payload()?;
         self.payload.write(self.profile, &self.profile.userland(), &folder.path().join("initrd"))?;
-        let socket = folder.path().join("control.sock");
-        let listener = UnixListener::bind(&socket).map_err(|error| at(&socket, error))?;
+        let socket = folder.path().join(lent::CONTROL);
+        // One that is lent listens itself.
+        let listener = (!self.is_lent).then(|| UnixListener::bind(&socket)).transpose();
+        let listener = listener.map_err(|error| at(&socket, error))?;
         let log = File::create(folder.path().join("qemu.log"))?;
         let mut command = qemu.bounded_command(self.limit.as_secs() + GRACE_S);
         command.args(self.arguments()?).current_dir(folder.path());
         command.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log).process_group(0);
-        let mut child = command.spawn().map_err(|error| at(Path::new(command.get_program()), error))?;
+        let child = command.spawn().map_err(|error| at(Path::new(command.get_program()), error))?;
         let ends = Instant::now() + self.limit;
         let group = Pid::from_raw(i32::try_from(child.id()).expect("process numbers are small"));
-        let control = accept(&listener, &mut child, folder.path(), ends)?;
-        let control = BufReader::new(control);
-        let limit = self.limit;
-        let mut guest =
-            Guest { child, group, control, folder, ends, limit, stdout_at: 0, stderr_at: 0, boot_s: 0.0 };
+        let machine = Machine { child, group, folder };
+        let mut guest = machine.answers(listener.as_ref(), ends, self.limit)?;
         let line = guest.line()?;
         let boot_s = line.strip_prefix("up ").and_then(|seconds| seconds.parse().ok());
         guest.boot_s = boot_s.ok_or(Error::Protocol { who: "the guest", said: line })?;
@@ -271,9 +321,10 @@ impl Builder {
         let modules = format!("{} {network} {share} {}", facts.modules, self.kernel_modules.join(" "));
         let yes = |on: bool| if on { "yes" } else { "" };
         self.setting(&format!(
-            "modules='{modules}'\nnetwork={}\nshare={}\nconsole={}\n",
+            "modules='{modules}'\nnetwork={}\nshare={}\nlent={}\nconsole={}\n",
             yes(self.network),
             yes(self.share.is_some()),
+            yes(self.is_lent),
             facts.console
         ));
         Ok(())
@@ -301,10 +352,14 @@ impl Builder {
     /// All of QEMU's arguments for a guest without a terminal; names of files are relative to the boot's folder.
     fn arguments(&self) -> Result<Vec<String>, Error> {
         let mut words = self.machine()?;
-        let more = "-serial file:console -qmp unix:qmp.sock,server=on,wait=off -device virtio-serial-pci \
-            -chardev socket,id=control,path=control.sock -device virtserialport,chardev=control,nr=1 \
+        let listens = if self.is_lent { ",server=on,wait=off" } else { "" };
+        let more = format!(
+            "-serial file:console -qmp unix:qmp.sock,server=on,wait=off -device virtio-serial-pci \
+            -chardev socket,id=control,path={}{listens} -device virtserialport,chardev=control,nr=1 \
             -chardev file,id=stdout,path=stdout -device virtserialport,chardev=stdout,nr=2 \
-            -chardev file,id=stderr,path=stderr -device virtserialport,chardev=stderr,nr=3";
+            -chardev file,id=stderr,path=stderr -device virtserialport,chardev=stderr,nr=3",
+            lent::CONTROL
+        );
         words.extend(more.split_whitespace().map(str::to_owned));
         Ok(words)
     }
@@ -369,32 +424,79 @@ impl Builder {
     }
 }
 
+#[allow(clippy::print_stdout, clippy::panic, reason = "only tests call it, and that is how they speak")]
+fn or_skip(booted: Result<Guest, Error>) -> Option<Guest> {
+    match booted {
+        Ok(guest) => Some(guest),
+        Err(error) if error.is_absence() => {
+            println!("skipped: {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
 fn throttled(throttle: Throttle) -> String {
     let word = |name, value: u64| if value == 0 { String::new() } else { format!(",{name}={value}") };
     word("throttle-bps", throttle.bytes_per_s) + &word("throttle-ops", throttle.ops_per_s)
 }
 
-/// Waits for QEMU on our socket.
-fn accept(
-    listener: &UnixListener,
-    child: &mut Child,
-    folder: &Path,
-    ends: Instant,
-) -> Result<UnixStream, Error> {
+impl Machine {
+    /// Waits until QEMU has come to our socket, or listens at its own.
+    fn answers(
+        mut self,
+        listener: Option<&UnixListener>,
+        ends: Instant,
+        limit: Duration,
+    ) -> Result<Guest, Error> {
+        let folder = self.folder.path().to_owned();
+        let control = loop {
+            let came = match listener {
+                Some(listener) => accepted(listener),
+                None => lent::connect(&folder),
+            };
+            if let Ok(control) = came {
+                break control;
+            }
+            if let Some(status) = self.child.try_wait()? {
+                return Err(ended(&folder, &status.to_string()));
+            }
+            if Instant::now() > ends {
+                return Err(ended(&folder, "no connection"));
+            }
+            thread::sleep(GLANCE);
+        };
+        let holder = Holder::We(self);
+        Ok(Guest { holder, control, folder, ends, limit, stdout_at: 0, stderr_at: 0, boot_s: 0.0 })
+    }
+}
+
+fn accepted(listener: &UnixListener) -> std::io::Result<BufReader<UnixStream>> {
     listener.set_nonblocking(true)?;
-    loop {
-        if let Ok((stream, _)) = listener.accept() {
-            stream.set_nonblocking(false)?;
-            stream.set_read_timeout(Some(GLANCE * 10))?;
-            return Ok(stream);
+    let (stream, _) = listener.accept()?;
+    stream.set_nonblocking(false)?;
+    lent::patient(stream)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::qemu::tests::qemu_that_says;
+
+    #[test]
+    fn a_test_whose_guest_this_qemu_cannot_be_is_skipped_and_another_fails() {
+        let folder = tempfile::tempdir().unwrap();
+        let old =
+            qemu_that_says(folder.path(), "QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)");
+        let throttle = Throttle { bytes_per_s: 1, ops_per_s: 0 };
+        let socket = folder.path().join("socket");
+        for module in [Module::BuiltIn(throttle), Module::VhostUser { socket, event_idx: true }] {
+            assert!(or_skip(Guest::builder().module(module).start(&old)).is_none());
         }
-        if let Some(status) = child.try_wait()? {
-            return Err(ended(folder, &status.to_string()));
-        }
-        if Instant::now() > ends {
-            child.kill()?;
-            return Err(ended(folder, "no connection"));
-        }
-        thread::sleep(GLANCE);
+        let starts = Guest::builder().module(Module::BuiltIn(Throttle::default())).check(&old);
+        assert!(starts.is_ok(), "it has the module itself");
+        let ended =
+            || Err(Error::Ended { status: "1".into(), reason: String::new(), console: String::new() });
+        assert!(std::panic::catch_unwind(|| or_skip(ended())).is_err(), "only what is not there is skipped");
     }
 }

@@ -9,7 +9,8 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use super::{
-    CALLER, SPEED_BYTES, WAYS, WITH, WITHOUT, busy, by_way, curl, enc, idle_ms, in_turn, speed_command,
+    CALLER, SPEED_BYTES, WAYS, WITH, WITHOUT, busy, by_way, curl, enc, idle_ms, in_turn, median,
+    speed_command,
 };
 
 /// As the guest's clock counts them.
@@ -54,7 +55,7 @@ fn file(path: &str, bytes: usize) -> Result<(), String> {
 
 /// Prints a row: every way, and the module's over that without it.
 fn tell(what: &str, rounds: usize, measure: &dyn Fn(usize) -> Result<f64, String>) -> Result<(), String> {
-    let counted: [f64; WAYS.len()] = in_turn(rounds, measure)?;
+    let counted: [f64; WAYS.len()] = in_turn(rounds, measure)?.map(median);
     let ratios = [WITH, CALLER].map(|way| format!("  {:.3}", counted[way] / counted[WITHOUT])).concat();
     println!("{what:28}{}{ratios}", counted.map(|thousands| format!("{thousands:14.1}")).concat());
     Ok(())

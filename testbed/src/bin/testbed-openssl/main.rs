@@ -3,13 +3,15 @@
 //! `testbed-openssl speed ROUNDS` | `testbed-openssl uploads ROUNDS URL` | `testbed-openssl count ROUNDS URL`. A way is a
 //! configuration of OpenSSL and what its command is told besides ([`WAYS`]). Core time is what the guest's idle time lacks, so
 //! the kernel's threads and interrupts are in it; `count` is for a guest whose clock counts instructions, and tells core time
-//! in these. Prints medians; `cargo xtask guest` starts it (docs/testbed.md).
+//! in these. Prints medians and leaves every round in `/out/report.json`; `cargo xtask guest` starts it (docs/testbed.md).
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "talks to who runs it")]
 
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 use std::{env, fs};
+
+use serde_json::{Value, json};
 
 mod count;
 
@@ -48,7 +50,10 @@ const CALLER: usize = 3;
 const WITHOUT: usize = 4;
 
 /// Sizes of `openssl speed`, in bytes.
-const SPEED_BYTES: [u32; 4] = [1_024, 4_096, 8_192, 16_384];
+const SPEED_BYTES: [u32; 5] = [64, 1_024, 4_096, 8_192, 16_384];
+
+/// What every round gave, where `cargo xtask guest` finds it.
+const REPORT: &str = "/out/report.json";
 
 /// What `openssl enc` encrypts, in bytes, and reads at a time.
 const ENC_BYTES: usize = 24 << 20;
@@ -93,23 +98,29 @@ fn speed(rounds: usize) -> Result<(), String> {
     // The first alarm in a guest's life rings at once, and the first run says nothing.
     drop(speed_of(0, SPEED_BYTES[0]));
     println!("AES-128-CBC, medians of {rounds}; MB/s, and over the better of default and engine");
+    let mut rows = Vec::new();
     for bytes in SPEED_BYTES {
         let measured = in_turn(rounds, &|way| speed_of(way, bytes))?;
-        row(&format!("openssl speed, {bytes} B"), &measured);
+        rows.push(row("openssl speed", &format!("{bytes} B"), &measured));
     }
     let text: Vec<u8> = (0..=u8::MAX).cycle().take(ENC_BYTES).collect();
     fs::write("/tmp/text", text).map_err(|error| error.to_string())?;
     #[expect(clippy::cast_precision_loss, reason = "some megabytes")]
     let measured = in_turn(rounds, &|way| Ok(ENC_BYTES as f64 / busy(&mut enc(way))?.0 * 1e-3))?;
-    row(&format!("openssl enc, {ENC_BYTES} B by {ENC_BUFFER}"), &measured);
-    Ok(())
+    rows.push(row("openssl enc", &format!("{ENC_BYTES} B by {ENC_BUFFER}"), &measured));
+    report(&json!({ "unit": "MB/s", "rounds": rounds, "rows": rows }))
 }
 
-/// What `measure` says of the first ways, one after the other in each round; medians.
+/// Leaves what was measured to who runs this.
+fn report(what: &Value) -> Result<(), String> {
+    fs::write(REPORT, format!("{what:#}\n")).map_err(|error| format!("{REPORT}: {error}"))
+}
+
+/// What `measure` says of the first ways, one after the other in each round.
 fn in_turn<const N: usize>(
     rounds: usize,
     measure: &dyn Fn(usize) -> Result<f64, String>,
-) -> Result<[f64; N], String> {
+) -> Result<[Vec<f64>; N], String> {
     let mut all = [const { Vec::new() }; N];
     for round in 0..rounds {
         for turn in 0..N {
@@ -117,17 +128,22 @@ fn in_turn<const N: usize>(
             all[way].push(measure(way)?);
         }
     }
-    Ok(all.map(median))
+    Ok(all)
 }
 
-fn row(what: &str, measured: &[f64; 4]) {
-    let [default, engine, provider, caller] = *measured;
+/// Shows a row, and gives it as it is kept.
+fn row(work: &str, of: &str, measured: &[Vec<f64>; 4]) -> Value {
+    let [default, engine, provider, caller] = measured.clone().map(median);
     let best = default.max(engine);
     println!(
-        "{what:34} default {default:7.1}  afalg engine {engine:7.1}  provider {provider:7.1}  {:.2}  wait = caller {caller:7.1}  {:.2}",
+        "{:34} default {default:7.1}  afalg engine {engine:7.1}  provider {provider:7.1}  {:.2}  wait = caller {caller:7.1}  {:.2}",
+        format!("{work}, {of}"),
         provider / best,
         caller / best
     );
+    let ways: serde_json::Map<_, _> =
+        WAYS.iter().zip(measured).map(|(way, values)| (way.name.to_owned(), json!(values))).collect();
+    json!({ "work": work, "of": of, "ways": ways })
 }
 
 fn openssl(way: usize, words: &[&str]) -> Command {
@@ -176,6 +192,7 @@ fn uploads(rounds: usize, url: &str) -> Result<(), String> {
         "{:>10}  {:>19}  {:>19}  {:>19}  {:>11}  {:>13}  paper 003",
         "bytes", "no module: ms, core", "module: ms, core", "caller: ms, core", "wall, core", "caller's"
     );
+    let mut rows = Vec::new();
     for (bytes, with_ms, without_ms) in PAPER {
         fs::write("/tmp/file", vec![0x42; bytes]).map_err(|error| error.to_string())?;
         let ways = [WITHOUT, WITH, CALLER];
@@ -188,6 +205,15 @@ fn uploads(rounds: usize, url: &str) -> Result<(), String> {
                 seen[place][1].push(core);
             }
         }
+        let kept: serde_json::Map<_, _> = ways
+            .iter()
+            .zip(&seen)
+            .map(|(&way, [wall, core])| {
+                (WAYS[way].name.to_owned(), json!({ "wall_ms": wall, "core_ms": core }))
+            })
+            .collect();
+        let paper = json!({ "with_ms": with_ms, "without_ms": without_ms });
+        rows.push(json!({ "bytes": bytes, "paper": paper, "ways": kept }));
         let [without, with, caller] = seen.map(|way| way.map(median));
         let columns =
             [without, with, caller].map(|[wall, core]| format!("  {wall:>9.1} {core:>9.1}")).concat();
@@ -195,7 +221,7 @@ fn uploads(rounds: usize, url: &str) -> Result<(), String> {
             .map(|[wall, core]| format!("  {:>6.3} {:>5.3}", wall / without[0], core / without[1]));
         println!("{bytes:>10}{columns}{}  {:.2}", over.concat(), f64::from(with_ms) / f64::from(without_ms));
     }
-    Ok(())
+    report(&json!({ "unit": "ms", "rounds": rounds, "rows": rows }))
 }
 
 /// The upload of /tmp/file by a way without words for `openssl`.
