@@ -76,6 +76,7 @@ fn a_request_costs_as_much_core_time_as_it_did() {
     let outcome = guest.run(&measure).expect("the guest answers");
     let told = outcome.expect_success();
     println!("{told}");
+    assert_eq!(outcome.kernel_log.warnings(), [""; 0]);
     let costs = costs(told);
     for ((driver, bytes), four) in &costs {
         let [_, first, second, _] = four[..] else {

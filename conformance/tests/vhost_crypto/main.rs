@@ -1,5 +1,5 @@
 //! Our front end, the driver `hosted`, with a back end of other hands: DPDK's `rte_vhost_crypto` (`interop/vhost_crypto.c`),
-//! built against the installed library. Debian 12 has it in `dpdk-dev`; where it is missing, the test skips itself, aloud.
+//! built against the installed library. Debian's package is `libdpdk-dev`, which `./x test-full` installs; where it is missing, the test skips itself, aloud.
 //!
 //! Its limits (DPDK 22.11): CBC only, at most 2176 bytes a request, a request that it does not take never comes back, and one is
 //! given back by its place in the available ring, so names have to be places (`evener-ring`'s `virtqueue/driver.rs`).
@@ -41,7 +41,7 @@ impl Dpdk {
             let output = Command::new("pkg-config").args(asks).arg("libdpdk").output();
             let output = output.map_err(|error| format!("pkg-config: {error}"))?;
             let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-            if output.status.success() { Ok(said) } else { Err("no DPDK (package dpdk-dev)".to_owned()) }
+            if output.status.success() { Ok(said) } else { Err("no DPDK (package libdpdk-dev)".to_owned()) }
         };
         let release = about(&["--modversion"])?;
         let folder = tempfile::tempdir().unwrap();

@@ -6,6 +6,9 @@
 
 #![allow(clippy::print_stdout, clippy::panic, reason = "what programs say; helpers of tests are tests")]
 
+mod bound;
+mod orders;
+
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Lines, Write as _, stdin};
 use std::os::unix::net::UnixStream;
@@ -43,10 +46,15 @@ const SLOW_MODULE: &str = "emulated:d=0+0,h=30000000+0";
 #[test]
 #[ignore = "a boot more"]
 fn a_guest_and_local_programs_share_a_host_and_the_modules_count_is_the_sum_of_theirs() {
+    [true, false].into_iter().for_each(share_a_host);
+}
+
+/// With wake-ups asked for by index, or by flags.
+fn share_a_host(event_idx: bool) {
     let folder = tempfile::tempdir().expect("a folder");
     let host = Host::start(folder.path(), MODULE);
     let this = std::env::current_exe().expect("a test has a file");
-    let module = Module::VhostUser { socket: host.socket.clone(), event_idx: true };
+    let module = Module::VhostUser { socket: host.socket.clone(), event_idx };
     let Some(mut guest) = Guest::builder().program(&this).module(module).limit(LIFE).boot_or_skip() else {
         return;
     };
@@ -75,7 +83,7 @@ fn a_guest_and_local_programs_share_a_host_and_the_modules_count_is_the_sum_of_t
     guest.shut_down().expect("the guest ends");
     let report = host.stop();
     assert_eq!((report.totals.failed, report.totals.refused, report.broken_off), (0, 0, 0));
-    println!("{guests} of the guest, {told:?} by process");
+    println!("event_idx {event_idx}: {guests} of the guest, {told:?} by process");
 }
 
 #[test]
@@ -152,16 +160,26 @@ impl Host {
     }
 
     fn report(&self) -> serde_json::Value {
-        let mut stream = UnixStream::connect(&self.control).expect("it listens");
-        stream.write_all(b"report\n").expect("it reads");
-        let line = BufReader::new(stream).lines().next().expect("it answers").expect("it answers");
-        serde_json::from_str(&line).expect("JSON")
+        self.asked("report")
+    }
+
+    /// What it answers to one line on its control socket.
+    fn asked(&self, line: &str) -> serde_json::Value {
+        asked_at(&self.control, line).expect("it answers")
     }
 
     fn stop(self) -> Report {
         self.cancel.cancel();
         self.thread.join().expect("no panic")
     }
+}
+
+fn asked_at(control: &Path, line: &str) -> std::io::Result<serde_json::Value> {
+    let mut stream = UnixStream::connect(control)?;
+    writeln!(stream, "{line}")?;
+    let mut answer = String::new();
+    BufReader::new(stream).read_line(&mut answer)?;
+    Ok(serde_json::from_str(&answer)?)
 }
 
 /// This program as a client of the host.
