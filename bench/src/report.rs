@@ -32,6 +32,8 @@ pub struct Results {
     pub runs: usize,
     /// Part of a core that a hog wanted, in per cent, where rounds ran beside neighbours.
     pub hog_percent: Option<u8>,
+    /// Requests that modules behind AF_ALG answered this process in all, whatever for, by their names: what they count themselves.
+    pub module_requests: Vec<(String, u64)>,
     /// One entry per size.
     pub cells: Vec<CellResult>,
 }
@@ -94,6 +96,7 @@ impl Results {
             workers: experiment.workers,
             runs: experiment.runs,
             hog_percent: experiment.beside.map(|asked| asked.hog_percent),
+            module_requests: Vec::new(),
             cells,
         }
     }

@@ -1,15 +1,18 @@
 //! `cargo xtask figures`: measures again what README and documents say about speed.
 //!
 //! The way of one figure: a row of [`FIGURES`] -> `evener bench …` or `evener sim live …` -> `docs/results/NAME.md` with command, date,
-//! machine and versions, `NAME.json`, and for sizes `NAME.svg`.
+//! machine and versions, `NAME.json`, and for sizes `NAME.svg`. The guest's experiments have names too, and one page for all of them
+//! (`testbed/papers.rs`); `guest-papers` draws that page again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+use evener_testbed::Awake;
 use serde_json::Value;
 
 use crate::programs::{answer, built_evener, said};
+use crate::testbed::papers;
 use crate::tree::root;
 
 /// A measurement whose result is kept.
@@ -195,21 +198,42 @@ fn simulate() -> Result<(), String> {
     fs::write(&path, answer(command)?).map_err(|error| format!("{}: {error}", path.display()))
 }
 
+/// The page of the guest's experiments.
+const GUEST: &str = "guest-papers";
+
 /// Measures the figures named, all where none is.
 pub(crate) fn run(names: &[&str]) -> ExitCode {
-    let known: Vec<_> = FIGURES.iter().map(|figure| figure.name).chain([PAPERS]).collect();
-    if let Some(unknown) = names.iter().find(|name| !known.contains(name)) {
-        eprintln!("figures: there is no {unknown:?}; there are {}", known.join(", "));
+    let known = || FIGURES.iter().map(|figure| figure.name).chain([PAPERS, GUEST]).chain(papers::names());
+    if let Some(unknown) = names.iter().find(|name| !known().any(|known| known == **name)) {
+        eprintln!("figures: there is no {unknown:?}; there are {}", known().collect::<Vec<_>>().join(", "));
         return ExitCode::from(2);
     }
-    let asked = FIGURES.iter().filter(|figure| names.is_empty() || names.contains(&figure.name));
-    let simulated = if names.is_empty() || names.contains(&PAPERS) { simulate() } else { Ok(()) };
-    match simulated.and_then(|()| measure(asked)) {
+    let done = if names.is_empty() { make_all() } else { make(names) };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
             eprintln!("figures: {reason}");
             ExitCode::FAILURE
         }
+    }
+}
+
+fn make_all() -> Result<(), String> {
+    simulate()?;
+    measure(FIGURES.iter())?;
+    papers::make(&[])
+}
+
+fn make(names: &[&str]) -> Result<(), String> {
+    if names.contains(&PAPERS) {
+        simulate()?;
+    }
+    measure(FIGURES.iter().filter(|figure| names.contains(&figure.name)))?;
+    let of_guest: Vec<&str> = papers::names().filter(|name| names.contains(name)).collect();
+    match (of_guest.is_empty(), names.contains(&GUEST)) {
+        (false, _) => papers::make(&of_guest),
+        (true, true) => papers::draw(),
+        (true, false) => Ok(()),
     }
 }
 
@@ -273,6 +297,12 @@ pub(crate) fn circumstances(evener: &Path, load_before: &str) -> Result<String, 
         format!("load of the machine (1 minute): {load_before} before, {} after", load()),
     ];
     Ok(lines.map(|line| format!("- {line}\n")).concat())
+}
+
+/// Whether the host's processors fell asleep between requests, as a line of the circumstances.
+pub(crate) fn sleep(awake: Option<&Awake>) -> String {
+    let state = if awake.is_some() { "kept awake" } else { "free to sleep" };
+    format!("- processors of the host: {state}\n")
 }
 
 fn processor(devices: &Value) -> String {

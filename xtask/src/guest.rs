@@ -10,8 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use evener_testbed::{Builder, Guest, Icount};
+use evener_testbed::{Awake, Builder, Guest, Icount};
+use serde_json::{Value, json};
 
+use crate::figures::{circumstances, load, sleep};
+use crate::programs::built_evener;
+use crate::testbed::papers;
 use crate::tree::cargo;
 
 const USAGE: &str = "usage: cargo xtask guest speed [ROUNDS]     openssl speed and enc: default, afalg engine, provider with module
@@ -44,24 +48,26 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
 
 fn speed(rounds: &str) -> Result<(), String> {
     // The engine is in every guest.
-    measure(guest()?, &format!("testbed-openssl speed {rounds}"))
+    measure(guest()?, &format!("testbed-openssl speed {rounds}"), Some(("openssl-speed", "speed", rounds)))
 }
 
 fn uploads(rounds: &str) -> Result<(), String> {
     let site = Site::start()?;
-    measure(with_curl(guest()?)?, &format!("testbed-openssl uploads {rounds} {}", site.url()))
+    let command = format!("testbed-openssl uploads {rounds} {}", site.url());
+    measure(with_curl(guest()?)?, &command, Some(("uploads", "uploads", rounds)))
 }
 
 fn counted_uploads(rounds: &str) -> Result<(), String> {
     let site = Site::start()?;
     let builder = with_curl(guest()?)?.icount(Icount::NEAR_AM3358);
-    measure(builder, &format!("testbed-openssl uploads {rounds} {}", site.url()))
+    let command = format!("testbed-openssl uploads {rounds} {}", site.url());
+    measure(builder, &command, Some(("uploads-counted", "counted-uploads", rounds)))
 }
 
 fn count(rounds: &str) -> Result<(), String> {
     let site = Site::start()?;
     let builder = with_curl(guest()?)?.icount(Icount::NEAR_AM3358);
-    measure(builder, &format!("testbed-openssl count {rounds} {}", site.url()))
+    measure(builder, &format!("testbed-openssl count {rounds} {}", site.url()), None)
 }
 
 fn with_curl(builder: Builder) -> Result<Builder, String> {
@@ -86,13 +92,25 @@ fn guest() -> Result<Builder, String> {
     Ok(builder.file("/etc/evener.cnf", configuration).limit(Duration::from_secs(900)))
 }
 
-fn measure(builder: Builder, command: &str) -> Result<(), String> {
+/// Runs `command` in a guest; what it leaves is kept under the first name, as made by `cargo xtask guest` with the other words.
+fn measure(builder: Builder, command: &str, kept: Option<(&str, &str, &str)>) -> Result<(), String> {
+    let (evener, load_before) = (built_evener()?, load());
+    let awake = Awake::hold();
     let mut guest = builder.boot().map_err(|error| error.to_string())?;
     let outcome = guest.run(command).map_err(|error| error.to_string())?;
-    print!("{}", outcome.stdout);
+    print!("{}{}", outcome.stdout, sleep(awake.as_ref()));
     eprint!("{}", outcome.stderr);
     guest.shut_down().map_err(|error| error.to_string())?;
-    if outcome.status == 0 { Ok(()) } else { Err(format!("status {}", outcome.status)) }
+    if outcome.status != 0 {
+        return Err(format!("status {}", outcome.status));
+    }
+    let Some((name, word, rounds)) = kept else { return Ok(()) };
+    let report = outcome.files.get("report.json").ok_or("the guest left no report")?;
+    let report: Value = serde_json::from_slice(report).map_err(|error| error.to_string())?;
+    let circumstances = circumstances(&evener, &load_before)? + &sleep(awake.as_ref());
+    let command = format!("cargo xtask guest {word} {rounds}");
+    papers::keep(name, &json!({ "command": command, "circumstances": circumstances, "report": report }))?;
+    papers::draw()
 }
 
 /// The folder of what was built.

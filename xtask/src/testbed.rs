@@ -11,12 +11,14 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-use evener_testbed::{Builder, Error, Guest, Icount, Module, Outcome, Profile, Throttle, Toolchain};
+use evener_testbed::{
+    Awake, Builder, Error, Guest, Icount, Module, ModuleCounts, Outcome, Profile, Throttle, Toolchain,
+};
 use serde_json::json;
 
 use crate::tree::cargo;
 
-mod papers;
+pub(crate) mod papers;
 
 /// How often output of a running guest is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -38,6 +40,7 @@ options: --profile x86_64|armv7  the machine
          --network               lets the guest reach this machine's loopback, as 10.0.2.2
          --module built-in|none|vhost-user:SOCKET[,event_idx=off]
          --throttle-bps N, --throttle-ops N   of the built-in module (QEMU 8)
+         --awake                 keeps this machine's processors awake meanwhile, one for each core of the guest (docs/testbed.md)
          --vcpus N, --memory MIB, --icount, --limit SECONDS (default 300)
          --out FOLDER            keeps what the command leaves in /out
          --json                  status, output, kernel warnings and module counts as one line of JSON";
@@ -79,6 +82,7 @@ fn up(profile: Profile, with_toolchain: bool) -> Result<(), String> {
     .map_err(|error| error.to_string())?;
     let note = if ready.kernel_is_pinned { "" } else { ", not the one that everything was tried with" };
     println!("{:6} ms  ready: {} {}{note}", start.elapsed().as_millis(), ready.kernel, ready.kernel_version);
+    evener_testbed::lost(profile).iter().for_each(|lost| println!("note: {lost}"));
     Ok(())
 }
 
@@ -122,6 +126,7 @@ struct Wish {
     throttle: Throttle,
     out: Option<PathBuf>,
     json: bool,
+    awake: bool,
     command: String,
 }
 
@@ -137,6 +142,7 @@ impl Wish {
             match word {
                 "--" => {}
                 "--json" => wish.json = true,
+                "--awake" => wish.awake = true,
                 "--network" => wish.builder = wish.builder.host_loopback(),
                 "--icount" => wish.builder = wish.builder.icount(Icount::NEAR_AM3358),
                 _ => {
@@ -192,7 +198,14 @@ impl Wish {
             return Err("run needs a command".to_owned());
         }
         let (out, json) = (self.out, self.json);
+        let awake = self.awake.then(Awake::hold);
+        if matches!(awake, Some(None)) {
+            return Err("--awake: this system does not let us".to_owned());
+        }
         let mut guest = self.builder.boot().map_err(|error| error.to_string())?;
+        if awake.is_some() && !guest.set_apart().map_err(|error| error.to_string())? {
+            return Err("--awake: this machine has too few processors".to_owned());
+        }
         let outcome = watched(&mut guest, &self.command, json).map_err(|error| error.to_string())?;
         if let Some(folder) = out {
             keep(&outcome, &folder)?;
@@ -201,10 +214,7 @@ impl Wish {
         if json {
             // QEMU 7 does not count; a vhost-user module counts by itself.
             let counts = guest.qmp().and_then(|mut qmp| qmp.module_counts()).ok();
-            println!(
-                "{}",
-                json!({ "outcome": outcome, "boot_s": guest.boot_s, "kernel_warnings": warnings, "module": counts })
-            );
+            println!("{}", line_of(&outcome, guest.boot_s, counts));
         } else {
             warnings.iter().for_each(|line| eprintln!("testbed: the guest's kernel warns: {line}"));
         }
@@ -212,6 +222,12 @@ impl Wish {
         guest.shut_down().map_err(|error| error.to_string())?;
         Ok(ExitCode::from(status))
     }
+}
+
+/// All that is known of a command, as one line of JSON.
+fn line_of(outcome: &Outcome, boot_s: f64, counts: Option<ModuleCounts>) -> String {
+    let warnings = outcome.kernel_log.warnings();
+    json!({ "outcome": outcome, "boot_s": boot_s, "kernel_warnings": warnings, "module": counts }).to_string()
 }
 
 /// Writes what the command left in /out below `folder`.
@@ -283,5 +299,48 @@ fn module(text: &str) -> Result<Module, String> {
             Ok(Module::VhostUser { socket: PathBuf::from(socket.unwrap_or(rest)), event_idx })
         }
         _ => Err(format!("no such module: {text}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use evener_testbed::KernelLog;
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn a_command_is_told_as_one_line_of_json() {
+        let outcome = Outcome {
+            status: 3,
+            stdout: "two\nlines\n".to_owned(),
+            stderr: "a \"word\"\n".to_owned(),
+            guest_s: 0.25,
+            files: [("kept".to_owned(), vec![0, 255])].into(),
+            kernel_log: KernelLog("<6>[ 1.0] fine\n<4>[ 1.1] a warning\n".to_owned()),
+        };
+        let counts = ModuleCounts { encrypted_count: 7, encrypted_bytes: 112, ..ModuleCounts::default() };
+        let line = line_of(&outcome, 3.5, Some(counts));
+        assert_eq!(line.lines().count(), 1, "{line}");
+        let expected = json!({
+            "outcome": { "status": 3, "stdout": "two\nlines\n", "stderr": "a \"word\"\n", "guest_s": 0.25 },
+            "boot_s": 3.5,
+            "kernel_warnings": ["<4>[ 1.1] a warning"],
+            "module": { "encrypted_count": 7, "decrypted_count": 0, "encrypted_bytes": 112, "decrypted_bytes": 0 },
+        });
+        assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), expected);
+        let line = line_of(&outcome, 3.5, None);
+        assert_eq!(serde_json::from_str::<Value>(&line).unwrap()["module"], Value::Null);
+    }
+
+    #[test]
+    fn options_stand_before_the_command_and_its_words_are_one_line() {
+        let wish = Wish::read(&["--json", "--out", "kept", "--", "echo", "--json", "a b"]).ok().unwrap();
+        assert_eq!((wish.json, wish.out, &*wish.command), (true, Some("kept".into()), "echo --json a b"));
+        assert!(Wish::read(&["--limit", "soon", "true"]).is_err_and(|reason| reason.contains("soon")));
+        assert!(
+            Wish::read(&["--jsonl", "true"])
+                .is_err_and(|reason| reason.contains("needs a value") || reason.contains("--jsonl"))
+        );
     }
 }

@@ -1,12 +1,16 @@
 //! The workspace's tests.
 //!
 //! The way: all test programs one after the other, as cargo does, but for those that other programs keep busy ([`SIDE_BY_SIDE`])
-//! -> those, two at a time. Each has a limit of time ([`runner`]).
+//! -> those, two at a time, and for guests' tests one guest that they use in turn ([`lend_guest`]). Each has a limit of time
+//! ([`runner`]).
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 use std::{fs, io, thread};
+
+use evener_testbed::{Guest, Lent};
 
 use super::{Depth, Tally, said_by};
 use crate::tree::{cargo, root};
@@ -26,8 +30,10 @@ pub(super) fn run(tally: &mut Tally, depth: Depth) {
         Ok(runner) => tally.run_tests("tests", test_command(&[], depth, runner)),
         Err(error) => tally.fail(&format!("tests: {error}")),
     }
+    let lent = lend_guest(tally, depth);
     let suite = |(step, names): (&'static str, &'static [&'static str])| {
-        let command = test_command(names, depth, runner(limit(depth)));
+        let mut command = test_command(names, depth, runner(limit(depth)));
+        command.envs(lent.as_ref().map(Lent::variable));
         (step, thread::spawn(|| said_by(command)))
     };
     for (step, runs) in SIDE_BY_SIDE.map(suite) {
@@ -37,7 +43,22 @@ pub(super) fn run(tally: &mut Tally, depth: Depth) {
             succeeded
         });
     }
+    // Where it does not listen any more it is ended all the same.
+    lent.map(Lent::end).transpose().map(drop).unwrap_or_default();
 }
+
+/// Boots the guest that test programs have in common; without it each that needs one boots its own, or says that there is none.
+fn lend_guest(tally: &mut Tally, depth: Depth) -> Option<Lent> {
+    let each_s: u64 = limit(depth).parse().expect("a number of ours");
+    let life = Duration::from_secs(LENT_TO * each_s);
+    let lent = Guest::builder().host_loopback().memory_mib(LENT_MIB).limit(life).lend();
+    lent.inspect_err(|error| tally.say(&format!("no guest in common: {error}"))).ok()
+}
+
+/// Test programs that use it, one after the other.
+const LENT_TO: u64 = 3;
+/// For programs of several packages, as cargo test builds them, and what they write.
+const LENT_MIB: u32 = 1_024;
 
 /// `cargo test` for the workspace, or for tests of these names in it.
 fn test_command(names: &[&str], depth: Depth, runner: Option<(String, String)>) -> Command {

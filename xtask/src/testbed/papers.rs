@@ -1,17 +1,18 @@
 //! `cargo xtask testbed papers`: the papers' experiments in a guest, and the page of them.
 //!
 //! The way: a row of [`REPORTS`] -> a guest of its own -> the command in it, on the module behind AF_ALG -> its report, with command and
-//! circumstances, in `docs/results/guest/NAME.json` -> `guest_pages` of the bench draws all reports that are there.
+//! circumstances, in `docs/results/guest/NAME.json` ([`keep`]) -> `guest_pages` of the bench draws all reports that are there ([`draw`]).
+//! `cargo xtask figures` takes the same names.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use evener_testbed::Guest;
+use evener_testbed::{Awake, Guest, ModuleCounts};
 use serde_json::{Value, json};
 
-use crate::figures::{circumstances, load};
+use crate::figures::{circumstances, load, sleep};
 use crate::programs::{built_evener, run};
 use crate::tree::{cargo, root};
 
@@ -27,8 +28,8 @@ const MEMORY_MIB: u32 = 1_024;
 const ALL: &str = "--policies cpu_only,module_only,round_robin,polling,shared_queue,adaptive";
 /// Those that adaptive is held against, without what only paper 002's first table has.
 const SOME: &str = "--policies cpu_only,module_only,round_robin,shared_queue,adaptive";
-/// As many jobs as the papers have; a report takes some three to six minutes.
-const JOBS: &str = "--count 4000 --runs 5";
+/// As many jobs as the papers have, and how busy the guest's core is (a hog of 0 %); a report takes some three to six minutes.
+const JOBS: &str = "--count 4000 --runs 5 --hog 0";
 const MIX: &str = "--mix uniform";
 /// Where the speed of an emulated core strays by a third within seconds, only many pairs tell a policy from another: first those sizes
 /// that the module is too slow for, then the one at which the two are near each other.
@@ -66,67 +67,123 @@ const REPORTS: [(&str, &str, &[&str]); 21] = [
     ("simulated", "sim live", &["--count 500 --runs 9"]),
 ];
 
+/// The names of all reports.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    REPORTS.iter().map(|(name, ..)| *name)
+}
+
 /// Makes the reports named, all where none is, and draws the page.
 ///
 /// # Errors
 ///
 /// Where a name is not known, something does not build, or a guest or the command in it fails.
-pub(super) fn make(names: &[&str]) -> Result<(), String> {
-    let known = REPORTS.map(|(name, ..)| name);
-    if let Some(unknown) = names.iter().find(|name| !known.contains(name)) {
-        return Err(format!("there is no report {unknown:?}; there are {}", known.join(", ")));
+pub(crate) fn make(asked: &[&str]) -> Result<(), String> {
+    if let Some(unknown) = asked.iter().find(|asked| !names().any(|name| name == **asked)) {
+        return Err(format!(
+            "there is no report {unknown:?}; there are {}",
+            names().collect::<Vec<_>>().join(", ")
+        ));
     }
     let evener = built_evener()?;
-    let folder = root().join("docs/results/guest");
-    fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     for (name, words, more) in REPORTS {
-        if names.is_empty() || names.contains(&name) {
+        if asked.is_empty() || asked.contains(&name) {
             let words = format!("{words} {} {MODULE}", more.join(" "));
             println!("== {name}: evener {words}");
-            let report = report(&evener, &words)?;
-            let path = folder.join(name).with_extension("json");
-            let text = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())? + "\n";
-            fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+            keep(name, &report(&evener, &words)?)?;
         }
     }
-    draw(&folder)
+    draw()
+}
+
+fn folder() -> PathBuf {
+    root().join("docs/results/guest")
+}
+
+/// Keeps a report with how it came about.
+pub(crate) fn keep(name: &str, report: &Value) -> Result<(), String> {
+    let path = folder().join(name).with_extension("json");
+    let text = serde_json::to_string_pretty(report).map_err(|error| error.to_string())? + "\n";
+    let written = fs::create_dir_all(folder()).and_then(|()| fs::write(&path, text));
+    written.map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// Runs the command in a guest of its own.
 fn report(evener: &Path, words: &str) -> Result<Value, String> {
     let load_before = load();
+    let awake = Awake::hold();
     let mut guest = Guest::builder()
         .program(evener)
         .memory_mib(MEMORY_MIB)
         .limit(LIFE)
         .boot()
         .map_err(|error| error.to_string())?;
+    // QEMU 7 does not count.
+    let counts = |guest: &Guest| guest.qmp().and_then(|mut qmp| qmp.module_counts()).ok();
+    let before = counts(&guest);
+    let is_apart = guest.set_apart().map_err(|error| error.to_string())?;
     let command = format!("{SETTING}; evener {words} --json /out/report.json");
     let outcome = guest.run(&command).map_err(|error| error.to_string())?;
     print!("{}", outcome.stdout);
     let bytes = outcome.files.get("report.json").filter(|_| outcome.status == 0);
     let bytes = bytes.ok_or_else(|| format!("status {} in the guest\n{}", outcome.status, outcome.stderr))?;
     let report: Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-    // QEMU 7 does not count.
-    let counts = guest.qmp().and_then(|mut qmp| qmp.module_counts()).ok();
+    let after = counts(&guest);
+    if let (Some(before), Some(after)) = (before, after) {
+        must_agree(&report, before, after)?;
+    }
     guest.shut_down().map_err(|error| error.to_string())?;
     Ok(json!({
         "command": format!("evener {words}"),
-        "circumstances": circumstances(evener, &load_before)?,
-        "module": counts,
+        "circumstances": circumstances(evener, &load_before)? + &sleep(awake.as_ref()) + apart(is_apart),
+        "module": after,
         "report": report,
     }))
 }
 
-fn draw(folder: &Path) -> Result<(), String> {
+/// Whether core and module had processors of their own, as a line of the circumstances.
+const fn apart(is_apart: bool) -> &'static str {
+    if is_apart {
+        "- threads of QEMU: the core's on one processor, all others beside it\n"
+    } else {
+        "- threads of QEMU: on any processor\n"
+    }
+}
+
+/// The requests that the report's program counts are those that the module has counted meanwhile. What `sim live` reports
+/// has no such count.
+fn must_agree(report: &Value, before: ModuleCounts, after: ModuleCounts) -> Result<(), String> {
+    let Some(told) = report["module_requests"][0][1].as_u64() else { return Ok(()) };
+    let count = |counts: ModuleCounts| counts.encrypted_count + counts.decrypted_count;
+    match count(after) - count(before) {
+        counted if counted == told => Ok(()),
+        counted => Err(format!("the report has {told} requests of the module, QEMU counted {counted}")),
+    }
+}
+
+/// Draws the page from all reports that are kept.
+pub(crate) fn draw() -> Result<(), String> {
     let mut pages: Command = cargo();
-    pages.args(["run", "-q", "--release", "-p", "evener-bench", "--bin", "guest_pages"]).arg(folder);
+    pages.args(["run", "-q", "--release", "-p", "evener-bench", "--bin", "guest_pages"]).arg(folder());
     run(pages)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_report_whose_count_is_not_the_module_s_own_is_none() {
+        let counts = |encrypted_count, decrypted_count| ModuleCounts {
+            encrypted_count,
+            decrypted_count,
+            ..ModuleCounts::default()
+        };
+        let (before, after) = (counts(7, 55), counts(107, 58));
+        let report = |count: u64| json!({ "module_requests": [["afalg:virtio_crypto_aes_cbc", count]] });
+        assert_eq!(must_agree(&report(103), before, after), Ok(()));
+        assert!(must_agree(&report(104), before, after).is_err_and(|reason| reason.contains("103")));
+        assert_eq!(must_agree(&json!({ "schema": "of another kind" }), before, after), Ok(()));
+    }
 
     #[test]
     fn every_report_has_a_name_of_its_own() {

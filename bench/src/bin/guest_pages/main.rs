@@ -1,7 +1,7 @@
 //! Writes the page of the papers' experiments in the test bed's guest, from what `cargo xtask testbed papers` measured there.
 //!
 //! The way: reports in a folder (`NAME.json`, [`kept::Kept`]) -> a section for each kind (`policies`, `busy`, `neighbours`,
-//! `simulated`), the papers' own figures beside ours -> `guest-papers.md` above the folder, pictures inside.
+//! `openssl`, `simulated`), the papers' own figures beside ours -> `guest-papers.md` above the folder, pictures inside.
 #![forbid(unsafe_code)]
 
 use std::fs;
@@ -13,6 +13,7 @@ use clap::Parser;
 mod busy;
 mod kept;
 mod neighbours;
+mod openssl;
 mod policies;
 mod simulated;
 
@@ -31,6 +32,7 @@ fn main() -> anyhow::Result<()> {
     page += &policies::section(&all, &folder)?;
     page += &busy::section(&all)?;
     page += &neighbours::section(&all)?;
+    page += &openssl::section(&all, &folder)?;
     page += &simulated::section(&all)?;
     page += &kept::circumstances(&all);
     let path = folder.parent().context("the folder lies in another")?.join("guest-papers.md");
@@ -42,6 +44,6 @@ const HEAD: &str = "\
 
 One emulated core without AES instructions, QEMU's virtio-crypto module behind Linux's AF_ALG ([testbed](../testbed.md)): a real driver, real
 interrupts, ciphertext compared with libcrypto's. Absolute figures of an emulated core mean nothing, so everything is told as a ratio within one
-run, beside the same ratio of the papers' board. Again: `cargo xtask testbed papers`, or with names of single reports; the page alone:
-`cargo run --release -p evener-bench --bin guest_pages docs/results/guest`.
+run, beside the same ratio of the papers' board. Again: `cargo xtask figures` with names of reports (`aes-128-encrypt`, ... as below), OpenSSL's programs and
+uploads by `cargo xtask guest`; the page alone: `cargo xtask figures guest-papers`.
 ";

@@ -108,7 +108,8 @@ pub(crate) fn section(all: &[Kept], folder: &Path) -> anyhow::Result<String> {
          Adaptive over the best of the other policies, and over the shared queue: the median of the runs' ratios, in brackets its \
          bounds; asked of the first is 0.98. To the bound: time over that of the better of `cpu_only` and `module_only`, which is \
          the synchronous lower bound where a path takes all of the only core while it is busy \
-         ([why](../adaptive.md#turns-one-core-and-one-module-behind-the-kernel)); asked is at most 1.08.\n",
+         ([why](../adaptive.md#turns-one-core-and-one-module-behind-the-kernel)); asked is at most 1.08. Core busy: what the guest's core was not \
+         idle for, for each policy in the order of the columns, from `cpu_only` on.\n",
     );
     for experiment in &EXPERIMENTS {
         if let Some(kept) = find(all, experiment.name) {
@@ -139,7 +140,9 @@ impl Experiment {
         for (policy, _) in &columns[1..] {
             write!(text, " {policy} |").ok();
         }
-        text += " adaptive / best | / shared_queue | to the bound |\n|---|---|---|";
+        text += " adaptive / best | / shared_queue | to the bound |";
+        let has_busy = list(report, "cells").any(|cell| busy(cell, "cpu_only").is_some());
+        text += if has_busy { " core busy, % |\n|---|---|---|---|" } else { "\n|---|---|---|" };
         text += &"---|".repeat(columns.len() + 2);
         text.push('\n');
         for (row, cell) in list(report, "cells").enumerate() {
@@ -151,14 +154,13 @@ impl Experiment {
                 write!(text, " {paper}{} |", number(ratio(cell, policy), 2)).ok();
             }
             let of_shared = spread(cell, "shared_queue");
-            writeln!(
-                text,
-                " {} | {} | {} |",
-                told(of_best(cell)),
-                told(of_shared),
-                number(to_bound(cell), 2)
-            )
-            .ok();
+            let bound = number(to_bound(cell), 2);
+            write!(text, " {} | {} | {bound} |", told(of_best(cell)), told(of_shared)).ok();
+            if has_busy {
+                let each = columns.iter().map(|(policy, _)| number(busy(cell, policy), 0));
+                write!(text, " {} |", each.collect::<Vec<_>>().join(" ")).ok();
+            }
+            text.push('\n');
         }
         Ok(text + &verdict(report))
     }
@@ -199,6 +201,11 @@ fn has_sizes(report: &Value) -> bool {
 fn ratio(cell: &Value, policy: &str) -> Option<f64> {
     let time = |policy| median(under(cell, policy)?, "milliseconds");
     Some(time("cpu_only")? / time(policy)?)
+}
+
+/// For how much of the time the guest's core was not idle, in per cent.
+fn busy(cell: &Value, policy: &str) -> Option<f64> {
+    Some(100.0 * median(&under(cell, policy)?["beside"], "busy_cores")?)
 }
 
 /// What a cell is called: its size, or that of a mix.
