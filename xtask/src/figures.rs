@@ -203,7 +203,8 @@ const GUEST: &str = "guest-papers";
 
 /// Measures the figures named, all where none is.
 pub(crate) fn run(names: &[&str]) -> ExitCode {
-    let known = || FIGURES.iter().map(|figure| figure.name).chain([PAPERS, GUEST]).chain(papers::names());
+    let own = || FIGURES.iter().map(|figure| figure.name).chain([PAPERS, GUEST]).map(str::to_owned);
+    let known = || own().chain(papers::names());
     if let Some(unknown) = names.iter().find(|name| !known().any(|known| known == **name)) {
         eprintln!("figures: there is no {unknown:?}; there are {}", known().collect::<Vec<_>>().join(", "));
         return ExitCode::from(2);
@@ -229,7 +230,8 @@ fn make(names: &[&str]) -> Result<(), String> {
         simulate()?;
     }
     measure(FIGURES.iter().filter(|figure| names.contains(&figure.name)))?;
-    let of_guest: Vec<&str> = papers::names().filter(|name| names.contains(name)).collect();
+    let is_of_guest = |name: &&str| papers::names().any(|known| known == *name);
+    let of_guest: Vec<&str> = names.iter().copied().filter(is_of_guest).collect();
     match (of_guest.is_empty(), names.contains(&GUEST)) {
         (false, _) => papers::make(&of_guest),
         (true, true) => papers::draw(),

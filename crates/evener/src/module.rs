@@ -15,7 +15,6 @@ use evener_core::plan::Dispatch;
 use evener_core::{Job, JobError, Nanos, Outcome, Profile, QueuedDriver, Refusal, Sample, Tally};
 
 use self::teach::Lessons;
-use self::untold::Untold;
 use crate::cpu::{count, is_bound};
 use crate::report::{ModuleReport, Quarantine, WorkerReport};
 use crate::runtime::{Meter, Shared};
@@ -236,14 +235,8 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
         self.busy += now - self.progress;
         self.progress = now;
         let mut done = std::mem::take(&mut self.done);
-        let checked = self.shadow.checked;
         let verdicts: Vec<_> = done.drain(..).filter_map(|job| self.settle(job)).collect();
         self.done = done;
-        if self.shadow.checked != checked {
-            // What a check costs a core is no cost of the module's path.
-            self.mark_core();
-            self.lessons.untold = Untold::default();
-        }
         if let Some(&first) = verdicts.first() {
             self.take_out_of_service(first);
         }
@@ -256,7 +249,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
 
     /// Sends one result home: as it is, corrected, or redone. Returns what it says against the module.
     fn settle(&mut self, mut job: Box<Job<'m>>) -> Option<Quarantine> {
-        if !self.shadow.after(&mut job, &mut self.redo) {
+        if !self.is_right_or_unchecked(&mut job) {
             self.redo.count_corrected(&job);
             self.bring_home(job);
             return Some(Quarantine::WrongResult);
@@ -274,6 +267,18 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
                 None
             }
         }
+    }
+
+    /// Compares a result that is to be checked, and puts the right one in its place where it is wrong. What that costs a core is no
+    /// cost of the module's path.
+    fn is_right_or_unchecked(&mut self, job: &mut Job<'m>) -> bool {
+        if !self.shadow.is_to_check(job) {
+            return true;
+        }
+        let start = self.shared.clock.thread_time();
+        let is_right = self.shadow.after(job, &mut self.redo);
+        self.leave_out(self.shared.clock.thread_time() - start);
+        is_right
     }
 
     fn count_error(&mut self, error: JobError) -> Option<Quarantine> {

@@ -60,6 +60,11 @@ impl<'m> Shadow<'m> {
         self.capture_of(job);
     }
 
+    /// Whether a job that came back was captured.
+    pub(crate) fn is_to_check(&self, job: &Job<'m>) -> bool {
+        self.captured.iter().any(|capture| capture.ticket == job.ticket)
+    }
+
     /// Compares a job that came back, if it was captured. Where the module was wrong the right result is put
     /// in its place and `false` returned.
     pub(crate) fn after(&mut self, job: &mut Job<'m>, kit: &mut CpuKit) -> bool {

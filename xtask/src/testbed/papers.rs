@@ -2,14 +2,14 @@
 //!
 //! The way: a row of [`REPORTS`] -> a guest of its own -> the command in it, on the module behind AF_ALG -> its report, with command and
 //! circumstances, in `docs/results/guest/NAME.json` ([`keep`]) -> `guest_pages` of the bench draws all reports that are there ([`draw`]).
-//! `cargo xtask figures` takes the same names.
+//! `cargo xtask figures` takes the same names. Under `NAME-counted` a report is made in a guest whose clock counts instructions.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use evener_testbed::{Awake, Guest, ModuleCounts};
+use evener_testbed::{Awake, Guest, Icount, ModuleCounts};
 use serde_json::{Value, json};
 
 use crate::figures::{circumstances, load, sleep};
@@ -64,12 +64,36 @@ const REPORTS: [(&str, &str, &[&str]); 21] = [
     ("hog-50", "bench crypt --hog 50", &[BESIDE]),
     ("hog-75", "bench crypt --hog 75", &[BESIDE]),
     ("hog-100", "bench crypt --hog 100", &[BESIDE]),
-    ("simulated", "sim live", &["--count 500 --runs 9"]),
+    ("simulated", "sim live", &["--count 4000 --runs 5", SOME]),
 ];
 
+/// What ends the names of reports from a guest whose clock counts instructions: a host that strays cannot be seen there.
+const COUNTED: &str = "-counted";
+/// Many pairs are for a clock that strays.
+const NEVER_COUNTED: [&str; 4] = ["aes-128-even", "aes-256-even", "aes-128-near", "aes-256-near"];
+
+/// One of [`REPORTS`], by the guest's own clock or by counted instructions.
+struct Wanted {
+    name: String,
+    words: String,
+    is_counted: bool,
+}
+
+fn all() -> impl Iterator<Item = Wanted> {
+    let wanted = |is_counted: bool| {
+        let rows = REPORTS.iter().filter(move |(name, ..)| !is_counted || !NEVER_COUNTED.contains(name));
+        rows.map(move |(name, words, more)| Wanted {
+            name: format!("{name}{}", if is_counted { COUNTED } else { "" }),
+            words: format!("{words} {} {MODULE}", more.join(" ")),
+            is_counted,
+        })
+    };
+    wanted(false).chain(wanted(true))
+}
+
 /// The names of all reports.
-pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    REPORTS.iter().map(|(name, ..)| *name)
+pub(crate) fn names() -> impl Iterator<Item = String> {
+    all().map(|wanted| wanted.name)
 }
 
 /// Makes the reports named, all where none is, and draws the page.
@@ -85,12 +109,9 @@ pub(crate) fn make(asked: &[&str]) -> Result<(), String> {
         ));
     }
     let evener = built_evener()?;
-    for (name, words, more) in REPORTS {
-        if asked.is_empty() || asked.contains(&name) {
-            let words = format!("{words} {} {MODULE}", more.join(" "));
-            println!("== {name}: evener {words}");
-            keep(name, &report(&evener, &words)?)?;
-        }
+    for wanted in all().filter(|wanted| asked.is_empty() || asked.contains(&wanted.name.as_str())) {
+        println!("== {}: evener {}", wanted.name, wanted.words);
+        keep(&wanted.name, &report(&evener, &wanted)?)?;
     }
     draw()
 }
@@ -108,20 +129,17 @@ pub(crate) fn keep(name: &str, report: &Value) -> Result<(), String> {
 }
 
 /// Runs the command in a guest of its own.
-fn report(evener: &Path, words: &str) -> Result<Value, String> {
+fn report(evener: &Path, wanted: &Wanted) -> Result<Value, String> {
     let load_before = load();
     let awake = Awake::hold();
-    let mut guest = Guest::builder()
-        .program(evener)
-        .memory_mib(MEMORY_MIB)
-        .limit(LIFE)
-        .boot()
-        .map_err(|error| error.to_string())?;
+    let builder = Guest::builder().program(evener).memory_mib(MEMORY_MIB).limit(LIFE);
+    let builder = if wanted.is_counted { builder.icount(Icount::NEAR_AM3358) } else { builder };
+    let mut guest = builder.boot().map_err(|error| error.to_string())?;
     // QEMU 7 does not count.
     let counts = |guest: &Guest| guest.qmp().and_then(|mut qmp| qmp.module_counts()).ok();
     let before = counts(&guest);
     let is_apart = guest.set_apart().map_err(|error| error.to_string())?;
-    let command = format!("{SETTING}; evener {words} --json /out/report.json");
+    let command = format!("{SETTING}; evener {} --json /out/report.json", wanted.words);
     let outcome = guest.run(&command).map_err(|error| error.to_string())?;
     print!("{}", outcome.stdout);
     let bytes = outcome.files.get("report.json").filter(|_| outcome.status == 0);
@@ -133,8 +151,9 @@ fn report(evener: &Path, words: &str) -> Result<Value, String> {
     }
     guest.shut_down().map_err(|error| error.to_string())?;
     Ok(json!({
-        "command": format!("evener {words}"),
-        "circumstances": circumstances(evener, &load_before)? + &sleep(awake.as_ref()) + apart(is_apart),
+        "command": format!("evener {}", wanted.words),
+        "circumstances":
+            circumstances(evener, &load_before)? + &sleep(awake.as_ref()) + apart(is_apart) + clock(wanted.is_counted),
         "module": after,
         "report": report,
     }))
@@ -146,6 +165,15 @@ const fn apart(is_apart: bool) -> &'static str {
         "- threads of QEMU: the core's on one processor, all others beside it\n"
     } else {
         "- threads of QEMU: on any processor\n"
+    }
+}
+
+/// What the guest's clock counts, as a line of the circumstances; what is usual is not told.
+const fn clock(is_counted: bool) -> &'static str {
+    if is_counted {
+        "- clock of the guest: counts instructions, 2 ns each; the module has real time\n"
+    } else {
+        ""
     }
 }
 
@@ -187,8 +215,10 @@ mod tests {
 
     #[test]
     fn every_report_has_a_name_of_its_own() {
-        let names: std::collections::BTreeSet<_> = REPORTS.iter().map(|(name, ..)| name).collect();
-        assert_eq!(names.len(), REPORTS.len());
-        assert!(make(&["hog-1"]).is_err_and(|reason| reason.contains("hog-100")));
+        let different: std::collections::BTreeSet<_> = names().collect();
+        assert_eq!(different.len(), names().count());
+        assert_eq!(names().count(), 2 * REPORTS.len() - NEVER_COUNTED.len());
+        let told = |reason: String| reason.contains("hog-100") && reason.contains("busy-1m-counted");
+        assert!(make(&["hog-1"]).is_err_and(told));
     }
 }

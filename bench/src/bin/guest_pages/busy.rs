@@ -7,7 +7,12 @@ use serde_json::Value;
 use crate::kept::{Kept, find, list, median, number, under};
 
 /// Report, size in words, and what the module's core time may be at most, of that of the CPU alone.
-const ASKED: [(&str, &str, f64); 2] = [("busy-16k", "16 KiB", 0.6), ("busy-1m", "1 MiB", 0.25)];
+const ASKED: [(&str, &str, f64); 4] = [
+    ("busy-16k", "16 KiB", 0.6),
+    ("busy-1m", "1 MiB", 0.25),
+    ("busy-16k-counted", "16 KiB, by counted instructions", 0.6),
+    ("busy-1m-counted", "1 MiB, by counted instructions", 0.25),
+];
 const POLICIES: [&str; 4] = ["cpu_only", "module_only", "shared_queue", "adaptive"];
 
 /// The section; empty where nothing of it was run.

@@ -5,20 +5,32 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::kept::{Kept, find, list, number};
+use crate::policies::COUNTED;
 
 /// What times and splits may be off by, in per cent.
 const ASKED: f64 = 10.0;
 
 /// The section; empty where it was not run.
-pub(crate) fn section(all: &[Kept]) -> anyhow::Result<String> {
-    let Some(kept) = find(all, "simulated") else { return Ok(String::new()) };
-    let mut text = String::from(
-        "\n## The simulator, by the guest's learned costs\n\n`evener sim live` in the guest: nothing is taken from the runs that are \
-         predicted. Time, and jobs on the module in per cent of all: live / predicted; how far the time is off, in per cent, asked 10.\n\n\
-         | bytes | policy | ms | off | on module |\n|---|---|---|---|---|\n",
-    );
+pub(crate) fn section(all: &[Kept]) -> String {
+    let titles = [("", "by the guest's own clock"), (COUNTED, "by counted instructions")];
+    let told = titles.iter().filter_map(|(ending, clock)| {
+        let kept = find(all, &format!("simulated{ending}"))?;
+        Some(format!("\n### {}{}\n{}", clock[..1].to_uppercase(), &clock[1..], table(&kept.report)))
+    });
+    let told: String = told.collect();
+    if told.is_empty() { told } else { HEAD.to_owned() + &told }
+}
+
+const HEAD: &str = "
+## The simulator, by the guest's learned costs
+
+`evener sim live` in the guest: nothing is taken from the runs that are predicted. Time, and jobs on the module in per cent of all: live / predicted; how far the time is off, in per cent, asked 10.
+";
+
+fn table(report: &Value) -> String {
+    let mut text = String::from("\n| bytes | policy | ms | off | on module |\n|---|---|---|---|---|\n");
     let (mut good, mut judged) = (0, 0);
-    for size in list(&kept.report, "sizes") {
+    for size in list(report, "sizes") {
         let jobs = size["jobs"].as_f64().unwrap_or(f64::NAN);
         for line in list(size, "policies") {
             let value = |name: &str| line[name].as_f64();
@@ -43,7 +55,7 @@ pub(crate) fn section(all: &[Kept]) -> anyhow::Result<String> {
         }
     }
     writeln!(text, "\nWithin 10 % in time and split: {good} of {judged}, polling left out. * not so.").ok();
-    Ok(text)
+    text
 }
 
 /// A split counts where it is off by so much of the module's jobs and by a hundredth of all, as in `evener sim live`.

@@ -102,6 +102,19 @@ impl ModuleWorker<'_, '_> {
         }
     }
 
+    /// Core time of this thread that was none of the module's path, a check's. Where turns are taken the path had no core meanwhile, and
+    /// what was to be told goes on behind it; otherwise the module worked on, and nobody knows for how long.
+    pub(super) fn leave_out(&mut self, core: Nanos) {
+        if self.shared.weigher.as_ref().is_some_and(Weigher::takes_turns) && !cfg!(mutant = "checks_believed")
+        {
+            self.progress += core;
+            self.lessons.core_mark += core;
+        } else {
+            self.mark_core();
+            self.lessons.untold = Untold::default();
+        }
+    }
+
     /// Core time of all threads of this process since the last call.
     fn mark_process(&mut self) -> Nanos {
         let process = SystemClock.process_time();
