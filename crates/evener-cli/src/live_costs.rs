@@ -18,7 +18,7 @@ use evener_sim::lab::Opening;
 use evener_sim::live::{Measured, MeasuredOnModule, Module};
 use serde::Serialize;
 
-use crate::machinery::Machine;
+use crate::machinery::{Emulation, Machine};
 
 /// Width of the bursts for which plans want `c`, as the live system's.
 const WIDTH: usize = 16;
@@ -32,6 +32,9 @@ const ALONE_JOBS_MIN: usize = 100;
 
 /// Jobs of a run that shows what the first of them takes beside the others. A guess: enough for both outstanding ones to be as usual.
 const FIRST_JOBS: usize = 16;
+
+/// Holds one job for longer than the core needs for all others.
+const KEEPS_ITS_JOB: &str = "emulated:d=1000+0,h=200000000+0";
 
 /// Measurements that a cost is taken from at least. A guess.
 pub(crate) const MEASURE_RUNS: usize = 5;
@@ -149,8 +152,8 @@ impl Stage<'_> {
             }
         };
         let on_modules = (0..sources.len()).map(on_module).collect();
-        let (c, hand_over) = (median(&|of| of.c), least(&|of| of.hand_over));
-        (Measured { bytes: self.bytes as u64, c, hand_over, on_modules }, sources.clone())
+        let (c, hand_over, single) = (median(&|of| of.c), least(&|of| of.hand_over), median(&|of| of.single));
+        (Measured { bytes: self.bytes as u64, c, hand_over, single, on_modules }, sources.clone())
     }
 
     fn measure_once(&mut self) -> anyhow::Result<(Measured, Vec<Source>)> {
@@ -171,7 +174,29 @@ impl Stage<'_> {
         let (on_modules, sources) = self.on_modules(&modules, first.as_ref(), c, waits).into_iter().unzip();
         // Beside a module behind the kernel a run begins with what a calibration knows, of single jobs.
         let (c, hand_over) = if is_kernels { (each, Nanos::ZERO) } else { (c, each - cpu_alone) };
-        Ok((Measured { bytes: self.bytes as u64, c, hand_over, on_modules }, sources))
+        let single = if is_kernels { self.single(alone)? } else { Nanos::ZERO };
+        Ok((Measured { bytes: self.bytes as u64, c, hand_over, single, on_modules }, sources))
+    }
+
+    /// What a job takes more of the core that claims it by itself than in a long claim: core time of this process in runs of either kind,
+    /// beside a module that takes one job and keeps it, so that the only core works undisturbed. What runs of a few jobs take is the same
+    /// for all.
+    fn single(&self, jobs: usize) -> anyhow::Result<Nanos> {
+        let beside =
+            Emulation { modules: vec![KEEPS_ITS_JOB.parse().map_err(anyhow::Error::msg)?], cpu_cost: None };
+        let beside = Machine::new(&beside)?;
+        let few = ALONE_JOBS_MIN.min(jobs);
+        let core_of = |policy, jobs| {
+            let load = self.load(jobs)?;
+            let (objective, workers, modules) = (Objective::Throughput, self.workers, Modules::Emulated);
+            let run = Contender::Evener { policy, objective, workers, modules, singly: false };
+            let core = SystemClock.process_time();
+            run.round(&load, &beside, &beside.costs_to_begin_with()).context("it is Evener")?;
+            anyhow::Ok(SystemClock.process_time() - core)
+        };
+        let beyond = |policy| anyhow::Ok(core_of(policy, jobs)? - core_of(policy, few)?);
+        let [long, one] = [beyond(Policy::CpuOnly)?, beyond(Policy::SharedQueue)?];
+        Ok(Nanos((one - long).0 / (jobs - few).max(1) as u64))
     }
 
     fn class(&self) -> Class {

@@ -88,6 +88,8 @@ struct Size {
     jobs: usize,
     c_ns: u64,
     hand_over_ns: u64,
+    /// What a job takes more that a core claims by itself.
+    single_ns: u64,
     modules: Vec<OnModule>,
     policies: Vec<Line>,
 }
@@ -239,6 +241,7 @@ impl Size {
             jobs,
             c_ns: measured.c.0,
             hand_over_ns: measured.hand_over.0,
+            single_ns: measured.single.0,
             modules: measured.on_modules.iter().zip(sources).map(module).collect(),
             policies,
         }
@@ -270,11 +273,12 @@ fn table(results: &Results) -> String {
     for size in &results.sizes {
         write!(
             text,
-            "\n{} jobs of {} B: c {:.2} us, hand-over {:.2}",
+            "\n{} jobs of {} B: c {:.2} us, hand-over {:.2}, by itself {:.2}",
             size.jobs,
             size.bytes,
             us(size.c_ns),
-            us(size.hand_over_ns)
+            us(size.hand_over_ns),
+            us(size.single_ns)
         )
         .ok();
         for module in &size.modules {

@@ -7,7 +7,7 @@
 //! Nothing here is fitted: no number comes from a run that it is compared with but those of the costs' own.
 
 use evener_core::plan::adaptive::CLAIM_TIME;
-use evener_core::plan::{CLAIM_BYTES_MAX, Policy, Snapshot};
+use evener_core::plan::{CLAIM_BYTES_MAX, Policy, Snapshot, Take};
 use evener_core::{Nanos, Objective};
 
 use crate::adaptive::{Adaptive, Claims};
@@ -53,6 +53,8 @@ pub struct Measured {
     pub c: Nanos,
     /// Time of a CPU worker for each job beside `c`.
     pub hand_over: Nanos,
+    /// What a job takes more of it that is claimed by itself.
+    pub single: Nanos,
     /// By module.
     pub on_modules: Vec<MeasuredOnModule>,
 }
@@ -176,6 +178,9 @@ impl Machine {
         if plan.cpu.jobs_max == 0 {
             setup.cpu.workers = 0;
         }
+        if plan.cpu == Take::ONE {
+            setup.cpu.hand_over += measured.single;
+        }
         setup
     }
 
@@ -271,7 +276,7 @@ mod tests {
     fn measured(hand_over: Nanos) -> Measured {
         let on_modules =
             vec![MeasuredOnModule { d: D, h: H, hand_over, is_known: true, ..Default::default() }];
-        Measured { bytes: 16_384, c: C, hand_over, on_modules }
+        Measured { bytes: 16_384, c: C, hand_over, single: Nanos::ZERO, on_modules }
     }
 
     fn ms(time: Nanos) -> f64 {
@@ -281,6 +286,23 @@ mod tests {
     #[track_caller]
     fn near(ours: f64, theirs: f64, part: f64) {
         assert!((ours / theirs - 1.0).abs() < part, "{ours} for {theirs}");
+    }
+
+    #[test]
+    fn a_job_claimed_by_itself_takes_more_where_plans_claim_so_and_nowhere_else() {
+        let of = |policy, single| {
+            let measured = Measured { single, ..measured(Nanos::ZERO) };
+            machine(1, 0).predict(&measured, policy, JOBS).unwrap()
+        };
+        for policy in [Policy::CpuOnly, Policy::ModuleOnly, Policy::RoundRobin] {
+            assert_eq!(of(policy, Nanos::ZERO), of(policy, C), "{policy}");
+        }
+        // Twice as dear a core beside the same module.
+        let [usual, dear] = [Nanos::ZERO, C].map(|single| of(Policy::SharedQueue, single));
+        assert!(
+            dear.makespan_ms > usual.makespan_ms && dear.module_jobs > usual.module_jobs,
+            "{usual:?} {dear:?}"
+        );
     }
 
     #[test]
@@ -328,7 +350,10 @@ mod tests {
         let driver = Nanos((d - unseen).0 / 2);
         let on_modules =
             vec![MeasuredOnModule { d, unseen, driver, h, is_known: true, ..Default::default() }];
-        (Machine { cores: 1, ..machine }, Measured { bytes: 16_384, c, hand_over: Nanos::ZERO, on_modules })
+        (
+            Machine { cores: 1, ..machine },
+            Measured { bytes: 16_384, c, hand_over: Nanos::ZERO, single: Nanos::ZERO, on_modules },
+        )
     }
 
     #[test]
@@ -375,7 +400,8 @@ mod tests {
     fn with_more_threads_than_cores_each_starts_alone_on_one_as_often_as_the_others() {
         let each = Nanos::from_millis(1);
         let on = MeasuredOnModule { d: each, is_known: true, ..Default::default() };
-        let measured = Measured { bytes: 8, c: each, hand_over: Nanos::ZERO, on_modules: vec![on] };
+        let measured =
+            Measured { bytes: 8, c: each, hand_over: Nanos::ZERO, single: Nanos::ZERO, on_modules: vec![on] };
         let machine = machine(2, 0);
         let jobs_of_module = |turn| {
             let setup = Setup { turn, ..machine.staffed(&measured, Policy::SharedQueue) };
@@ -395,7 +421,13 @@ mod tests {
         // Of 68 jobs a core with lanes claims two fills, which the module would do ten times as fast; of 64 KiB one.
         let wide = Machine { width: 16, ..machine(1, 0) };
         let fast = vec![MeasuredOnModule { d: D, is_known: true, ..Default::default() }];
-        let long = Measured { bytes: 64 << 10, c: Nanos(10 * D.0), hand_over: Nanos::ZERO, on_modules: fast };
+        let long = Measured {
+            bytes: 64 << 10,
+            c: Nanos(10 * D.0),
+            hand_over: Nanos::ZERO,
+            single: Nanos::ZERO,
+            on_modules: fast,
+        };
         let short = Measured { bytes: 4 << 10, ..long.clone() };
         let of = |measured| wide.predict(measured, Policy::SharedQueue, 68).unwrap();
         near(of(&short).makespan_ms, 320.0 * ms(D), 0.05);

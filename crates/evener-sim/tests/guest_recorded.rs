@@ -59,7 +59,8 @@ fn compare(row: &Row, policy: Policy, live: (f64, f64), has_threads: bool) -> Co
     let opening = Opening { own, driver: opens, wait };
     let driver = if has_threads { driver } else { Nanos::ZERO };
     let on = MeasuredOnModule { d, unseen, driver, opening, h, hand_over: Nanos::ZERO, is_known: true };
-    let measured = Measured { bytes, c: us(c), hand_over: Nanos::ZERO, on_modules: vec![on] };
+    let measured =
+        Measured { bytes, c: us(c), hand_over: Nanos::ZERO, single: Nanos::ZERO, on_modules: vec![on] };
     let predicted = machine.predict(&measured, policy, JOBS).expect("it ends");
     Compared { jobs: JOBS, live: Prediction { makespan_ms: live.0, module_jobs: live.1 }, predicted }
 }

@@ -42,7 +42,13 @@ fn compare(machine: &Machine, row: &Row, policy: Policy, live: (f64, f64), jobs:
     let &(bytes, c, hand_over, d, h, on_module, is_known, _) = row;
     let on_module =
         MeasuredOnModule { d: us(d), h: us(h), hand_over: us(on_module), is_known, ..Default::default() };
-    let measured = Measured { bytes, c: us(c), hand_over: us(hand_over), on_modules: vec![on_module] };
+    let measured = Measured {
+        bytes,
+        c: us(c),
+        hand_over: us(hand_over),
+        single: Nanos::ZERO,
+        on_modules: vec![on_module],
+    };
     let predicted = machine.predict(&measured, policy, jobs).expect("it ends");
     Compared { jobs, live: Prediction { makespan_ms: live.0, module_jobs: live.1 }, predicted }
 }
