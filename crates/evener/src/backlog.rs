@@ -358,7 +358,7 @@ mod tests {
             let backlog = Backlog::new(&plan(dispatch), 4, 1, 0);
             assert_eq!(backlog.submit(&mut vec![job()]), 1);
             returns(move || {
-                backlog.wait_for_work(0, None);
+                backlog.wait_for_work(0, None, || false);
                 backlog.wait_for_room();
             });
         }
@@ -425,16 +425,16 @@ mod tests {
         assert_eq!(backlog.submit(&mut jobs), 2);
         // Held, so that nothing sleeps here.
         backlog.hold();
-        backlog.wait_for_work(0, None);
+        backlog.wait_for_work(0, None, || false);
         assert!(backlog.desks[0].take_free());
-        backlog.wait_for_work(0, None);
+        backlog.wait_for_work(0, None, || false);
         backlog.serve();
         assert_eq!((backlog.desks[0].dealt.len(), backlog.shared.len()), (0, 2));
         backlog.hand_to(&backlog.desks[0]);
         assert_eq!(backlog.claim(Some(0), &Take::ONE, &mut jobs), 1);
         backlog.serve();
         assert!(backlog.desks[0].dealt.is_empty(), "the worker is busy");
-        backlog.wait_for_work(0, None);
+        backlog.wait_for_work(0, None, || false);
         backlog.serve();
         assert_eq!(backlog.desks[0].dealt.len(), 1);
     }

@@ -19,6 +19,7 @@ use crate::cpu::{count, is_bound};
 use crate::report::{ModuleReport, Quarantine, WorkerReport};
 use crate::runtime::{Meter, Shared};
 use crate::shadow::Shadow;
+use crate::weigh::Asker;
 use crate::{CpuKit, ModuleSetup};
 
 /// Errors in a row after which a module is out of service. A guess.
@@ -131,7 +132,9 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
                 return false;
             }
             self.lessons.since_idle = 0;
-            self.shared.backlog.wait_for_work(self.desk, self.patience_to_claim);
+            let weigher = self.shared.weigher.as_ref();
+            let has_news = || weigher.is_some_and(|weigher| weigher.has_news(Asker::Module));
+            self.shared.backlog.wait_for_work(self.desk, self.patience_to_claim, has_news);
             self.mark_core();
         }
         true

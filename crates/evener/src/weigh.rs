@@ -68,6 +68,19 @@ pub(crate) struct Weigher {
     is_alarmed: AtomicBool,
     /// Times that the only core began to work, and that it rested: odd while it works. Written by its worker.
     core_changes: AtomicU32,
+    /// Times that what each of [`Asker`] is told where turns are taken may have become another.
+    news: [AtomicU32; 2],
+    /// How often it had when each last asked.
+    heard: [AtomicU32; 2],
+}
+
+/// Who asks what it is to take, where turns are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asker {
+    /// The only core's worker.
+    Core,
+    /// The only module's.
+    Module,
 }
 
 /// What a module works on. Written by its worker.
@@ -94,6 +107,8 @@ impl Weigher {
             has_turn: AtomicBool::new(false),
             is_alarmed: AtomicBool::new(false),
             core_changes: AtomicU32::new(0),
+            news: [const { AtomicU32::new(0) }; 2],
+            heard: [const { AtomicU32::new(0) }; 2],
             fixed,
             costs: Arc::clone(costs),
             state: Mutex::new(state),

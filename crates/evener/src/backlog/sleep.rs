@@ -14,8 +14,13 @@ use super::Backlog;
 
 impl Backlog<'_> {
     /// Sleeps until there may be work for `desk`. Where jobs wait that it does not want now, sleeps for `patience`
-    /// at most.
-    pub(crate) fn wait_for_work(&self, desk: usize, patience: Option<Nanos>) {
+    /// at most, and not at all where by now it might want them: `has_news`, which changes before the bell is rung.
+    pub(crate) fn wait_for_work(
+        &self,
+        desk: usize,
+        patience: Option<Nanos>,
+        has_news: impl FnOnce() -> bool,
+    ) {
         if self.is_left_asleep(desk) {
             return self.stay_asleep(desk);
         }
@@ -27,7 +32,8 @@ impl Backlog<'_> {
         let nothing_else = !self.over.load(Ordering::Acquire)
             && !self.is_held()
             && !self.is_left_asleep(desk)
-            && !self.ended.is_news(&self.desks[desk].heard);
+            && !self.ended.is_news(&self.desks[desk].heard)
+            && !has_news();
         if !nothing_else {
             return;
         }

@@ -7,7 +7,7 @@ use evener_core::{Class, Job, JobError, Nanos};
 use super::Shared;
 use super::budget::Meter;
 use crate::CpuKit;
-use crate::weigh::Weigher;
+use crate::weigh::{Asker, Weigher};
 
 impl<'m> Shared<'m> {
     /// Takes jobs as `take` says and runs them on the calling thread's core, until nothing is left and nothing
@@ -33,13 +33,15 @@ impl<'m> Shared<'m> {
 
     /// Sleeps until there may be work for a core.
     fn wait_for_work(&self, desk: usize, patience: Option<Nanos>) {
-        let Some(weigher) = &self.weigher else { return self.backlog.wait_for_work(desk, patience) };
+        let Some(weigher) = &self.weigher else {
+            return self.backlog.wait_for_work(desk, patience, || false);
+        };
         weigher.is_free(desk);
         weigher.core_works(false);
         let lanes = self.backlog.lanes();
         let left_to_modules = lanes.first_waiting().filter(|_| lanes.modules_matter());
         let (start, paths) = (self.clock.now(), weigher.paths());
-        self.backlog.wait_for_work(desk, patience);
+        self.backlog.wait_for_work(desk, patience, || weigher.has_news(Asker::Core));
         if let Some(lane) = left_to_modules {
             let now = self.clock.now();
             weigher.idled(lane, now - start, paths, now);

@@ -10,8 +10,8 @@ use std::sync::{Arc, PoisonError};
 use evener_core::plan::adaptive::{Table, plan};
 use evener_core::{Class, Nanos};
 
-use super::Weigher;
 use super::view::Moment;
+use super::{Asker, Weigher};
 use crate::lanes::Lanes;
 
 /// Age after which a plan is made anew: every few milliseconds, for a plan takes some microseconds.
@@ -140,6 +140,7 @@ impl Weigher {
         }
         let any_matters = (0..table.lanes()).any(matters);
         *self.table.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(table);
+        self.tells_news(&[Asker::Core, Asker::Module]);
         lanes.let_modules(any_matters);
     }
 }

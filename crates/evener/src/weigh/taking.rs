@@ -11,7 +11,7 @@ use evener_core::guard::CONTROL_JOBS_FIRST;
 use evener_core::plan::adaptive::{CLAIM_TIME, Choice, Table};
 
 use super::planning::{PLAN_AGE_MAX, PLAN_AGE_ON_ONE_CORE};
-use super::{WIDTH, Weigher};
+use super::{Asker, WIDTH, Weigher};
 use crate::lanes::Lanes;
 
 /// How long a module's worker waits for the first control job of a class. A guess: below what a core needs for a claim.
@@ -49,6 +49,7 @@ impl Claim {
 impl Weigher {
     /// What an idle core takes: a lane and how many jobs, or how long to wait at most for something to change.
     pub(crate) fn core_takes(&self, lanes: &Lanes<'_>, now: Nanos) -> Result<Claim, Nanos> {
+        self.asks(Asker::Core);
         if let Some(turn) = self.core_in_turn(lanes, now) {
             return turn;
         }
@@ -99,6 +100,7 @@ impl Weigher {
 
     /// What module `module` takes.
     pub(crate) fn module_takes(&self, module: usize, lanes: &Lanes<'_>, now: Nanos) -> Result<Claim, Nanos> {
+        self.asks(Asker::Module);
         let table = self.table(lanes, now);
         if let Some(turn) = self.module_in_turn(&table, lanes) {
             return turn;

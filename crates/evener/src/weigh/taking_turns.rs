@@ -15,7 +15,7 @@ use evener_core::{Class, Nanos};
 use super::planning::PLAN_AGE_ON_ONE_CORE;
 use super::taking::WAIT_FOR_CONTROL;
 use super::turns::{JOBS, Phase, REQUESTS, Stake, Turns};
-use super::{Claim, Seen, Weigher};
+use super::{Asker, Claim, Seen, Weigher};
 use crate::costs::CostSample;
 use crate::lanes::Lanes;
 
@@ -32,6 +32,30 @@ impl Weigher {
     pub(crate) fn has_turn(&self) -> bool {
         // Relaxed: who is told an old answer asks again soon.
         self.has_turn.load(Ordering::Relaxed)
+    }
+
+    /// A worker asks what it is to take.
+    pub(super) fn asks(&self, who: Asker) {
+        if self.turns.is_some() {
+            // Relaxed: the bell that is rung after each change orders it, `docs/ring.md`.
+            let news = self.news[who as usize].load(Ordering::Relaxed);
+            self.heard[who as usize].store(news, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether what a worker was told when it last asked may be true no more. Asked by who listens at its bell: between the question and that
+    /// nobody could wake it.
+    pub(crate) fn has_news(&self, who: Asker) -> bool {
+        let [news, heard] =
+            [&self.news, &self.heard].map(|words| words[who as usize].load(Ordering::Relaxed));
+        news != heard && !cfg!(mutant = "turns_unheard")
+    }
+
+    /// What these are told may have become another; before they are woken.
+    pub(super) fn tells_news(&self, to: &[Asker]) {
+        if self.turns.is_some() {
+            to.iter().for_each(|who| _ = self.news[*who as usize].fetch_add(1, Ordering::Relaxed));
+        }
     }
 
     /// The only core begins to work, or rests.
@@ -70,6 +94,7 @@ impl Weigher {
         turns.begin_module(lane, &stake, now);
         drop(turns);
         self.has_turn.store(true, Ordering::Relaxed);
+        self.tells_news(&[Asker::Module]);
         Some((REQUESTS - lanes.waiting(lane).min(REQUESTS)) as usize)
     }
 
@@ -138,7 +163,10 @@ impl Weigher {
     /// midst of the module's turn it would only take the core from it.
     pub(crate) fn module_is_drained(&self, lanes: &Lanes<'_>, now: Nanos) -> bool {
         let Some(mut turns) = self.turns() else { return false };
-        let Phase::Module { lane, left, .. } = turns.phase else { return true };
+        let Phase::Module { lane, left, .. } = turns.phase else {
+            self.tells_news(&[Asker::Core]);
+            return true;
+        };
         let is_over = left == 0;
         if is_over {
             turns.phase = Phase::Nobody;
@@ -153,6 +181,7 @@ impl Weigher {
     fn turn_is_over(&self, lanes: &Lanes<'_>, now: Nanos) {
         self.has_turn.store(false, Ordering::Relaxed);
         self.plan_anew(lanes, now);
+        self.tells_news(&[Asker::Core, Asker::Module]);
         lanes.modules.ring_all();
     }
 
@@ -302,6 +331,27 @@ mod tests {
         assert!(!module_takes(&weigher, &lanes));
         assert_eq!(weigher.core_takes(&lanes, NOW).err(), Some(Nanos::ZERO));
         assert!(!weigher.has_turn() && module_takes(&weigher, &lanes));
+    }
+
+    #[test]
+    fn nobody_sleeps_on_an_answer_that_a_turn_has_made_old_and_nobody_is_kept_awake_by_its_own_question() {
+        let (weigher, lanes, class) = beside(300, 4_000);
+        let news = || [Asker::Core, Asker::Module].map(|who| weigher.has_news(who));
+        weigher.holds(0, Some((class, NOW)));
+        assert!(weigher.core_takes(&lanes, NOW).is_err(), "it leaves them to the module");
+        assert!(!module_takes(&weigher, &lanes) && weigher.has_turn(), "it is the core's");
+        assert!(weigher.core_takes(&lanes, NOW).is_err(), "the module is not drained yet");
+        assert_eq!(news(), [false, false]);
+        // Before the core sleeps.
+        weigher.holds(0, None);
+        assert!(weigher.module_is_drained(&lanes, NOW));
+        assert_eq!(news(), [true, false]);
+        assert!(weigher.core_takes(&lanes, NOW).is_ok() && !module_takes(&weigher, &lanes));
+        // Before the module does.
+        assert_eq!(weigher.core_takes(&lanes, NOW).err(), Some(Nanos::ZERO));
+        assert!(weigher.has_news(Asker::Module));
+        assert!(module_takes(&weigher, &lanes));
+        assert!(!weigher.has_news(Asker::Module));
     }
 
     #[test]
