@@ -104,8 +104,10 @@ fn measure(builder: Builder, command: &str, kept: Option<(&str, &str, &str)>) ->
     let (evener, load_before) = (built_evener()?, load());
     let awake = Awake::hold();
     let mut guest = builder.boot().map_err(|error| error.to_string())?;
+    let is_apart = guest.set_apart().map_err(|error| error.to_string())?;
     let outcome = guest.run(command).map_err(|error| error.to_string())?;
-    print!("{}{}", outcome.stdout, sleep(awake.as_ref()));
+    let state = sleep(awake.as_ref()) + papers::apart(is_apart);
+    print!("{}{state}", outcome.stdout);
     eprint!("{}", outcome.stderr);
     guest.shut_down().map_err(|error| error.to_string())?;
     if outcome.status != 0 {
@@ -114,7 +116,7 @@ fn measure(builder: Builder, command: &str, kept: Option<(&str, &str, &str)>) ->
     let Some((name, word, words)) = kept else { return Ok(()) };
     let report = outcome.files.get("report.json").ok_or("the guest left no report")?;
     let report: Value = serde_json::from_slice(report).map_err(|error| error.to_string())?;
-    let circumstances = circumstances(&evener, &load_before)? + &sleep(awake.as_ref());
+    let circumstances = circumstances(&evener, &load_before)? + &state;
     let command = format!("cargo xtask guest {word} {words}");
     papers::keep(name, &json!({ "command": command, "circumstances": circumstances, "report": report }))?;
     papers::draw()
