@@ -1,6 +1,7 @@
 //! Pictures of rates and times over sizes, as SVG.
 //!
 //! The way of a picture: points that can be shown -> bounds -> ticks -> mesh, lines, marks -> legend beside.
+//! Several panels have axes and legend in common.
 //! Both axes are computed here and drawn on linear coordinates, so that the ticks are ours: bytes in powers
 //! of two below, ones, twos and fives on the left.
 
@@ -27,6 +28,15 @@ pub struct Series {
     pub dashed: bool,
 }
 
+/// One of several charts in a picture.
+#[derive(Clone, Debug)]
+pub struct Panel {
+    /// What stands above it; nothing where it is empty.
+    pub name: String,
+    /// Its lines: in every panel the same names in the same order, for the legend is the first panel's.
+    pub series: Vec<Series>,
+}
+
 /// How values lie on the left axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
@@ -50,18 +60,77 @@ pub fn lines(
     y_scale: Scale,
     series: &[Series],
 ) -> Result<(), BenchError> {
+    let panel = Panel { name: String::new(), series: series.to_vec() };
+    picture(path, title, [x_label, y_label], y_scale, &[panel])
+}
+
+/// Draws `panels`, two beside each other, 1000 wide and 290 high for each two, with axes and a legend that are the
+/// same for all; else as [`lines`].
+///
+/// # Errors
+///
+/// As of [`lines`].
+pub fn panels(
+    path: &Path,
+    title: &str,
+    x_label: &str,
+    y_label: &str,
+    y_scale: Scale,
+    panels: &[Panel],
+) -> Result<(), BenchError> {
+    picture(path, title, [x_label, y_label], y_scale, panels)
+}
+
+fn picture(
+    path: &Path,
+    title: &str,
+    labels: [&str; 2],
+    y_scale: Scale,
+    panels: &[Panel],
+) -> Result<(), BenchError> {
     let refused = |error: String| BenchError::Write { path: path.display().to_string(), error };
-    let series: Vec<Series> = series.iter().map(Series::showable).collect();
-    let (Some(x), Some(y)) = (Axis::of_sizes(&series), Axis::of_values(&series, y_scale)) else {
+    let panels: Vec<Panel> = panels.iter().map(Panel::showable).collect();
+    let format = Format::of(panels.len());
+    let all: Vec<Series> = panels.iter().flat_map(|panel| panel.series.clone()).collect();
+    let (Some(x), Some(y)) = (Axis::of_sizes(&all, format.ticks_max), Axis::of_values(&all, y_scale)) else {
         return Err(refused("there is no point to draw".to_owned()));
     };
-    let chart = Chart { labels: [x_label, y_label], x, y, y_scale, series };
+    let picture = Picture { labels, format, x, y, y_scale, panels };
     let mut svg = String::new();
-    let area = SVGBackend::with_string(&mut svg, (WIDTH, HEIGHT)).into_drawing_area();
-    let drawn = chart.picture(&area, title);
+    let area = SVGBackend::with_string(&mut svg, (format.width, format.height)).into_drawing_area();
+    let drawn = picture.draw(&area, title);
     drop(area);
     drawn.map_err(|error| refused(error.to_string()))?;
     std::fs::write(path, svg).map_err(|error| refused(error.to_string()))
+}
+
+/// How large a picture is, in pixels, and how many charts lie in it.
+#[derive(Clone, Copy)]
+struct Format {
+    width: u32,
+    height: u32,
+    rows: usize,
+    columns: usize,
+    /// Labels below a chart that do not touch. Tried.
+    ticks_max: usize,
+}
+
+impl Format {
+    fn of(panels: usize) -> Self {
+        if panels < 2 {
+            return Self { width: 900, height: 600, rows: 1, columns: 1, ticks_max: 12 };
+        }
+        let rows = panels.div_ceil(2);
+        let height = 70 + 290 * u32::try_from(rows).unwrap_or(u32::MAX / 1_000);
+        Self { width: 1000, height, rows, columns: 2, ticks_max: 6 }
+    }
+}
+
+impl Panel {
+    fn showable(&self) -> Self {
+        let series = self.series.iter().map(Series::showable).collect();
+        Self { name: self.name.clone(), series }
+    }
 }
 
 impl Series {
@@ -86,11 +155,11 @@ struct Axis {
 
 impl Axis {
     /// Sizes in bytes; `None` where there is no point.
-    fn of_sizes(series: &[Series]) -> Option<Self> {
+    fn of_sizes(series: &[Series], ticks_max: usize) -> Option<Self> {
         let (min, max) = extremes(points(series).map(|point| point.0.log2()))?;
         let range = min - 0.3..max + 0.3;
         let powers = whole_numbers(&range);
-        let step = powers.len().div_ceil(TICKS_MAX).max(1);
+        let step = powers.len().div_ceil(ticks_max).max(1);
         Some(Self { range, ticks: powers.into_iter().step_by(step).collect(), text: bytes })
     }
 
@@ -206,30 +275,40 @@ fn number(value: f64) -> String {
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
-struct Chart<'a> {
+struct Picture<'a> {
     labels: [&'a str; 2],
+    format: Format,
     x: Axis,
     y: Axis,
     y_scale: Scale,
-    series: Vec<Series>,
+    panels: Vec<Panel>,
 }
 
-impl Chart<'_> {
-    fn picture(&self, area: &Area<'_>, title: &str) -> Drawn {
+impl Picture<'_> {
+    fn draw(&self, area: &Area<'_>, title: &str) -> Drawn {
+        let Format { width, rows, columns, .. } = self.format;
         area.fill(&WHITE)?;
         let mut area = area.margin(10, 10, 10, 10);
         for (row, line) in title.lines().enumerate() {
             let style = (FONT, if row == 0 { 19 } else { 14 }).into_font().color(&TEXT);
             area = area.titled(line, style)?;
         }
-        let (left, right) = area.split_horizontally(WIDTH - LEGEND_WIDTH);
-        self.plot(&left)?;
-        legend(&right.margin(20, 0, 10, 0), &self.series)?;
+        let (left, right) = area.split_horizontally(width - LEGEND_WIDTH);
+        for (panel, place) in self.panels.iter().zip(left.split_evenly((rows, columns))) {
+            let name = (FONT, 14).into_font().color(&TEXT);
+            let place = match panel.name.as_str() {
+                "" => place,
+                text => place.margin(4, 8, 0, 16).titled(text, name)?,
+            };
+            self.plot(&place, &panel.series)?;
+        }
+        let named = self.panels.first().map_or(&[][..], |panel| &panel.series);
+        legend(&right.margin(20, 0, 10, 0), named)?;
         area.present()?;
         Ok(())
     }
 
-    fn plot(&self, area: &Area<'_>) -> Drawn {
+    fn plot(&self, area: &Area<'_>, series: &[Series]) -> Drawn {
         let mut builder = ChartBuilder::on(area);
         builder.margin_top(12).x_label_area_size(52).y_label_area_size(72);
         let mut chart = builder.build_cartesian_2d(self.x.clone(), self.y.clone())?;
@@ -242,7 +321,7 @@ impl Chart<'_> {
             .bold_line_style(GRID)
             .axis_style(TEXT)
             .draw()?;
-        for (index, line) in self.series.iter().enumerate() {
+        for (index, line) in series.iter().enumerate() {
             let places = line.points.iter().map(|&(x, y)| (x.log2(), place(y, self.y_scale)));
             let style = colour(index).stroke_width(2);
             if line.dashed {
@@ -303,13 +382,9 @@ fn colour(index: usize) -> RGBColor {
     COLOURS[index % COLOURS.len()]
 }
 
-const WIDTH: u32 = 900;
-const HEIGHT: u32 = 600;
 const LEGEND_WIDTH: u32 = 210;
 /// What fits beside a sample in the legend at 14 points. Tried.
 const LEGEND_LETTERS: usize = 23;
-/// Labels on an axis that do not touch. Tried.
-const TICKS_MAX: usize = 12;
 /// Most steps of the linear left axis.
 const TICKS_WANTED: f64 = 8.0;
 
@@ -367,6 +442,33 @@ mod tests {
                 assert!(svg.contains(text), "{scale:?} without {text}");
             }
         }
+    }
+
+    #[test]
+    fn panels_are_named_and_share_axes_and_legend() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let panel = |name: &str, value| Panel {
+            name: name.to_owned(),
+            series: vec![line("one", &[(16.0, value)]), line("two", &[(16384.0, 20.0)])],
+        };
+        let all = [panel("left", 10.0), panel("right", 1000.0), panel("below", 50.0)];
+        panels(file.path(), "Title", "size", "delay", Scale::Logarithmic, &all).unwrap();
+        let svg = std::fs::read_to_string(file.path()).unwrap();
+        let times = |text: &str| svg.lines().filter(|line| *line == text).count();
+        assert_eq!(["left", "right", "below", "one", "two", "Title"].map(times), [1; 6]);
+        assert_eq!(["size", "delay", "16 B", "16 KiB", "10", "1000"].map(times), [3; 6]);
+        // Points of the same size lie above each other by panel: 10 at the foot of its own, 1000 at the head.
+        let places: Vec<(u32, u32)> = svg.lines().filter_map(circle).collect();
+        assert_eq!(places.len(), 3 * 2 + 2, "{places:?}");
+        assert!(places[0].0 < places[2].0 && places[0].1 > places[2].1, "{places:?}");
+        assert!(places[4].0 == places[0].0 && places[4].1 > places[0].1, "{places:?}");
+    }
+
+    /// The place of a mark.
+    fn circle(line: &str) -> Option<(u32, u32)> {
+        let value = |name: &str| line.split_once(name)?.1.split('"').next()?.parse().ok();
+        line.starts_with("<circle").then_some(())?;
+        Some((value("cx=\"")?, value("cy=\"")?))
     }
 
     #[test]

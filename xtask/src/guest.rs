@@ -1,8 +1,9 @@
 //! `cargo xtask guest`: OpenSSL programs with Evener's provider and a module, measured in the test bed's guest.
 //!
-//! `speed` compares OpenSSL's own engine for AF_ALG with the default provider and ours; `uploads` is paper 003's experiment, from the
-//! guest to an nginx on this machine; `count` tells the instructions that all of this takes. The way: provider and program are built -> nginx, for uploads -> a guest -> what
-//! `testbed-openssl` prints there.
+//! `speed` compares OpenSSL's own engine for AF_ALG with the default provider and ours at the papers' sizes; `uploads`
+//! is paper 003's experiment, from the guest to an nginx on this machine; `count` tells the instructions that all of
+//! this takes. The way: provider and program are built -> nginx, for uploads -> a guest -> what `testbed-openssl`
+//! prints there.
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -18,18 +19,22 @@ use crate::programs::built_evener;
 use crate::testbed::papers;
 use crate::tree::cargo;
 
-const USAGE: &str = "usage: cargo xtask guest speed [ROUNDS]     openssl speed and enc: default, afalg engine, provider with module
-       cargo xtask guest uploads [ROUNDS]   paper 003: uploads over TLS with offload and without
-       cargo xtask guest counted-uploads ROUNDS   the same in a guest whose clock counts instructions: 500,000 a ms
-       cargo xtask guest count [ROUNDS]     instructions of commands, updates and uploads, by each of these ways";
+const USAGE: &str = "usage: cargo xtask guest speed [ROUNDS [CIPHER ...]]
+           openssl speed and enc: default, afalg engine, provider with module; CIPHER is AES-128-CBC or AES-256-CBC
+       cargo xtask guest uploads [ROUNDS]
+           paper 003: uploads over TLS with offload and without
+       cargo xtask guest counted-uploads ROUNDS
+           the same in a guest whose clock counts instructions: 500,000 a ms
+       cargo xtask guest count [ROUNDS]
+           instructions of commands, updates and uploads, by each of these ways";
 
 /// The provider in the guest, among the libraries, which come with what they need.
 const PROVIDER: &str = "/lib/x86_64-linux-gnu/evener.so";
 
 pub(crate) fn run(words: &[&str]) -> ExitCode {
     let done = match words {
-        ["speed"] => speed("5"),
-        ["speed", rounds] => speed(rounds),
+        ["speed"] => speed("5", &[]),
+        ["speed", rounds, ciphers @ ..] => speed(rounds, ciphers),
         ["uploads"] => uploads("5"),
         ["uploads", rounds] => uploads(rounds),
         ["counted-uploads", rounds] => counted_uploads(rounds),
@@ -46,9 +51,10 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
     }
 }
 
-fn speed(rounds: &str) -> Result<(), String> {
+fn speed(rounds: &str, ciphers: &[&str]) -> Result<(), String> {
+    let words = [&[rounds], ciphers].concat().join(" ");
     // The engine is in every guest.
-    measure(guest()?, &format!("testbed-openssl speed {rounds}"), Some(("openssl-speed", "speed", rounds)))
+    measure(guest()?, &format!("testbed-openssl speed {words}"), Some(("openssl-speed", "speed", &words)))
 }
 
 fn uploads(rounds: &str) -> Result<(), String> {
@@ -92,23 +98,26 @@ fn guest() -> Result<Builder, String> {
     Ok(builder.file("/etc/evener.cnf", configuration).limit(Duration::from_secs(900)))
 }
 
-/// Runs `command` in a guest; what it leaves is kept under the first name, as made by `cargo xtask guest` with the other words.
+/// Runs `command` in a guest; what it leaves is kept under the first name, as made by `cargo xtask guest` with the
+/// other words.
 fn measure(builder: Builder, command: &str, kept: Option<(&str, &str, &str)>) -> Result<(), String> {
     let (evener, load_before) = (built_evener()?, load());
     let awake = Awake::hold();
     let mut guest = builder.boot().map_err(|error| error.to_string())?;
+    let is_apart = guest.set_apart().map_err(|error| error.to_string())?;
     let outcome = guest.run(command).map_err(|error| error.to_string())?;
-    print!("{}{}", outcome.stdout, sleep(awake.as_ref()));
+    let state = sleep(awake.as_ref()) + papers::apart(is_apart);
+    print!("{}{state}", outcome.stdout);
     eprint!("{}", outcome.stderr);
     guest.shut_down().map_err(|error| error.to_string())?;
     if outcome.status != 0 {
         return Err(format!("status {}", outcome.status));
     }
-    let Some((name, word, rounds)) = kept else { return Ok(()) };
+    let Some((name, word, words)) = kept else { return Ok(()) };
     let report = outcome.files.get("report.json").ok_or("the guest left no report")?;
     let report: Value = serde_json::from_slice(report).map_err(|error| error.to_string())?;
-    let circumstances = circumstances(&evener, &load_before)? + &sleep(awake.as_ref());
-    let command = format!("cargo xtask guest {word} {rounds}");
+    let circumstances = circumstances(&evener, &load_before)? + &state;
+    let command = format!("cargo xtask guest {word} {words}");
     papers::keep(name, &json!({ "command": command, "circumstances": circumstances, "report": report }))?;
     papers::draw()
 }

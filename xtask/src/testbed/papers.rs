@@ -160,7 +160,7 @@ fn report(evener: &Path, wanted: &Wanted) -> Result<Value, String> {
 }
 
 /// Whether core and module had processors of their own, as a line of the circumstances.
-const fn apart(is_apart: bool) -> &'static str {
+pub(crate) const fn apart(is_apart: bool) -> &'static str {
     if is_apart {
         "- threads of QEMU: the core's on one processor, all others beside it\n"
     } else {

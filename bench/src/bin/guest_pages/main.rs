@@ -31,7 +31,7 @@ fn main() -> anyhow::Result<()> {
     let mut page = HEAD.to_owned();
     page += &policies::section(&all, &folder)?;
     page += &busy::section(&all)?;
-    page += &neighbours::section(&all)?;
+    page += &neighbours::section(&all, &folder)?;
     page += &openssl::section(&all, &folder)?;
     page += &simulated::section(&all);
     page += &kept::circumstances(&all);

@@ -1,15 +1,64 @@
 //! What policies leave to others (paper 002, 3.1 and 3.3, which measured none of it).
 
 use std::fmt::Write as _;
+use std::path::Path;
 
+use evener_bench::draw::{self, Panel, Scale, Series};
 use serde_json::Value;
 
 use crate::kept::{Kept, bytes, list, median, number, under};
 
 const POLICIES: [&str; 5] = ["cpu_only", "module_only", "round_robin", "shared_queue", "adaptive"];
 
-/// The section; empty where nothing of it was run.
-pub(crate) fn section(all: &[Kept]) -> anyhow::Result<String> {
+/// What others get of a core.
+struct Quantity {
+    /// Its name in reports.
+    name: &'static str,
+    title: &'static str,
+    /// In the unit of the title.
+    scale: f64,
+    /// Whether there is a hog in it: then a report without one has none.
+    is_hogs: bool,
+    /// Name, left axis and scale of its picture.
+    picture: Option<(&'static str, &'static str, Scale)>,
+}
+
+const QUANTITIES: [Quantity; 4] = [WORK, SHARE, LATE, LATE_P99];
+
+const WORK: Quantity = Quantity {
+    name: "hog_speed",
+    title: "Work of the hog, in per cent of what it does alone",
+    scale: 100.0,
+    is_hogs: true,
+    picture: Some(("hog-work", "per cent of alone", Scale::Linear)),
+};
+
+const SHARE: Quantity = Quantity {
+    name: "hog_share",
+    title: "Core time of the hog, in per cent of the core",
+    scale: 100.0,
+    is_hogs: true,
+    picture: None,
+};
+
+const LATE: Quantity = Quantity {
+    name: "late_microseconds",
+    title: "How late the probe wakes, in microseconds: median",
+    scale: 1.0,
+    is_hogs: false,
+    picture: Some(("probe-median", "microseconds", Scale::Linear)),
+};
+
+const LATE_P99: Quantity = Quantity {
+    name: "late_p99_microseconds",
+    title: "How late the probe wakes, in microseconds: 99 of 100 no later",
+    scale: 1.0,
+    is_hogs: false,
+    picture: Some(("probe-p99", "microseconds", Scale::Logarithmic)),
+};
+
+/// The section with its pictures in `folder`; empty where nothing of it was run.
+pub(crate) fn section(all: &[Kept], folder: &Path) -> anyhow::Result<String> {
     let mut reports: Vec<&Value> =
         all.iter().filter(|kept| kept.name.starts_with("hog-")).map(|kept| &kept.report).collect();
     reports.sort_by_key(|report| report["hog_percent"].as_u64());
@@ -17,83 +66,255 @@ pub(crate) fn section(all: &[Kept]) -> anyhow::Result<String> {
         return Ok(String::new());
     }
     let mut text = String::from(
-        "\n## Other programs (paper 002, claim of 3.1 and 3.3)\n\nA program that wants part of the core, and one that is woken by \
-         alarms, beside each policy ([bench](../bench.md), neighbours). The paper claims that others are affected less than without its \
-         design, and measured nothing of it. Asked: adaptive leaves others no less than `shared_queue`.\n",
+        "\n## Other programs (paper 002, claim of 3.1 and 3.3)\n\nA program that wants part of the core, and one that is \
+         woken by alarms, beside each policy ([bench](../bench.md), neighbours). The paper claims that others are \
+         affected less than without its design, and measured nothing of it. Asked: adaptive leaves others no less \
+         than `shared_queue`.\n",
     );
-    let wanted = |report: &Value| format!("wants {} %", report["hog_percent"]);
-    let hogs: Vec<&Value> = reports.iter().copied().filter(|report| report["hog_percent"] != 0).collect();
-    let speed = |beside: &Value| median(beside, "hog_speed").map(|value| value * 100.0);
-    text += &table("Work of the hog, in per cent of what it does alone", &hogs, wanted, speed);
-    let share = |beside: &Value| median(beside, "hog_share").map(|value| value * 100.0);
-    text += &table("Core time of the hog, in per cent of the core", &hogs, wanted, share);
-    let late = |name: &'static str| move |beside: &Value| median(beside, name);
-    let title = "How late the probe wakes, in microseconds: median";
-    text += &table(title, &reports, wanted, late("late_microseconds"));
-    let title = "How late the probe wakes, in microseconds: 99 of 100 no later";
-    text += &table(title, &reports, wanted, late("late_p99_microseconds"));
-    Ok(text + &verdict(&reports))
-}
-
-fn table(
-    title: &str,
-    reports: &[&Value],
-    wanted: impl Fn(&Value) -> String,
-    value: impl Fn(&Value) -> Option<f64>,
-) -> String {
-    let mut text = format!("\n### {title}\n\n| hog | bytes | nobody |");
-    POLICIES.iter().for_each(|policy| write!(text, " {policy} |").unwrap_or_default());
-    text += "\n|---|---|---|---|---|---|---|---|\n";
-    for report in reports {
-        for cell in list(report, "cells") {
-            let nobody = number(value(&cell["nobody"]), 0);
-            write!(text, "| {} | {} | {nobody} |", wanted(report), number(bytes(cell), 0)).ok();
-            for policy in POLICIES {
-                let got = under(cell, policy).and_then(|one| value(&one["beside"]));
-                write!(text, " {} |", number(got, 0)).ok();
-            }
-            text.push('\n');
-        }
+    text += &verdict(&reports);
+    for quantity in &QUANTITIES {
+        text += &quantity.told(&reports, folder)?;
     }
-    text
+    Ok(text)
 }
 
-/// In how many cells others do no worse: bounds of the medians that overlap count as equal.
+impl Quantity {
+    /// Its table, below its picture.
+    fn told(&self, reports: &[&Value], folder: &Path) -> anyhow::Result<String> {
+        let reports: Vec<&Value> =
+            reports.iter().copied().filter(|report| !self.is_hogs || percent(report) > 0).collect();
+        let mut text = format!("\n### {}\n\n", self.title);
+        if let Some((name, axis, scale)) = self.picture.filter(|_| !reports.is_empty()) {
+            writeln!(text, "![{}](guest/{name}.svg)\n", self.title).ok();
+            let panels: Vec<Panel> = reports.iter().map(|report| self.panel(report)).collect();
+            let path = folder.join(name).with_extension("svg");
+            let title = format!("{}\nGuest of the test bed, medians of the runs", self.title);
+            draw::panels(&path, &title, "plaintext per job", axis, scale, &panels)?;
+        }
+        text += "| hog | bytes | nobody |";
+        POLICIES.iter().for_each(|policy| write!(text, " {policy} |").unwrap_or_default());
+        text += "\n|---|---|---|---|---|---|---|---|\n";
+        for report in reports {
+            for cell in list(report, "cells") {
+                let nobody = number(self.of(&cell["nobody"]), 0);
+                write!(text, "| {} | {} | {nobody} |", wanted(report), number(bytes(cell), 0)).ok();
+                for policy in POLICIES {
+                    let got = under(cell, policy).and_then(|one| self.of(&one["beside"]));
+                    write!(text, " {} |", number(got, 0)).ok();
+                }
+                text.push('\n');
+            }
+        }
+        Ok(text)
+    }
+
+    /// Policies over sizes beside one hog; dashed what others get while nobody works.
+    fn panel(&self, report: &Value) -> Panel {
+        // What a hog does alone is the measure of its work.
+        let nobody =
+            |cell: &Value| if self.name == WORK.name { Some(100.0) } else { self.of(&cell["nobody"]) };
+        let over = |value: &dyn Fn(&Value) -> Option<f64>| {
+            list(report, "cells").filter_map(|cell| Some((bytes(cell)?, value(cell)?))).collect()
+        };
+        let mut series = vec![Series { name: "nobody".to_owned(), points: over(&nobody), dashed: true }];
+        for policy in POLICIES {
+            let points = over(&|cell| self.of(&under(cell, policy)?["beside"]));
+            series.push(Series { name: policy.to_owned(), points, dashed: false });
+        }
+        let name = if percent(report) == 0 { "no hog".to_owned() } else { format!("hog {}", wanted(report)) };
+        Panel { name, series }
+    }
+
+    fn of(&self, beside: &Value) -> Option<f64> {
+        median(beside, self.name).map(|value| value * self.scale)
+    }
+}
+
+fn percent(report: &Value) -> u64 {
+    report["hog_percent"].as_u64().unwrap_or(0)
+}
+
+fn wanted(report: &Value) -> String {
+    format!("wants {} %", report["hog_percent"])
+}
+
+/// Of what others get less is better where they are late.
+const COMPARED: [(&str, Quantity, bool); 3] =
+    [("work of the hog", WORK, true), ("probe, median", LATE, false), ("probe, 99 of 100", LATE_P99, false)];
+
+/// In how many cells others do no worse beside one policy than beside another.
 fn verdict(reports: &[&Value]) -> String {
-    let mut text = String::from(
-        "\n### In short\n\nCells in which others do better, or as well within the bounds of the medians:\n\n",
+    let all: Vec<&Value> = reports.iter().flat_map(|report| list(report, "cells")).collect();
+    let bounds = all.iter().filter_map(|cell| Bounded::of(cell, "adaptive", &LATE));
+    let level = bounds.map(|spread| spread.level).fold(1.0, f64::min);
+    let runs = reports.iter().filter_map(|report| report["runs"].as_u64()).min().unwrap_or(0);
+    let mut text = format!(
+        "\n### In short\n\nIn how many cells (a size beside a hog) others do no worse beside one policy than beside \
+         another: the hog does no less work, the probe wakes no later. By the medians: without tolerance. Within the \
+         bounds: the tolerance is the bounds of both medians, of {runs} runs, which hold with {:.0} % each; where they \
+         overlap, the two count as equal. Better, worse: the bounds lie apart{}.\n\n\
+         | others | beside | rather than | no worse by the medians | no worse within the bounds | better | worse |\n\
+         |---|---|---|---|---|---|---|\n",
+        level * 100.0,
+        by_chance(runs)
     );
     for [ours, theirs] in [["adaptive", "shared_queue"], ["shared_queue", "cpu_only"]] {
-        for (what, name, more_is_better) in
-            [("work of the hog", "hog_speed", true), ("probe, 99 of 100", "late_p99_microseconds", false)]
-        {
-            let (mut good, mut bad) = (0, Vec::new());
-            for (percent, cell) in cells(reports) {
-                let bounds = |policy| {
-                    let spread = &under(cell, policy)?["beside"][name];
-                    Some((spread["low"].as_f64()?, spread["high"].as_f64()?))
-                };
-                let Some((ours, theirs)) = bounds(ours).zip(bounds(theirs)) else { continue };
-                if if more_is_better { ours.1 >= theirs.0 } else { ours.0 <= theirs.1 } {
-                    good += 1;
-                } else {
-                    bad.push(format!("{} B beside {percent} %", number(bytes(cell), 0)));
-                }
-            }
-            let all = good + bad.len();
-            let where_bad =
-                if bad.is_empty() { String::new() } else { format!("; worse: {}", bad.join(", ")) };
-            writeln!(text, "- {what}, beside {ours} rather than {theirs}: {good} of {all}{where_bad}").ok();
+        for (what, quantity, more_is_better) in &COMPARED {
+            let tally = Tally::of(reports, [ours, theirs], quantity, *more_is_better);
+            writeln!(text, "| {what} | {ours} | {theirs} |{}", tally.told()).ok();
         }
     }
     text
 }
 
-/// All cells, each with what the hog wants in per cent.
-fn cells<'r>(reports: &[&'r Value]) -> impl Iterator<Item = (u64, &'r Value)> {
-    let of = |report: &&'r Value| {
-        let percent = report["hog_percent"].as_u64().unwrap_or(0);
-        list(report, "cells").map(move |cell| (percent, cell)).collect::<Vec<_>>()
-    };
-    reports.iter().flat_map(of).collect::<Vec<_>>().into_iter()
+/// How often bounds lie apart where nothing is: those of five runs and fewer are the least and the greatest, and of
+/// all orders of both policies' runs one has all of the first before all of the second.
+fn by_chance(runs: u64) -> String {
+    if !(1..6).contains(&runs) {
+        return String::new();
+    }
+    let orders = (1..=runs).fold(1, |orders, k| orders * (runs + k) / k);
+    format!(", which they do by chance in one cell of {orders} either way")
+}
+
+/// A median with its bounds and the probability that they hold.
+struct Bounded {
+    median: f64,
+    low: f64,
+    high: f64,
+    level: f64,
+}
+
+impl Bounded {
+    fn of(cell: &Value, policy: &str, quantity: &Quantity) -> Option<Self> {
+        let spread = &under(cell, policy)?["beside"][quantity.name];
+        let value = |name: &str| spread[name].as_f64();
+        let [median, low, high] = [value("median")?, value("low")?, value("high")?];
+        Some(Self { median, low, high, level: value("level")? })
+    }
+
+    /// The same with less for more.
+    fn turned(self) -> Self {
+        Self { median: -self.median, low: -self.high, high: -self.low, level: self.level }
+    }
+}
+
+/// How others do beside one policy rather than another.
+#[derive(Default)]
+struct Tally {
+    cells: usize,
+    no_worse_by_medians: usize,
+    better: usize,
+    worse: Vec<String>,
+}
+
+impl Tally {
+    fn of(reports: &[&Value], policies: [&str; 2], quantity: &Quantity, more_is_better: bool) -> Self {
+        let mut tally = Self::default();
+        for report in reports {
+            for cell in list(report, "cells") {
+                let of = |policy| {
+                    let spread = Bounded::of(cell, policy, quantity)?;
+                    Some(if more_is_better { spread } else { spread.turned() })
+                };
+                let [Some(ours), Some(theirs)] = policies.map(of) else { continue };
+                tally.cells += 1;
+                tally.no_worse_by_medians += usize::from(ours.median >= theirs.median);
+                tally.better += usize::from(ours.low > theirs.high);
+                if ours.high < theirs.low {
+                    tally.worse.push(format!("{} B beside {} %", number(bytes(cell), 0), percent(report)));
+                }
+            }
+        }
+        tally
+    }
+
+    fn told(&self) -> String {
+        let Self { cells, no_worse_by_medians, better, worse } = self;
+        let within = cells - worse.len();
+        let places = match worse.len() {
+            0 => "nowhere".to_owned(),
+            most if most > 10 => most.to_string(),
+            _ => worse.join(", "),
+        };
+        format!(" {no_worse_by_medians} of {cells} | {within} of {cells} | {better} | {places} |")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn spread([low, median, high]: [f64; 3]) -> Value {
+        json!({ "low": low, "median": median, "high": high, "level": 0.75 })
+    }
+
+    /// Three sizes: beside adaptive the hog does more than beside the shared queue, less within the bounds, and less.
+    fn report(percent: u64) -> Kept {
+        let cell = |size: &str, ours: [f64; 3]| {
+            let one = |policy: &str, work: [f64; 3]| {
+                let late = spread(work.map(|share| share * 1000.0));
+                json!({ "contender": format!("evener {policy}"),
+                        "beside": { WORK.name: spread(work), LATE.name: late, LATE_P99.name: late } })
+            };
+            let shared = one("shared_queue", [0.4, 0.5, 0.6]);
+            json!({ "cell": size, "contenders": [shared, one("adaptive", ours)],
+                    "nobody": { "late_microseconds": spread([1.0, 2.0, 3.0]) } })
+        };
+        let cells =
+            [cell("16", [0.7, 0.8, 0.9]), cell("256", [0.3, 0.45, 0.5]), cell("1024", [0.1, 0.2, 0.3])];
+        let report = json!({ "hog_percent": percent, "runs": 3, "cells": cells });
+        let text = String::new;
+        Kept { name: format!("hog-{percent}"), command: text(), circumstances: text(), report }
+    }
+
+    #[test]
+    fn bounds_that_overlap_count_as_equal_and_medians_are_told_without_tolerance() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = section(&[report(25)], folder.path()).unwrap();
+        for row in [
+            "| work of the hog | adaptive | shared_queue | 1 of 3 | 2 of 3 | 1 | 1024 B beside 25 % |",
+            // Who wakes late is worse off: the other way round.
+            "| probe, median | adaptive | shared_queue | 2 of 3 | 2 of 3 | 1 | 16 B beside 25 % |",
+            "| probe, 99 of 100 | adaptive | shared_queue | 2 of 3 | 2 of 3 | 1 | 16 B beside 25 % |",
+            "| work of the hog | shared_queue | cpu_only | 0 of 0 | 0 of 0 | 0 | nowhere |",
+            "| wants 25 % | 256 | - | - | - | - | 50 | 45 |",
+        ] {
+            assert!(text.contains(row), "{row} in\n{text}");
+        }
+        assert!(text.contains("of 3 runs, which hold with 75 % each"), "{text}");
+    }
+
+    #[test]
+    fn chance_is_that_of_counting_all_orders_of_two_policies_runs() {
+        for runs in 1..6_u32 {
+            let of_both = (0..1_u32 << (2 * runs)).filter(|orders| orders.count_ones() == runs).count();
+            assert!(by_chance(runs.into()).contains(&format!("one cell of {of_both} ")), "{runs}");
+        }
+        assert_eq!(by_chance(6), "");
+    }
+
+    #[test]
+    fn every_picture_of_the_section_is_there_with_a_panel_for_each_hog() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = section(&[report(50), report(0), report(25)], folder.path()).unwrap();
+        let linked: Vec<&str> =
+            text.split("(guest/").skip(1).filter_map(|rest| rest.split(')').next()).collect();
+        assert_eq!(linked, ["hog-work.svg", "probe-median.svg", "probe-p99.svg"]);
+        for name in linked {
+            let svg = std::fs::read_to_string(folder.path().join(name)).unwrap();
+            let has = |text: &str| svg.lines().any(|line| line == text);
+            assert!(has("hog wants 25 %") && has("hog wants 50 %") && has("adaptive"), "{name}");
+            assert_eq!(has("no hog"), name != "hog-work.svg", "{name}");
+        }
+    }
+
+    #[test]
+    fn without_a_report_there_is_no_section() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(section(&[], folder.path()).unwrap(), "");
+        assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+    }
 }

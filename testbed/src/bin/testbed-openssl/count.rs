@@ -6,11 +6,10 @@
 
 use std::fs;
 use std::process::{Command, Stdio};
-use std::time::Instant;
 
 use super::{
-    CALLER, SPEED_BYTES, WAYS, WITH, WITHOUT, busy, by_way, curl, enc, idle_ms, in_turn, median,
-    speed_command,
+    CALLER, CIPHERS, WAYS, WITH, WITHOUT, Window, busy, by_way, curl, enc, in_turn, median, speed_command,
+    updates,
 };
 
 /// As the guest's clock counts them.
@@ -19,6 +18,9 @@ const INSTRUCTIONS_PER_MS: f64 = 500_000.0;
 /// What sends every update of the provider's ways to the module.
 const FORCED: [(&str, &str); 2] = [("EVENER_THRESHOLD", "16"), ("EVENER_GUARD", "off")];
 
+/// Sizes of updates, in bytes.
+const UPDATES: [u32; 5] = [64, 1_024, 4_096, 8_192, 16_384];
+
 /// Files that are encrypted and uploaded, in bytes.
 const FILES: [usize; 4] = [16, 64 << 10, 1 << 20, 8 << 20];
 const UPLOADS: [usize; 4] = [70, 57_654, 2_359_350, 18_948_662];
@@ -26,7 +28,7 @@ const UPLOADS: [usize; 4] = [70, 57_654, 2_359_350, 18_948_662];
 /// Prints all that is counted.
 pub(crate) fn all(rounds: usize, url: &str) -> Result<(), String> {
     // The first alarm in a guest's life rings at once.
-    drop(update(0, SPEED_BYTES[0], &[]));
+    drop(update(0, UPDATES[0], &[]));
     println!("thousands of instructions, medians of {rounds}");
     println!("{:28}{}  over the last", "", WAYS.map(|way| format!("{:>14}", way.name)).concat());
     tell("openssl list -providers", rounds, &|way| {
@@ -35,12 +37,12 @@ pub(crate) fn all(rounds: usize, url: &str) -> Result<(), String> {
     })?;
     for bytes in FILES {
         file("/tmp/text", bytes)?;
-        tell(&format!("openssl enc, {bytes} B"), rounds, &|way| instructions(&mut enc(way)))?;
+        tell(&format!("openssl enc, {bytes} B"), rounds, &|way| instructions(&mut enc(way, &CIPHERS[0])))?;
     }
-    for bytes in SPEED_BYTES {
+    for bytes in UPDATES {
         tell(&format!("an update of {bytes} B"), rounds, &|way| update(way, bytes, &[]))?;
     }
-    let longest = SPEED_BYTES[SPEED_BYTES.len() - 1];
+    let longest = UPDATES[UPDATES.len() - 1];
     tell("the same, forced", rounds, &|way| update(way, longest, &FORCED))?;
     for bytes in UPLOADS {
         file("/tmp/file", bytes)?;
@@ -64,16 +66,13 @@ fn tell(what: &str, rounds: usize, measure: &dyn Fn(usize) -> Result<f64, String
 /// Thousands of them that one update of `openssl speed` takes: a longer run less a shorter one, so that neither start nor end counts.
 fn update(way: usize, bytes: u32, variables: &[(&str, &str)]) -> Result<f64, String> {
     let run = |seconds: u32| -> Result<(f64, f64), String> {
-        let mut command = speed_command(way, bytes, seconds);
+        let mut command = speed_command(way, &CIPHERS[0], bytes, seconds);
         command.envs(variables.iter().copied());
-        let (began, idle) = (Instant::now(), idle_ms()?);
+        let window = Window::open()?;
         let output = command.output().map_err(|error| error.to_string())?;
-        let busy = began.elapsed().as_secs_f64() * 1e3 - (idle_ms()? - idle);
-        // `Doing AES-128-CBC for 1s on 1024 size blocks: 15258 AES-128-CBC's in 1.00s`
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        let done = said.split("size blocks: ").nth(1).and_then(|rest| rest.split(' ').next());
-        let done = done.and_then(|count| count.parse::<f64>().ok());
-        done.map(|done| (done, busy)).ok_or_else(|| format!("openssl speed said {said:?}"))
+        let (_, busy) = window.close()?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        updates(&said).map(|done| (done, busy)).ok_or_else(|| format!("openssl speed said {said:?}"))
     };
     let ((short, short_busy), (long, long_busy)) = (run(1)?, run(2)?);
     Ok((long_busy - short_busy) / (long - short) * INSTRUCTIONS_PER_MS * 1e-3)

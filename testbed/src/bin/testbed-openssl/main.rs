@@ -1,9 +1,10 @@
 //! Runs in the guest: how fast OpenSSL is by several ways, and what an upload costs, one way after the other in turn.
 //!
-//! `testbed-openssl speed ROUNDS` | `testbed-openssl uploads ROUNDS URL` | `testbed-openssl count ROUNDS URL`. A way is a
-//! configuration of OpenSSL and what its command is told besides ([`WAYS`]). Core time is what the guest's idle time lacks, so
-//! the kernel's threads and interrupts are in it; `count` is for a guest whose clock counts instructions, and tells core time
-//! in these. Prints medians and leaves every round in `/out/report.json`; `cargo xtask guest` starts it (docs/testbed.md).
+//! `testbed-openssl speed ROUNDS [CIPHER ...]` | `testbed-openssl uploads ROUNDS URL` | `testbed-openssl count ROUNDS
+//! URL`. A way is a configuration of OpenSSL and what its command is told besides ([`WAYS`]). Core time is what the
+//! guest's idle time lacks, so the kernel's threads and interrupts are in it; `count` is for a guest whose clock counts
+//! instructions, and tells core time in these. Prints medians and leaves every round in `/out/report.json`;
+//! `cargo xtask guest` starts it (docs/testbed.md).
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "talks to who runs it")]
 
@@ -14,6 +15,7 @@ use std::{env, fs};
 use serde_json::{Value, json};
 
 mod count;
+mod speed;
 
 /// Where the files of the way with the module lie; `cargo xtask guest` puts them there.
 const WITH_MODULE: &str = "/etc/evener.cnf";
@@ -49,14 +51,10 @@ const WITH: usize = 2;
 const CALLER: usize = 3;
 const WITHOUT: usize = 4;
 
-/// Sizes of `openssl speed`, in bytes.
-const SPEED_BYTES: [u32; 5] = [64, 1_024, 4_096, 8_192, 16_384];
-
 /// What every round gave, where `cargo xtask guest` finds it.
 const REPORT: &str = "/out/report.json";
 
-/// What `openssl enc` encrypts, in bytes, and reads at a time.
-const ENC_BYTES: usize = 24 << 20;
+/// What `openssl enc` reads at a time, in bytes.
 const ENC_BUFFER: &str = "65536";
 
 /// Paper 003, table 1: bytes, milliseconds with offload and without.
@@ -74,12 +72,16 @@ const PAPER: [(usize, u32, u32); 9] = [
 
 fn main() -> ExitCode {
     let words: Vec<String> = env::args().skip(1).collect();
-    let done = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["speed", rounds] => number(rounds).and_then(speed),
-        ["uploads", rounds, url] => number(rounds).and_then(|rounds| uploads(rounds, url)),
-        ["count", rounds, url] => number(rounds).and_then(|rounds| count::all(rounds, url)),
-        _ => Err("testbed-openssl speed ROUNDS | uploads ROUNDS URL | count ROUNDS URL".to_owned()),
-    };
+    let done =
+        match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            ["speed", rounds, ref ciphers @ ..] => {
+                number(rounds).and_then(|rounds| speed::all(rounds, &speed::asked(ciphers)?))
+            }
+            ["uploads", rounds, url] => number(rounds).and_then(|rounds| uploads(rounds, url)),
+            ["count", rounds, url] => number(rounds).and_then(|rounds| count::all(rounds, url)),
+            _ => Err("testbed-openssl speed ROUNDS [CIPHER ...] | uploads ROUNDS URL | count ROUNDS URL"
+                .to_owned()),
+        };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
@@ -93,34 +95,16 @@ fn number(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|&rounds| rounds > 0).ok_or_else(|| format!("{text}: no number of rounds"))
 }
 
-/// `openssl speed` at each size and `openssl enc` of one file, by every way.
-fn speed(rounds: usize) -> Result<(), String> {
-    // The first alarm in a guest's life rings at once, and the first run says nothing.
-    drop(speed_of(0, SPEED_BYTES[0]));
-    println!("AES-128-CBC, medians of {rounds}; MB/s, and over the better of default and engine");
-    let mut rows = Vec::new();
-    for bytes in SPEED_BYTES {
-        let measured = in_turn(rounds, &|way| speed_of(way, bytes))?;
-        rows.push(row("openssl speed", &format!("{bytes} B"), &measured));
-    }
-    let text: Vec<u8> = (0..=u8::MAX).cycle().take(ENC_BYTES).collect();
-    fs::write("/tmp/text", text).map_err(|error| error.to_string())?;
-    #[expect(clippy::cast_precision_loss, reason = "some megabytes")]
-    let measured = in_turn(rounds, &|way| Ok(ENC_BYTES as f64 / busy(&mut enc(way))?.0 * 1e-3))?;
-    rows.push(row("openssl enc", &format!("{ENC_BYTES} B by {ENC_BUFFER}"), &measured));
-    report(&json!({ "unit": "MB/s", "rounds": rounds, "rows": rows }))
-}
-
 /// Leaves what was measured to who runs this.
 fn report(what: &Value) -> Result<(), String> {
     fs::write(REPORT, format!("{what:#}\n")).map_err(|error| format!("{REPORT}: {error}"))
 }
 
 /// What `measure` says of the first ways, one after the other in each round.
-fn in_turn<const N: usize>(
+fn in_turn<T, const N: usize>(
     rounds: usize,
-    measure: &dyn Fn(usize) -> Result<f64, String>,
-) -> Result<[Vec<f64>; N], String> {
+    measure: &dyn Fn(usize) -> Result<T, String>,
+) -> Result<[Vec<T>; N], String> {
     let mut all = [const { Vec::new() }; N];
     for round in 0..rounds {
         for turn in 0..N {
@@ -129,21 +113,6 @@ fn in_turn<const N: usize>(
         }
     }
     Ok(all)
-}
-
-/// Shows a row, and gives it as it is kept.
-fn row(work: &str, of: &str, measured: &[Vec<f64>; 4]) -> Value {
-    let [default, engine, provider, caller] = measured.clone().map(median);
-    let best = default.max(engine);
-    println!(
-        "{:34} default {default:7.1}  afalg engine {engine:7.1}  provider {provider:7.1}  {:.2}  wait = caller {caller:7.1}  {:.2}",
-        format!("{work}, {of}"),
-        provider / best,
-        caller / best
-    );
-    let ways: serde_json::Map<_, _> =
-        WAYS.iter().zip(measured).map(|(way, values)| (way.name.to_owned(), json!(values))).collect();
-    json!({ "work": work, "of": of, "ways": ways })
 }
 
 fn openssl(way: usize, words: &[&str]) -> Command {
@@ -160,25 +129,41 @@ fn by_way(way: usize, program: &str) -> Command {
     command
 }
 
-/// `openssl speed` for so many seconds.
-fn speed_command(way: usize, bytes: u32, seconds: u32) -> Command {
-    let (bytes, seconds) = (bytes.to_string(), seconds.to_string());
-    openssl(way, &["speed", "-elapsed", "-seconds", &seconds, "-bytes", &bytes, "-evp", "aes-128-cbc"])
+/// A cipher that the module has.
+struct Cipher {
+    /// As in reports.
+    name: &'static str,
+    /// As `openssl` is told it.
+    word: &'static str,
+    /// In hexadecimal digits.
+    key: &'static str,
 }
 
-fn speed_of(way: usize, bytes: u32) -> Result<f64, String> {
-    let output = speed_command(way, bytes, 1).output().map_err(|error| error.to_string())?;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    // `AES-128-CBC      49633.58k`, thousands of bytes a second.
-    let rate = said.lines().find(|line| line.ends_with('k')).and_then(|line| line.split_whitespace().last());
-    let rate = rate.and_then(|rate| rate.trim_end_matches('k').parse::<f64>().ok());
-    rate.map(|rate| rate * 1e-3).ok_or_else(|| format!("openssl speed said {said:?}"))
+const CIPHERS: [Cipher; 2] = [
+    Cipher { name: "AES-128-CBC", word: "aes-128-cbc", key: "00112233445566778899aabbccddeeff" },
+    Cipher {
+        name: "AES-256-CBC",
+        word: "aes-256-cbc",
+        key: "00112233445566778899aabbccddeeff0123456789abcdef0123456789abcdef",
+    },
+];
+
+/// `openssl speed` for so many seconds.
+fn speed_command(way: usize, cipher: &Cipher, bytes: u32, seconds: u32) -> Command {
+    let (bytes, seconds) = (bytes.to_string(), seconds.to_string());
+    openssl(way, &["speed", "-elapsed", "-seconds", &seconds, "-bytes", &bytes, "-evp", cipher.word])
+}
+
+/// How many updates were done, of what `openssl speed` says:
+/// `Doing AES-128-CBC for 1s on 1024 size blocks: 15258 AES-128-CBC's in 1.00s`.
+fn updates(said: &str) -> Option<f64> {
+    said.split(speed::BEGINS).nth(1)?.split(' ').next()?.parse().ok()
 }
 
 /// The encryption of /tmp/text.
-fn enc(way: usize) -> Command {
-    let (key, iv) = ("00112233445566778899aabbccddeeff", "ffeeddccbbaa99887766554433221100");
-    let mut words = vec!["enc", "-aes-128-cbc", "-K", key, "-iv", iv];
+fn enc(way: usize, cipher: &Cipher) -> Command {
+    let method = format!("-{}", cipher.word);
+    let mut words = vec!["enc", &method, "-K", cipher.key, "-iv", "ffeeddccbbaa99887766554433221100"];
     words.extend(["-bufsize", ENC_BUFFER, "-in", "/tmp/text", "-out", "/dev/null"]);
     let mut command = openssl(way, &words);
     command.stderr(Stdio::null());
@@ -192,6 +177,9 @@ fn uploads(rounds: usize, url: &str) -> Result<(), String> {
         "{:>10}  {:>19}  {:>19}  {:>19}  {:>11}  {:>13}  paper 003",
         "bytes", "no module: ms, core", "module: ms, core", "caller: ms, core", "wall, core", "caller's"
     );
+    // The first upload of a guest's life takes several times as long: nothing is loaded yet.
+    fs::write("/tmp/file", [0x42; 70]).map_err(|error| error.to_string())?;
+    busy(&mut curl(WITHOUT, url))?;
     let mut rows = Vec::new();
     for (bytes, with_ms, without_ms) in PAPER {
         fs::write("/tmp/file", vec![0x42; bytes]).map_err(|error| error.to_string())?;
@@ -235,16 +223,33 @@ fn curl(way: usize, url: &str) -> Command {
 
 /// Runs `command`: milliseconds that passed, and that the guest's processor was not idle.
 fn busy(command: &mut Command) -> Result<(f64, f64), String> {
-    let (began, idle) = (Instant::now(), idle_ms()?);
+    let window = Window::open()?;
     let status = command.status().map_err(|error| error.to_string())?;
-    let (wall, idle) = (began.elapsed().as_secs_f64() * 1e3, idle_ms()? - idle);
-    match status.success() {
-        true => Ok((wall, (wall - idle).max(0.0))),
-        false => Err(format!("{command:?}: {status}")),
+    let times = window.close()?;
+    if status.success() { Ok(times) } else { Err(format!("{command:?}: {status}")) }
+}
+
+/// A stretch of time that goes on.
+struct Window {
+    began: Instant,
+    idle_ms: f64,
+}
+
+impl Window {
+    fn open() -> Result<Self, String> {
+        Ok(Self { began: Instant::now(), idle_ms: idle_ms()? })
+    }
+
+    /// Milliseconds that passed since, and that the guest's processor was not idle.
+    fn close(self) -> Result<(f64, f64), String> {
+        let (wall, idle) = (self.began.elapsed().as_secs_f64() * 1e3, idle_ms()? - self.idle_ms);
+        Ok((wall, (wall - idle).max(0.0)))
     }
 }
 
-/// Idle time of the guest's one processor so far, in milliseconds, which the kernel tells to the nanosecond.
+/// Idle time of the guest's one processor so far, in milliseconds, which the kernel tells to the nanosecond. /proc/stat
+/// has the same in steps of 10 ms; what it has as busy are ticks, of which an emulated core misses most where it often
+/// sleeps: 13 where 84 were not idle, beside the engine.
 fn idle_ms() -> Result<f64, String> {
     let list = fs::read_to_string("/proc/timer_list").map_err(|error| error.to_string())?;
     let line = list.lines().find_map(|line| line.trim().strip_prefix(".idle_sleeptime"));
