@@ -19,6 +19,7 @@ fn prospect() -> Prospect {
         d: Nanos(60_000 + 8_000 * lane + 100 * module),
         h: Nanos(20_000 * (lane + 1) + 300 * module),
         tries_left: 0,
+        is_long_untried: false,
     };
     let lane = |lane: u64| Lane {
         c: Some(Nanos(20_000 * (lane + 1))),

@@ -190,7 +190,7 @@ fn prospect(
     let offer = |module| {
         let known = learned.on_module(module, kind.class());
         match (known.d.at(kind.bytes), known.h.at(kind.bytes)) {
-            (Some(d), Some(h)) => Offer::Known { d, h, tries_left: 0 },
+            (Some(d), Some(h)) => Offer::Known { d, h, tries_left: 0, is_long_untried: false },
             // The trial has failed, or the module does not do it.
             _ => Offer::Never,
         }

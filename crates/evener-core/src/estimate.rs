@@ -29,6 +29,10 @@ const RETRY_AFTER: Nanos = Nanos::from_millis(1_000);
 /// Such a try takes the module for at most one in so many parts of its time.
 const RETRY_PARTS: u64 = 100;
 
+/// A try that is known to come last of all that waits is due only after so many times the usual time: what it keeps somebody waiting is one in
+/// a thousand parts of that time. A guess.
+const LATE_TRY_PAUSES: u64 = 10;
+
 /// The same of a class of which something sudden is believed on few samples.
 const RETRY_PARTS_SHAKEN: u64 = 10;
 
@@ -58,6 +62,15 @@ impl OnModule {
     #[must_use]
     pub fn at(&self, bytes: usize) -> Option<(Nanos, Nanos)> {
         self.d.at(bytes).zip(self.h.at(bytes))
+    }
+
+    /// Time from one try to the next.
+    fn pause(&self) -> Nanos {
+        let latency = nanos(self.d.ns + self.h.ns);
+        match self.d.is_shaken() {
+            true => Nanos(latency.0.saturating_mul(RETRY_PARTS_SHAKEN)),
+            false => RETRY_AFTER.max(Nanos(latency.0.saturating_mul(RETRY_PARTS))),
+        }
     }
 
     /// Whether the last sample was so far below a mean that much of a request's time may not be there any more. One that took
@@ -153,25 +166,29 @@ impl Estimator {
     }
 
     /// Jobs of a class that may be sent to a module at `now` although nothing says that they pay there: some while
-    /// nothing is known, one to confirm the first sample, and one now and then, for a module may have recovered; more often
-    /// where many samples were thrown over by a few, until there are as many of the new kind.
+    /// nothing is known, one to confirm the first sample, and one now and then, for a module may have recovered or those before
+    /// failed; more often where many samples were thrown over by a few, until there are as many of the new kind.
     #[must_use]
     pub fn tries_left(&self, module: usize, class: Class, now: Nanos) -> u32 {
         let known = self.on_module(module, class);
-        match known.d.samples {
+        let at_once = match known.d.samples {
             0 => TRIES_MAX.saturating_sub(known.tries),
             1 => 2_u32.saturating_sub(known.tries),
             // One more tells. Left for later, a short run would forget it, and its heirs would never believe any.
-            _ if known.may_be_less() => u32::from(!known.is_tried),
-            _ => {
-                let latency = nanos(known.d.ns + known.h.ns);
-                let after = match known.d.is_shaken() {
-                    true => Nanos(latency.0.saturating_mul(RETRY_PARTS_SHAKEN)),
-                    false => RETRY_AFTER.max(Nanos(latency.0.saturating_mul(RETRY_PARTS))),
-                };
-                u32::from(now - known.last >= after)
-            }
-        }
+            _ => u32::from(known.may_be_less() && !known.is_tried),
+        };
+        // Tries that failed have told nothing, and are no reason to leave it at that.
+        let is_over = (known.d.samples < 2 || known.may_be_less()) && cfg!(mutant = "failed_tries_final");
+        at_once.max(u32::from(now - known.last >= known.pause() && !is_over))
+    }
+
+    /// Whether a class has been left untried on a module, since the run began at `begun` or later, for so many times the usual time that a try
+    /// may cost what it likes.
+    #[must_use]
+    pub fn is_long_untried(&self, module: usize, class: Class, begun: Nanos, now: Nanos) -> bool {
+        let known = self.on_module(module, class);
+        let after = Nanos(known.pause().0.saturating_mul(LATE_TRY_PAUSES));
+        known.d.samples > 0 && now - known.last.max(begun) >= after && !cfg!(mutant = "never_tried_late")
     }
 
     /// What is known of a class on a module.
@@ -354,6 +371,28 @@ mod tests {
         // What stays as it became is believed in the end.
         (1..=8).for_each(|_| estimator.saw_module(0, class(16_384), &seen(250, 250, 200_000)));
         assert_eq!([1_199_999, 1_200_000].map(|now| tries(&estimator, now)), [0, 1]);
+    }
+
+    #[test]
+    fn tries_that_fail_are_tried_again_once_in_a_while_and_after_long_at_any_price() {
+        let at = |us: u64| Nanos::from_micros(us);
+        let mut estimator = Estimator::new(1);
+        let tries = |estimator: &mut Estimator, now| {
+            (0..10).filter(|_| estimator.tries(0, class(64), at(now))).count()
+        };
+        // The first ones fail, and nothing is known.
+        assert_eq!([1, 1_000_000, 1_000_001, 1_500_000].map(|now| tries(&mut estimator, now)), [4, 0, 1, 0]);
+        let seen = |d, now| ModuleSample { jobs: 1, bytes: 64, d: at(d), h: at(1), now: at(now) };
+        // The one that is to confirm the first sample fails.
+        estimator.saw_module(0, class(64), &seen(400, 1_600_000));
+        assert_eq!([1_600_001, 2_600_000].map(|now| tries(&mut estimator, now)), [0, 1]);
+        // It was faster, and the next one fails.
+        (0..8).for_each(|_| estimator.saw_module(0, class(64), &seen(400, 3_000_000)));
+        estimator.saw_module(0, class(64), &seen(100, 3_000_000));
+        assert_eq!([3_000_001, 4_000_000, 4_000_001].map(|now| tries(&mut estimator, now)), [1, 0, 1]);
+        let long = |begun, now| estimator.is_long_untried(0, class(64), at(begun), at(now));
+        assert_eq!([14_000_000, 14_000_001].map(|now| long(0, now)), [false, true]);
+        assert!(!long(4_500_000, 14_000_001), "what was before the run is no reason");
     }
 
     #[test]

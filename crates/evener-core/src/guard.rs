@@ -1,7 +1,8 @@
 //! The regret guard: what routing to modules may lose at most, enforced while it runs.
 //!
 //! The way of one class: [`Guard::is_locked`] and [`Guard::is_control`] say whether the next job stays inline;
-//! [`Guard::control`] takes what inline jobs took, [`Guard::routed`] what routed ones took and
+//! [`Guard::control`] takes what inline jobs took, [`Guard::routed`] what routed ones took,
+//! [`Guard::failed`] what those took that failed and
 //! [`Guard::idled`] what a core waited for a module. What was lost beyond the allowance locks the class.
 //!
 //! The guard knows no estimate and no plan, only what was measured, so that it also catches a wrong planner
@@ -106,6 +107,11 @@ impl Guard {
     /// Takes core time, ending at `now`, in which a CPU worker slept and left waiting jobs of `class` to a module.
     pub fn idled(&mut self, class: usize, time: Nanos, now: Nanos) {
         self.ledgers[class].book(&Entry { jobs: 0, inline: Nanos::ZERO, cost: time }, now);
+    }
+
+    /// Takes what was spent in vain on jobs of `class` that were routed, failed at `now` and are yet to be done inline.
+    pub fn failed(&mut self, class: usize, cost: Nanos, now: Nanos) {
+        self.ledgers[class].book(&Entry { jobs: 0, inline: Nanos::ZERO, cost }, now);
     }
 
     /// Counts `jobs` of `class` that would have been routed, had the class not been locked.

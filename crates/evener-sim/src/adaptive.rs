@@ -225,12 +225,16 @@ impl Adaptive {
         let (class, bytes) = (self.classes[at], size(view.classes[at].bytes));
         let offer = |module: usize| {
             let tries_left = self.estimator.tries_left(module, class, view.now);
+            let is_long_untried = self.estimator.is_long_untried(module, class, Nanos::ZERO, view.now);
             match self.estimator.on_module(module, class).at(bytes) {
                 Some((d, h)) if self.takes_turns => {
-                    Offer::Known { d: all_of_turn(d, h, self.stations[module].depth), h, tries_left: 0 }
+                    let d = all_of_turn(d, h, self.stations[module].depth);
+                    Offer::Known { d, h, tries_left: 0, is_long_untried }
                 }
                 _ if self.lost[module] || self.watch.is_locked(at, view.now) => Offer::Never,
-                Some((d, h)) => Offer::Known { d, h: h.max(self.late(module, view)), tries_left },
+                Some((d, h)) => {
+                    Offer::Known { d, h: h.max(self.late(module, view)), tries_left, is_long_untried }
+                }
                 None => Offer::Unknown { tries_left },
             }
         };

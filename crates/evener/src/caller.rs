@@ -89,7 +89,7 @@ impl<'r, 'm> Caller<'r, 'm> {
     /// Runs jobs where the caller stands.
     fn crypt_here(&mut self, jobs: &mut [Box<Job<'m>>]) {
         self.shared.work_on(&mut self.kit, jobs);
-        self.shared.learn_from(&mut self.kit);
+        self.shared.learn_from(&mut self.kit, count(jobs.len()));
     }
 
     /// Whether the adaptive policy is to say where this single request goes.
@@ -108,7 +108,7 @@ impl<'r, 'm> Caller<'r, 'm> {
         if classes.clone().all(|class| lanes.is_alone(class)) {
             return false;
         }
-        weigher.modules_matter(lanes, &mut classes, self.shared.clock.now())
+        weigher.modules_matter(lanes, &mut classes, count(jobs.len()), self.shared.clock.now())
     }
 
     /// Runs one request where the adaptive policy says.

@@ -169,6 +169,11 @@ impl CpuKit {
         }
     }
 
+    /// Tells no samples since the last time.
+    pub(crate) fn keep_samples_back(&mut self) {
+        self.tell_samples(true, |_| ());
+    }
+
     /// Whether some bursts have passed since this was last so.
     pub(crate) fn is_time_to_look(&mut self) -> bool {
         let is_time = self.is_look_due();

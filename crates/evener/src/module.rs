@@ -124,10 +124,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             self.stop_at_barrier();
             self.shared.keep_budget(&mut self.meter);
         }
-        let has_claimed = self.fill();
-        if !self.holds_nothing() {
-            self.collect();
-        } else if !has_claimed && self.quarantine.is_none() {
+        if !self.works() && self.quarantine.is_none() {
             if self.shared.backlog.is_over(self.desk) {
                 return false;
             }
@@ -138,6 +135,16 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             self.mark_core();
         }
         true
+    }
+
+    /// Hands over and takes back what there is; `false` where there is neither.
+    fn works(&mut self) -> bool {
+        let has_claimed = self.fill();
+        let has_any = !self.holds_nothing();
+        if has_any {
+            self.collect();
+        }
+        has_claimed || has_any
     }
 
     fn holds_nothing(&self) -> bool {
@@ -234,12 +241,18 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     /// Settles all that came before the module is judged, because all that is to be checked is checked.
     fn settle_all(&mut self) {
         let now = self.shared.clock.now();
+        let has_failed = self.done.iter().any(|job| is_failed(job));
         self.teach(now);
         self.busy += now - self.progress;
         self.progress = now;
         let mut done = std::mem::take(&mut self.done);
         let verdicts: Vec<_> = done.drain(..).filter_map(|job| self.settle(job)).collect();
         self.done = done;
+        if has_failed && !cfg!(mutant = "redoing_is_the_modules") {
+            // Nor is what was redone. The module may have been done long since with what it held meanwhile.
+            self.mark_core();
+            self.lessons.besides = self.shared.clock.now() - now;
+        }
         if let Some(&first) = verdicts.first() {
             self.take_out_of_service(first);
         }
@@ -258,7 +271,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             return Some(Quarantine::WrongResult);
         }
         match job.outcome() {
-            Outcome::Failed(error) if error.is_the_modules_fault() => {
+            Outcome::Failed(error) if is_failed(&job) => {
                 self.redo(job);
                 if error == JobError::ModuleFull { None } else { self.count_error(error) }
             }
@@ -310,7 +323,8 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
         }
         job.retry();
         self.redo.count_redone();
-        self.run_on_core(job);
+        self.single.push(job);
+        self.shared.redo(&mut self.redo, &mut self.single);
     }
 
     /// Gives the module no more jobs and redoes what it holds.
@@ -352,3 +366,11 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
         self.shared.report(WorkerReport { name, methods, module: Some(module) });
     }
 }
+
+/// Whether the module failed it, and not what it was given.
+fn is_failed(job: &Job<'_>) -> bool {
+    matches!(job.outcome(), Outcome::Failed(error) if error.is_the_modules_fault())
+}
+
+#[cfg(test)]
+mod tests;

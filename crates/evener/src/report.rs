@@ -43,7 +43,7 @@ pub struct ModuleReport {
 /// What one worker did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerReport {
-    /// `cpu 0`, `caller 1`, `emulated:am3358`.
+    /// `cpu 0`, `caller 1`, `emulated:am3358`; `no worker` for jobs that are for modules only and found none when they came.
     pub name: String,
     /// By method of the core; for a module worker what it did on the CPU (redone and checked jobs).
     pub methods: [Tally; Method::ALL.len()],
@@ -54,7 +54,7 @@ pub struct WorkerReport {
 /// What all workers did.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// One entry per worker and caller.
+    /// One entry per worker and caller, and one for jobs that none of them had, where there were any.
     pub workers: Vec<WorkerReport>,
     /// What is known of costs after the run.
     pub learned: Estimator,

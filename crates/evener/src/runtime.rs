@@ -20,6 +20,8 @@ use evener_core::plan::{Dispatch, Plan};
 use evener_core::{Budget, Class, Job, Nanos, SessionId};
 use evener_ring::CachePadded;
 
+#[cfg(test)]
+pub(crate) use self::as_core::Rest;
 use self::bound::what_modules_do;
 pub(crate) use self::budget::Meter;
 use crate::backlog::Backlog;
@@ -52,6 +54,8 @@ pub(crate) struct Shared<'m> {
     /// The same of each module.
     each_does: Vec<Vec<[bool; 2]>>,
     reports: Mutex<Vec<WorkerReport>>,
+    /// Jobs for modules only that failed before any worker had them. Written by those who submit.
+    turned_away: AtomicU64,
     callers: AtomicU32,
     /// Whether somebody used the barrier, so that the time of the last job matters.
     measuring: AtomicBool,
@@ -193,7 +197,7 @@ impl<'r, 'm> Runtime<'r, 'm> {
 }
 
 impl<'m> Shared<'m> {
-    fn new(setup: Setup<'m>, plan: Plan, cpu_workers: usize, modules: &[ModuleSetup<'_>]) -> Self {
+    pub(crate) fn new(setup: Setup<'m>, plan: Plan, cpu_workers: usize, modules: &[ModuleSetup<'_>]) -> Self {
         let costs = Arc::new(Costs::new(setup.learned));
         let weigher = (plan.dispatch == Dispatch::Weigh).then(|| {
             let fixed = Circumstances {
@@ -225,6 +229,7 @@ impl<'m> Shared<'m> {
             module_does: what_modules_do(modules),
             each_does: modules.iter().map(|module| what_modules_do(std::slice::from_ref(module))).collect(),
             reports: Mutex::default(),
+            turned_away: AtomicU64::new(0),
             callers: AtomicU32::new(0),
             measuring: AtomicBool::new(false),
             last_done_ns: CachePadded::new(AtomicU64::new(0)),
@@ -240,7 +245,9 @@ impl<'m> Shared<'m> {
     }
 
     fn into_report(self) -> Report {
-        let workers = self.reports.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let turned_away = self.report_of_turned_away();
+        let mut workers = self.reports.into_inner().unwrap_or_else(PoisonError::into_inner);
+        workers.extend(turned_away);
         let guarded = self.weigher.map_or_else(Counters::default, Weigher::into_counters);
         Report { workers, learned: self.costs.learned(), guarded }
     }

@@ -98,7 +98,8 @@ impl Weigher {
         let state = State::new(modules);
         let mut known = costs.known();
         known.estimator.make_room_for(modules);
-        let moment = Moment { classes: &[], waiting: &|_| 0, held: &|_| None, now: Nanos::ZERO };
+        let moment =
+            Moment { classes: &[], waiting: &|_| 0, held: &|_| None, now: Nanos::ZERO, begun: Nanos::ZERO };
         let table = plan(&fixed.prospect(&state, &known.estimator, &moment));
         let turns = fixed.take_turns(&known.estimator).then(|| Mutex::new(Turns::new(LANES)));
         drop(known);

@@ -108,14 +108,28 @@ fn bound_outcomes(cases: &[Case], armed: &[Box<Job<'_>>]) -> Vec<Outcome> {
 fn without_a_module_they_fail_and_the_others_do_not() {
     for policy in Policy::ALL {
         without_standstill(move || {
-            let cases = cases(30);
-            let mut rooms = rooms(&cases);
-            let mut armed = jobs(&cases, &mut rooms);
-            ask(policy, None, &mut armed, false);
-            let outcomes = bound_outcomes(&cases, &armed);
-            assert_eq!(outcomes, [Outcome::Failed(JobError::NeedsModule); 10], "{policy:?}");
+            for by_stream in [false, true] {
+                let cases = cases(30);
+                let mut rooms = rooms(&cases);
+                let mut armed = jobs(&cases, &mut rooms);
+                let report = ask(policy, None, &mut armed, by_stream);
+                let outcomes = bound_outcomes(&cases, &armed);
+                assert_eq!(outcomes, [Outcome::Failed(JobError::NeedsModule); 10], "{policy:?}");
+                check_counts(&report, 30, 10);
+            }
         });
     }
+}
+
+/// Each job is counted once, and with all that is counted of its worker: how the report is shown hangs on that.
+fn check_counts(report: &Report, all: u64, failed: u64) {
+    let total = report.total();
+    assert_eq!((total.jobs, total.failed), (all - failed, failed), "{report:?}");
+    let by_worker = |worker: &evener::WorkerReport| {
+        let on_core: u64 = worker.methods.iter().map(|tally| tally.failed).sum();
+        on_core + worker.module.as_ref().map_or(0, |module| module.tally.failed)
+    };
+    assert_eq!(report.workers.iter().map(by_worker).sum::<u64>(), failed, "{report:?}");
 }
 
 /// Faults, and what jobs may fail with.
@@ -134,7 +148,7 @@ fn what_a_module_fails_is_returned_as_failed_and_done_nowhere_else() {
                 let cases = cases(90);
                 let mut rooms = rooms(&cases);
                 let mut armed = jobs(&cases, &mut rooms);
-                ask(policy, Some(Scripted::new(fault)), &mut armed, false);
+                let report = ask(policy, Some(Scripted::new(fault)), &mut armed, false);
                 let outcomes = bound_outcomes(&cases, &armed);
                 let failed: Vec<_> =
                     outcomes.into_iter().filter(|outcome| !matches!(outcome, Outcome::Done { .. })).collect();
@@ -142,6 +156,7 @@ fn what_a_module_fails_is_returned_as_failed_and_done_nowhere_else() {
                 let is_said =
                     |outcome: &Outcome| matches!(outcome, Outcome::Failed(error) if errors.contains(error));
                 assert!(failed.iter().all(is_said), "{policy:?} {fault:?}: {failed:?}");
+                check_counts(&report, 90, failed.len() as u64);
             });
         }
     }

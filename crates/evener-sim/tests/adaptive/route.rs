@@ -33,7 +33,7 @@ impl Caller {
         let bytes = usize::try_from(self.sizes[at].0).unwrap();
         let tries_left = self.estimator.tries_left(0, class, self.passed);
         let offer = match self.estimator.on_module(0, class).at(bytes) {
-            Some((d, h)) => Offer::Known { d, h, tries_left },
+            Some((d, h)) => Offer::Known { d, h, tries_left, is_long_untried: false },
             None => Offer::Unknown { tries_left },
         };
         let lane = Lane { c: self.estimator.c(class, bytes, 1), waiting: 1, offers: vec![offer] };

@@ -120,7 +120,7 @@ proptest! {
     fn of_idle_workers_one_always_takes_what_waits(case in case(), counts in vec(0..20_u32, 3), share in 0.2..=1.0_f64) {
         let offer = |costs: &Vec<(u64, u64)>, class: usize| {
             let (d, h) = costs[class];
-            Offer::Known { d: Nanos::from_micros(d), h: Nanos::from_micros(h), tries_left: 0 }
+            Offer::Known { d: Nanos::from_micros(d), h: Nanos::from_micros(h), tries_left: 0, is_long_untried: false }
         };
         let lane = |class: usize| Lane {
             c: Some(Nanos::from_micros(case.c[class])),

@@ -80,7 +80,7 @@ impl Backlog<'_> {
     }
 
     /// Whether nothing waits that the worker at `desk` could take.
-    pub(super) fn has_nothing_for(&self, desk: usize) -> bool {
+    pub(crate) fn has_nothing_for(&self, desk: usize) -> bool {
         if !self.desks[desk].bound.is_empty() {
             return false;
         }
@@ -90,7 +90,7 @@ impl Backlog<'_> {
     }
 
     /// The bell that is rung for that queue.
-    pub(super) fn bell_of(&self, desk: usize) -> &Doorbell {
+    pub(crate) fn bell_of(&self, desk: usize) -> &Doorbell {
         match self.dispatch {
             Dispatch::Weigh if desk >= self.cpu_workers => &self.lanes().modules,
             Dispatch::Pull | Dispatch::Weigh => &self.work,

@@ -14,6 +14,7 @@ impl<'m> ModuleWorker<'_, 'm> {
         let has_claimed = may && (self.claim_bound() || self.claim_by_plan());
         if has_claimed && self.driver.in_flight() == 0 {
             self.progress = shared.clock.now();
+            self.lessons.besides = Nanos::ZERO;
         }
         has_claimed
     }

@@ -5,8 +5,8 @@ use evener_core::cost::Line;
 use evener_core::estimate::ModuleSample;
 use evener_core::{Nanos, Outcome};
 
-use super::ModuleWorker;
 use super::untold::{Part, Untold};
+use super::{ModuleWorker, is_failed};
 use crate::SystemClock;
 use crate::keys::Sessions;
 use crate::unseen::all_of_passed;
@@ -29,6 +29,8 @@ pub(super) struct Lessons {
     pub(super) core_rested: Option<u32>,
     /// Results of which nothing was told yet.
     pub(super) untold: Untold,
+    /// Time since results last came in which the worker redid what the module had failed.
+    pub(super) besides: Nanos,
 }
 
 impl Lessons {
@@ -39,12 +41,15 @@ impl Lessons {
 }
 
 impl ModuleWorker<'_, '_> {
-    /// Tells the adaptive policy what the jobs took that have just come back, some of them together.
+    /// Tells the adaptive policy what the jobs took that have just come back, some of them together. Of requests that the module failed
+    /// nothing is learned but that their core time was lost; nor of what came back with them.
     pub(super) fn teach(&mut self, now: Nanos) {
         let shared = self.shared;
         let Some(weigher) = &shared.weigher else { return };
         let core_rests = weigher.core_rests();
-        let opened_key = self.lessons.sessions.opened_key(self.done.iter().map(|job| job.session().id()));
+        let besides = std::mem::take(&mut self.lessons.besides);
+        let sound = self.done.iter().filter(|job| !is_failed(job));
+        let opened_key = self.lessons.sessions.opened_key(sound.map(|job| job.session().id()));
         let is_busy = self.driver.in_flight() > 0;
         let held = self.driver.in_flight() + self.done.len();
         let class = self.done[0].class();
@@ -57,11 +62,12 @@ impl ModuleWorker<'_, '_> {
             self.lessons.untold.add(Part {
                 class,
                 held: held as u64,
-                is_alone: is_full && !opened_key && rested,
+                is_alone: is_full && !opened_key && rested && besides == Nanos::ZERO,
                 opened_key,
                 jobs: self.done.len() as u64,
                 bytes: self.done.iter().map(|job| job.input_bytes() as u64).sum(),
                 passed: now - self.progress,
+                besides,
                 unseen: self.done.iter().map(|job| self.lessons.unseen.at(job.input_bytes() as u64)).sum(),
             });
         }
@@ -82,11 +88,13 @@ impl ModuleWorker<'_, '_> {
     /// that is core time of the path is `d`: what clocks show, and what they miss. One core cannot have spent more than has passed,
     /// less what its own jobs took.
     fn tell(&mut self, weigher: &Weigher, now: Nanos) {
-        let (core, all_jobs) = (self.mark_core(), self.lessons.untold.jobs().max(1));
+        let failed = self.done.iter().filter(|job| is_failed(job));
+        let (failed_class, failed) = (failed.clone().map(|job| job.class()).next(), failed.count() as u64);
+        let (core, all_jobs) = (self.mark_core(), (self.lessons.untold.jobs() + failed).max(1));
         let wants_clock = weigher.cores() == 1 && !weigher.takes_turns();
         let beside = if wants_clock { self.mark_process() - core } else { Nanos::ZERO };
         for part in self.lessons.untold.take() {
-            let Part { class, held, is_alone, opened_key, jobs, bytes, passed, unseen } = part;
+            let Part { class, held, is_alone, opened_key, jobs, bytes, passed, besides, unseen } = part;
             let seen = Nanos(core.0 * jobs / all_jobs);
             let all = seen + unseen;
             let most = if weigher.cores() == 1 { (passed - beside).max(seen) } else { all };
@@ -97,8 +105,13 @@ impl ModuleWorker<'_, '_> {
             };
             let h = Nanos(passed.0 * held) - if held == 1 { d } else { Nanos::ZERO };
             let sample = ModuleSample { jobs, bytes, d, h, now };
-            let seen = Seen { sample, waited: Nanos(beside.0 * held), opened_key, is_alone };
+            let waited = Nanos(beside.max(besides).0 * held);
+            let seen = Seen { sample, waited, opened_key, is_alone };
             weigher.saw_module(self.module(), self.shared.backlog.lanes(), class, &seen);
+        }
+        if let Some(class) = failed_class {
+            let core = Nanos(core.0 * failed / all_jobs);
+            weigher.saw_failed(self.module(), self.shared.backlog.lanes(), class, core, now);
         }
     }
 

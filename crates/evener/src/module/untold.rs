@@ -24,6 +24,8 @@ pub(crate) struct Part {
     pub(crate) bytes: u64,
     /// Time since the results before them.
     pub(crate) passed: Nanos,
+    /// Of that, time in which the worker did something else.
+    pub(crate) besides: Nanos,
     /// What no clock shows of them.
     pub(crate) unseen: Nanos,
 }
@@ -47,6 +49,7 @@ impl Untold {
                 last.jobs += part.jobs;
                 last.bytes += part.bytes;
                 last.passed += part.passed;
+                last.besides += part.besides;
                 last.unseen += part.unseen;
             }
             None => self.0.push(part),
@@ -78,7 +81,18 @@ mod tests {
     fn part(bytes: usize, is_alone: bool) -> Part {
         let class = Class::of(Algorithm::Aes128Cbc, Direction::Encrypt, bytes, true);
         let [passed, unseen] = [300, 100].map(Nanos::from_micros);
-        Part { class, held: 2, is_alone, opened_key: false, jobs: 1, bytes: bytes as u64, passed, unseen }
+        let besides = Nanos::ZERO;
+        Part {
+            class,
+            held: 2,
+            is_alone,
+            opened_key: false,
+            jobs: 1,
+            bytes: bytes as u64,
+            passed,
+            besides,
+            unseen,
+        }
     }
 
     #[test]

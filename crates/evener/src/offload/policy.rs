@@ -281,7 +281,8 @@ impl Learned {
         let offer = |module: usize| {
             let tries_left = self.estimator.tries_left(module, class, now);
             match self.estimator.on_module(module, class).at(bytes) {
-                Some((d, h)) => Offer::Known { d, h, tries_left },
+                // A try is made whatever else waits.
+                Some((d, h)) => Offer::Known { d, h, tries_left, is_long_untried: true },
                 None => Offer::Unknown { tries_left },
             }
         };

@@ -9,6 +9,16 @@ use super::budget::Meter;
 use crate::CpuKit;
 use crate::weigh::{Asker, Weigher};
 
+/// A core that has nothing to do.
+#[derive(Default)]
+pub(crate) struct Rest {
+    /// The lane that it leaves to modules.
+    left_to_modules: Option<usize>,
+    since: Nanos,
+    /// Core time of modules' paths until then.
+    paths: Nanos,
+}
+
 impl<'m> Shared<'m> {
     /// Takes jobs as `take` says and runs them on the calling thread's core, until nothing is left and nothing
     /// more will come.
@@ -18,33 +28,53 @@ impl<'m> Shared<'m> {
             self.backlog.tell_ended(desk, |is_over| kit.forget(is_over));
             self.backlog.stop_at_barrier(desk);
             self.keep_budget(&mut meter);
-            match self.claim_for_core(Some(desk), take, &mut burst) {
-                Ok(()) => {
-                    // Asked after each burst, and of lines that all cores write to: only where the answer can be yes.
-                    let class = self.takes_turns().then(|| class_of_all(&burst)).flatten();
-                    self.run_on_core(kit, &mut burst);
-                    self.give_turn(class);
-                }
+            match self.run_claim(desk, take, kit, &mut burst) {
+                Ok(()) => {}
                 Err(_) if self.backlog.is_over(desk) => return,
                 Err(patience) => self.wait_for_work(desk, patience),
             }
         }
     }
 
+    /// Runs what the plan gives a core; where it gives nothing now, says how long to wait at most.
+    pub(crate) fn run_claim(
+        &self,
+        desk: usize,
+        take: &Take,
+        kit: &mut CpuKit,
+        burst: &mut Vec<Box<Job<'m>>>,
+    ) -> Result<(), Option<Nanos>> {
+        self.claim_for_core(Some(desk), take, burst)?;
+        // Asked after each burst, and of lines that all cores write to: only where the answer can be yes.
+        let class = self.takes_turns().then(|| class_of_all(burst)).flatten();
+        self.run_on_core(kit, burst);
+        self.give_turn(class);
+        Ok(())
+    }
+
     /// Sleeps until there may be work for a core.
     fn wait_for_work(&self, desk: usize, patience: Option<Nanos>) {
-        let Some(weigher) = &self.weigher else {
-            return self.backlog.wait_for_work(desk, patience, || false);
-        };
+        let rest = self.begin_rest(desk);
+        let has_news = || self.weigher.as_ref().is_some_and(|weigher| weigher.has_news(Asker::Core));
+        self.backlog.wait_for_work(desk, patience, has_news);
+        self.end_rest(&rest);
+    }
+
+    /// The core at `desk` has nothing to do.
+    pub(crate) fn begin_rest(&self, desk: usize) -> Rest {
+        let Some(weigher) = &self.weigher else { return Rest::default() };
         weigher.is_free(desk);
         weigher.core_works(false);
         let lanes = self.backlog.lanes();
         let left_to_modules = lanes.first_waiting().filter(|_| lanes.modules_matter());
-        let (start, paths) = (self.clock.now(), weigher.paths());
-        self.backlog.wait_for_work(desk, patience, || weigher.has_news(Asker::Core));
-        if let Some(lane) = left_to_modules {
+        Rest { left_to_modules, since: self.clock.now(), paths: weigher.paths() }
+    }
+
+    /// It looks again.
+    pub(crate) fn end_rest(&self, rest: &Rest) {
+        if let (Some(weigher), Some(lane)) = (&self.weigher, rest.left_to_modules) {
             let now = self.clock.now();
-            weigher.idled(lane, now - start, paths, now);
+            weigher.idled(lane, now - rest.since, rest.paths, now);
         }
     }
 
@@ -60,27 +90,40 @@ impl<'m> Shared<'m> {
     /// Runs a claimed burst on a core and brings it home.
     pub(crate) fn run_on_core(&self, kit: &mut CpuKit, burst: &mut Vec<Box<Job<'m>>>) {
         self.work_on(kit, burst);
-        self.learn_from(kit);
+        self.learn_from(kit, 0);
         self.bring_home(burst);
     }
 
-    /// Gives the adaptive policy what a kit measured, and lets it look whether modules matter where nobody asks.
+    /// Runs jobs that a module failed and brings them home. What they take is a cost of a core, but no measure for what modules take: they are
+    /// run one by one, and beside the module.
+    pub(crate) fn redo(&self, kit: &mut CpuKit, failed: &mut Vec<Box<Job<'m>>>) {
+        self.work_on(kit, failed);
+        if cfg!(mutant = "redone_jobs_are_control") {
+            self.learn_from(kit, 0);
+        }
+        kit.keep_samples_back();
+        self.bring_home(failed);
+    }
+
+    /// Gives the adaptive policy what a kit measured, and lets it look whether modules matter where nobody asks. `brought` jobs were run where
+    /// their caller stood and did not wait: as many may come next.
     #[inline]
-    pub(crate) fn learn_from(&self, kit: &mut CpuKit) {
+    pub(crate) fn learn_from(&self, kit: &mut CpuKit, brought: u32) {
         if let Some(weigher) = &self.weigher {
             let modules_matter = self.backlog.lanes().modules_matter();
             if modules_matter || kit.has_news() {
-                self.take_news(weigher, modules_matter, kit);
+                self.take_news(weigher, modules_matter, kit, brought);
             }
         }
     }
 
     #[inline(never)]
-    fn take_news(&self, weigher: &Weigher, modules_matter: bool, kit: &mut CpuKit) {
+    fn take_news(&self, weigher: &Weigher, modules_matter: bool, kit: &mut CpuKit, brought: u32) {
         let lanes = self.backlog.lanes();
         kit.tell_samples(modules_matter, |samples| weigher.saw_core(lanes, samples));
         if !modules_matter && kit.is_time_to_look() {
-            weigher.looks_back(lanes, self.backlog.waiting_for_cores(), self.clock.now());
+            let brought = if cfg!(mutant = "bursts_of_callers_unseen") { 0 } else { brought };
+            weigher.looks_back(lanes, self.backlog.waiting_for_cores() + brought, self.clock.now());
         }
     }
 

@@ -1,10 +1,16 @@
 //! Jobs that only modules may do: which module gets one, and what becomes of it where none is left.
 
-use evener_core::{Algorithm, Direction, Job, JobError};
+use std::sync::atomic::Ordering;
+
+use evener_core::{Algorithm, Direction, Job, JobError, Method, Tally};
 
 use super::Shared;
 use crate::ModuleSetup;
 use crate::cpu::is_bound;
+use crate::report::WorkerReport;
+
+/// Who is reported to have had jobs that found no module when they came.
+const NO_WORKER: &str = "no worker";
 
 impl<'m> Shared<'m> {
     /// Whether any module does this, so that queueing it makes sense.
@@ -26,21 +32,35 @@ impl<'m> Shared<'m> {
         all - left.len()
     }
 
-    fn bind(&self, mut job: Box<Job<'m>>) -> Result<(), Box<Job<'m>>> {
+    fn bind(&self, job: Box<Job<'m>>) -> Result<(), Box<Job<'m>>> {
         let Some(desk) = self.desk_for(&job) else {
-            job.fail(JobError::NeedsModule);
-            self.bring_home(&mut vec![job]);
+            self.turn_away(job, JobError::NeedsModule);
             return Ok(());
         };
         self.backlog.bind(desk, job)?;
         if self.backlog.is_out(desk) {
             // It went out of service meanwhile, so perhaps nobody looks there any more.
-            while let Some(mut job) = self.backlog.take_bound(desk) {
-                job.fail(JobError::ModuleLost);
-                self.bring_home(&mut vec![job]);
+            while let Some(job) = self.backlog.take_bound(desk) {
+                self.turn_away(job, JobError::ModuleLost);
             }
         }
         Ok(())
+    }
+
+    /// Fails a job that no worker has had, and counts it.
+    fn turn_away(&self, mut job: Box<Job<'m>>, error: JobError) {
+        // Relaxed: a count, which is read when all threads are gone.
+        self.turned_away.fetch_add(u64::from(!cfg!(mutant = "turned_away_uncounted")), Ordering::Relaxed);
+        job.fail(error);
+        self.bring_home(&mut vec![job]);
+    }
+
+    /// What is reported of such jobs, where there were any.
+    pub(super) fn report_of_turned_away(&self) -> Option<WorkerReport> {
+        let failed = self.turned_away.load(Ordering::Relaxed);
+        let mut methods = [Tally::default(); Method::ALL.len()];
+        methods[Method::Plain as usize].failed = failed;
+        (failed > 0).then(|| WorkerReport { name: NO_WORKER.to_owned(), methods, module: None })
     }
 
     /// Of the modules in service that do a job, the one at which the fewest wait that no other may take.

@@ -31,22 +31,30 @@ impl Weigher {
         let (state, known) = (self.state(), self.costs.known());
         let mut classes: Vec<Class> = known.estimator.all_cpu().map(|(class, ..)| class).collect();
         classes.dedup();
-        let moment = Moment { classes: &classes, waiting: &|_| 1, held: &|_| None, now: Nanos::ZERO };
+        let moment = Moment {
+            classes: &classes,
+            waiting: &|_| 1,
+            held: &|_| None,
+            now: Nanos::ZERO,
+            begun: Nanos::ZERO,
+        };
         let table = plan(&self.fixed.prospect(&state, &known.estimator, &moment));
         for (lane, &class) in classes.iter().enumerate() {
             lanes.leave_alone(class, table.expected(lane, None) > Nanos::ZERO && !table.is_open(lane));
         }
     }
 
-    /// Whether modules take anything at all at the moment. Opens lanes for classes that are new.
+    /// Whether modules take anything at all at the moment, of these classes of which so many jobs are about to come. Opens lanes for
+    /// classes that are new.
     pub(crate) fn modules_matter(
         &self,
         lanes: &Lanes<'_>,
         classes: impl Iterator<Item = Class>,
+        coming: u32,
         now: Nanos,
     ) -> bool {
         classes.for_each(|class| _ = lanes.lane_of(class));
-        self.table_of_all(lanes, now);
+        self.table_of_all(lanes, coming, now);
         lanes.modules_matter()
     }
 
@@ -81,13 +89,18 @@ impl Weigher {
 
     /// The table in force; made anew by whoever finds it old.
     pub(super) fn table(&self, lanes: &Lanes<'_>, now: Nanos) -> Arc<Table> {
+        self.table_beside(lanes, 0, now)
+    }
+
+    /// The same where so many jobs are about to come.
+    fn table_beside(&self, lanes: &Lanes<'_>, coming: u32, now: Nanos) -> Arc<Table> {
         // Relaxed: two workers that both find it old make it twice, which does no harm.
         let planned = self.planned_ns.load(Ordering::Relaxed);
         let age_max = if self.fixed.cores == 1 { PLAN_AGE_ON_ONE_CORE } else { PLAN_AGE_MAX };
         let is_old = planned == 0 || now - Nanos(planned) >= age_max;
         let table = self.current();
         if is_old || table.lanes() != lanes.count() {
-            self.plan_anew(lanes, now);
+            self.plan_beside(lanes, coming, now);
             return self.current();
         }
         table
@@ -95,9 +108,9 @@ impl Weigher {
 
     /// The same, with all classes that came: where somebody else is making one, it is worth the wait, for the one before knows
     /// nothing of a class that is new.
-    pub(super) fn table_of_all(&self, lanes: &Lanes<'_>, now: Nanos) -> Arc<Table> {
+    pub(super) fn table_of_all(&self, lanes: &Lanes<'_>, coming: u32, now: Nanos) -> Arc<Table> {
         loop {
-            let table = self.table(lanes, now);
+            let table = self.table_beside(lanes, coming, now);
             if table.lanes() == lanes.count() || cfg!(mutant = "old_table_asked") {
                 return table;
             }
@@ -110,15 +123,16 @@ impl Weigher {
         self.plan_beside(lanes, 0, now);
     }
 
-    /// The same where so many jobs wait for cores alone, which a try may be taken from.
+    /// The same where so many jobs wait for cores alone or are about to come, which a try may be taken from.
     fn plan_beside(&self, lanes: &Lanes<'_>, alone: u32, now: Nanos) {
         let Ok(mut state) = self.state.try_lock() else { return };
         self.planned_ns.store(now.0.max(1), Ordering::Relaxed);
+        let begun = *state.begun.get_or_insert(now);
         let classes = lanes.classes();
         let table = {
             let known = self.costs.known();
             let (waiting, held) = (|lane| lanes.waiting(lane), |module| self.held(module));
-            let moment = Moment { classes: &classes, waiting: &waiting, held: &held, now };
+            let moment = Moment { classes: &classes, waiting: &waiting, held: &held, now, begun };
             let worked = |lane: usize| known.worked.get(&classes[lane]).copied().unwrap_or_default();
             plan(&self.fixed.prospect(&state, &known.estimator, &moment)).having_worked(worked)
         };
@@ -184,7 +198,7 @@ mod tests {
         thread::scope(|scope| {
             // As who makes a table holds it.
             let state = weigher.state();
-            let asks = scope.spawn(move || weigher.modules_matter(lanes, [class].into_iter(), Nanos(1)));
+            let asks = scope.spawn(move || weigher.modules_matter(lanes, [class].into_iter(), 1, Nanos(1)));
             thread::sleep(Duration::from_millis(30));
             drop(state);
             assert!(asks.join().unwrap(), "the module is known to pay");

@@ -6,9 +6,10 @@
 use std::sync::atomic::Ordering;
 
 use evener_core::estimate::{ModuleSample, OnModule};
+use evener_core::guard::Guard;
 use evener_core::{Class, Nanos, Objective};
 
-use super::{Weigher, scaled};
+use super::{State, Weigher, scaled};
 use crate::costs::CostSample;
 use crate::lanes::Lanes;
 
@@ -87,18 +88,40 @@ impl Weigher {
         drop(known);
         let lane = lanes.lane_of(class);
         self.module_measured(module, class, lane, seen);
-        // What turns cost is bounded by themselves.
-        if self.lane_of_module_turn() != Some(lane) {
-            let ledger = state.ledger(lane, module);
-            let was_locked = state.guard.is_locked(ledger, sample.now);
-            state.guard.routed(ledger, sample.jobs, scaled(sample.d, lambda), sample.now);
-            let is_alarm = !was_locked && state.guard.is_locked(ledger, sample.now);
-            // Relaxed: whoever sees it takes it away.
-            self.is_alarmed.fetch_or(is_alarm && !cfg!(mutant = "alarm_unheard"), Ordering::Relaxed);
-        }
+        self.book(state, (lane, module), sample.now, |guard, ledger| {
+            guard.routed(ledger, sample.jobs, scaled(sample.d, lambda), sample.now);
+        });
         if is_first {
             self.planned_ns.store(0, Ordering::Relaxed);
         }
+    }
+
+    /// Jobs that a module failed, on which its path spent so much core time: a loss, and no news of what the class costs.
+    pub(crate) fn saw_failed(&self, module: usize, lanes: &Lanes<'_>, class: Class, core: Nanos, now: Nanos) {
+        self.paths_ns.fetch_add(core.0, Ordering::Relaxed);
+        let (lambda, lane) = (self.current().lambda(), lanes.lane_of(class));
+        let core = if cfg!(mutant = "failures_are_free") { Nanos::ZERO } else { scaled(core, lambda) };
+        self.book(&mut self.state(), (lane, module), now, |guard, ledger| guard.failed(ledger, core, now));
+    }
+
+    /// Books something in a ledger of the guard.
+    fn book(
+        &self,
+        state: &mut State,
+        (lane, module): (usize, usize),
+        now: Nanos,
+        entry: impl FnOnce(&mut Guard, usize),
+    ) {
+        // What turns cost is bounded by themselves.
+        if self.lane_of_module_turn() == Some(lane) {
+            return;
+        }
+        let ledger = state.ledger(lane, module);
+        let was_locked = state.guard.is_locked(ledger, now);
+        entry(&mut state.guard, ledger);
+        let is_alarm = !was_locked && state.guard.is_locked(ledger, now);
+        // Relaxed: whoever sees it takes it away.
+        self.is_alarmed.fetch_or(is_alarm && !cfg!(mutant = "alarm_unheard"), Ordering::Relaxed);
     }
 
     /// Core time of modules' paths so far.

@@ -31,7 +31,7 @@ impl Weigher {
     /// Where one request goes.
     pub(crate) fn route(&self, lanes: &Lanes<'_>, class: Class, now: Nanos) -> Single {
         let lane = lanes.lane_of(class);
-        let table = self.table_of_all(lanes, now);
+        let table = self.table_of_all(lanes, 1, now);
         let wait = |desk: usize| Queue { wait: self.busy(desk, now) };
         let queues: Vec<Queue> = (self.fixed.first_module_desk..self.busy_until_ns.len()).map(wait).collect();
         if lane >= table.lanes() {

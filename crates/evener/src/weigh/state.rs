@@ -30,6 +30,8 @@ pub(super) struct State {
     pub(super) share: f64,
     /// What modules' paths used beyond the rests of cores.
     used_before: Nanos,
+    /// When the first plan was made.
+    pub(super) begun: Option<Nanos>,
     /// When modules' workers began to be kept awake for a try.
     pub(super) trying_since: Option<Nanos>,
     /// When they may be again.
@@ -45,6 +47,7 @@ impl State {
             lost: vec![false; modules],
             share: 1.0,
             used_before: Nanos::ZERO,
+            begun: None,
             trying_since: None,
             try_after: Nanos::ZERO,
         }

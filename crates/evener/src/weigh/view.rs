@@ -29,6 +29,8 @@ pub(super) struct Moment<'m> {
     /// By module: the class of the request that it has worked on longest, and since when.
     pub(super) held: &'m dyn Fn(usize) -> Option<(Class, Nanos)>,
     pub(super) now: Nanos,
+    /// When the first plan of the run was made.
+    pub(super) begun: Nanos,
 }
 
 impl Circumstances {
@@ -64,6 +66,7 @@ impl Circumstances {
                 // Where turns are taken, a lock is an alarm, and the turn decides.
                 let is_locked = !take_turns && state.is_locked(lane, module, moment.now);
                 let known = estimator.on_module(module, class);
+                let is_long_untried = estimator.is_long_untried(module, class, moment.begun, moment.now);
                 let (known, tries_left) = match take_turns {
                     true => {
                         let depth = self.stations[module].depth;
@@ -75,7 +78,7 @@ impl Circumstances {
                 };
                 match known {
                     _ if is_locked || state.lost[module] || !self.does[module][class.index()] => Offer::Never,
-                    Some((d, h)) => Offer::Known { d, h: h.max(late[module]), tries_left },
+                    Some((d, h)) => Offer::Known { d, h: h.max(late[module]), tries_left, is_long_untried },
                     None => Offer::Unknown { tries_left },
                 }
             };
@@ -170,7 +173,7 @@ mod tests {
         let h_after = |age: u64| {
             let held = |_| Some((class, Nanos(10_000)));
             let now = Nanos(10_000 + age);
-            let moment = Moment { classes: &[class], waiting: &|_| 1, held: &held, now };
+            let moment = Moment { classes: &[class], waiting: &|_| 1, held: &held, now, begun: now };
             match fixed.prospect(&State::new(1), &estimator, &moment).lanes[0].offers[0] {
                 Offer::Known { h, .. } => h,
                 other => unreachable!("{other:?}"),

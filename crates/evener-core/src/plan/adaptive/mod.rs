@@ -39,6 +39,8 @@ pub enum Offer {
         h: Nanos,
         /// Jobs that may be sent although it does not pay, to see whether that is still so.
         tries_left: u32,
+        /// These also where they would come last of all that waits.
+        is_long_untried: bool,
     },
 }
 
@@ -249,6 +251,8 @@ struct Cell {
     /// Jobs that may be sent to learn.
     tries_left: u32,
     is_known: bool,
+    /// One may come last of all that waits.
+    is_long_untried: bool,
 }
 
 impl Row {
@@ -332,15 +336,22 @@ fn saves(offer: &Offer, c: f64, lambda: f64) -> bool {
 
 /// A module that does fewer than `rate_min` jobs per nanosecond does not take them.
 fn cell(offer: &Offer, turn: Option<f64>, c: Option<f64>, rate_min: f64, lambda: f64) -> Cell {
-    let closed =
-        Cell { gain: f64::NEG_INFINITY, d: 0.0, latency: 0.0, core_use: 0.0, tries_left: 0, is_known: false };
+    let closed = Cell {
+        gain: f64::NEG_INFINITY,
+        d: 0.0,
+        latency: 0.0,
+        core_use: 0.0,
+        tries_left: 0,
+        is_known: false,
+        is_long_untried: false,
+    };
     match (*offer, turn, c) {
-        (Offer::Known { d, h, tries_left }, Some(turn), Some(c)) => {
+        (Offer::Known { d, h, tries_left, is_long_untried }, Some(turn), Some(c)) => {
             let (d, latency) = (float(d), float(d) + float(h));
             let pays = saves(offer, c, lambda) && 1.0 / turn > rate_min;
             let gain = if pays { (c - lambda * d) / latency } else { f64::NEG_INFINITY };
             let tries_left = if pays { 0 } else { tries_left };
-            Cell { gain, d, latency, core_use: d / turn, tries_left, is_known: true }
+            Cell { gain, d, latency, core_use: d / turn, tries_left, is_known: true, is_long_untried }
         }
         (Offer::Unknown { tries_left }, _, _) => Cell { tries_left, ..closed },
         _ => closed,

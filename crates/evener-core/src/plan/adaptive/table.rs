@@ -195,10 +195,13 @@ impl Table {
         self.wants_try(lane, module, waiting(lane)) && !is_late
     }
 
-    /// Whether a job of which it is known what it takes there would come last of all that waits: then a try is dear.
+    /// Whether a job of which it is known what it takes there would come last of all that waits: then a try is dear, and only now and then
+    /// worth it, for without any nobody would ever learn that it is so no more.
     fn is_last(&self, lane: usize, module: usize, waiting: &impl Fn(usize) -> u32) -> bool {
         let cell = &self.rows[lane].cells[module];
-        cell.is_known && done_before(cell.latency, waiting, &self.without_module[module]).is_some()
+        cell.is_known
+            && !cell.is_long_untried
+            && done_before(cell.latency, waiting, &self.without_module[module]).is_some()
     }
 
     fn is_worth_a_try(&self, lane: usize, count: u32) -> bool {

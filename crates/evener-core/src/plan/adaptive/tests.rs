@@ -13,7 +13,7 @@ const MIDDLE: usize = 1;
 const LARGE: usize = 2;
 
 fn known([_, d, h]: [u64; 3]) -> Offer {
-    Offer::Known { d: Nanos::from_micros(d), h: Nanos::from_micros(h), tries_left: 0 }
+    Offer::Known { d: Nanos::from_micros(d), h: Nanos::from_micros(h), tries_left: 0, is_long_untried: false }
 }
 
 fn lane(cost: [u64; 3], waiting: u32) -> Lane {
@@ -178,17 +178,18 @@ fn for_latency_one_request_goes_where_it_ends_first_and_for_throughput_where_it_
 }
 
 #[test]
-fn a_module_that_lost_is_not_tried_again_with_the_last_job() {
-    let again = |waiting: u32| {
-        let cost = [84, 160, 25];
-        let offer = Offer::Known { d: Nanos::from_micros(160), h: Nanos::from_micros(25), tries_left: 1 };
+fn a_module_that_lost_is_not_tried_again_with_the_last_job_but_once_in_a_long_while() {
+    let again = |waiting: u32, is_long_untried: bool| {
+        let (cost, [d, h]) = ([84, 160, 25], [160, 25].map(Nanos::from_micros));
+        let offer = Offer::Known { d, h, tries_left: 1, is_long_untried };
         let lanes = vec![Lane { waiting, offers: vec![offer], ..lane(cost, waiting) }];
         let table = plan(&Prospect { lanes, ..prospect([0; 3]) }).having_worked(|_| Nanos::from_millis(100));
         table.module_takes(0, |_| waiting, Nanos::ZERO)
     };
-    assert_eq!(again(100), Choice::Take { lane: 0, is_try: true });
+    let tried = Choice::Take { lane: 0, is_try: true };
+    assert_eq!(again(100, false), tried);
     // The core has done two in 168 us, the module one in 185.
-    assert_eq!(again(2), Choice::Leave);
+    assert_eq!([again(2, false), again(2, true)], [Choice::Leave, tried]);
 }
 
 #[test]
