@@ -142,6 +142,8 @@ pub(crate) struct Desk<D: Device> {
     core_ns: AtomicU64,
     /// Runners that nobody waits for any more, of all desks of one module.
     stuck: Arc<AtomicUsize>,
+    /// Results for which who waits is woken while requests wait behind them.
+    together: usize,
 }
 
 struct State<K> {
@@ -159,7 +161,8 @@ struct State<K> {
 }
 
 impl<D: Device> Desk<D> {
-    pub(crate) fn new(device: Arc<D>, stuck: Arc<AtomicUsize>) -> Self {
+    /// One where who waits for results is woken for so many together, or for fewer where runners find nothing more to do.
+    pub(crate) fn new(device: Arc<D>, stuck: Arc<AtomicUsize>, together: usize) -> Self {
         let state = State {
             waiting: VecDeque::new(),
             finished: Vec::new(),
@@ -177,6 +180,7 @@ impl<D: Device> Desk<D> {
             done: Condvar::new(),
             core_ns: AtomicU64::new(0),
             stuck,
+            together,
         }
     }
 
@@ -289,9 +293,11 @@ impl<D: Device> Desk<D> {
         } else {
             state.finished.push(task);
         }
-        let is_awaited = state.is_awaited;
+        // While requests wait here the module has work: each wake-up costs as much core time as the module takes for a request.
+        let is_enough = state.waiting.is_empty() || state.finished.len() >= self.together || state.is_closed;
+        let is_heard = state.is_awaited && (is_enough || cfg!(mutant = "woken_for_each"));
         drop(state);
-        if is_awaited {
+        if is_heard {
             self.done.notify_one();
         }
     }
@@ -299,5 +305,79 @@ impl<D: Device> Desk<D> {
     /// The state is whole between any two statements, so a panic elsewhere does not spoil it.
     fn state(&self) -> MutexGuard<'_, State<D::Key>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use evener_core::{Padding, Session};
+
+    /// A device that works on a request for each leave that it is given.
+    #[derive(Default)]
+    struct OneByOne {
+        leaves: Mutex<usize>,
+        given: Condvar,
+    }
+
+    impl Device for OneByOne {
+        type Key = ();
+
+        fn takes(&self, _: Algorithm, _: usize, _: usize) -> bool {
+            true
+        }
+
+        fn open_key(&self, _: Spec, _: &[u8]) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        fn run(&self, (): &(), _: &mut Task) -> Result<(), Failure> {
+            let leaves = self.given.wait_while(self.leaves.lock().unwrap(), |leaves| *leaves == 0);
+            *leaves.unwrap() -= 1;
+            Ok(())
+        }
+    }
+    /// Waits until the desk looks like that.
+    fn wait_until(desk: &Desk<OneByOne>, is_so: impl Fn(&State<()>) -> bool) {
+        while !is_so(&desk.state()) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn who_takes_results_is_woken_for_some_together_and_for_the_last_ones_at_once() {
+        const REQUESTS: usize = 5;
+        let device: Arc<OneByOne> = Arc::default();
+        let desk = Arc::new(Desk::new(Arc::clone(&device), Arc::default(), 3));
+        let session =
+            Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &[9; 16]).unwrap();
+        let spec = Spec { algorithm: session.algorithm(), direction: session.direction() };
+        for number in 0..REQUESTS as u64 {
+            let task = Task::over(number, spec, [0; 16], Zeroizing::default(), 0);
+            desk.give(task, desk.keys.entry(&session));
+        }
+        let runner = desk.start_runner().unwrap();
+        let taken: Vec<usize> = std::thread::scope(|scope| {
+            let taker = scope.spawn(|| {
+                let (mut taken, mut all) = (Vec::new(), 0);
+                while all < REQUESTS {
+                    taken.push(desk.take(Duration::from_secs(60)).len());
+                    all += taken[taken.len() - 1];
+                }
+                taken
+            });
+            for ended in 1..=REQUESTS {
+                wait_until(&desk, |state| state.is_awaited);
+                *device.leaves.lock().unwrap() += 1;
+                device.given.notify_one();
+                wait_until(&desk, |state| state.waiting.len() + state.running == REQUESTS - ended);
+                // Who was woken has the time to take what there is.
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            taker.join().unwrap()
+        });
+        assert_eq!(taken, [3, 2]);
+        assert!(desk.close(Duration::from_secs(60)));
+        runner.join().unwrap();
     }
 }

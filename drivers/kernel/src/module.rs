@@ -215,8 +215,8 @@ impl Module {
         self.units
     }
 
-    /// Requests that are handed to it: one more than it works on, so that it need not wait for the next, and one that its threads find
-    /// when they come back.
+    /// Requests that are handed to it: one more than it works on, so that it need not wait for the next, and some that its threads
+    /// find when they come back.
     #[must_use]
     pub const fn depth(&self) -> u32 {
         self.profile.width
@@ -350,8 +350,8 @@ fn called<D: Device>(device: &Arc<D>) -> Box<Call> {
 const ANSWERS: usize = 5;
 
 /// Requests that wait at the desk for a thread that comes back: without one it sleeps before each request until the module's worker
-/// has woken it.
-const WAITING: u32 = 1;
+/// has woken it, and with several that worker is woken for some results together. Measured with counted instructions (docs/kernel.md).
+const WAITING: u32 = 6;
 
 /// How long known answers may take; a module that hangs at the first request is none.
 const TRIAL_PATIENCE: Duration = Duration::from_secs(2);

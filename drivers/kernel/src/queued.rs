@@ -52,7 +52,7 @@ impl<'m, D: Device> Queued<'m, D> {
         device: Arc<D>,
         stuck: Arc<AtomicUsize>,
     ) -> Self {
-        let desk = Arc::new(Desk::new(Arc::clone(&device), Arc::clone(&stuck)));
+        let desk = desk(&profile, &device, &stuck);
         // Relaxed: a number that may be a moment old.
         let is_lost = stuck.load(Ordering::Relaxed) > 0;
         let mut this = Self {
@@ -98,7 +98,7 @@ impl<'m, D: Device> Queued<'m, D> {
         self.home = Birthplace::here();
         self.lose_held();
         self.runners.drain(..).for_each(mem::forget);
-        let new = Arc::new(Desk::new(Arc::clone(&self.device), Arc::clone(&self.stuck)));
+        let new = desk(&self.profile, &self.device, &self.stuck);
         // Its locks may be held by threads that are not here.
         mem::forget(mem::replace(&mut self.desk, new));
         self.start();
@@ -262,6 +262,11 @@ impl<D: Device> Drop for Queued<'_, D> {
         }
         self.desk.keys.close_idle();
     }
+}
+
+/// One whose caller is woken for half of what it may hold: as many again are there to be handed over meanwhile.
+fn desk<D: Device>(profile: &Profile, device: &Arc<D>, stuck: &Arc<AtomicUsize>) -> Arc<Desk<D>> {
+    Arc::new(Desk::new(Arc::clone(device), Arc::clone(stuck), profile.width as usize / 2))
 }
 
 /// Whether a job without input has output: a digest, a tag, or padding.
