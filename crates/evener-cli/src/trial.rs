@@ -79,6 +79,8 @@ const MODULE_JOBS: usize = 4;
 /// The longest jobs for which a module's costs are carried on beyond the sizes that were measured: what the kernel takes in one
 /// piece.
 const CARRIED_BYTES_MAX: usize = 64 << 10;
+/// The same for ciphers that a driver can cut into such pieces, one behind the other.
+const IN_PIECES_BYTES_MAX: usize = 64 << 20;
 /// A piece of work beside which a module is measured on the only core. A guess.
 const PIECE_BYTES: usize = 4_096;
 /// The burst width whose cost modules are held against.
@@ -195,11 +197,13 @@ pub(crate) fn first_costs(
         let each = |cost: Nanos| Nanos(cost.0 / sample.jobs);
         Some((to_u64(bytes), Cost { c, d: each(sample.d), h: each(sample.h) }))
     };
-    let rows: Option<Vec<_>> = unseen::SIZES.into_iter().map(&mut row).collect();
+    let rows: Option<Vec<_>> = unseen::COST_SIZES.into_iter().map(&mut row).collect();
     let table = CostTable::new(rows?);
-    let ends = (0..).map(|double| unseen::SIZES[0] << double).take_while(|&bytes| bytes <= CARRIED_BYTES_MAX);
+    let can_be_cut = matches!(algorithm.family(), Family::Ecb | Family::Cbc | Family::Ctr);
+    let bytes_max = if can_be_cut { IN_PIECES_BYTES_MAX } else { CARRIED_BYTES_MAX };
+    let ends = (0..).map(|double| unseen::SIZES[0] << double).take_while(|&bytes| bytes <= bytes_max);
     for (bytes, is_apart) in ends.flat_map(|bytes| [(bytes, false), (bytes, true)]) {
-        let (cost, mean_bytes) = (table.at(to_u64(bytes)), float(to_u64(bytes)));
+        let (cost, mean_bytes) = (carried(&table, bytes), float(to_u64(bytes)));
         let [d, h] = [cost.d, cost.h].map(|of| Learned::kept(float(of.0), mean_bytes, FIRST_SAMPLES));
         let known = OnModule { d, h, ..OnModule::default() };
         let class = Class::of(algorithm, direction, bytes, is_apart);
@@ -210,6 +214,14 @@ pub(crate) fn first_costs(
         }
     }
     Some(())
+}
+
+/// What a job of `bytes` takes by the sizes that were measured: beyond one piece as many times a piece.
+fn carried(table: &CostTable, bytes: usize) -> Cost {
+    let Cost { c, d, h } = table.at(to_u64(bytes.min(CARRIED_BYTES_MAX)));
+    let pieces = to_u64(bytes.div_ceil(CARRIED_BYTES_MAX).max(1));
+    let [c, d, h] = [c, d, h].map(|of| Nanos(of.0.saturating_mul(pieces)));
+    Cost { c, d, h }
 }
 
 /// A job of the longest size that a module is measured with.

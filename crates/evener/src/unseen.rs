@@ -23,13 +23,17 @@ use crate::weigh::LEAD;
 /// Sizes of requests that are measured, in bytes.
 pub const SIZES: [usize; 5] = [16, 1_024, 4_096, 8_192, 16_384];
 
+/// Sizes whose costs are measured, in bytes. Between two of them costs are taken to lie on a line, so they are closer together where
+/// a core and a module behind the kernel change places.
+pub const COST_SIZES: [usize; 7] = [16, 256, 512, 1_024, 4_096, 8_192, 16_384];
+
 /// How long a look at what is there without the module takes, and how long the module is kept busy with each size: idle time is told in hundredths of
 /// a second.
 const REST: Nanos = Nanos::from_millis(200);
 const BURST: Nanos = Nanos::from_millis(200);
 
-/// Short bursts, the first of which warms up (a key is opened, memory is touched), and requests of each. A guess: what
-/// disturbs a virtual machine lasts longer than one of them.
+/// Short bursts, the first of which warms up (a key is opened, memory is touched), and requests of each behind those that fill the
+/// module. A guess: what disturbs a virtual machine lasts longer than one of them.
 const PASSES: usize = 6;
 const PASS_REQUESTS: u64 = 16;
 
@@ -171,13 +175,13 @@ pub fn unseen<'m>(
     lost: &mut dyn Lost,
 ) -> Option<Line> {
     // A key is opened.
-    keep_busy(driver, &mut jobs, SIZES[0], clock, &mut |begun| begun < PASS_REQUESTS);
+    keep_busy(driver, &mut jobs, SIZES[0], clock, 0, &mut |begun| begun < PASS_REQUESTS);
     let mut points = Vec::new();
     for bytes in SIZES {
         let mut burst = Busy::default();
         let path = lost.by(clock, &mut || {
             let until = clock.now() + BURST;
-            burst = keep_busy(driver, &mut jobs, bytes, clock, &mut |_| clock.now() < until);
+            burst = keep_busy(driver, &mut jobs, bytes, clock, 0, &mut |_| clock.now() < until);
         })?;
         points.push((bytes as u64, (path - burst.core).0 / burst.requests?));
     }
@@ -222,13 +226,10 @@ pub fn costs<'m>(
         let start = clock.now();
         (0..PASS_JOBS).for_each(|_| core());
         let c = Nanos((clock.now() - start).0 / PASS_JOBS);
-        if is_near {
-            keep_busy(driver, jobs, bytes, clock, &mut |begun| begun < LEAD.into()).requests?;
-        }
-        let requests = if is_near { PASS_REQUESTS_WHERE_NEAR } else { PASS_REQUESTS };
-        let start = clock.now();
-        let busy = keep_busy(driver, jobs, bytes, clock, &mut |begun| begun < requests);
-        let (wall, jobs) = (clock.now() - start, busy.requests?);
+        let (lead, behind) =
+            if is_near { (LEAD.into(), PASS_REQUESTS_WHERE_NEAR) } else { (held, PASS_REQUESTS) };
+        let busy = keep_busy(driver, jobs, bytes, clock, lead, &mut |begun| begun < lead + behind);
+        let (wall, jobs) = (busy.wall, busy.requests?);
         let all = busy.core + Nanos(unseen.at(bytes as u64).0 * jobs);
         let d = if cores == 1 { all_of_passed(all, wall, held) } else { all };
         let h = Nanos(wall.0 * held) - if held == 1 { d } else { Nanos::ZERO };
@@ -249,25 +250,31 @@ pub(crate) fn all_of_passed(all: Nanos, passed: Nanos, held: u64) -> Nanos {
     all_of_turn(d, h, held)
 }
 
-/// What came of keeping a module busy.
+/// What came of keeping a module busy, behind the first requests.
 #[derive(Default)]
 struct Busy {
-    /// `None` where one failed or the module was silent.
+    /// `None` where one failed, the module was silent, or there were no more.
     requests: Option<u64>,
     /// What the threads on the path show.
     core: Nanos,
+    /// From the last of the first ones to the last of all.
+    wall: Nanos,
 }
 
-/// Hands the jobs over again and again with `bytes` each, while `more` of those begun says so.
+/// Hands the jobs over again and again with `bytes` each, while `more` of those begun says so. What counts begins with the result of
+/// request number `lead`: before it the module is filled, and while it is drained it still works.
 fn keep_busy<'m>(
     driver: &mut (dyn QueuedDriver<'m> + 'm),
     ready: &mut Vec<Box<Job<'m>>>,
     bytes: usize,
     clock: &dyn Clock,
+    lead: u64,
     more: &mut dyn FnMut(u64) -> bool,
 ) -> Busy {
-    let before = clock.thread_time() + driver.core_time();
-    let (mut begun, mut is_sound) = (0, true);
+    let look = |driver: &(dyn QueuedDriver<'m> + 'm)| (clock.thread_time() + driver.core_time(), clock.now());
+    let (mut begun, mut ended, mut is_sound) = (0, 0, true);
+    // Requests that ended before what counts, and core time and time then.
+    let mut mark = (0, look(driver));
     while is_sound {
         while more(begun) {
             let Some(mut job) = ready.pop() else { break };
@@ -290,10 +297,16 @@ fn keep_busy<'m>(
         if !is_sound {
             driver.abandon(&mut done);
         }
+        let is_lead = ended < lead && !cfg!(mutant = "filling_counts");
+        ended += done.len() as u64;
+        if is_lead {
+            mark = (ended, look(driver));
+        }
         ready.append(&mut done);
     }
-    let core = clock.thread_time() + driver.core_time() - before;
-    Busy { requests: Some(begun).filter(|&begun| is_sound && begun > 0), core }
+    let ((core, now), (left_out, (core_then, then))) = (look(driver), mark);
+    let requests = Some(begun - left_out).filter(|&requests| is_sound && requests > 0);
+    Busy { requests, core: core - core_then, wall: now - then }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "requests of half a second")]
@@ -435,6 +448,17 @@ mod tests {
         // Clocks show as much of each: a factor found at 4 KiB would make 154 us of all of them.
         let all = |bytes| (SEEN_NS + HIDDEN.at(bytes).0) / 1_000;
         assert_eq!([16, 4_096, 16_384].map(all), [140, 154, 197]);
+    }
+
+    #[test]
+    fn of_a_module_that_is_kept_busy_only_what_is_behind_the_first_requests_counts() {
+        let (world, mut room) = (World::default(), vec![0; 16_384]);
+        let mut jobs = one_job(&mut room);
+        let busy = keep_busy(&mut driver(&world), &mut jobs, 1_024, &world, 3, &mut |begun| begun < 8);
+        let each = SEEN_NS + HIDDEN.at(1_024).0 + FREE_NS;
+        assert_eq!((busy.requests, busy.core, busy.wall), (Some(5), Nanos(5 * SEEN_NS), Nanos(5 * each)));
+        // Its key was among the first ones.
+        assert_eq!(world.now(), Nanos(KEY_NS + 8 * each));
     }
 
     #[test]

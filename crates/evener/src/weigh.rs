@@ -68,6 +68,8 @@ pub(crate) struct Weigher {
     is_alarmed: AtomicBool,
     /// Times that the only core began to work, and that it rested: odd while it works. Written by its worker.
     core_changes: AtomicU32,
+    /// The rest, by that, from which it was last woken because the module took no more; odd, so that the first one is another.
+    woken_in: AtomicU32,
     /// Times that what each of [`Asker`] is told where turns are taken may have become another.
     news: [AtomicU32; 2],
     /// How often it had when each last asked.
@@ -101,13 +103,14 @@ impl Weigher {
         let moment =
             Moment { classes: &[], waiting: &|_| 0, held: &|_| None, now: Nanos::ZERO, begun: Nanos::ZERO };
         let table = plan(&fixed.prospect(&state, &known.estimator, &moment));
-        let turns = fixed.take_turns(&known.estimator).then(|| Mutex::new(Turns::new(LANES)));
+        let turns = fixed.take_turns(&known.estimator).then(|| Turns::new(LANES, fixed.stations[0].depth));
         drop(known);
         Self {
-            turns,
+            turns: turns.map(Mutex::new),
             has_turn: AtomicBool::new(false),
             is_alarmed: AtomicBool::new(false),
             core_changes: AtomicU32::new(0),
+            woken_in: AtomicU32::new(0),
             news: [const { AtomicU32::new(0) }; 2],
             heard: [const { AtomicU32::new(0) }; 2],
             fixed,

@@ -41,12 +41,14 @@ struct State {
     used: Vec<Nanos>,
     /// By core: when it is free.
     free: Vec<Nanos>,
+    /// What all cores have done.
+    worked: Nanos,
 }
 
 impl Times {
     fn new(threads: usize, cores: usize) -> Self {
         let (now, used, free) = (vec![us(1); threads], vec![Nanos::ZERO; threads], vec![Nanos::ZERO; cores]);
-        Self(Arc::new(Mutex::new(State { who: 0, now, used, free })))
+        Self(Arc::new(Mutex::new(State { who: 0, now, used, free, worked: Nanos::ZERO })))
     }
 
     fn at<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
@@ -69,6 +71,7 @@ impl Times {
             let core = state.free.iter_mut().min().expect("a machine has a core");
             state.now[who] = state.now[who].max(*core) + time;
             state.used[who] += shown;
+            state.worked += time;
             *core = state.now[who];
         });
     }
@@ -300,6 +303,16 @@ impl Machine {
         came.clone()
     }
 
+    /// Time in which no core worked until the jobs of a burst were back.
+    fn idle_in_burst(mut self) -> Nanos {
+        self.submit();
+        while self.idle.len() < self.burst {
+            self.step();
+            self.shared.homes[0].collect(&mut self.idle);
+        }
+        self.times.now() - self.times.at(|state| state.worked)
+    }
+
     /// Brings jobs again that have come back, once there are enough of them.
     fn submit(&mut self) {
         let home = &self.shared.homes[0];
@@ -511,4 +524,18 @@ fn what_a_check_takes_of_the_only_core_is_left_out_of_what_is_told_next_and_noth
     assert_eq!(after_a_check(&turns()), (us(6_000), 1));
     // Elsewhere the module works on meanwhile, and nobody knows for how long.
     assert_eq!(after_a_check(&two_cores()), (us(5_000), 0));
+}
+
+#[test]
+fn the_only_core_goes_on_as_soon_as_the_module_is_left_nothing() {
+    for turn in [210, 350] {
+        let takes = Takes { d: us(60), unseen: us(turn - 60), ..turns().takes };
+        let knows = Some(Takes { d: us(turn), h: us(8 * turn), ..takes });
+        for jobs in (20..400).step_by(4) {
+            let kind = Kind { width: 8, takes, knows, jobs, burst: jobs, ..turns() };
+            let idle = Machine::new(&kind, healthy, 0).idle_in_burst();
+            // What the module takes beside the path for the last request, and the microsecond at which all begins.
+            assert!(idle <= takes.h + us(1), "{turn} us, {jobs} jobs: {idle}");
+        }
+    }
 }

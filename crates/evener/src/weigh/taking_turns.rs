@@ -14,7 +14,7 @@ use evener_core::{Class, Nanos};
 
 use super::planning::PLAN_AGE_ON_ONE_CORE;
 use super::taking::WAIT_FOR_CONTROL;
-use super::turns::{JOBS, Phase, REQUESTS, Stake, Turns};
+use super::turns::{JOBS, Phase, Stake, Turns};
 use super::{Asker, Claim, Seen, Weigher};
 use crate::costs::CostSample;
 use crate::lanes::Lanes;
@@ -73,6 +73,21 @@ impl Weigher {
         (self.turns.is_some() && changes % 2 == 0).then_some(changes)
     }
 
+    /// The module has been told to take nothing of what waits: whether the only core, which rests, is to be woken for it. Once in a rest, for
+    /// the plan may leave it to the module all the same.
+    pub(crate) fn left_to_cores(&self, lanes: &Lanes<'_>) -> bool {
+        let Some(rests) = self.core_rests().filter(|_| !self.has_turn() && !lanes.is_empty()) else {
+            return false;
+        };
+        // Relaxed: only the module's worker comes here.
+        let is_first = self.woken_in.swap(rests | 1, Ordering::Relaxed) != rests | 1;
+        let is_left = is_first && !cfg!(mutant = "core_left_asleep");
+        if is_left {
+            self.tells_news(&[Asker::Core]);
+        }
+        is_left
+    }
+
     /// It may be the module's turn with jobs of a class of which `alone` wait for cores alone: then so many of them are to be
     /// shown to it.
     pub(crate) fn gives_turn(
@@ -92,10 +107,11 @@ impl Weigher {
             return None;
         }
         turns.begin_module(lane, &stake, now);
+        let requests = turns.requests();
         drop(turns);
         self.has_turn.store(true, Ordering::Relaxed);
         self.tells_news(&[Asker::Module]);
-        Some((REQUESTS - lanes.waiting(lane).min(REQUESTS)) as usize)
+        Some(requests.saturating_sub(lanes.waiting(lane)) as usize)
     }
 
     /// What the core is told in a turn; `None`: what the plan says.
@@ -129,11 +145,12 @@ impl Weigher {
     /// What the module is told in a turn; `None`: what the plan says. It may have come to the core's turn.
     pub(super) fn module_in_turn(&self, table: &Table, lanes: &Lanes<'_>) -> Option<Result<Claim, Nanos>> {
         let mut turns = self.turns()?;
+        let requests = turns.requests();
         match &mut turns.phase {
             Phase::Module { lane, left, .. } => {
                 let (lane, is_there) = (*lane, lanes.waiting(*lane) > 0);
                 // Before the first one they may be on their way.
-                *left = if is_there || *left == REQUESTS { *left } else { 0 };
+                *left = if is_there || *left == requests { *left } else { 0 };
                 if *left == 0 || !is_there {
                     return Some(Err(WAIT_FOR_CONTROL));
                 }

@@ -12,8 +12,8 @@
 use evener_core::Nanos;
 use evener_core::estimate::ModuleSample;
 
-/// Requests of a module's turn. The first ones are [`LEAD`], the last ones drain it, and those between are measured.
-pub(super) const REQUESTS: u32 = 24;
+/// Requests of a module's turn, beside as many as it holds, which drain it. The first ones are [`LEAD`], and those between are measured.
+const REQUESTS: u32 = 22;
 
 /// Results after a rest that say nothing of a module that is kept busy: threads and cores that serve it have gone to sleep, deeper
 /// than between two requests. In the guest of docs/testbed.md the first dozen took 355 us each where 1000 in a row take 280. That the
@@ -84,25 +84,45 @@ struct Account {
 /// The turns of a run.
 pub(super) struct Turns {
     pub(super) phase: Phase,
+    /// Requests that the module holds.
+    held: u32,
     /// Results that are still to be left out.
     lead: u32,
     accounts: Vec<Account>,
 }
 
 impl Turns {
-    pub(super) fn new(lanes: usize) -> Self {
-        Self { phase: Phase::Nobody, lead: LEAD, accounts: vec![Account::default(); lanes] }
+    /// Of a module that holds so many requests.
+    pub(super) fn new(lanes: usize, held: u32) -> Self {
+        Self { phase: Phase::Nobody, held, lead: LEAD, accounts: vec![Account::default(); lanes] }
+    }
+
+    /// Requests of the module's turn.
+    pub(super) const fn requests(&self) -> u32 {
+        REQUESTS + self.held
+    }
+
+    /// Jobs of a turn.
+    const fn count(&self, stake: &Stake) -> u32 {
+        if stake.is_open { JOBS } else { self.requests() }
+    }
+
+    /// What a turn costs: what the other would have done sooner, and going to and fro.
+    fn price(&self, stake: &Stake) -> Nanos {
+        let (other, own) = if stake.is_open { (stake.c, stake.turn) } else { (stake.turn, stake.c) };
+        let to_and_fro = Nanos(stake.turn.0.saturating_mul(TO_AND_FRO));
+        Nanos((other - own).0.saturating_mul(self.count(stake).into())) + to_and_fro
     }
 
     /// Whether the one who rests is to have a turn: what that may cost is a small part of what was worked, or for the first one of
     /// what waits.
     pub(super) fn is_due(&self, lane: usize, stake: &Stake) -> bool {
-        let (account, count) = (&self.accounts[lane], count(stake));
+        let (account, count) = (&self.accounts[lane], self.count(stake));
         let parts = if stake.is_sure { PARTS_WHERE_SURE } else { PARTS };
         let own = if stake.is_open { stake.turn } else { stake.c };
         let ahead = if account.has_had_one { 0 } else { own.0.saturating_mul(stake.waiting.into()) };
         let allowed = Nanos(account.worked.0.saturating_add(ahead) / parts);
-        let is_cheap = account.spent + price(stake) <= allowed || cfg!(mutant = "turns_endless");
+        let is_cheap = account.spent + self.price(stake) <= allowed || cfg!(mutant = "turns_endless");
         self.phase == Phase::Nobody && stake.waiting >= count + LEFT_MIN && is_cheap
     }
 
@@ -110,8 +130,8 @@ impl Turns {
     pub(super) fn begin_module(&mut self, lane: usize, stake: &Stake, now: Nanos) {
         self.charge(lane, stake);
         self.accounts[lane].module = ModuleSample::default();
-        let allowed = Nanos(stake.turn.0 * u64::from(REQUESTS) * TIMES_EXPECTED);
-        self.phase = Phase::Module { lane, left: REQUESTS, until: now + allowed };
+        let allowed = Nanos(stake.turn.0 * u64::from(self.requests()) * TIMES_EXPECTED);
+        self.phase = Phase::Module { lane, left: self.requests(), until: now + allowed };
     }
 
     /// It is the core's turn.
@@ -121,8 +141,9 @@ impl Turns {
     }
 
     fn charge(&mut self, lane: usize, stake: &Stake) {
+        let price = self.price(stake);
         let account = &mut self.accounts[lane];
-        account.spent += price(stake);
+        account.spent += price;
         account.has_had_one = true;
         account.core = None;
         self.lead = LEAD;
@@ -187,18 +208,6 @@ impl Account {
     }
 }
 
-/// Jobs of a turn.
-const fn count(stake: &Stake) -> u32 {
-    if stake.is_open { JOBS } else { REQUESTS }
-}
-
-/// What a turn costs: what the other would have done sooner, and going to and fro.
-fn price(stake: &Stake) -> Nanos {
-    let (other, own) = if stake.is_open { (stake.c, stake.turn) } else { (stake.turn, stake.c) };
-    let to_and_fro = Nanos(stake.turn.0.saturating_mul(TO_AND_FRO));
-    Nanos((other - own).0.saturating_mul(count(stake).into())) + to_and_fro
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -218,7 +227,7 @@ mod tests {
     #[test]
     fn a_turn_costs_a_hundredth_of_the_work_and_where_all_is_sure_a_fourth_of_that() {
         // Each costs 24 x 100 + 6 x 300 us.
-        let mut turns = Turns::new(1);
+        let mut turns = Turns::new(1, 2);
         let closed = stake(200, 300, false);
         let mut worked = [0, 0];
         for (at, is_sure) in [false, true].into_iter().enumerate() {
@@ -237,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_short_run_of_jobs_that_are_dear_on_the_module_never_tries_it() {
-        let turns = Turns::new(1);
+        let turns = Turns::new(1, 2);
         let due = |c, turn, waiting| turns.is_due(0, &Stake { waiting, ..stake(c, turn, false) });
         assert!(!due(22, 220, 4_000), "6 ms of 88");
         assert!(due(300, 250, 4_000) && due(300, 250, 600));
@@ -246,14 +255,14 @@ mod tests {
 
     #[test]
     fn one_turn_at_a_time() {
-        let mut turns = Turns::new(2);
+        let mut turns = Turns::new(2, 2);
         turns.begin_core(0, &stake(400, 300, true));
         assert!(!turns.is_due(1, &stake(300, 300, false)));
     }
 
     #[test]
     fn a_pair_is_one_half_of_each_and_used_once() {
-        let mut turns = Turns::new(1);
+        let mut turns = Turns::new(1, 2);
         turns.begin_module(0, &stake(300, 250, false), us(0));
         assert_eq!(turns.saw_module(0, &sample(12, 900), true), None, "it warms up");
         assert_eq!(turns.saw_module(0, &sample(9, 250), true), None, "in its turn");
@@ -271,7 +280,7 @@ mod tests {
 
     #[test]
     fn what_was_seen_beside_a_core_that_works_is_no_half_of_a_pair() {
-        let mut turns = Turns::new(1);
+        let mut turns = Turns::new(1, 2);
         turns.saw_core(0, Some(us(300)), us(0));
         assert_eq!(turns.saw_module(0, &sample(12, 700), false), None);
         assert_eq!(turns.saw_module(0, &sample(9, 250), true), Some((sample(9, 250), us(300))));
@@ -279,7 +288,7 @@ mod tests {
 
     #[test]
     fn requests_of_long_ago_count_less_and_less() {
-        let mut turns = Turns::new(1);
+        let mut turns = Turns::new(1, 2);
         (0..100).for_each(|_| _ = turns.saw_module(0, &sample(1, 800), true));
         (0..100).for_each(|_| _ = turns.saw_module(0, &sample(1, 200), true));
         let (seen, _) = turns.saw_core(0, Some(us(300)), us(0)).unwrap();
