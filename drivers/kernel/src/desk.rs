@@ -200,20 +200,18 @@ impl<D: Device> Desk<D> {
         Nanos(self.core_ns.load(Ordering::Relaxed))
     }
 
+    /// Takes a request in. Runners who are in the kernel look for it before they sleep; those who sleep are woken when whoever gives asks
+    /// for results ([`Self::take`]): on one core a runner that is woken for each request keeps the next one from being given.
     pub(crate) fn give(&self, task: Task, key: Arc<Entry<D::Key>>) {
-        let mut state = self.state();
-        state.waiting.push_back((task, key));
-        // Who is in the kernel looks here before it sleeps; a bell that nobody hears is a system call all the same.
-        let is_heard = state.idle > 0;
-        drop(state);
-        if is_heard {
+        self.state().waiting.push_back((task, key));
+        if cfg!(mutant = "woken_for_each_request") {
             self.work.notify_one();
         }
     }
 
     /// What is finished, after up to `patience` where nothing is.
     pub(crate) fn take(&self, patience: Duration) -> Vec<Task> {
-        let mut state = self.state();
+        let mut state = self.wake_for_what_waits(self.state());
         if state.finished.is_empty() && !patience.is_zero() {
             let nothing = |state: &mut State<D::Key>| state.finished.is_empty();
             state.is_awaited = true;
@@ -222,6 +220,22 @@ impl<D: Device> Desk<D> {
             state.is_awaited = false;
         }
         mem::take(&mut state.finished)
+    }
+
+    /// Wakes as many runners as there are requests that none has begun.
+    fn wake_for_what_waits<'s>(
+        &'s self,
+        state: MutexGuard<'s, State<D::Key>>,
+    ) -> MutexGuard<'s, State<D::Key>> {
+        // A bell that nobody hears is a system call all the same.
+        let wanted = state.idle.min(state.waiting.len());
+        if wanted == 0 {
+            return state;
+        }
+        // Who is woken wants the lock.
+        drop(state);
+        (0..wanted).for_each(|_| self.work.notify_one());
+        self.state()
     }
 
     /// Forgets what no runner has begun, and gives it back; what runners have stays with them.
@@ -337,6 +351,23 @@ mod tests {
             Ok(())
         }
     }
+
+    /// A desk of such a device, and so many requests at it.
+    fn desk_with(requests: usize) -> (Arc<OneByOne>, Arc<Desk<OneByOne>>) {
+        let device: Arc<OneByOne> = Arc::default();
+        let desk = Arc::new(Desk::new(Arc::clone(&device), Arc::default(), 3));
+        (0..requests as u64).for_each(|number| give(&desk, number));
+        (device, desk)
+    }
+
+    fn give(desk: &Desk<OneByOne>, number: u64) {
+        let session =
+            Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &[9; 16]).unwrap();
+        let spec = Spec { algorithm: session.algorithm(), direction: session.direction() };
+        let task = Task::over(number, spec, [0; 16], Zeroizing::default(), 0);
+        desk.give(task, desk.keys.entry(&session));
+    }
+
     /// Waits until the desk looks like that.
     fn wait_until(desk: &Desk<OneByOne>, is_so: impl Fn(&State<()>) -> bool) {
         while !is_so(&desk.state()) {
@@ -347,15 +378,7 @@ mod tests {
     #[test]
     fn who_takes_results_is_woken_for_some_together_and_for_the_last_ones_at_once() {
         const REQUESTS: usize = 5;
-        let device: Arc<OneByOne> = Arc::default();
-        let desk = Arc::new(Desk::new(Arc::clone(&device), Arc::default(), 3));
-        let session =
-            Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &[9; 16]).unwrap();
-        let spec = Spec { algorithm: session.algorithm(), direction: session.direction() };
-        for number in 0..REQUESTS as u64 {
-            let task = Task::over(number, spec, [0; 16], Zeroizing::default(), 0);
-            desk.give(task, desk.keys.entry(&session));
-        }
+        let (device, desk) = desk_with(REQUESTS);
         let runner = desk.start_runner().unwrap();
         let taken: Vec<usize> = std::thread::scope(|scope| {
             let taker = scope.spawn(|| {
@@ -379,5 +402,23 @@ mod tests {
         assert_eq!(taken, [3, 2]);
         assert!(desk.close(Duration::from_secs(60)));
         runner.join().unwrap();
+    }
+    #[test]
+    fn runners_that_sleep_are_woken_for_all_that_was_given_when_who_gave_it_asks_for_results() {
+        let (device, desk) = desk_with(0);
+        let runners = [desk.start_runner().unwrap(), desk.start_runner().unwrap()];
+        wait_until(&desk, |state| state.idle == 2);
+        (0..3).for_each(|number| give(&desk, number));
+        // Who was woken has the time to begin.
+        std::thread::sleep(Duration::from_millis(20));
+        let running = desk.state().running;
+        assert_eq!(running, 0);
+        assert!(desk.take(Duration::ZERO).is_empty());
+        wait_until(&desk, |state| (state.waiting.len(), state.running) == (1, 2));
+        *device.leaves.lock().unwrap() += 3;
+        device.given.notify_all();
+        wait_until(&desk, |state| state.finished.len() == 3);
+        assert!(desk.close(Duration::from_secs(60)));
+        runners.into_iter().for_each(|runner| runner.join().unwrap());
     }
 }
