@@ -53,7 +53,8 @@ pub fn measure(
                 let best = best(plain, multi, clock, &mut jobs, &session, bytes);
                 let class = Class::of(algorithm, direction, bytes, false);
                 for (method, best) in Method::ALL.into_iter().zip(best) {
-                    let each = best / f64::from(width);
+                    // To a tenth, as it is kept between runs: else two that are a hair apart would be judged otherwise then.
+                    let each = (best / f64::from(width) * 10.0).round() / 10.0;
                     learned.keep_cpu(class, method, place, Learned::kept(each, float(bytes), PASSES));
                 }
             }
