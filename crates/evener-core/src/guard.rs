@@ -95,12 +95,17 @@ impl Guard {
         ledger.control.add(jobs, cost);
     }
 
+    /// Takes it that a job of `class` takes `cost` inline, until one is measured.
+    pub fn assume(&mut self, class: usize, cost: Nanos) {
+        self.ledgers[class].assumed = Some(cost);
+    }
+
     /// Takes what `jobs` of `class` took that were routed and ended at `now`. Where no control job was ever
-    /// measured, all of it counts as lost.
+    /// measured and nothing assumed, all of it counts as lost.
     pub fn routed(&mut self, class: usize, jobs: u64, cost: Nanos, now: Nanos) {
         let ledger = &mut self.ledgers[class];
         ledger.counters.routed_jobs += jobs;
-        let inline = ledger.control.cost_of(jobs);
+        let inline = ledger.inline_of(jobs);
         ledger.book(&Entry { jobs, inline, cost }, now);
     }
 
@@ -117,6 +122,12 @@ impl Guard {
     /// Counts `jobs` of `class` that would have been routed, had the class not been locked.
     pub fn kept_inline(&mut self, class: usize, jobs: u64) {
         self.ledgers[class].counters.kept_inline_jobs += jobs;
+    }
+
+    /// Whether anything says what a job of `class` takes inline.
+    #[must_use]
+    pub fn has_measure(&self, class: usize) -> bool {
+        self.ledgers[class].control.jobs > 0 || self.ledgers[class].assumed.is_some()
     }
 
     /// What a job of `class` takes inline, by recent control jobs; `None` where there was none.
@@ -193,6 +204,8 @@ impl AddAssign<&Self> for Entry {
 #[derive(Clone, Debug)]
 struct Ledger {
     control: Mean,
+    /// Inline cost of a job before any was measured.
+    assumed: Option<Nanos>,
     /// Jobs that [`Guard::is_control`] was asked about.
     asked_jobs: u64,
     /// Loss since the class last stood even.
@@ -211,6 +224,7 @@ impl Default for Ledger {
     fn default() -> Self {
         Self {
             control: Mean::default(),
+            assumed: None,
             asked_jobs: 0,
             lost: Nanos::ZERO,
             inline: Nanos::ZERO,
@@ -223,6 +237,14 @@ impl Default for Ledger {
 }
 
 impl Ledger {
+    /// What `jobs` cost inline; nothing where nobody knows.
+    fn inline_of(&self, jobs: u64) -> Nanos {
+        match self.assumed {
+            Some(each) if self.control.jobs == 0 => Nanos(each.0.saturating_mul(jobs)),
+            _ => self.control.cost_of(jobs),
+        }
+    }
+
     fn is_control(&mut self) -> bool {
         if self.control.jobs < CONTROL_JOBS_FIRST {
             return true;

@@ -104,6 +104,23 @@ fn a_lying_planner_is_stopped(inline_ns: u64, events: &[Event]) {
     }
 }
 
+#[test]
+fn what_is_assumed_of_a_job_counts_until_one_is_measured() {
+    let lost_at = |assumed: u64, measured: Option<u64>| {
+        let mut guard = Guard::new(1);
+        assert!(!guard.has_measure(0));
+        guard.assume(0, Nanos(assumed));
+        measured.into_iter().for_each(|each| guard.control(0, 1, Nanos(each)));
+        guard.routed(0, 10, Nanos(10 * MS), Nanos(SECOND));
+        assert!(guard.has_measure(0));
+        guard.counters(0).lost
+    };
+    assert_eq!(lost_at(MS, None), Nanos::ZERO);
+    assert_eq!(lost_at(MS / 2, None), Nanos(5 * MS));
+    assert_eq!(lost_at(MS, Some(MS / 4)), Nanos(7_500_000));
+    assert_eq!(lost_at(0, Some(2 * MS)), Nanos::ZERO);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 

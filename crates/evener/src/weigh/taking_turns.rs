@@ -308,6 +308,19 @@ mod tests {
     }
 
     #[test]
+    fn a_class_of_which_costs_are_known_begins_on_the_module_without_a_job_of_the_cores() {
+        let (weigher, lanes, class) = beside(100, 100);
+        assert!((0..30).all(|_| module_takes(&weigher, &lanes)));
+        // What they took is no loss, for it is known what the core would have taken.
+        (0..300).for_each(|_| weigher.saw_module(0, &lanes, class, &seen(100, true)));
+        assert!(module_takes(&weigher, &lanes) && !weigher.has_turn());
+        // Until the core's turn says otherwise.
+        weigher.saw_core(&lanes, &[burst(class, 40)]);
+        (0..300).for_each(|_| weigher.saw_module(0, &lanes, class, &seen(100, true)));
+        assert!(!module_takes(&weigher, &lanes) && weigher.has_turn());
+    }
+
+    #[test]
     fn the_core_rests_while_the_module_has_its_turn_and_the_pair_decides() {
         let (weigher, lanes, class) = beside(430, 24);
         assert!(!module_takes(&weigher, &lanes), "430 us instead of 400");

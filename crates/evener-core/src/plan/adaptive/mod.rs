@@ -160,10 +160,23 @@ pub fn plan(prospect: &Prospect) -> Table {
     let orders: Vec<Order> = (0..prospect.stations.len()).map(|module| Order::new(&rows, module)).collect();
     let leaves_to_modules =
         prospect.objective == Objective::Cpu || is_saturated(prospect, lambda, &rows, &orders);
+    let cores = cores(prospect);
     for row in &mut rows {
         row.is_left_to_modules = leaves_to_modules && row.gain > 0.0;
+        // Of one module: with several it is not known which will take it.
+        let takes_all = |cell: &Cell| cell.gain > 0.0 && cell.core_use >= SATURATED * cores;
+        row.keeps_all_cores =
+            row.is_left_to_modules && row.cells.len() == 1 && row.cells.iter().all(takes_all);
+        if row.keeps_all_cores && !cfg!(mutant = "last_ones_left_by_both") {
+            row.without_module = vec![Others { drain: f64::INFINITY, least: f64::INFINITY }];
+        }
     }
     Table::new(prospect, lambda, rows, core_order, orders)
+}
+
+/// Cores that the threads which run jobs get.
+fn cores(prospect: &Prospect) -> f64 {
+    prospect.share * f64::from(prospect.cpu_workers)
 }
 
 /// Whether the module paths can use all core time that the process gets: then a core that runs a job which a
@@ -180,7 +193,7 @@ fn is_saturated(prospect: &Prospect, lambda: f64, rows: &[Row], orders: &[Order]
     };
     let paths: Vec<(&Cell, f64)> = orders.iter().enumerate().filter_map(next).collect();
     let wanted: f64 = paths.iter().map(|(cell, _)| cell.core_use).sum();
-    let cores = prospect.share * f64::from(prospect.cpu_workers);
+    let cores = cores(prospect);
     wanted >= SATURATED * cores || !prospect.gives_way && are_better_alone(&paths, cores)
 }
 
@@ -222,6 +235,9 @@ struct Row {
     worked: f64,
     /// Whether cores leave it to modules altogether.
     is_left_to_modules: bool,
+    /// Whether the only module's path uses all core time by itself while it works on the class: no core gains by any job of it, however few
+    /// wait.
+    keeps_all_cores: bool,
     /// What everybody but one core could do of it.
     without_core: Others,
     /// What everybody but this module could do of it.
@@ -292,6 +308,7 @@ fn row(prospect: &Prospect, lambda: f64, lane: &Lane) -> Row {
         gain: cells.iter().map(|cell| cell.gain).fold(f64::NEG_INFINITY, f64::max),
         worked: 0.0,
         is_left_to_modules: false,
+        keeps_all_cores: false,
         without_core: Others { drain: 1.0 / (cores_rate - core_rate + all_rate), least: one * fastest.least },
         without_module: (0..cells.len()).map(without_module).collect(),
         cells,

@@ -111,7 +111,11 @@ impl Table {
     pub fn core_takes(&self, waiting: impl Fn(usize) -> u32, modules_busy: Nanos) -> Choice {
         let mut waits = self.core_order.iter().filter(|&&lane| waiting(lane) > 0).peekable();
         let is_empty = waits.peek().is_none();
-        let is_left = |lane: usize| self.rows[lane].is_left_to_modules && waiting(lane) >= self.left_min;
+        let is_left = |lane: usize| {
+            let row = &self.rows[lane];
+            let keeps_all = row.keeps_all_cores && !cfg!(mutant = "last_ones_shared");
+            row.is_left_to_modules && (keeps_all || waiting(lane) >= self.left_min)
+        };
         let Some(&lane) = waits.find(|&&lane| !is_left(lane)) else {
             return if is_empty { Choice::Leave } else { Choice::AskAgainIn(WAIT_FOR_PLAN) };
         };

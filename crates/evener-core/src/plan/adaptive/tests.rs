@@ -104,6 +104,20 @@ fn cores_leave_to_modules_what_these_can_use_all_core_time_for() {
 }
 
 #[test]
+fn what_a_path_takes_the_only_core_for_by_itself_is_left_to_it_to_the_last_job() {
+    // 8 ms of the core for each, of which eight are outstanding, and 68 ms without the module.
+    let lane = lane([68_000, 8_000, 64_000], 16);
+    let stations = vec![Station { units: 8, depth: 8 }];
+    let table = plan(&Prospect { gives_way: false, stations, lanes: vec![lane], ..prospect([0; 3]) });
+    for waiting in 1..=40 {
+        let core = table.core_takes(|_| waiting, Nanos::ZERO);
+        assert!(matches!(core, Choice::AskAgainIn(_)), "{waiting}: {core:?}");
+        // Nor does the module leave it to the core, and nobody would do it.
+        assert_eq!(table.module_takes(0, |_| waiting, Nanos::ZERO), take(0), "{waiting}");
+    }
+}
+
+#[test]
 fn cores_that_do_not_give_way_leave_to_a_module_what_it_does_faster_without_them() {
     let many = [0, 0, 100];
     let takes = |gives_way, cost: [u64; 3], waiting| {
