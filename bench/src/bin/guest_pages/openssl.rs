@@ -24,25 +24,32 @@ const WITHOUT: &str = "no module";
 /// Both parts, as far as they were run, with a picture in `folder`.
 pub(crate) fn section(all: &[Kept], folder: &Path) -> anyhow::Result<String> {
     let mut text = String::new();
-    if let Some(kept) = find(all, "openssl-speed") {
-        text += &speed(&kept.report);
-        draw_speed(&kept.report, &folder.join("openssl-speed.svg"))?;
+    for (name, clock) in by_clocks("openssl-speed") {
+        if let Some(kept) = find(all, &name) {
+            text += &speed(&kept.report, &name, clock);
+            draw_speed(&kept.report, &folder.join(&name).with_extension("svg"), clock)?;
+        }
     }
-    for (name, clock) in [("uploads", "the guest's clock"), ("uploads-counted", "counted instructions")] {
-        if let Some(kept) = find(all, name) {
-            text += &uploads(&kept.report, name, clock);
-            draw_uploads(&kept.report, &folder.join(name).with_extension("svg"), clock)?;
+    for (name, clock) in by_clocks("uploads") {
+        if let Some(kept) = find(all, &name) {
+            text += &uploads(&kept.report, &name, clock);
+            draw_uploads(&kept.report, &folder.join(&name).with_extension("svg"), clock)?;
         }
     }
     Ok(text)
 }
 
-fn speed(report: &Value) -> String {
+/// What a report is called by each clock of a guest, and the clock.
+fn by_clocks(name: &str) -> [(String, &'static str); 2] {
+    [(name.to_owned(), "the guest's clock"), (format!("{name}-counted"), "counted instructions")]
+}
+
+fn speed(report: &Value, name: &str, clock: &str) -> String {
     let rounds = report["rounds"].as_u64().unwrap_or(0);
     let ratios = |way| list(report, "rows").filter_map(move |row| over_best(row, way));
     let level = ratios(WITH[0]).map(|ratio| ratio.level).fold(1.0, f64::min) * 100.0;
     let mut text = format!(
-        "\n## OpenSSL programs\n\n![OpenSSL programs](guest/openssl-speed.svg)\n\nEncryption by an unmodified \
+        "\n## OpenSSL programs, by {clock}\n\n![OpenSSL programs](guest/{name}.svg)\n\nEncryption by an unmodified \
          `openssl`: `speed` with updates of so many bytes (of 8, two make a block), `enc` of a file. Ways take turns; \
          medians of {rounds} rounds: MB/s / nanoseconds for each byte for which the guest's core was not idle, threads \
          of its kernel and interrupts included, as its kernel counts idle time. Start and end of the program count for \
@@ -104,7 +111,7 @@ fn over_best(row: &Value, way: &str) -> Option<Spread> {
 }
 
 /// Rates and core time of ways over the default provider's.
-fn draw_speed(report: &Value, path: &Path) -> anyhow::Result<()> {
+fn draw_speed(report: &Value, path: &Path, clock: &str) -> anyhow::Result<()> {
     let mut panels = Vec::new();
     for (what, kind) in [(RATE, "rate"), (CORE, "core time of a byte")] {
         for algorithm in algorithms(report) {
@@ -119,9 +126,10 @@ fn draw_speed(report: &Value, path: &Path) -> anyhow::Result<()> {
             panels.push(Panel { name: format!("{algorithm}, {kind}"), series: series.collect() });
         }
     }
-    let title =
-        "openssl speed over the default provider\nGuest of the test bed, medians of the rounds' ratios";
-    Ok(draw::panels(path, title, "bytes of an update", "times the default's", Scale::Logarithmic, &panels)?)
+    let title = format!(
+        "openssl speed over the default provider\nGuest of the test bed, by {clock}, medians of the rounds' ratios"
+    );
+    Ok(draw::panels(path, &title, "bytes of an update", "times the default's", Scale::Logarithmic, &panels)?)
 }
 
 fn uploads(report: &Value, name: &str, clock: &str) -> String {
