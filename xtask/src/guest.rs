@@ -125,7 +125,7 @@ fn measure(builder: Builder, command: &str, kept: Option<(&str, &str, &str)>) ->
     let Some((name, word, words)) = kept else { return Ok(()) };
     let report = outcome.files.get("report.json").ok_or("the guest left no report")?;
     let report: Value = serde_json::from_slice(report).map_err(|error| error.to_string())?;
-    let circumstances = circumstances(&evener, &load_before)? + &state;
+    let circumstances = circumstances(&evener, &load_before)? + &state + papers::clock(name);
     let command = format!("cargo xtask guest {word} {words}");
     papers::keep(name, &json!({ "command": command, "circumstances": circumstances, "report": report }))?;
     papers::draw()
