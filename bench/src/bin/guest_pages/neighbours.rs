@@ -7,6 +7,7 @@ use evener_bench::draw::{self, Panel, Scale, Series};
 use serde_json::Value;
 
 use crate::kept::{Kept, bytes, list, median, number, under};
+use crate::policies::COUNTED;
 
 const POLICIES: [&str; 5] = ["cpu_only", "module_only", "round_robin", "shared_queue", "adaptive"];
 
@@ -57,39 +58,79 @@ const LATE_P99: Quantity = Quantity {
     picture: Some(("probe-p99", "microseconds", Scale::Logarithmic)),
 };
 
-/// The section with its pictures in `folder`; empty where nothing of it was run.
+/// What tells the guest's time. What others get by one clock is no row beside what they get by another.
+struct Clock {
+    /// What ends the names of its reports and of its pictures.
+    ending: &'static str,
+    head: &'static str,
+    /// Whose figures its pictures show.
+    guest: &'static str,
+}
+
+const CLOCKS: [Clock; 2] = [OF_HOST, COUNTING];
+
+const OF_HOST: Clock = Clock {
+    ending: "",
+    head: "
+## Other programs (paper 002, claim of 3.1 and 3.3)
+
+A program that wants part of the core, and one that is woken by alarms, beside each policy ([bench](../bench.md), neighbours). The paper claims that \
+others are affected less than without its design, and measured nothing of it. Asked: adaptive leaves others no less than `shared_queue`.
+",
+    guest: "Guest of the test bed",
+};
+
+const COUNTING: Clock = Clock {
+    ending: COUNTED,
+    head: "
+## Other programs, by counted instructions
+
+The same programs beside each policy in a guest whose clock counts instructions, 2 ns each, and stands beside real time where the guest has nothing to \
+do ([testbed](../testbed.md)). The module has real time.
+",
+    guest: "Guest of the test bed by counted instructions",
+};
+
+/// A section for each clock of which there is a report, with its pictures in `folder`.
 pub(crate) fn section(all: &[Kept], folder: &Path) -> anyhow::Result<String> {
-    let mut reports: Vec<&Value> =
-        all.iter().filter(|kept| kept.name.starts_with("hog-")).map(|kept| &kept.report).collect();
-    reports.sort_by_key(|report| report["hog_percent"].as_u64());
-    if reports.is_empty() {
-        return Ok(String::new());
+    let sections = CLOCKS.iter().map(|clock| clock.section(all, folder));
+    Ok(sections.collect::<anyhow::Result<Vec<_>>>()?.concat())
+}
+
+impl Clock {
+    fn section(&self, all: &[Kept], folder: &Path) -> anyhow::Result<String> {
+        let mut reports: Vec<&Value> =
+            all.iter().filter(|kept| self.is_of(&kept.name)).map(|kept| &kept.report).collect();
+        reports.sort_by_key(|report| report["hog_percent"].as_u64());
+        if reports.is_empty() {
+            return Ok(String::new());
+        }
+        let mut text = self.head.to_owned() + &verdict(&reports);
+        for quantity in &QUANTITIES {
+            text += &quantity.told(&reports, self, folder)?;
+        }
+        Ok(text)
     }
-    let mut text = String::from(
-        "\n## Other programs (paper 002, claim of 3.1 and 3.3)\n\nA program that wants part of the core, and one that is \
-         woken by alarms, beside each policy ([bench](../bench.md), neighbours). The paper claims that others are \
-         affected less than without its design, and measured nothing of it. Asked: adaptive leaves others no less \
-         than `shared_queue`.\n",
-    );
-    text += &verdict(&reports);
-    for quantity in &QUANTITIES {
-        text += &quantity.told(&reports, folder)?;
+
+    /// Whether a report of this name was made by it.
+    fn is_of(&self, name: &str) -> bool {
+        let ending = if name.ends_with(COUNTED) { COUNTED } else { "" };
+        name.starts_with("hog-") && ending == self.ending
     }
-    Ok(text)
 }
 
 impl Quantity {
     /// Its table, below its picture.
-    fn told(&self, reports: &[&Value], folder: &Path) -> anyhow::Result<String> {
+    fn told(&self, reports: &[&Value], clock: &Clock, folder: &Path) -> anyhow::Result<String> {
         let reports: Vec<&Value> =
             reports.iter().copied().filter(|report| !self.is_hogs || percent(report) > 0).collect();
         let mut text = format!("\n### {}\n\n", self.title);
         if let Some((name, axis, scale)) = self.picture.filter(|_| !reports.is_empty()) {
-            writeln!(text, "![{}](guest/{name}.svg)\n", self.title).ok();
+            let name = format!("{name}{}.svg", clock.ending);
+            writeln!(text, "![{}](guest/{name})\n", self.title).ok();
             let panels: Vec<Panel> = reports.iter().map(|report| self.panel(report)).collect();
-            let path = folder.join(name).with_extension("svg");
-            let title = format!("{}\nGuest of the test bed, medians of the runs", self.title);
-            draw::panels(&path, &title, "plaintext per job", axis, scale, &panels)?;
+            let title = format!("{}\n{}, medians of the runs", self.title, clock.guest);
+            draw::panels(&folder.join(name), &title, "plaintext per job", axis, scale, &panels)?;
         }
         text += "| hog | bytes | nobody |";
         POLICIES.iter().for_each(|policy| write!(text, " {policy} |").unwrap_or_default());
@@ -270,6 +311,16 @@ mod tests {
         Kept { name: format!("hog-{percent}"), command: text(), circumstances: text(), report }
     }
 
+    /// The same, measured by counted instructions.
+    fn counted(percent: u64) -> Kept {
+        let kept = report(percent);
+        Kept { name: format!("{}{COUNTED}", kept.name), ..kept }
+    }
+
+    fn pictures(text: &str) -> Vec<&str> {
+        text.split("(guest/").skip(1).filter_map(|rest| rest.split(')').next()).collect()
+    }
+
     #[test]
     fn bounds_that_overlap_count_as_equal_and_medians_are_told_without_tolerance() {
         let folder = tempfile::tempdir().unwrap();
@@ -300,8 +351,7 @@ mod tests {
     fn every_picture_of_the_section_is_there_with_a_panel_for_each_hog() {
         let folder = tempfile::tempdir().unwrap();
         let text = section(&[report(50), report(0), report(25)], folder.path()).unwrap();
-        let linked: Vec<&str> =
-            text.split("(guest/").skip(1).filter_map(|rest| rest.split(')').next()).collect();
+        let linked = pictures(&text);
         assert_eq!(linked, ["hog-work.svg", "probe-median.svg", "probe-p99.svg"]);
         for name in linked {
             let svg = std::fs::read_to_string(folder.path().join(name)).unwrap();
@@ -309,6 +359,37 @@ mod tests {
             assert!(has("hog wants 25 %") && has("hog wants 50 %") && has("adaptive"), "{name}");
             assert_eq!(has("no hog"), name != "hog-work.svg", "{name}");
         }
+    }
+
+    #[test]
+    fn what_was_counted_has_a_section_and_pictures_of_its_own_behind_the_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let all = [counted(50), report(50), report(0), report(25)];
+        let text = section(&all, folder.path()).unwrap();
+        let (by_host, by_count) = text.split_once("\n## Other programs, by counted instructions\n").unwrap();
+        let rows =
+            |text: &str| [0, 25, 50].map(|hog| text.matches(&format!("| wants {hog} % | 16 |")).count());
+        // Work, core time, and twice how late the probe is; where nobody is a hog, only the latter.
+        assert_eq!((rows(by_host), rows(by_count)), ([2, 4, 4], [0, 0, 4]), "{text}");
+        assert!(by_host.contains("| probe, median | adaptive | shared_queue | 6 of 9 |"), "{text}");
+        assert!(by_count.contains("| probe, median | adaptive | shared_queue | 2 of 3 |"), "{text}");
+        assert_eq!(pictures(by_host), ["hog-work.svg", "probe-median.svg", "probe-p99.svg"]);
+        let of_count = ["hog-work-counted.svg", "probe-median-counted.svg", "probe-p99-counted.svg"];
+        assert_eq!(pictures(by_count), of_count);
+        for (name, is_of_25) in [("probe-p99.svg", true), ("probe-p99-counted.svg", false)] {
+            let svg = std::fs::read_to_string(folder.path().join(name)).unwrap();
+            assert_eq!(svg.contains("hog wants 25 %"), is_of_25, "{name}");
+            assert_eq!(svg.contains("by counted instructions"), !is_of_25, "{name}");
+        }
+    }
+
+    #[test]
+    fn of_a_clock_without_a_report_nothing_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let only_counted = section(&[counted(25)], folder.path()).unwrap();
+        assert!(only_counted.starts_with("\n## Other programs, by counted instructions\n"), "{only_counted}");
+        assert_eq!(only_counted.matches("\n## ").count(), 1, "{only_counted}");
+        assert!(!section(&[report(25)], folder.path()).unwrap().contains("counted"));
     }
 
     #[test]
