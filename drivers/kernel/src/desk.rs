@@ -1,7 +1,8 @@
 //! The desk between a driver and its runners: threads that each call the kernel with one request and sleep there.
 //!
 //! `give -> (runner: key, device) -> take`. A runner may never come back. Then its request, with all memory that the kernel
-//! writes to, stays with it; nobody waits for it, and [`Desk::stuck`] counts it.
+//! writes to, stays with it; nobody waits for it, and [`Desk::stuck`] counts it. So it is with a key that is to be closed:
+//! `give_up -> (runner)`.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -146,8 +147,12 @@ pub(crate) struct Desk<D: Device> {
     together: usize,
 }
 
+type Guard<'s, D> = MutexGuard<'s, State<<D as Device>::Key>>;
+
 struct State<K> {
     waiting: VecDeque<(Task, Arc<Entry<K>>)>,
+    /// Keys that are to be closed.
+    over: Vec<Arc<Entry<K>>>,
     finished: Vec<Task>,
     /// Runners that are in the kernel.
     running: usize,
@@ -165,6 +170,7 @@ impl<D: Device> Desk<D> {
     pub(crate) fn new(device: Arc<D>, stuck: Arc<AtomicUsize>, together: usize) -> Self {
         let state = State {
             waiting: VecDeque::new(),
+            over: Vec::new(),
             finished: Vec::new(),
             running: 0,
             idle: 0,
@@ -205,6 +211,23 @@ impl<D: Device> Desk<D> {
     pub(crate) fn give(&self, task: Task, key: Arc<Entry<D::Key>>) {
         self.state().waiting.push_back((task, key));
         if cfg!(mutant = "woken_for_each_request") {
+            self.work.notify_one();
+        }
+    }
+
+    /// Has a runner close keys: that is a call into the kernel, of which a module that hangs makes a long one.
+    pub(crate) fn give_up(&self, keys: Vec<Arc<Entry<D::Key>>>) {
+        if keys.is_empty() {
+            return;
+        }
+        if cfg!(mutant = "keys_closed_by_who_gives_them_up") {
+            return drop(keys);
+        }
+        let mut state = self.state();
+        state.over.extend(keys);
+        let is_heard = state.idle > 0;
+        drop(state);
+        if is_heard {
             self.work.notify_one();
         }
     }
@@ -286,6 +309,10 @@ impl<D: Device> Desk<D> {
     fn next(&self) -> Option<(Task, Arc<Entry<D::Key>>)> {
         let mut state = self.state();
         loop {
+            if !state.over.is_empty() {
+                state = self.close_keys(state);
+                continue;
+            }
             if state.is_closed {
                 return None;
             }
@@ -299,12 +326,32 @@ impl<D: Device> Desk<D> {
         }
     }
 
-    fn finish(&self, task: Task) {
+    /// Closes what was given up; whoever is in the kernel for that is as one who runs a request.
+    fn close_keys<'s>(&'s self, mut state: Guard<'s, D>) -> Guard<'s, D> {
+        let over = mem::take(&mut state.over);
+        state.running += 1;
+        drop(state);
+        drop(over);
         let mut state = self.state();
+        self.is_back(&mut state);
+        if state.is_closed {
+            self.done.notify_one();
+        }
+        state
+    }
+
+    /// A runner came back from the kernel.
+    fn is_back(&self, state: &mut State<D::Key>) {
         state.running -= 1;
         if state.is_left {
             self.stuck.fetch_sub(1, Ordering::Relaxed);
-        } else {
+        }
+    }
+
+    fn finish(&self, task: Task) {
+        let mut state = self.state();
+        self.is_back(&mut state);
+        if !state.is_left {
             state.finished.push(task);
         }
         // While requests wait here the module has work: each wake-up costs as much core time as the module takes for a request.
@@ -317,7 +364,7 @@ impl<D: Device> Desk<D> {
     }
 
     /// The state is whole between any two statements, so a panic elsewhere does not spoil it.
-    fn state(&self) -> MutexGuard<'_, State<D::Key>> {
+    fn state(&self) -> Guard<'_, D> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

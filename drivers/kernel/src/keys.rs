@@ -82,8 +82,9 @@ impl<K> Keys<K> {
         })
     }
 
-    /// Gives up the keys of sessions that are over. One that a request still has is closed by it.
-    pub(crate) fn forget(&self, is_over: IsOver<'_>) {
+    /// Takes out the keys of sessions that are over. Whoever drops them closes them, but for those that a request still has.
+    #[must_use]
+    pub(crate) fn forget(&self, is_over: IsOver<'_>) -> Vec<Arc<Entry<K>>> {
         let mut over = Vec::new();
         let mut entries = self.entries();
         for place in (0..entries.len()).rev() {
@@ -91,9 +92,7 @@ impl<K> Keys<K> {
                 over.push(entries.swap_remove(place));
             }
         }
-        drop(entries);
-        // Outside the lock: closing a key is a call into the kernel.
-        drop(over);
+        over
     }
 
     /// Closes all that nobody uses.
@@ -192,7 +191,7 @@ mod tests {
             assert!(keys.opened(&keys.entry(session), || open(&holds, 3)).is_ok());
         }
         let in_use = keys.entry(&sessions[1]);
-        keys.forget(&|id| id != sessions[2].id());
+        drop(keys.forget(&|id| id != sessions[2].id()));
         assert_eq!(Rc::strong_count(&holds), 1 + 2, "one is idle and gone, one in use, one not over");
         drop(in_use);
         assert_eq!(Rc::strong_count(&holds), 1 + 1);

@@ -245,7 +245,7 @@ impl<'m, D: Device> QueuedDriver<'m> for Queued<'m, D> {
     fn forget(&mut self, is_over: IsOver<'_>) {
         // In a forked child the keys are the parent's, and locks may be held by threads that are not here.
         if self.home.is_here() {
-            self.desk.keys.forget(is_over);
+            self.desk.give_up(self.desk.keys.forget(is_over));
         }
     }
 }
@@ -322,6 +322,7 @@ mod tests {
     use evener_core::{InlineDriver as _, Outcome, Session};
     use evener_driver_libcrypto::Libcrypto;
     use std::sync::{Condvar, Mutex};
+    use std::thread::{self, ThreadId};
 
     /// A device that computes by libcrypto on the runner's thread, where the door is open.
     #[derive(Default)]
@@ -482,7 +483,7 @@ mod tests {
         assert_eq!(queued(&device, &stuck).submit(job).map_err(|(_, why)| why), Err(Refusal::Lost));
         device.shut(false);
         while stuck.load(Ordering::Relaxed) > 0 {
-            std::thread::yield_now();
+            thread::yield_now();
         }
         assert_eq!(rooms, [[7; 64]; 2]);
     }
@@ -524,6 +525,68 @@ mod tests {
         let kept =
             [libc::SIGKILL, libc::SIGSTOP, 32, 33].iter().fold(0, |mask, number| mask | 1 << (number - 1));
         assert_eq!(mask | kept, u64::MAX, "{mask:#x}");
+    }
+
+    /// A device that closes keys when it is told to, and tells on which thread.
+    #[derive(Clone, Default)]
+    struct Sticking {
+        closes: Arc<(Mutex<bool>, Condvar)>,
+        threads: Arc<Mutex<Vec<ThreadId>>>,
+    }
+
+    /// A key of it.
+    struct Stuck(Sticking);
+
+    impl Drop for Stuck {
+        fn drop(&mut self) {
+            self.0.threads.lock().unwrap().push(thread::current().id());
+            let (closes, told) = &*self.0.closes;
+            // Not for ever, so that the thread of the test sees what it did.
+            let patience = Duration::from_secs(10);
+            drop(told.wait_timeout_while(closes.lock().unwrap(), patience, |closes| !*closes).unwrap());
+        }
+    }
+
+    impl Device for Sticking {
+        type Key = Stuck;
+
+        fn takes(&self, _: Algorithm, _: usize, _: usize) -> bool {
+            true
+        }
+
+        fn open_key(&self, _: Spec, _: &[u8]) -> Result<Stuck, Failure> {
+            Ok(Stuck(self.clone()))
+        }
+
+        fn run(&self, _: &Stuck, _: &mut Task) -> Result<(), Failure> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_key_is_closed_by_a_runner_which_keeps_nobody_where_the_module_hangs_over_it() {
+        let (device, stuck) = (Sticking::default(), Arc::new(AtomicUsize::new(0)));
+        let (session, mut room) = (cbc(Padding::None, Direction::Encrypt), [7; 64]);
+        let profile = Profile { name: "stuck".to_owned(), detail: String::new(), width: 1, emulated: false };
+        let device_of_driver = Arc::new(device.clone());
+        let mut driver = Queued::new(profile, 1, Algorithm::ALL.into(), device_of_driver, Arc::clone(&stuck));
+        let mut job = Job::in_place(&mut room);
+        job.arm(&session, &[3; 16], 64);
+        driver.submit(job).map_err(drop).unwrap();
+        assert_eq!(driver.poll(&mut Vec::new(), Nanos::from_millis(5_000)), 1);
+        driver.forget(&|_| true);
+        while device.threads.lock().unwrap().is_empty() {
+            thread::yield_now();
+        }
+        assert_ne!(device.threads.lock().unwrap()[0], thread::current().id());
+        drop(driver);
+        assert_eq!(stuck.load(Ordering::Relaxed), 1, "it is still about it");
+        *device.closes.0.lock().unwrap() = true;
+        device.closes.1.notify_all();
+        while stuck.load(Ordering::Relaxed) > 0 {
+            thread::yield_now();
+        }
+        assert_eq!(device.threads.lock().unwrap().len(), 1);
     }
 
     #[test]
