@@ -1,7 +1,8 @@
 //! What a driver is: our code that talks to one kind of thing that computes. Drivers know no policy.
 //!
 //! Two kinds, because a core and a module differ in one thing: a core computes while it is asked
-//! ([`InlineDriver`]), a module computes while the core does something else ([`QueuedDriver`]).
+//! ([`InlineDriver`]), a module computes while the core does something else ([`QueuedDriver`]). For single requests of others'
+//! threads there is a third, [`CalledDriver`].
 
 use crate::algorithm::{Algorithm, Direction};
 use crate::job::{Job, JobError};
@@ -99,9 +100,19 @@ pub trait QueuedDriver<'m>: Send {
     fn forget(&mut self, is_over: IsOver<'_>);
 }
 
-/// A module that whoever waits asks itself: works with session and IV from an input to an output of the same length before it
-/// returns. Several threads may call it at once.
-pub type Call = dyn Fn(&Session, &[u8; 16], &[u8], &mut [u8]) -> Result<(), JobError> + Send + Sync;
+/// A driver whose module whoever waits asks on his own thread. Several threads may be inside at once.
+pub trait CalledDriver: Send + Sync {
+    /// Works with session and IV from an input to an output of the same length before it returns.
+    ///
+    /// # Errors
+    ///
+    /// Why it was not done; anything may stand in `output` then.
+    fn call(&self, session: &Session, iv: &[u8; 16], input: &[u8], output: &mut [u8])
+    -> Result<(), JobError>;
+
+    /// As [`QueuedDriver::forget`]. It may take as long as a request.
+    fn forget(&self, is_over: IsOver<'_>);
+}
 
 /// Wall clock and thread clock; the runtime has real ones, simulations their own.
 pub trait Clock: Send + Sync {

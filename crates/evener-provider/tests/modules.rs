@@ -1,5 +1,5 @@
 //! A module of another process behind the provider: what it does comes out as by default, from calls that wait, from jobs that
-//! are put aside and from pipelines; and whatever becomes of it, no message is lost and no caller kept.
+//! are put aside and from pipelines; whatever becomes of it, no message is lost and no caller kept; and no key stays there.
 
 #![allow(unsafe_code, reason = "room: its support calls libcrypto")]
 #![allow(
@@ -22,7 +22,7 @@ use evener_provider::OSSL_provider_init;
 mod host;
 mod support;
 
-use host::{AT_ONCE, Host, order, requests};
+use host::{AT_ONCE, Host, order, requests, sessions};
 use support::ffi::job::{Fibre, Step, are_ready, clean_up};
 use support::ffi::{CipherCtx, DEFAULT, Provider, in_child};
 use support::pair::Pair;
@@ -35,9 +35,14 @@ const CONTROL: &str = "PROVIDER_TEST_CONTROL";
 const HOST_PID: &str = "PROVIDER_TEST_HOST_PID";
 
 fn kill_host() {
+    signal_host("KILL");
+}
+
+fn signal_host(signal: &str) {
     let pid = env::var(HOST_PID).unwrap();
     // The shell's own: a small system has no program of that name.
-    assert!(Command::new("sh").args(["-c", "kill -KILL \"$0\"", &pid]).status().unwrap().success());
+    let kill = ["-c", "kill -\"$1\" \"$0\"", &pid, signal];
+    assert!(Command::new("sh").args(kill).status().unwrap().success());
 }
 
 #[test]
@@ -191,6 +196,92 @@ fn a_forked_child_has_a_connection_of_its_own() {
         }
         assert!(requests(&control()) - before > 150, "the children's went there, too");
         messages(3);
+        assert_eq!(count(&evener, c"evener-redone"), 0);
+    });
+}
+
+/// Waits until the host holds so many keys, which it is told without an answer.
+fn wait_for_keys(count: u64) {
+    let began = Instant::now();
+    while sessions(&control()) != count {
+        assert!(began.elapsed() < Duration::from_secs(30), "{} keys, not {count}", sessions(&control()));
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn a_key_stays_at_the_module_for_as_long_as_a_context_has_it() {
+    with_host("a_key_stays_at_the_module_for_as_long_as_a_context_has_it", AT_ONCE, ALL, || {
+        let (_default, evener) = providers();
+        let cipher = DEFAULT.cipher("AES-128-CBC", "provider=evener").unwrap();
+        let start = |ctx: &CipherCtx, seed| {
+            assert!(ctx.init(Some(&cipher), Some(&bytes(seed, 16)), Some(&bytes(9, 16)), Some(true)));
+            ctx.update(&bytes(seed, 4_096)).unwrap();
+        };
+        let contexts = [1, 2].map(|seed| {
+            let ctx = CipherCtx::new();
+            start(&ctx, seed);
+            ctx
+        });
+        assert_eq!(sessions(&control()), 2);
+        let [one, other] = contexts;
+        let copy = one.duplicate();
+        drop(one);
+        assert!(copy.update(&bytes(3, 4_096)).is_some());
+        // The next message under a key has a new IV alone.
+        assert!(copy.last().is_some() && copy.init(None, None, Some(&bytes(4, 16)), Some(true)));
+        assert!(copy.update(&bytes(5, 4_096)).is_some());
+        assert_eq!(sessions(&control()), 2);
+        drop(copy);
+        wait_for_keys(1);
+        assert!(other.init(None, Some(&bytes(6, 16)), Some(&bytes(7, 16)), Some(true)));
+        wait_for_keys(0);
+        start(&other, 8);
+        wait_for_keys(1);
+        // A child has a copy of the context, and nothing of its parent's module.
+        assert!(in_child(|| {
+            let is_new = other.init(None, Some(&bytes(6, 16)), Some(&bytes(7, 16)), Some(true));
+            is_new && encrypts_right(4)
+        }));
+        assert!(other.update(&bytes(9, 4_096)).is_some());
+        wait_for_keys(1);
+        drop(other);
+        wait_for_keys(0);
+        assert_eq!(count(&evener, c"evener-redone"), 0);
+    });
+}
+
+#[test]
+fn contexts_are_freed_though_the_host_stands_still() {
+    with_host("contexts_are_freed_though_the_host_stands_still", AT_ONCE, ALL, || {
+        let (_default, evener) = providers();
+        let cipher = DEFAULT.cipher("AES-128-CBC", "provider=evener").unwrap();
+        // As many keys as a connection has.
+        let contexts: Vec<CipherCtx> = (0..64)
+            .map(|seed| {
+                let ctx = CipherCtx::new();
+                assert!(ctx.init(Some(&cipher), Some(&bytes(seed, 16)), Some(&bytes(9, 16)), Some(true)));
+                ctx.update(&bytes(seed, 4_096)).unwrap();
+                ctx
+            })
+            .collect();
+        assert_eq!(sessions(&control()), 64);
+        signal_host("STOP");
+        drop(contexts);
+        signal_host("CONT");
+        wait_for_keys(0);
+        // A message to the host that found no room would have cost the connection.
+        assert!(encrypts_right(1));
+        assert_eq!(count(&evener, c"evener-redone"), 0);
+    });
+}
+
+#[test]
+fn threads_that_come_and_go_leave_no_key_at_the_module() {
+    with_host("threads_that_come_and_go_leave_no_key_at_the_module", AT_ONCE, ALL, || {
+        let (_default, evener) = providers();
+        thread::scope(|scope| (0..6).for_each(|seed| drop(scope.spawn(move || messages(seed * 100)))));
+        wait_for_keys(0);
         assert_eq!(count(&evener, c"evener-redone"), 0);
     });
 }

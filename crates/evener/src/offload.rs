@@ -6,6 +6,8 @@
 //!
 //! Where that was asked for, callers that wait do not go to the desk: [`Offload::call`] sleeps in the driver on their own thread.
 //!
+//! A session that has ended leaves no key at the module: [`Offload::forget`].
+//!
 //! No thread is started for callers that wait; requests of callers that were put aside are led by one of the desk's own. The
 //! caller's memory is read by `put` and written by nobody: so a module that hangs keeps no caller, and what it failed is done
 //! again from the same bytes. A child of fork begins with a desk and a driver of its own and never touches its parent's.
@@ -18,8 +20,8 @@ use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
-use evener_core::driver::Call;
-use evener_core::{Algorithm, Direction, Nanos, QueuedDriver, Session};
+use evener_core::driver::CalledDriver;
+use evener_core::{Algorithm, Direction, Nanos, QueuedDriver, Session, SessionId};
 use evener_ring::Eras;
 
 pub use desk::OutOfService;
@@ -38,15 +40,15 @@ pub trait Bell: Send {
 /// Makes the driver of a process.
 pub type MakeDriver = dyn Fn() -> Box<dyn QueuedDriver<'static>> + Send + Sync;
 
-/// Makes what a process's threads call.
-pub type MakeCall = dyn Fn() -> Box<Call> + Send + Sync;
+/// Makes the driver that a process's threads call.
+pub type MakeCalled = dyn Fn() -> Box<dyn CalledDriver> + Send + Sync;
 
 /// A module, and who waits for it.
 pub struct Offload {
     name: String,
     does: Vec<[bool; 2]>,
     make_driver: Arc<MakeDriver>,
-    make_call: Option<Box<MakeCall>>,
+    make_called: Option<Box<MakeCalled>>,
     desks: Eras<Arc<Desk>>,
 }
 
@@ -74,19 +76,19 @@ impl Offload {
             [Direction::Encrypt, Direction::Decrypt].map(|direction| does(algorithm, direction))
         };
         let does = Algorithm::ALL.iter().map(both).collect();
-        Self { name, does, make_driver: Arc::new(make_driver), make_call: None, desks: Eras::default() }
+        Self { name, does, make_driver: Arc::new(make_driver), make_called: None, desks: Eras::default() }
     }
 
     /// The same, where callers that wait for a request ask the module themselves, on their own thread and for as long as it takes:
-    /// nothing frees a caller from a module that hangs. `make_call` is called once in a process.
+    /// nothing frees a caller from a module that hangs. `make_called` is called once in a process.
     #[must_use]
-    pub fn called(self, make_call: impl Fn() -> Box<Call> + Send + Sync + 'static) -> Self {
-        Self { make_call: Some(Box::new(make_call)), ..self }
+    pub fn called(self, make_called: impl Fn() -> Box<dyn CalledDriver> + Send + Sync + 'static) -> Self {
+        Self { make_called: Some(Box::new(make_called)), ..self }
     }
 
     /// Whether [`Offload::call`] is there.
     pub fn is_called(&self) -> bool {
-        self.make_call.is_some()
+        self.make_called.is_some()
     }
 
     /// Its name, as it was given.
@@ -144,15 +146,23 @@ impl Offload {
     ///
     /// `None` where callers cannot ask it themselves, where it is out of service or has no room, and where it failed.
     pub fn call(&self, generation: u32, request: &Request<'_>) -> Option<Answer<'_>> {
-        let make = self.make_call.as_ref()?;
+        let make = self.make_called.as_ref()?;
         let desk = self.desk(generation);
         desk.call(request, make).map(|room| Answer { desk, room: Some(room) })
     }
 
     /// The same with `output`, which is as long as the input, in place of a room; where it is false, anything may stand there.
     pub fn call_into(&self, generation: u32, request: &Request<'_>, output: &mut [u8]) -> bool {
-        let Some(make) = &self.make_call else { return false };
+        let Some(make) = &self.make_called else { return false };
         self.desk(generation).call_into(request, make, output)
+    }
+
+    /// Has the module give up the keys of a session that has ended: now where it is at rest, else by whoever comes back from it
+    /// first. In a child of fork that never asked it nothing is done, for the keys are its parent's.
+    pub fn forget(&self, generation: u32, session: SessionId) {
+        if let Some(desk) = self.desks.get(generation) {
+            desk.forget(session);
+        }
     }
 
     fn desk(&self, generation: u32) -> &Arc<Desk> {

@@ -9,7 +9,8 @@ use std::thread;
 use std::time::Duration;
 
 use evener::offload::{Bell, Offload, OutOfService, Request};
-use evener_core::{Algorithm, Direction, InlineDriver as _, Job, JobError, Nanos, Padding, Session};
+use evener_core::driver::CalledDriver;
+use evener_core::{Algorithm, Direction, InlineDriver as _, IsOver, Job, JobError, Nanos, Padding, Session};
 use evener_driver_emulated::{Emulated, Fault, Preset, When};
 use evener_driver_libcrypto::Libcrypto;
 
@@ -93,15 +94,30 @@ fn a_module_that_goes_away_is_out_of_service() {
 /// driver for anybody else.
 fn called(ends: impl Fn(u32) -> Result<(), JobError> + Send + Sync + Copy + 'static) -> Offload {
     let nobodys = || -> Box<dyn evener_core::QueuedDriver<'static>> { unreachable!("nobody puts a request") };
-    Offload::new("called".to_owned(), |_, _| true, nobodys).called(move || {
-        let count = AtomicU32::new(0);
-        Box::new(move |session, iv, input, output| {
-            let mut burst = [Job::apart(input, output)];
-            burst[0].arm(session, iv, input.len());
-            Libcrypto::new().unwrap().run(&mut burst);
-            ends(count.fetch_add(1, Relaxed))
-        })
-    })
+    let called = Offload::new("called".to_owned(), |_, _| true, nobodys);
+    called.called(move || Box::new(Called { ends, count: AtomicU32::new(0) }))
+}
+
+struct Called<E> {
+    ends: E,
+    count: AtomicU32,
+}
+
+impl<E: Fn(u32) -> Result<(), JobError> + Send + Sync> CalledDriver for Called<E> {
+    fn call(
+        &self,
+        session: &Session,
+        iv: &[u8; 16],
+        input: &[u8],
+        output: &mut [u8],
+    ) -> Result<(), JobError> {
+        let mut burst = [Job::apart(input, output)];
+        burst[0].arm(session, iv, input.len());
+        Libcrypto::new().unwrap().run(&mut burst);
+        (self.ends)(self.count.fetch_add(1, Relaxed))
+    }
+
+    fn forget(&self, _: IsOver<'_>) {}
 }
 
 /// One request by each of the two ways; both come out alike, or neither does.

@@ -176,7 +176,8 @@ impl Control {
         Ok(u64::try_from(id).map_err(|_| id))
     }
 
-    /// Closes a session. No answer comes.
+    /// Closes a session. No answer comes, and there is room for the message though the host stands still: it has read what was sent
+    /// before it answered the last [`Control::create`], so that no more of these wait than sessions are open.
     pub(crate) fn close(&mut self, id: u64) -> Result<(), Trouble> {
         self.send(Message::CloseSession, &id.to_ne_bytes(), None)
     }

@@ -1,11 +1,12 @@
 //! Requests for which the thread that asks sleeps in the kernel itself, as OpenSSL's engine has it: no other thread is woken for
 //! them and nothing is copied, and nothing frees that thread from a module that never answers.
 //!
-//! `run -> key -> device`, on the caller's thread. Several threads may be inside at once, each with a socket of its own.
+//! `call -> key -> device`, on the caller's thread. Several threads may be inside at once, each with a socket of its own.
 
 use std::sync::Arc;
 
-use evener_core::{JobError, Padding, Session};
+use evener_core::driver::CalledDriver;
+use evener_core::{IsOver, JobError, Padding, Session};
 
 use crate::desk::{Device, Spec};
 use crate::keys::Keys;
@@ -21,9 +22,10 @@ impl<D: Device> Called<D> {
     pub(crate) fn new(device: Arc<D>) -> Self {
         Self { device, keys: Keys::default() }
     }
+}
 
-    /// Works on whole blocks from `input` to `output`, which is as long; where that fails, anything may stand in `output`.
-    pub(crate) fn run(
+impl<D: Device> CalledDriver for Called<D> {
+    fn call(
         &self,
         session: &Session,
         iv: &[u8; 16],
@@ -40,5 +42,9 @@ impl<D: Device> Called<D> {
         let opened = self.keys.opened(&key, || self.device.open_key(key.spec, &key.bytes));
         let done = opened.and_then(|opened| self.device.work(opened, spec, *iv, input, output));
         done.map_err(|failure| error_of(failure, spec))
+    }
+
+    fn forget(&self, is_over: IsOver<'_>) {
+        drop(self.keys.forget(is_over));
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use evener_core::driver::Call;
+use evener_core::driver::CalledDriver;
 use evener_core::known::{self, KNOWN, Wrong};
 use evener_core::{Algorithm, Direction, Family, Job, Outcome, Padding, Profile, QueuedDriver, Session};
 
@@ -250,10 +250,10 @@ impl Module {
     /// What works on whole blocks while the calling thread sleeps in the kernel, from which nothing frees it where the module never
     /// answers. Several threads may call it at once; a forked child needs one of its own.
     #[must_use]
-    pub fn call(&self) -> Box<Call> {
+    pub fn called(&self) -> Box<dyn CalledDriver> {
         match &self.behind {
-            Behind::Afalg(device) => called(device),
-            Behind::Devcrypto(device) => called(device),
+            Behind::Afalg(device) => Box::new(Called::new(Arc::clone(device))),
+            Behind::Devcrypto(device) => Box::new(Called::new(Arc::clone(device))),
         }
     }
 
@@ -339,11 +339,6 @@ impl Module {
         let is_done = jobs.iter().all(|job| matches!(job.outcome(), Outcome::Done { .. }));
         if is_done { began.elapsed() } else { FOR_EVER }
     }
-}
-
-fn called<D: Device>(device: &Arc<D>) -> Box<Call> {
-    let called = Called::new(Arc::clone(device));
-    Box::new(move |session, iv, input, output| called.run(session, iv, input, output))
 }
 
 /// Jobs of one question, so that runners work side by side.

@@ -10,6 +10,7 @@ use evener_core::{Algorithm, Direction, Family, Padding, Session};
 use zeroize::{Zeroize as _, ZeroizeOnDrop};
 
 use super::Row;
+use super::keyed::Keyed;
 use super::record::Records;
 
 /// Who holds the truth about the message.
@@ -53,7 +54,7 @@ pub(crate) struct Message {
     pub(crate) broken: Option<[u8; 16]>,
     key: [u8; KEY_BYTES_MAX],
     /// Of the key, where one was needed. Copies of the context share it.
-    session: OnceLock<Option<Arc<Session>>>,
+    session: OnceLock<Option<Arc<Keyed>>>,
 }
 
 impl Default for Message {
@@ -99,8 +100,8 @@ impl Message {
     /// A session of the captured key in the direction that its schedule is for, without padding; made when it is first needed.
     pub(crate) fn session(&self, algorithm: Algorithm) -> Option<Arc<Session>> {
         let direction = if self.key_encrypts { Direction::Encrypt } else { Direction::Decrypt };
-        let make = || Session::new(algorithm, direction, Padding::None, self.key()).ok().map(Arc::new);
-        self.session.get_or_init(make).clone()
+        let make = || Session::new(algorithm, direction, Padding::None, self.key()).ok().map(Keyed::new);
+        self.session.get_or_init(make).as_ref().map(|keyed| Arc::clone(keyed.session()))
     }
 
     pub(crate) fn direction(&self) -> Direction {

@@ -19,6 +19,7 @@ pub(crate) mod combined;
 pub(crate) mod ctx;
 pub(crate) mod gcm;
 pub(crate) mod in_flight;
+mod keyed;
 pub(crate) mod message;
 pub(crate) mod owned;
 pub(crate) mod pipes;

@@ -16,6 +16,7 @@ use evener_core::statistics::Count;
 use evener_core::{BLOCK_BYTES, Direction, Job, Outcome, Padding, Session};
 
 use super::ctx::CipherCtx;
+use super::keyed::Keyed;
 use super::message::State;
 use super::owned::Cut;
 use super::route;
@@ -29,7 +30,7 @@ use crate::fork;
 /// The messages of a context.
 pub(crate) struct Pipes {
     encrypts: bool,
-    session: Arc<Session>,
+    session: Arc<Keyed>,
     /// As the inner contexts of `all` were told.
     padding: bool,
     all: Vec<Pipe>,
@@ -68,7 +69,7 @@ pub(crate) fn init(ctx: &mut CipherCtx, call: &Init<'_>, ivs: &[Option<&[u8]>]) 
         (Some(key), _) => {
             let algorithm = ctx.row().algorithm.ok_or(Reason::Pipes)?;
             let session = Session::new(algorithm, Direction::Encrypt, Padding::None, key);
-            Arc::new(session.map_err(|_| Reason::Pipes)?)
+            Keyed::new(session.map_err(|_| Reason::Pipes)?)
         }
         (None, Some(before)) if before.encrypts == call.encrypts => Arc::clone(&before.session),
         (None, _) => return Err(Reason::Pipes),
@@ -81,7 +82,7 @@ pub(crate) fn init(ctx: &mut CipherCtx, call: &Init<'_>, ivs: &[Option<&[u8]>]) 
             // As in a context that has never seen one.
             None => before.get(at).copied().unwrap_or_default(),
         };
-        let inner = if call.encrypts { None } else { Some(decrypting(ctx, &session, &original)?) };
+        let inner = if call.encrypts { None } else { Some(decrypting(ctx, session.session(), &original)?) };
         all.push(Pipe { original, chain: original, held: [0; BLOCK_BYTES], held_len: 0, inner });
     }
     ctx.pipes = Some(Box::new(Pipes { encrypts: call.encrypts, session, padding: true, all }));
@@ -110,7 +111,7 @@ pub(crate) fn update(ctx: &mut CipherCtx, calls: &[Update]) -> Result<bool, Reas
         }
         // Where pieces of several pipes share memory, the order of reading and writing is that of the pipes.
         let together = if are_tangled(calls, &cuts) { 1 } else { calls.len().max(1) };
-        let session = Arc::clone(&pipes.session);
+        let session = Arc::clone(pipes.session.session());
         let groups = pipes.all.chunks_mut(together).zip(calls.chunks(together)).zip(cuts.chunks(together));
         for ((pipes, calls), cuts) in groups {
             encrypt(ctx, &session, pipes, calls, cuts)?;
@@ -143,7 +144,7 @@ pub(crate) fn last(ctx: &mut CipherCtx, calls: &[Update]) -> Result<bool, Reason
             let held = pipe.held_len;
             evener_core::padding::pad(&mut pipe.held, held);
         }
-        let session = Arc::clone(&pipes.session);
+        let session = Arc::clone(pipes.session.session());
         flush(ctx, &session, pipes.all.iter_mut().zip(calls))?;
         calls.iter().for_each(|call| {
             call.done(BLOCK_BYTES);

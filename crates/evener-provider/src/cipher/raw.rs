@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use evener::offload::policy::Turn;
 use evener_core::job::Memory;
-use evener_core::{Algorithm, Direction, Job, Nanos, Session};
+use evener_core::{Algorithm, Direction, Job, Nanos, Session, SessionId};
 
 use super::Row;
 use super::message::Message;
@@ -106,6 +106,10 @@ pub trait Engine: Sync {
     fn run_many(&self, _jobs: &mut [Box<Job<'_>>]) -> bool {
         false
     }
+
+    /// Gives up what it has made of a session, with which nobody comes any more: its context was freed or has another key. The calling
+    /// thread is the program's and waits for nothing here. An engine that keeps nothing between requests need not have it.
+    fn forget(&self, _session: SessionId) {}
 }
 
 /// The inner cipher of the libcrypto that loaded us, in contexts of our own. May be used by several threads at once.

@@ -13,7 +13,7 @@ use evener::offload::policy::{Ask, Policy, Turn, policy};
 use evener_core::guard::Load;
 use evener_core::job::Memory;
 use evener_core::statistics::{Count, Kind};
-use evener_core::{Algorithm, BLOCK_BYTES, Class, Direction, Family, Job, Nanos};
+use evener_core::{Algorithm, BLOCK_BYTES, Class, Direction, Family, Job, Nanos, SessionId};
 
 use super::combined;
 use super::ctx::CipherCtx;
@@ -31,6 +31,12 @@ static ENGINES: RwLock<Vec<&'static dyn Engine>> = RwLock::new(Vec::new());
 /// Adds an engine behind those that are there. It is asked by every library context of the process.
 pub fn add_engine(engine: &'static dyn Engine) {
     ENGINES.write().unwrap_or_else(PoisonError::into_inner).push(engine);
+}
+
+/// Tells all engines that a session has ended. Not under the lock, for they may call the system.
+pub(super) fn forget(session: SessionId) {
+    let engine = |at: usize| ENGINES.read().unwrap_or_else(PoisonError::into_inner).get(at).copied();
+    (0..).map_while(engine).for_each(|engine| engine.forget(session));
 }
 
 /// XTS: the largest data unit, 2^20 blocks (SP 800-38E), and the smallest.

@@ -2,7 +2,8 @@
 //!
 //! The way of one piece: session of the message -> [`Offload::put`] copies the input -> sleep, or `ASYNC_pause_job` until the
 //! bell was rung -> a sample is compared with what this core makes of it -> the result goes to where the program wants it.
-//! Until then the program's memory is what it was, so whatever fails is done again by the inner cipher.
+//! Until then the program's memory is what it was, so whatever fails is done again by the inner cipher. When the context has the
+//! key no more, the module gives it up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -10,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use evener::offload::{Bell, Offload, Pending, Request, patience};
 use evener_core::job::Memory;
 use evener_core::job::SessionRef;
-use evener_core::{Algorithm, Direction, Family, Job, Nanos, Session};
+use evener_core::{Algorithm, Direction, Family, Job, Nanos, Session, SessionId};
 
 use crate::cipher::owned::{input_of, output_of};
 use crate::cipher::raw::{Engine, Raw, RawError};
@@ -169,5 +170,9 @@ impl Engine for Module {
             job.publish(answer.output(), &[]);
         }
         true
+    }
+
+    fn forget(&self, session: SessionId) {
+        self.offload.forget(fork::generation(), session);
     }
 }

@@ -102,7 +102,7 @@ fn open_one(named: &Named, wait: Wait) -> Result<(), String> {
             let offload = Offload::new(name, does, move || driver.driver());
             match wait {
                 Wait::Apart => offload,
-                Wait::Caller => offload.called(move || caller.call()),
+                Wait::Caller => offload.called(move || caller.called()),
             }
         }
     };

@@ -84,6 +84,16 @@ pub fn requests(control: &str) -> u64 {
     digits.parse().unwrap()
 }
 
+/// Keys that a host holds, of all its clients.
+pub fn sessions(control: &str) -> u64 {
+    let report = order(control, "report");
+    let each = report.split("\"sessions\":").skip(1);
+    each.map(|rest| {
+        rest.chars().map_while(|digit| digit.to_digit(10)).fold(0, |all, digit| all * 10 + u64::from(digit))
+    })
+    .sum()
+}
+
 /// The host's process: serves until it is killed. Does nothing in any other.
 pub fn serve() {
     let Some(folder) = env::var_os(FOLDER).map(PathBuf::from) else { return };

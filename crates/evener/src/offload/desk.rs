@@ -2,6 +2,9 @@
 //!
 //! `put -> (waiting) -> lead: submit, poll -> (back) -> wait`. The lock is held for looks and moves only, never while the
 //! module is called or waited for. What came back for nobody goes to the rooms again.
+//!
+//! Keys of sessions that have ended are given up by whoever ended them where nobody is at the module (`forget`), else by the
+//! leader when he is back (`put_back`), and by the next caller who is: so nobody stands behind a request that never ends.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -10,13 +13,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use evener_core::driver::Call;
-use evener_core::driver::Clock as _;
-use evener_core::{Job, JobError, Nanos, Outcome, QueuedDriver, Refusal};
+use evener_core::driver::{CalledDriver, Clock as _};
+use evener_core::{Job, JobError, Nanos, Outcome, QueuedDriver, Refusal, SessionId};
 use nix::sys::signal::{SigSet, SigmaskHow};
 
 use super::rooms::{Room, Rooms};
-use super::{Bell, MakeCall, MakeDriver, Request};
+use super::{Bell, MakeCalled, MakeDriver, Request};
 use crate::SystemClock;
 
 /// Errors in a row after which a module is out of service, as in the runtime. A guess.
@@ -52,7 +54,7 @@ pub(super) struct Order<'a> {
 pub(super) struct Desk {
     state: Mutex<State>,
     /// What callers call that go past the desk.
-    call: OnceLock<Box<Call>>,
+    called: OnceLock<Box<dyn CalledDriver>>,
     /// Something came back, the driver is free, or there is something for the attendant.
     changed: Condvar,
     /// Requests under way, for who only wants to know. Written under the lock.
@@ -77,6 +79,10 @@ struct State {
     attended_core: Nanos,
     /// Requests whose callers ask the module themselves now.
     called: usize,
+    /// Sessions that ended while somebody leads; none while the driver is here.
+    over: Vec<SessionId>,
+    /// Sessions that ended while callers are inside; none while no one is.
+    over_of_called: Vec<SessionId>,
 }
 
 struct Wish {
@@ -124,10 +130,12 @@ impl Desk {
             is_attended: false,
             attended_core: Nanos::ZERO,
             called: 0,
+            over: Vec::new(),
+            over_of_called: Vec::new(),
         };
         Self {
             state: Mutex::new(state),
-            call: OnceLock::new(),
+            called: OnceLock::new(),
             changed: Condvar::new(),
             ahead: AtomicU32::new(0),
             core_ns: AtomicU64::new(0),
@@ -176,7 +184,7 @@ impl Desk {
     }
 
     /// Does a request on this thread in a room; `None` where it was not done.
-    pub(super) fn call(&self, request: &Request<'_>, make: &MakeCall) -> Option<Room> {
+    pub(super) fn call(&self, request: &Request<'_>, make: &MakeCalled) -> Option<Room> {
         let Request { session, iv, input, .. } = *request;
         let mut room = self.state().rooms.vacant(session, iv, input.len())?;
         if self.call_into(request, make, room.text_mut()) {
@@ -188,7 +196,7 @@ impl Desk {
     }
 
     /// Does a request on this thread; false where it was not done.
-    pub(super) fn call_into(&self, request: &Request<'_>, make: &MakeCall, output: &mut [u8]) -> bool {
+    pub(super) fn call_into(&self, request: &Request<'_>, make: &MakeCalled, output: &mut [u8]) -> bool {
         let mut state = self.state();
         if state.out.is_some() {
             return false;
@@ -197,13 +205,19 @@ impl Desk {
         self.count(&state);
         drop(state);
         // Here it may stay for good.
-        let done = self.call.get_or_init(make)(request.session, request.iv, request.input, output);
+        let driver = self.called.get_or_init(make);
+        let done = driver.call(request.session, request.iv, request.input, output);
         let mut state = self.state();
         state.called -= 1;
         self.count(&state);
         state.judge(done.err());
+        let over = mem::take(&mut state.over_of_called);
         if let Some(why) = state.why_out().filter(|_| state.out.is_none()) {
-            drop(self.end(state, why));
+            state = self.end(state, why);
+        }
+        drop(state);
+        if !over.is_empty() {
+            driver.forget(&|session| over.contains(&session));
         }
         done.is_ok()
     }
@@ -249,6 +263,47 @@ impl Desk {
         self.count(&state);
     }
 
+    /// A session has ended: its keys are given up.
+    pub(super) fn forget(&self, session: SessionId) {
+        let mut state = self.state();
+        match mem::replace(&mut state.driver, Place::Away) {
+            Place::Here(driver) => {
+                state.over.push(session);
+                state = self.put_back(state, driver);
+                if let Some(why) = state.out {
+                    state = self.end(state, why);
+                }
+                if !state.expected.is_empty() {
+                    // Whoever came meanwhile may lead.
+                    self.changed.notify_all();
+                }
+            }
+            Place::Unmade(make) => state.driver = Place::Unmade(make),
+            // Whoever has it takes it apart, and the keys with it.
+            Place::Away if state.out.is_some() => {}
+            Place::Away => state.over.push(session),
+        }
+        if state.called > 0 && !cfg!(mutant = "keys_given_up_beside_callers") {
+            return state.over_of_called.push(session);
+        }
+        drop(state);
+        if let Some(driver) = self.called.get() {
+            driver.forget(&|other| other == session);
+        }
+    }
+
+    /// Lays the driver down once it has given up the keys of sessions that ended.
+    fn put_back<'s>(&'s self, mut state: Guard<'s>, mut driver: Driver) -> Guard<'s> {
+        while !state.over.is_empty() {
+            let over = mem::take(&mut state.over);
+            drop(state);
+            driver.forget(&|session| over.contains(&session));
+            state = self.state();
+        }
+        state.driver = Place::Here(driver);
+        state
+    }
+
     pub(super) fn give_back(&self, room: Room) {
         self.state().rooms.give_back(room);
     }
@@ -287,7 +342,7 @@ impl Desk {
         let is_late = state.expected.iter().any(|(number, wish)| {
             !state.back.contains_key(number) && wish.until <= now && !cfg!(mutant = "never_late")
         });
-        state.driver = Place::Here(driver);
+        state = self.put_back(state, driver);
         let why = match state.why_out() {
             _ if state.out.is_some() => state.out,
             _ if is_lost => Some(OutOfService::Lost),

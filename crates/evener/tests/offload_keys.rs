@@ -1,0 +1,246 @@
+//! Keys at a module that serves single requests: one whose session has ended is given up at once where the module is at rest, and
+//! else by whoever comes back from it, for nobody is to stand behind a request that may never end.
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, ThreadId};
+use std::time::Duration;
+
+use evener::offload::{Offload, Request};
+use evener_core::driver::CalledDriver;
+use evener_core::{
+    Algorithm, Direction, InlineDriver as _, IsOver, Job, JobError, Nanos, Padding, Profile, QueuedDriver,
+    Refusal, Session, SessionId,
+};
+use evener_driver_emulated::{Emulated, Preset};
+use evener_driver_libcrypto::Libcrypto;
+
+const TEXT: [u8; 4_096] = [7; 4_096];
+const IV: [u8; 16] = [3; 16];
+
+/// No test is to fail because the machine is busy.
+const ALLOWED: Nanos = Nanos::from_millis(20_000);
+
+fn session() -> Arc<Session> {
+    Arc::new(Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &[1; 16]).unwrap())
+}
+
+fn right() -> Vec<u8> {
+    let (mut room, key) = (TEXT, session());
+    let mut burst = [Job::in_place(&mut room)];
+    burst[0].arm(&*key, &IV, TEXT.len());
+    Libcrypto::new().unwrap().run(&mut burst);
+    burst[0].output().to_vec()
+}
+
+/// The keys of a module.
+#[derive(Clone, Default)]
+struct Keys {
+    open: Arc<Mutex<BTreeSet<SessionId>>>,
+    /// Those that were given up, and on which threads.
+    closed: Arc<Mutex<Vec<(SessionId, ThreadId)>>>,
+    /// Whether who asks the module is to stay there.
+    stays: Arc<AtomicBool>,
+    /// Whether somebody does.
+    is_inside: Arc<AtomicBool>,
+    /// Whether it takes its time over a key.
+    dawdles: Arc<AtomicBool>,
+}
+
+impl Keys {
+    fn forget(&self, is_over: IsOver<'_>) {
+        let mut open = self.open.lock().unwrap();
+        let over: Vec<SessionId> = open.iter().copied().filter(|&id| is_over(id)).collect();
+        open.retain(|id| !over.contains(id));
+        self.closed.lock().unwrap().extend(over.iter().map(|&id| (id, thread::current().id())));
+        while self.dawdles.load(SeqCst) {
+            thread::yield_now();
+        }
+    }
+
+    /// Who asks the module is here.
+    fn stay(&self) {
+        while self.stays.load(SeqCst) {
+            self.is_inside.store(true, SeqCst);
+            thread::yield_now();
+        }
+        self.is_inside.store(false, SeqCst);
+    }
+
+    fn closed(&self) -> Vec<(SessionId, ThreadId)> {
+        self.closed.lock().unwrap().clone()
+    }
+}
+
+/// A module that is waited for.
+struct Waited {
+    module: Emulated<'static>,
+    keys: Keys,
+}
+
+impl QueuedDriver<'static> for Waited {
+    fn profile(&self) -> &Profile {
+        self.module.profile()
+    }
+
+    fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool {
+        self.module.supports(algorithm, direction)
+    }
+
+    fn submit(&mut self, job: Box<Job<'static>>) -> Result<(), (Box<Job<'static>>, Refusal)> {
+        self.keys.open.lock().unwrap().insert(job.session().id());
+        self.module.submit(job)
+    }
+
+    fn poll(&mut self, done: &mut Vec<Box<Job<'static>>>, patience: Nanos) -> usize {
+        self.keys.stay();
+        self.module.poll(done, patience)
+    }
+
+    fn in_flight(&self) -> usize {
+        self.module.in_flight()
+    }
+
+    fn abandon(&mut self, given_back: &mut Vec<Box<Job<'static>>>) {
+        self.module.abandon(given_back);
+    }
+
+    fn forget(&mut self, is_over: IsOver<'_>) {
+        self.keys.forget(is_over);
+    }
+}
+
+/// One that callers ask themselves.
+struct Called(Keys);
+
+impl CalledDriver for Called {
+    fn call(
+        &self,
+        session: &Session,
+        iv: &[u8; 16],
+        input: &[u8],
+        output: &mut [u8],
+    ) -> Result<(), JobError> {
+        self.0.open.lock().unwrap().insert(session.id());
+        let mut burst = [Job::apart(input, output)];
+        burst[0].arm(session, iv, input.len());
+        Libcrypto::new().unwrap().run(&mut burst);
+        self.0.stay();
+        Ok(())
+    }
+
+    fn forget(&self, is_over: IsOver<'_>) {
+        self.0.forget(is_over);
+    }
+}
+
+/// A module of each of the two ways.
+fn both_ways() -> [(Offload, Keys); 2] {
+    [Keys::default(), Keys::default()].map(|keys| {
+        let (waited, called) = (keys.clone(), keys.clone());
+        let offload = Offload::new(
+            "watched".to_owned(),
+            |_, _| true,
+            move || {
+                let preset: Preset = "emulated:d=0+0,h=1000+0".parse().unwrap();
+                let module = Emulated::new(preset, Box::new(Libcrypto::new().unwrap()));
+                Box::new(Waited { module, keys: waited.clone() })
+            },
+        );
+        (offload.called(move || Box::new(Called(called.clone()))), keys)
+    })
+}
+
+/// One request, by the way of that number.
+fn ask(offload: &Offload, way: usize, session: &Arc<Session>) -> Option<Vec<u8>> {
+    let request = Request { session, iv: &IV, input: &TEXT, allowed: ALLOWED };
+    let answer = match way {
+        0 => offload.put(0, &request, None)?.wait()?,
+        _ => offload.call(0, &request)?,
+    };
+    Some(answer.output().to_vec())
+}
+
+#[test]
+fn a_key_is_given_up_at_once_where_the_module_is_at_rest() {
+    for (way, (offload, keys)) in both_ways().into_iter().enumerate() {
+        let sessions = [session(), session()];
+        let id = sessions[0].id();
+        offload.forget(0, id);
+        sessions.iter().for_each(|session| assert!(ask(&offload, way, session) == Some(right())));
+        // A child of fork, whose parent's keys these are.
+        offload.forget(1, id);
+        assert!(keys.closed().is_empty());
+        offload.forget(0, id);
+        assert_eq!(keys.closed(), [(id, thread::current().id())]);
+        assert_eq!(*keys.open.lock().unwrap(), BTreeSet::from([sessions[1].id()]));
+        // One that comes again all the same.
+        assert!(ask(&offload, way, &sessions[0]) == Some(right()));
+    }
+}
+
+#[test]
+fn a_key_whose_session_ends_while_somebody_is_at_the_module_is_given_up_by_him() {
+    for (way, (offload, keys)) in both_ways().into_iter().enumerate() {
+        let [over, other] = [session(), session()];
+        assert!(ask(&offload, way, &over) == Some(right()));
+        keys.stays.store(true, SeqCst);
+        thread::scope(|scope| {
+            let asked = scope.spawn(|| (ask(&offload, way, &other), thread::current().id()));
+            while !keys.is_inside.load(SeqCst) {
+                thread::yield_now();
+            }
+            // Were it to wait for him, it would wait for ever.
+            offload.forget(0, over.id());
+            let early = keys.closed();
+            keys.stays.store(false, SeqCst);
+            let (answer, thread) = asked.join().unwrap();
+            assert!(early.is_empty() && answer == Some(right()));
+            assert_eq!(keys.closed(), [(over.id(), thread)]);
+        });
+    }
+}
+
+#[test]
+fn a_request_that_comes_while_a_key_is_given_up_is_done_right_afterwards() {
+    let [(offload, keys), _] = both_ways();
+    let [over, other] = [session(), session()];
+    assert!(ask(&offload, 0, &over) == Some(right()));
+    keys.dawdles.store(true, SeqCst);
+    thread::scope(|scope| {
+        scope.spawn(|| offload.forget(0, over.id()));
+        while keys.closed().is_empty() {
+            thread::yield_now();
+        }
+        let asked = scope.spawn(|| ask(&offload, 0, &other));
+        while offload.ahead(0) == 0 {
+            thread::yield_now();
+        }
+        // It has the time to fall asleep.
+        thread::sleep(Duration::from_millis(50));
+        keys.dawdles.store(false, SeqCst);
+        assert!(asked.join().unwrap() == Some(right()), "nobody woke it before its time was over");
+    });
+}
+
+#[test]
+fn no_request_is_lost_and_no_key_is_left_where_threads_ask_and_end_sessions_at_once() {
+    for (way, (offload, keys)) in both_ways().into_iter().enumerate() {
+        let right = right();
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..200 {
+                        let session = session();
+                        assert!(ask(&offload, way, &session).as_ref() == Some(&right));
+                        offload.forget(0, session.id());
+                    }
+                });
+            }
+        });
+        assert_eq!(offload.why_out(0), None);
+        assert_eq!((keys.open.lock().unwrap().len(), keys.closed().len()), (0, 800));
+    }
+}
