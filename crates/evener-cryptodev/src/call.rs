@@ -191,13 +191,15 @@ fn crypt<'m>(
     let job = burst.first_mut().ok_or(Errno::IO)?;
     job.room_mut()[..text.len()].copy_from_slice(text);
     job.arm(Arc::clone(&asked.session), iv, text.len());
-    if !job.lengths_fit() {
-        return Err(Errno::INVAL);
+    let fits = job.lengths_fit();
+    if fits {
+        run(burst);
     }
-    run(burst);
     let job = burst.first_mut().ok_or(Errno::IO)?;
-    let result = result(job, &asked.op, text, iv);
+    let result = if fits { result(job, &asked.op, text, iv) } else { Err(Errno::INVAL) };
     job.room_mut()[..text.len()].fill(0);
+    // Or the key would be there for as long as no other comes.
+    job.disarm();
     result.map(Answer::Done)
 }
 
@@ -228,13 +230,13 @@ fn fetch(ioctl: &Ioctl<'_>, clients: &mut Clients) -> Result<Answer, Errno> {
         return Err(Errno::PERM);
     }
     if !ioctl.has_room {
-        let Request { op, session, .. } = clients.queue.offer(ioctl.client, ioctl.thread)?;
-        let [room, iv] = rooms(op, session.algorithm());
+        let (op, algorithm) = clients.queue.offer(ioctl.client, ioctl.thread)?;
+        let [room, iv] = rooms(&op, algorithm);
         let output = named([record(ioctl, CryptOp::BYTES), room, iv]);
         return Ok(Answer::Fetch { input: vec![], output });
     }
-    let (request, came) = clients.queue.take(ioctl.client, ioctl.thread)?;
-    Ok(Answer::Done([request.op.bytes(), came.to_vec()].concat()))
+    let (op, came) = clients.queue.take(ioctl.client, ioctl.thread)?;
+    Ok(Answer::Done([op.bytes(), came.to_vec()].concat()))
 }
 
 fn direction(op: &CryptOp, key: &Key) -> Result<Direction, Errno> {

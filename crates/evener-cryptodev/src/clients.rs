@@ -1,9 +1,12 @@
 //! Who has the node open, and the sessions of each.
+//!
+//! `add -> key -> remove, or go -> take_ended`: a session that ended leaves nothing in any driver of the run.
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::sync::Arc;
 
-use evener_core::{Algorithm, Direction, Padding, Session};
+use evener_core::{Algorithm, Direction, Padding, Session, SessionId};
 use evener_driver_kernel::ocf;
 use rustix::io::Errno;
 use zeroize::Zeroizing;
@@ -21,6 +24,8 @@ pub(crate) struct Clients {
     open: BTreeMap<u64, BTreeMap<u32, Key>>,
     /// Numbers given so far.
     given: u64,
+    /// Sessions that have ended, of which the run was not told yet.
+    ended: Vec<SessionId>,
     /// What they left and did not fetch yet.
     pub(crate) queue: Queue,
 }
@@ -45,8 +50,9 @@ impl Clients {
 
     /// A client closed the node: its keys go.
     pub(crate) fn go(&mut self, client: u64) {
-        self.open.remove(&client);
         self.queue.go(client);
+        let keys = self.open.remove(&client).into_iter().flat_map(BTreeMap::into_values);
+        keys.for_each(|key| self.ended.extend(key.made()));
     }
 
     /// A new session; its number.
@@ -62,7 +68,18 @@ impl Clients {
 
     pub(crate) fn remove(&mut self, client: u64, session: u32) -> Result<(), Errno> {
         let sessions = self.open.get_mut(&client).ok_or(Errno::BADF)?;
-        sessions.remove(&session).map(drop).ok_or(Errno::INVAL)
+        let key = sessions.remove(&session).ok_or(Errno::INVAL)?;
+        self.ended.extend(key.made());
+        Ok(())
+    }
+
+    /// Sessions that have ended and that nothing needs any more: what was left with one runs before.
+    pub(crate) fn take_ended(&mut self) -> Vec<SessionId> {
+        let needed =
+            |session: &SessionId| self.queue.needs(*session) && !cfg!(mutant = "ended_before_its_requests");
+        let (needed, over) = mem::take(&mut self.ended).into_iter().partition(needed);
+        self.ended = needed;
+        over
     }
 
     pub(crate) fn key(&mut self, client: u64, session: u32) -> Result<&mut Key, Errno> {
@@ -87,6 +104,11 @@ impl Key {
         let mut key = Self { algorithm, bytes, sessions: [None, None] };
         key.session(Direction::Encrypt)?;
         Ok(key)
+    }
+
+    /// Those that were made of it.
+    fn made(&self) -> impl Iterator<Item = SessionId> {
+        self.sessions.iter().flatten().map(|session| session.id())
     }
 
     pub(crate) fn session(&mut self, direction: Direction) -> Result<Arc<Session>, Errno> {

@@ -12,10 +12,10 @@ const DATA_BYTES_MAX: u32 = 128 << 10;
 const HEAD_BYTES: usize = 40;
 const REPLY_HEAD_BYTES: usize = 16;
 
-const OPEN: u32 = 14;
-const RELEASE: u32 = 18;
+pub(crate) const OPEN: u32 = 14;
+pub(crate) const RELEASE: u32 = 18;
 const INTERRUPT: u32 = 36;
-const IOCTL: u32 = 39;
+pub(crate) const IOCTL: u32 = 39;
 const POLL: u32 = 40;
 const INIT: u32 = 4_096;
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::mem;
 use std::sync::Arc;
 
-use evener_core::{Job, Session};
+use evener_core::{Algorithm, Job, Session, SessionId};
 use evener_driver_kernel::ocf::CryptOp;
 use rustix::io::Errno;
 use zeroize::Zeroizing;
@@ -20,7 +20,7 @@ use crate::fuse::{CAN_FETCH, CAN_LEAVE};
 pub(crate) const LEFT_MAX: usize = 16;
 const ALL_LEFT_MAX: usize = 128;
 
-/// A request that was left.
+/// A request that is left.
 pub(crate) struct Request {
     pub(crate) client: u64,
     pub(crate) op: CryptOp,
@@ -32,11 +32,26 @@ pub(crate) struct Request {
 
 /// One in the queue.
 struct Left {
-    request: Request,
-    /// What goes to the client's memory; none while it waits.
-    came: Option<Result<Zeroizing<Vec<u8>>, Errno>>,
+    client: u64,
+    op: CryptOp,
+    algorithm: Algorithm,
+    stage: Stage,
     /// The thread that was told where its result is to go, and is to come again with that memory.
     offered_to: Option<u32>,
+}
+
+/// How far a request is.
+enum Stage {
+    /// It waits, with what was brought when it was left.
+    Waits { session: Arc<Session>, text: Zeroizing<Vec<u8>>, iv: Vec<u8> },
+    /// What goes to the client's memory.
+    Came(Result<Zeroizing<Vec<u8>>, Errno>),
+}
+
+impl Left {
+    fn is_waiting(&self) -> bool {
+        matches!(self.stage, Stage::Waits { .. })
+    }
 }
 
 /// Who sleeps until he may go on, and what he could do before he slept.
@@ -60,44 +75,55 @@ impl Queue {
         if !self.has_room(request.client) {
             return Err(Errno::BUSY);
         }
-        self.left.push_back(Left { request, came: None, offered_to: None });
+        let Request { client, op, session, text, iv } = request;
+        let algorithm = session.algorithm();
+        let stage = Stage::Waits { session, text, iv };
+        self.left.push_back(Left { client, op, algorithm, stage, offered_to: None });
         Ok(())
     }
 
     /// The oldest finished request of a client that no other of its threads is about to fetch: it is kept for `thread`. `EBUSY`
     /// where there is none; where it failed, its error, and then it is gone.
-    pub(crate) fn offer(&mut self, client: u64, thread: u32) -> Result<&Request, Errno> {
+    pub(crate) fn offer(&mut self, client: u64, thread: u32) -> Result<(CryptOp, Algorithm), Errno> {
         // One that was offered to this thread before was not fetched then.
         let place = self.finished(client, Some(thread)).or_else(|| self.finished(client, None));
         let Some(place) = place else {
             self.is_missed = true;
             return Err(Errno::BUSY);
         };
-        if let Some(Err(errno)) = self.left[place].came {
+        if let Stage::Came(Err(errno)) = self.left[place].stage {
             self.left.remove(place);
             return Err(errno);
         }
         let left = &mut self.left[place];
         left.offered_to = Some(thread);
-        Ok(&left.request)
+        Ok((left.op, left.algorithm))
     }
 
     /// What was offered to `thread`, and what goes to the client's memory.
-    pub(crate) fn take(&mut self, client: u64, thread: u32) -> Result<(Request, Zeroizing<Vec<u8>>), Errno> {
+    pub(crate) fn take(&mut self, client: u64, thread: u32) -> Result<(CryptOp, Zeroizing<Vec<u8>>), Errno> {
         let place = self.finished(client, Some(thread)).ok_or(Errno::BUSY)?;
-        let left = self.left.remove(place).ok_or(Errno::BUSY)?;
-        Ok((left.request, left.came.ok_or(Errno::BUSY)??))
+        match self.left.remove(place) {
+            Some(Left { op, stage: Stage::Came(came), .. }) => Ok((op, came?)),
+            _ => Err(Errno::BUSY),
+        }
     }
 
     fn finished(&self, client: u64, offered_to: Option<u32>) -> Option<usize> {
-        let is_it = |left: &Left| {
-            left.request.client == client && left.came.is_some() && left.offered_to == offered_to
-        };
+        let is_it =
+            |left: &Left| left.client == client && !left.is_waiting() && left.offered_to == offered_to;
         self.left.iter().position(is_it)
     }
 
     pub(crate) fn is_waiting(&self) -> bool {
-        self.left.iter().any(|left| left.came.is_none())
+        self.left.iter().any(Left::is_waiting)
+    }
+
+    /// Whether a request that waits has that session.
+    pub(crate) fn needs(&self, session: SessionId) -> bool {
+        let is_its =
+            |left: &Left| matches!(&left.stage, Stage::Waits { session: its, .. } if its.id() == session);
+        self.left.iter().any(is_its)
     }
 
     /// Whether somebody has asked for what waits.
@@ -112,19 +138,23 @@ impl Queue {
         run: impl FnOnce(&mut Vec<Box<Job<'m>>>),
     ) -> u64 {
         self.is_missed = false;
-        let waiting = self.left.iter_mut().filter(|left| left.came.is_none());
+        let waiting = self.left.iter_mut().filter(|left| left.is_waiting());
         let mut waiting: Vec<&mut Left> = waiting.take(jobs.len()).collect();
         let idle = jobs.split_off(waiting.len());
-        for (job, Left { request, .. }) in jobs.iter_mut().zip(&waiting) {
-            job.room_mut()[..request.text.len()].copy_from_slice(&request.text);
-            job.arm(Arc::clone(&request.session), &request.iv, request.text.len());
+        for (job, left) in jobs.iter_mut().zip(&waiting) {
+            if let Stage::Waits { session, text, iv } = &left.stage {
+                job.room_mut()[..text.len()].copy_from_slice(text);
+                job.arm(Arc::clone(session), iv, text.len());
+            }
         }
         run(jobs);
-        for (job, Left { request, came, .. }) in jobs.iter_mut().zip(&mut waiting) {
-            *came = Some(result(job, &request.op, &request.text, &request.iv).map(Zeroizing::new));
-            job.room_mut()[..request.text.len()].fill(0);
-            job.disarm();
-            request.text = Zeroizing::default();
+        for (job, left) in jobs.iter_mut().zip(&mut waiting) {
+            if let Stage::Waits { text, iv, .. } = &left.stage {
+                let came = result(job, &left.op, text, iv).map(Zeroizing::new);
+                job.room_mut()[..text.len()].fill(0);
+                job.disarm();
+                left.stage = Stage::Came(came);
+            }
         }
         jobs.extend(idle);
         waiting.len() as u64
@@ -132,7 +162,7 @@ impl Queue {
 
     /// A client has gone, and nobody fetches what it left.
     pub(crate) fn go(&mut self, client: u64) {
-        self.left.retain(|left| left.request.client != client);
+        self.left.retain(|left| left.client != client);
         self.sleepers.remove(&client);
     }
 
@@ -162,7 +192,7 @@ impl Queue {
     }
 
     fn has_room(&self, client: u64) -> bool {
-        let of_client = self.left.iter().filter(|left| left.request.client == client).count();
+        let of_client = self.left.iter().filter(|left| left.client == client).count();
         of_client < LEFT_MAX && self.left.len() < ALL_LEFT_MAX
     }
 }
