@@ -21,7 +21,7 @@ mod table;
 
 pub use cipher::combined::combine_always;
 pub use cipher::in_flight::{offer_pipelines_anyway, run_lanes_by};
-pub use cipher::raw::{Engine, Plain, Raw, RawError};
+pub use cipher::raw::{Engine, Many, Plain, Raw, RawError};
 pub use cipher::route::add_engine;
 pub use ffi::entry::OSSL_provider_init;
 pub use modules::add_module;

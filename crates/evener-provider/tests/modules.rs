@@ -10,13 +10,14 @@
 )]
 
 use std::env;
+use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use evener_provider::OSSL_provider_init;
+use evener_provider::{OSSL_provider_init, offer_pipelines_anyway};
 
 #[path = "support/host.rs"]
 mod host;
@@ -24,6 +25,7 @@ mod support;
 
 use host::{AT_ONCE, Host, order, requests, sessions};
 use support::ffi::job::{Fibre, Step, are_ready, clean_up};
+use support::ffi::pipe::{Library, Pipes};
 use support::ffi::{CipherCtx, DEFAULT, Provider, in_child};
 use support::pair::Pair;
 use support::{bytes, in_program};
@@ -348,6 +350,112 @@ fn jobs_that_wait_for_a_host_that_is_killed_are_woken_and_lose_nothing() {
         clean_up();
         assert_eq!(right.into_inner(), 4);
         assert_eq!(count(&evener, c"evener-redone"), 4);
+    });
+}
+
+/// Messages of one call, of which each piece is a request.
+const PIPES: u32 = 16;
+
+/// Runs `body` with a pipeline in the provider's table, and asks the default provider what should come of it.
+fn with_pipes(name: &str, more: &[(&str, &str)], body: impl FnOnce(&Library, &dyn Fn(u64) -> bool)) {
+    with_host(name, AT_ONCE, more, || {
+        offer_pipelines_anyway();
+        let library = Library::open(Path::new("libcrypto.so.3"), OSSL_provider_init);
+        let _judge = DEFAULT.load("default").unwrap();
+        drop(std::panic::take_hook());
+        let kind = library.kind("AES-128-CBC").unwrap();
+        let cipher = DEFAULT.cipher("AES-128-CBC", "provider=default").unwrap();
+        // Two pieces of each message and its end, by both; whether all came out alike.
+        body(&library, &|seed| {
+            let key = bytes(seed, 16);
+            let ivs: Vec<Vec<u8>> = (0..PIPES).map(|pipe| bytes(seed + u64::from(pipe), 16)).collect();
+            let judges: Vec<CipherCtx> = ivs.iter().map(|_| CipherCtx::new()).collect();
+            let mut pipes = Pipes::new(&kind);
+            assert!(pipes.init(
+                true,
+                true,
+                Some(&key),
+                &ivs.iter().map(|iv| Some(&iv[..])).collect::<Vec<_>>()
+            ));
+            let mut is_right = true;
+            for (judge, iv) in judges.iter().zip(&ivs) {
+                assert!(judge.init(Some(&cipher), Some(&key), Some(iv), Some(true)));
+            }
+            for (len, in_place) in [(16_384, true), (1_024, false)] {
+                let mut rooms: Vec<Vec<u8>> =
+                    (0..PIPES).map(|pipe| bytes(seed + u64::from(pipe), len)).collect();
+                let expected: Vec<Vec<u8>> =
+                    judges.iter().zip(&rooms).map(|(judge, text)| judge.update(text).unwrap()).collect();
+                let mut outs = rooms.clone();
+                let lens = vec![len; rooms.len()];
+                let written = pipes.update(&mut rooms, (!in_place).then_some(&mut outs[..]), &lens);
+                assert_eq!(written, Some(lens));
+                is_right &= if in_place { rooms == expected } else { outs == expected };
+            }
+            let expected: Option<Vec<Vec<u8>>> = judges.iter().map(CipherCtx::last).collect();
+            is_right & (pipes.last() == expected)
+        });
+    });
+}
+
+#[test]
+fn what_a_pipeline_has_done_by_a_module_comes_out_as_by_default() {
+    with_pipes("what_a_pipeline_has_done_by_a_module_comes_out_as_by_default", ALL, |library, is_right| {
+        let before = requests(&control());
+        assert!((0..20).all(|seed| is_right(seed * 100)));
+        assert_eq!(library.count(c"evener-routed"), 20 * 3 * PIPES);
+        assert_eq!(library.count(c"evener-redone"), 0);
+        assert_eq!(library.count(c"evener-pipelined"), 0, "lanes had none of them");
+        assert_eq!(requests(&control()) - before, u64::from(20 * 3 * PIPES), "the host did them");
+        wait_for_keys(0);
+    });
+}
+
+#[test]
+fn a_wrong_result_in_a_pipeline_is_found_out_and_none_of_its_call_is_used() {
+    let name = "a_wrong_result_in_a_pipeline_is_found_out_and_none_of_its_call_is_used";
+    with_pipes(name, ALL, |library, is_right| {
+        assert!(order(&control(), "fault wrong-bytes").contains("ok"));
+        assert!(is_right(1), "the first results are compared");
+        assert_eq!(library.count(c"evener-redone"), PIPES);
+        let before = requests(&control());
+        assert!(is_right(2));
+        assert_eq!(requests(&control()), before, "it is not asked again");
+    });
+}
+
+#[test]
+fn a_module_that_comes_to_compute_wrong_is_found_out_in_a_pipeline_too() {
+    let name = "a_module_that_comes_to_compute_wrong_is_found_out_in_a_pipeline_too";
+    with_pipes(name, ALL, |library, is_right| {
+        assert!(is_right(1));
+        assert!(order(&control(), "fault wrong-bytes").contains("ok"));
+        // One in 256 is compared.
+        (0..6).for_each(|seed| _ = is_right(seed));
+        assert_eq!(library.count(c"evener-redone"), PIPES);
+        assert!(is_right(7));
+    });
+}
+
+#[test]
+fn a_module_that_hangs_over_a_pipeline_keeps_no_caller() {
+    with_pipes("a_module_that_hangs_over_a_pipeline_keeps_no_caller", ALL, |library, is_right| {
+        assert!(is_right(1));
+        assert!(order(&control(), "fault hang").contains("ok"));
+        assert!(is_right(2) && is_right(3));
+        assert_eq!(library.count(c"evener-redone"), PIPES);
+    });
+}
+
+#[test]
+fn pipelines_reach_a_module_past_the_guard() {
+    let guarded = &[("EVENER_THRESHOLD", "16")];
+    with_pipes("pipelines_reach_a_module_past_the_guard", guarded, |library, is_right| {
+        assert!((0..40).all(is_right));
+        // The first of each size stay on the core, and perhaps the last.
+        let routed = library.count(c"evener-routed");
+        assert!((PIPES..40 * 3 * PIPES).contains(&routed), "{routed}");
+        assert_eq!(library.count(c"evener-redone"), 0);
     });
 }
 

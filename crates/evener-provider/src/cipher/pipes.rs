@@ -19,7 +19,8 @@ use super::ctx::CipherCtx;
 use super::keyed::Keyed;
 use super::message::State;
 use super::owned::Cut;
-use super::route;
+use super::raw::{Plain, RawError};
+use super::route::{self, Asked};
 use super::split::started;
 use crate::counted;
 use crate::err::Reason;
@@ -170,7 +171,7 @@ fn with_pipes(
 /// One update of messages that share no memory.
 fn encrypt(
     ctx: &CipherCtx,
-    session: &Session,
+    session: &Arc<Session>,
     pipes: &mut [Pipe],
     calls: &[Update],
     cuts: &[Cut],
@@ -206,7 +207,7 @@ fn encrypt(
 /// Encrypts held blocks that are full, to the start of the output.
 fn flush<'p>(
     ctx: &CipherCtx,
-    session: &Session,
+    session: &Arc<Session>,
     full: impl Iterator<Item = (&'p mut Pipe, &'p Update)>,
 ) -> Result<(), Reason> {
     let mut full: Vec<_> = full.collect();
@@ -225,7 +226,7 @@ fn flush<'p>(
 /// Whole blocks of several messages side by side, each from its chaining value, which is moved behind them.
 fn run(
     ctx: &CipherCtx,
-    session: &Session,
+    session: &Arc<Session>,
     works: Vec<(&mut [u8; BLOCK_BYTES], evener_core::job::Memory<'_>)>,
 ) -> Result<(), Reason> {
     use evener_core::job::Memory;
@@ -236,7 +237,8 @@ fn run(
             Memory::InPlace { room, input_bytes } => (Job::in_place(room), input_bytes),
             Memory::Apart { src, dst } => (Job::apart(src, dst), src.len()),
         };
-        job.arm(session, chain.as_slice(), bytes);
+        // Shared: a module's desk keeps it for as long as the module has the job.
+        job.arm(Arc::clone(session), chain.as_slice(), bytes);
         job.mark = mark;
         jobs.push(job);
     }
@@ -244,17 +246,12 @@ fn run(
     // One alone is faster the plain way.
     let drivers = ctx.prov().in_flight.as_ref().filter(|_| jobs.len() > 1);
     let asked = route::asked_many(ctx, session.algorithm(), &jobs);
-    if asked.as_ref().is_some_and(|asked| asked.run_many(&mut jobs)) {
-        for job in &jobs {
-            let bytes = job.input_bytes();
-            counted::went(ctx.statistics(), ctx.row().kind, Direction::Encrypt, bytes, Count::Routed);
-        }
-        let locked = asked.is_some_and(route::Asked::end);
-        ctx.saw(Count::Locked, locked.into(), bytes);
+    if by_module(ctx, session, asked.as_ref(), &mut jobs)? {
+        ctx.saw(Count::Locked, asked.is_some_and(Asked::end).into(), bytes);
         return move_on(chains, jobs);
     }
     // What would have gone to a module and stays is timed as the other ways are.
-    let told = asked.filter(route::Asked::stays);
+    let told = asked.filter(Asked::stays);
     let judged = drivers.and_then(|_| ctx.judged(Way::Pipeline, bytes));
     let stays = judged.as_ref().is_some_and(Turn::stays);
     let is_burst = !stays && drivers.is_some_and(|drivers| drivers.burst(fork::generation(), &mut jobs));
@@ -263,11 +260,38 @@ fn run(
     } else {
         in_turn(ctx, session, &mut jobs)?;
     }
-    ctx.saw(Count::Locked, told.is_some_and(route::Asked::end).into(), bytes);
+    ctx.saw(Count::Locked, told.is_some_and(Asked::end).into(), bytes);
     // One for which no driver was free tells nothing.
     let told = judged.filter(|_| stays || is_burst);
     told.into_iter().for_each(|turn| ctx.saw(Count::Locked, turn.end().into(), bytes));
     move_on(chains, jobs)
+}
+
+/// Has a module do all of them, where one is to and can; else they are as they were.
+fn by_module(
+    ctx: &CipherCtx,
+    session: &Session,
+    asked: Option<&Asked>,
+    jobs: &mut [Box<Job<'_>>],
+) -> Result<bool, Reason> {
+    let plain = Plain::new(ctx.row(), Direction::Encrypt, session.key());
+    let Some(done) = asked.and_then(|asked| asked.run_many(jobs, plain)) else { return Ok(false) };
+    let (counts, count) = (ctx.counts(), u32::try_from(jobs.len()).unwrap_or(u32::MAX));
+    counts.routed.fetch_add(count, Relaxed);
+    match done {
+        Ok(()) => {
+            for job in &*jobs {
+                let bytes = job.input_bytes();
+                counted::went(ctx.statistics(), ctx.row().kind, Direction::Encrypt, bytes, Count::Routed);
+            }
+        }
+        Err(RawError::Undone) => {
+            counts.redone.fetch_add(count, Relaxed);
+            ctx.saw(Count::Redone, count, jobs.iter().map(|job| job.input_bytes()).sum());
+        }
+        Err(RawError::Lost) => return Err(Reason::Lost),
+    }
+    Ok(done.is_ok())
 }
 
 /// Moves the chaining values behind what was done.

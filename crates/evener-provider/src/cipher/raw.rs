@@ -70,6 +70,26 @@ impl Raw<'_> {
     }
 }
 
+/// Raw work of several messages under one key, of one call that waits for all of it.
+pub struct Many<'r, 'j> {
+    /// Each of whole blocks, with a session that may be shared.
+    pub jobs: &'r mut [Box<Job<'j>>],
+    /// As that of [`Raw`].
+    pub plain: Plain<'r>,
+    /// What the guard says of it.
+    pub(crate) turn: Option<&'r Turn>,
+}
+
+impl Many<'_, '_> {
+    /// As [`Raw::besides`].
+    pub(crate) fn besides<T>(&self, work: impl FnOnce() -> T) -> T {
+        match self.turn {
+            Some(turn) => turn.besides(work),
+            None => work(),
+        }
+    }
+}
+
 /// How raw work failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RawError {
@@ -101,10 +121,13 @@ pub trait Engine: Sync {
     /// What became of the input, [`RawError`].
     fn run(&self, raw: &mut Raw<'_>) -> Result<(), RawError>;
 
-    /// Does many jobs at once before it returns, each of whole blocks; false, and all are as they were, where one of them
-    /// cannot be had. An engine that does one after the other need not have it.
-    fn run_many(&self, _jobs: &mut [Box<Job<'_>>]) -> bool {
-        false
+    /// Does many jobs at once before it returns: all of them, or none. An engine that does one after the other need not have it.
+    ///
+    /// # Errors
+    ///
+    /// What became of their input.
+    fn run_many(&self, _many: &mut Many<'_, '_>) -> Result<(), RawError> {
+        Err(RawError::Undone)
     }
 
     /// Gives up what it has made of a session, with which nobody comes any more: its context was freed or has another key. The calling

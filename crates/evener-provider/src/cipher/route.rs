@@ -9,7 +9,7 @@ use std::ffi::c_int;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{PoisonError, RwLock};
 
-use evener::offload::policy::{Ask, Policy, Turn, policy};
+use evener::offload::policy::{Ask, Beside, Policy, Turn, policy};
 use evener_core::guard::Load;
 use evener_core::job::Memory;
 use evener_core::statistics::{Count, Kind};
@@ -18,7 +18,7 @@ use evener_core::{Algorithm, BLOCK_BYTES, Class, Direction, Family, Job, Nanos, 
 use super::combined;
 use super::ctx::CipherCtx;
 use super::message::State;
-use super::raw::{Engine, Plain, Raw, RawError};
+use super::raw::{Engine, Many, Plain, Raw, RawError};
 use super::{gcm, owned, record, split};
 use crate::cfg::Guard;
 use crate::err::Reason;
@@ -88,9 +88,14 @@ impl Asked {
         self.engine.is_none()
     }
 
-    /// Does many jobs at once where the engine can; false where they are as they were.
-    pub(super) fn run_many(&self, jobs: &mut [Box<Job<'_>>]) -> bool {
-        self.engine.is_some_and(|engine| engine.run_many(jobs))
+    /// Has the engine do many jobs at once; `None` where they are to stay.
+    pub(super) fn run_many(
+        &self,
+        jobs: &mut [Box<Job<'_>>],
+        plain: Plain<'_>,
+    ) -> Option<Result<(), RawError>> {
+        let turn = self.turn.as_ref();
+        self.engine.map(|engine| engine.run_many(&mut Many { jobs, plain, turn }))
     }
 
     /// It is done. Whether its class was locked for what it took.
@@ -111,8 +116,9 @@ fn ask(ctx: &CipherCtx, call: &Update) -> Option<Asked> {
     let rest = if row.is_padded() { call.len() % BLOCK_BYTES } else { 0 };
     let whole = if message.records.is_some() { call.len() + BLOCK_BYTES - rest } else { call.len() - rest };
     let is_alone = ctx.prov().jobs.as_ref().and_then(Jobs::current).is_none();
-    let beside = if is_alone { Beside::Alone } else { Beside::Aside };
-    let wanted = Wanted { algorithm: row.algorithm?, direction: message.direction(), bytes: whole, beside };
+    let beside = if is_alone { Beside::Nothing } else { Beside::Others };
+    let (algorithm, direction) = (row.algorithm?, message.direction());
+    let wanted = Wanted { algorithm, direction, longest: whole, bytes: whole, beside };
     // Before anything is asked: most requests of a program that no module pays for end here.
     let policy = policy()?;
     match is_alone && policy.is_unseen(wanted.class()) {
@@ -121,17 +127,21 @@ fn ask(ctx: &CipherCtx, call: &Update) -> Option<Asked> {
     }
 }
 
-/// The same about jobs of a pipeline.
+/// The same about jobs of a pipeline. Inside an `ASYNC_JOB` they stay: its stack is too small for who leads at a module's desk, and
+/// its thread has others to go on with.
 pub(super) fn asked_many(ctx: &CipherCtx, algorithm: Algorithm, jobs: &[Box<Job<'_>>]) -> Option<Asked> {
     let prov = ctx.prov();
     let longest = jobs.iter().map(|job| job.input_bytes()).max()?;
-    if jobs.len() < 2 || longest < prov.raw_from {
+    let in_job = || prov.jobs.as_ref().and_then(Jobs::current).is_some();
+    if jobs.len() < 2 || longest < prov.raw_from || in_job() {
         return None;
     }
-    let wanted = Wanted { algorithm, direction: Direction::Encrypt, bytes: longest, beside: Beside::Many };
+    let bytes = jobs.iter().map(|job| job.input_bytes()).sum();
+    let (direction, beside) = (Direction::Encrypt, Beside::OthersOfCall);
+    let wanted = Wanted { algorithm, direction, longest, bytes, beside };
     match prov.settings.guard {
         Guard::On => asked(ctx, policy()?, &wanted),
-        Guard::Off => engine(algorithm, wanted.direction, longest).map(|engine| Asked {
+        Guard::Off => engine(algorithm, direction, longest).map(|engine| Asked {
             turn: None,
             engine: Some(engine),
             core: Nanos::ZERO,
@@ -139,21 +149,13 @@ pub(super) fn asked_many(ctx: &CipherCtx, algorithm: Algorithm, jobs: &[Box<Job<
     }
 }
 
-/// What stands besides the request that is asked about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Beside {
-    /// Nothing: its thread waits for it.
-    Alone,
-    /// Other jobs of the thread.
-    Aside,
-    /// Other requests of the same call.
-    Many,
-}
-
 /// Raw work that is asked about.
 struct Wanted {
     algorithm: Algorithm,
     direction: Direction,
+    /// Its longest piece.
+    longest: usize,
+    /// All of it.
     bytes: usize,
     beside: Beside,
 }
@@ -161,16 +163,16 @@ struct Wanted {
 impl Wanted {
     /// As costs are learned: in place and apart alike, for the module works in memory of its own.
     fn class(&self) -> Class {
-        Class::of(self.algorithm, self.direction, self.bytes, false)
+        Class::of(self.algorithm, self.direction, self.longest, false)
     }
 }
 
 fn asked(ctx: &CipherCtx, policy: &'static Policy, wanted: &Wanted) -> Option<Asked> {
-    let &Wanted { algorithm, direction, bytes, beside } = wanted;
+    let &Wanted { algorithm, direction, longest, bytes, beside } = wanted;
     let mut ahead = [None; CHOICE_MAX];
     let engines = ENGINES.read().unwrap_or_else(PoisonError::into_inner);
     for (ahead, engine) in ahead.iter_mut().zip(&*engines) {
-        *ahead = engine.takes(algorithm, direction, bytes).then(|| engine.ahead());
+        *ahead = engine.takes(algorithm, direction, longest).then(|| engine.ahead());
     }
     if ahead.iter().all(Option::is_none) {
         return None;
@@ -180,7 +182,7 @@ fn asked(ctx: &CipherCtx, policy: &'static Policy, wanted: &Wanted) -> Option<As
         load: Load { kind, bytes },
         class: wanted.class(),
         ahead: &ahead[..engines.len().min(CHOICE_MAX)],
-        is_alone: beside == Beside::Alone,
+        beside,
     };
     let turn = policy.begin(&ask);
     let engine = turn.module().map(|module| engines[module]);

@@ -1,5 +1,7 @@
 //! Raw work by a module: a request at its desk, and the calling thread asleep or its job put aside.
 //!
+//! The way of many pieces of one call: all are put before the first is waited for, and all are taken over, or none.
+//!
 //! The way of one piece: session of the message -> [`Offload::put`] copies the input -> sleep, or `ASYNC_pause_job` until the
 //! bell was rung -> a sample is compared with what this core makes of it -> the result goes to where the program wants it.
 //! Until then the program's memory is what it was, so whatever fails is done again by the inner cipher. When the context has the
@@ -8,13 +10,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use evener::offload::{Bell, Offload, Pending, Request, patience};
+use evener::offload::{Answer, Bell, Offload, Pending, Request, patience};
 use evener_core::job::Memory;
 use evener_core::job::SessionRef;
 use evener_core::{Algorithm, Direction, Family, Job, Nanos, Session, SessionId};
+use zeroize::Zeroizing;
 
 use crate::cipher::owned::{input_of, output_of};
-use crate::cipher::raw::{Engine, Raw, RawError};
+use crate::cipher::raw::{Engine, Many, Raw, RawError};
 use crate::cipher::route::add_engine;
 use crate::fork;
 
@@ -70,9 +73,9 @@ impl Module {
     }
 
     /// Whether it is the turn of such a result to be compared.
-    fn is_compared(&self, raw: &Raw<'_>) -> bool {
+    fn is_compared(&self, algorithm: Algorithm, direction: Direction) -> bool {
         // Relaxed: a count.
-        let number = self.seen[raw.algorithm.index()][raw.direction as usize].fetch_add(1, Relaxed);
+        let number = self.seen[algorithm.index()][direction as usize].fetch_add(1, Relaxed);
         number < CHECKED_FIRST || number % CHECKED == 0
     }
 
@@ -83,6 +86,27 @@ impl Module {
             let (plain, iv) = (raw.plain, raw.iv);
             plain.run(&iv, &mut raw.memory).ok()?;
             Some(output_of(&raw.memory, output.len()) == output)
+        })
+    }
+
+    /// Takes in one of many jobs, which is waited for.
+    fn put(&self, job: &Job<'_>, generation: u32) -> Option<Pending<'_>> {
+        let SessionRef::Shared(session) = job.session_ref() else { return None };
+        let allowed = patience(Nanos::ZERO, 0);
+        let request = Request { session: &session, iv: job.iv(), input: job.input(), allowed };
+        self.offload.put(generation, &request, None)
+    }
+
+    /// Whether those results of many whose turn it is are what this core makes of the same.
+    fn are_right(&self, many: &Many<'_, '_>, answers: &[Answer<'_>]) -> bool {
+        many.jobs.iter().zip(answers).all(|(job, answer)| {
+            let session = job.session();
+            if !self.is_compared(session.algorithm(), session.direction()) {
+                return true;
+            }
+            let (mut room, input_bytes) = (Zeroizing::new(job.input().to_vec()), job.input_bytes());
+            let made = many.plain.run(job.iv(), &mut Memory::InPlace { room: &mut room, input_bytes });
+            made.is_err() || room[..] == *answer.output()
         })
     }
 
@@ -102,7 +126,7 @@ impl Module {
     /// Has this thread ask the module itself. In place, and where it is compared, the result comes to a room first, so that the
     /// input is there until the module is done.
     fn call(&self, raw: &mut Raw<'_>, session: &Arc<Session>, generation: u32) -> Result<(), RawError> {
-        let (iv, is_compared) = (raw.iv, self.is_compared(raw));
+        let (iv, is_compared) = (raw.iv, self.is_compared(raw.algorithm, raw.direction));
         let request = |input| Request { session, iv: &iv, input, allowed: Nanos::ZERO };
         if let (Memory::Apart { src, dst }, false) = (&mut raw.memory, is_compared) {
             let output = &mut dst[..src.len()];
@@ -148,28 +172,27 @@ impl Engine for Module {
             return Err(RawError::Undone);
         }
         let answer = pending.wait().ok_or(RawError::Undone)?;
-        let is_compared = self.is_compared(raw);
+        let is_compared = self.is_compared(raw.algorithm, raw.direction);
         self.take_over(raw, answer.output(), is_compared, generation);
         Ok(())
     }
 
-    fn run_many(&self, jobs: &mut [Box<Job<'_>>]) -> bool {
+    fn run_many(&self, many: &mut Many<'_, '_>) -> Result<(), RawError> {
         let generation = fork::generation();
-        let put = |job: &Job<'_>| {
-            let SessionRef::Shared(session) = job.session_ref() else { return None };
-            let allowed = patience(Nanos::ZERO, 0);
-            let request = Request { session: &session, iv: job.iv(), input: job.input(), allowed };
-            self.offload.put(generation, &request, None)
-        };
         // All of them before the first is waited for.
-        let Some(pending) = jobs.iter().map(|job| put(job)).collect::<Option<Vec<_>>>() else { return false };
-        let Some(answers) = pending.into_iter().map(Pending::wait).collect::<Option<Vec<_>>>() else {
-            return false;
-        };
-        for (job, answer) in jobs.iter_mut().zip(&answers) {
+        let pending = many.jobs.iter().map(|job| self.put(job, generation)).collect::<Option<Vec<_>>>();
+        let pending = pending.ok_or(RawError::Undone)?;
+        let answers = pending.into_iter().map(Pending::wait).collect::<Option<Vec<_>>>();
+        let answers = answers.ok_or(RawError::Undone)?;
+        // Before anything is taken over: where one is wrong, all are done again.
+        if !many.besides(|| self.are_right(many, &answers)) {
+            self.offload.computed_wrong(generation);
+            return Err(RawError::Undone);
+        }
+        for (job, answer) in many.jobs.iter_mut().zip(&answers) {
             job.publish(answer.output(), &[]);
         }
-        true
+        Ok(())
     }
 
     fn forget(&self, session: SessionId) {

@@ -100,9 +100,26 @@ pub struct Ask<'a> {
     pub class: Class,
     /// By module: requests that it would find before it; `None` where the module does not take it.
     pub ahead: &'a [Option<u32>],
-    /// Whether its caller waits for it and for nothing else. Otherwise the time that passes is others' too: core time alone
-    /// counts, nothing is learned of the module's time, and the guard is the only judge.
-    pub is_alone: bool,
+    /// What stands beside it.
+    pub beside: Beside,
+}
+
+/// What stands beside a request that is asked about. But for nothing, its time is no single request's: nothing is learned of it, and
+/// the guard is the only judge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beside {
+    /// Nothing: its caller waits for it alone.
+    Nothing,
+    /// Other requests of the thread, which goes on with them: the time that passes is theirs, too, and core time alone counts.
+    Others,
+    /// Others of the same call, which waits for all of them.
+    OthersOfCall,
+}
+
+impl Beside {
+    fn is_nothing(self) -> bool {
+        self == Self::Nothing
+    }
 }
 
 /// What this process has learned; a forked child begins anew. `None` where the kernel cannot tell a forked child from its
@@ -179,7 +196,7 @@ impl Policy {
             policy: self,
             load: ask.load,
             class: ask.class,
-            is_alone: ask.is_alone,
+            beside: ask.beside,
             begun: Some(now),
             module,
             expected,
@@ -207,7 +224,7 @@ impl Learned {
         if self.guard.stays(ask.load, now) {
             return if is_locked { Choice::Inline } else { Choice::Control };
         }
-        if !ask.is_alone {
+        if !ask.beside.is_nothing() {
             let module = ask.ahead.iter().position(Option::is_some);
             return module.map_or(Choice::Inline, |module| Choice::Module { module, expected: Nanos::ZERO });
         }
@@ -244,7 +261,7 @@ impl Learned {
         self.routed = self.routed.wrapping_add(1);
         let samples = self.estimator.on_module(module, ask.class).d.samples;
         let is_tried = self.runs.contains_key(&ask.class);
-        !ask.is_alone || is_tried || samples < FIRST || self.routed % SAMPLED == 0
+        !ask.beside.is_nothing() || is_tried || samples < FIRST || self.routed % SAMPLED == 0
     }
 
     /// Whether a request that took so long at `module` says what requests take there; the run that it was of goes on, or ends.
@@ -308,12 +325,15 @@ impl Learned {
 
     /// What counts of a request: the time and the core time at its price, or core time alone.
     fn cost(&self, turn: &Turn, wall: Nanos, core: Nanos) -> Nanos {
-        if turn.is_alone { wall + scaled(core, contested(self.share)) } else { core }
+        match turn.beside {
+            Beside::Nothing | Beside::OthersOfCall => wall + scaled(core, contested(self.share)),
+            Beside::Others => core,
+        }
     }
 
     /// One that stayed.
     fn stayed(&mut self, turn: &Turn, wall: Nanos, core: Nanos) {
-        if turn.is_alone {
+        if turn.beside.is_nothing() {
             let (class, bytes) = (turn.class, turn.load.bytes as u64);
             self.estimator.saw_cpu(class, Method::Plain, 1, bytes, core);
             let worked = self.worked.entry(class).or_default();
@@ -339,7 +359,7 @@ impl Learned {
             return false;
         }
         let was_tried = self.runs.contains_key(&turn.class);
-        let teaches = turn.is_alone && self.teaches(turn, module, wall, now);
+        let teaches = turn.beside.is_nothing() && self.teaches(turn, module, wall, now);
         if let Some(d) = core.filter(|_| teaches) {
             let seen = ModuleSample { jobs: 1, bytes: bytes as u64, d, h: wall - d, now };
             let is_first = self.estimator.on_module(module, turn.class).d.samples == 0;
@@ -359,7 +379,7 @@ pub struct Turn {
     policy: &'static Policy,
     load: Load,
     class: Class,
-    is_alone: bool,
+    beside: Beside,
     /// `None` where nobody looks.
     begun: Option<Nanos>,
     module: Option<usize>,
@@ -378,7 +398,7 @@ impl Turn {
             policy,
             load: ask.load,
             class: ask.class,
-            is_alone: ask.is_alone,
+            beside: ask.beside,
             begun: None,
             module: None,
             expected: Nanos::ZERO,
@@ -462,7 +482,8 @@ mod tests {
     /// What was learned of a module by its first two requests, in each of which the thread is busy for `besides` with something else.
     fn learned(besides: Nanos) -> [(u64, Nanos); 2] {
         let class = Class::of(Algorithm::Aes128Cbc, Direction::Encrypt, BYTES, false);
-        let ask = Ask { load: Load { kind: 0, bytes: BYTES }, class, ahead: &[Some(0)], is_alone: true };
+        let ask =
+            Ask { load: Load { kind: 0, bytes: BYTES }, class, ahead: &[Some(0)], beside: Beside::Nothing };
         let policy: &'static Policy = Box::leak(Box::new(Policy::new()));
         let went = || loop {
             let turn = policy.begin(&ask);
@@ -488,7 +509,8 @@ mod tests {
     /// which the first takes five times as long, and for others: how many of the last 500 of 2000 went there, and how many in all.
     fn went(first_us: u64, cold_us: u64, warm_us: u64) -> (usize, usize) {
         let class = Class::of(Algorithm::Aes128Cbc, Direction::Encrypt, BYTES, false);
-        let ask = Ask { load: Load { kind: 0, bytes: BYTES }, class, ahead: &[Some(0)], is_alone: true };
+        let ask =
+            Ask { load: Load { kind: 0, bytes: BYTES }, class, ahead: &[Some(0)], beside: Beside::Nothing };
         let policy: &'static Policy = Box::leak(Box::new(Policy::new()));
         let mut learned = policy.learned.lock().expect("nobody panics here");
         let count = |part: &[bool]| part.iter().filter(|is_gone| **is_gone).count();
@@ -528,6 +550,34 @@ mod tests {
             [(400, 330), (1_500, 1_500), (9_000, 9_000)].map(|(cold, warm)| went(cold, cold, warm).1);
         assert!((8..=40).contains(&slow), "{slow}");
         assert!((2..=5).contains(&hopeless) && (2..=4).contains(&dead), "{hopeless} {dead}");
+    }
+
+    /// Whether a module loses requests that take ten times as long there and a tenth of the core time.
+    fn loses(beside: Beside) -> bool {
+        let class = Class::of(Algorithm::Aes128Cbc, Direction::Encrypt, BYTES, false);
+        let ask = Ask { load: Load { kind: 0, bytes: BYTES }, class, ahead: &[Some(0)], beside };
+        let policy: &'static Policy = Box::leak(Box::new(Policy::new()));
+        let mut learned = policy.learned.lock().expect("nobody panics here");
+        let mut now = Nanos::from_millis(1_000);
+        (0..200).any(|_| {
+            let turn = Turn::unseen(policy, &ask);
+            match learned.choose(&ask, now) {
+                Choice::Module { module, .. } => {
+                    now += Nanos::from_millis(3);
+                    learned.went(&turn, module, Nanos::from_millis(3), Some(Nanos::from_micros(30)), now)
+                }
+                Choice::Control | Choice::Inline => {
+                    now += Nanos::from_micros(300);
+                    learned.stayed(&turn, Nanos::from_micros(300), Nanos::from_micros(300));
+                    false
+                }
+            }
+        })
+    }
+
+    #[test]
+    fn time_counts_where_a_call_waits_for_it_and_not_where_its_thread_goes_on() {
+        assert_eq!([Beside::OthersOfCall, Beside::Others].map(loses), [true, false]);
     }
 
     #[test]
