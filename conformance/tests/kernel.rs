@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout, clippy::panic, reason = "helpers of tests are tests; what is skipped is said")]
 
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use evener::core::plan::Policy;
@@ -52,13 +53,17 @@ const PATIENCE: Nanos = Nanos::from_millis(20_000);
 
 /// Modules of this machine, then software; nothing, said aloud, where AF_ALG is missing.
 fn modules() -> Vec<Module> {
+    devices().into_iter().chain(SOFTWARE.iter().filter_map(|name| software(name))).collect()
+}
+
+/// Modules with a device behind them.
+fn devices() -> Vec<Module> {
     let survey = survey();
     if let Some(why) = &survey.nothing {
         println!("skipped: no module behind AF_ALG: {why}");
     }
     let admitted = survey.hardware.iter().filter(|standing| standing.refused.is_none());
-    let hardware = admitted.map(|standing| open(&standing.driver).expect("it was admitted a moment ago"));
-    hardware.chain(SOFTWARE.iter().filter_map(|name| software(name))).collect()
+    admitted.map(|standing| open(&standing.driver).expect("it was admitted a moment ago")).collect()
 }
 
 fn open(driver: &str) -> Result<Module, OpenError> {
@@ -79,35 +84,47 @@ fn software(name: &str) -> Option<Module> {
 
 /// The first module with a device behind it.
 fn hardware() -> Option<Module> {
-    modules().into_iter().find(|module| !module.profile().detail.contains("software"))
+    devices().into_iter().next()
 }
 
 /// A module's driver, given jobs as it takes them.
 struct Alone(Module);
 
 impl Way for Alone {
-    fn run<'m>(&mut self, mut jobs: Burst<'m>) -> Burst<'m> {
-        let mut driver = self.0.driver();
-        let mut done = Burst::new();
-        while !jobs.is_empty() || driver.in_flight() > 0 {
-            while let Some(mut job) = jobs.pop() {
-                if !job.lengths_fit() {
-                    // As the runtime does, which asks no module then.
-                    job.fail(JobError::BadLength);
-                    done.push(job);
-                    continue;
-                }
-                if let Err((job, _)) = driver.submit(job) {
-                    jobs.push(job);
-                    break;
-                }
-            }
-            let held = driver.in_flight();
-            let came = driver.poll(&mut done, PATIENCE);
-            assert!(came > 0 || held == 0, "{} does not answer", self.0.profile().name);
-        }
-        done
+    fn run<'m>(&mut self, jobs: Burst<'m>) -> Burst<'m> {
+        all_by(&mut *self.0.driver(), jobs)
     }
+}
+
+/// The module of a host, likewise.
+struct AtHost(evener_driver_hosted::Module);
+
+impl Way for AtHost {
+    fn run<'m>(&mut self, jobs: Burst<'m>) -> Burst<'m> {
+        all_by(&mut *self.0.driver(), jobs)
+    }
+}
+
+fn all_by<'m>(driver: &mut dyn QueuedDriver<'m>, mut jobs: Burst<'m>) -> Burst<'m> {
+    let mut done = Burst::new();
+    while !jobs.is_empty() || driver.in_flight() > 0 {
+        while let Some(mut job) = jobs.pop() {
+            if !job.lengths_fit() {
+                // As the runtime does, which asks no module then.
+                job.fail(JobError::BadLength);
+                done.push(job);
+                continue;
+            }
+            if let Err((job, _)) = driver.submit(job) {
+                jobs.push(job);
+                break;
+            }
+        }
+        let held = driver.in_flight();
+        let came = driver.poll(&mut done, PATIENCE);
+        assert!(came > 0 || held == 0, "{} does not answer", driver.profile().name);
+    }
+    done
 }
 
 /// A module under a run, which redoes what the module leaves.
@@ -272,6 +289,59 @@ fn a_module_that_is_full_of_keys_loses_no_job_and_is_not_blamed() {
 }
 
 #[test]
+fn a_host_serves_a_module_behind_the_kernel_and_reports_what_that_did() {
+    hardware().into_iter().for_each(|module| serves_as_a_hosts(&module));
+    with_node(|module| serves_as_a_hosts(&module));
+}
+
+/// To a client that sends requests below the longest that any module takes whole.
+fn serves_as_a_hosts(module: &Module) {
+    let (name, answered) = (module.profile().name.clone(), module.answered());
+    let mut asks = Vec::new();
+    let report = with_host(module, |client| {
+        let does = |session: &Arc<Session>| client.supports(session.algorithm(), session.direction());
+        for session in kinds(8).filter(does) {
+            asks.extend([16, 255, 4_096, 30_000].map(|bytes| Ask::noisy(&session, bytes, bytes)));
+        }
+        let came = answers(&mut AtHost(client), &asks);
+        asks.iter().zip(&came).for_each(|(ask, answer)| assert_eq!(*answer, judged(ask), "{}", ask.what()));
+    });
+    let count = asks.len() as u64;
+    assert!(count > 0, "{name}: nothing for a client");
+    assert_eq!((report.module.name.as_str(), report.module.gone), (name.as_str(), false));
+    assert_eq!([report.module.submitted, report.module.completed, report.totals.requests], [count; 3]);
+    assert_eq!((report.totals.failed, report.totals.refused, report.broken_off), (0, 0, 0));
+    if let Some((before, after)) = answered.zip(module.answered()) {
+        assert_eq!(after - before, count, "{name}: the module's own count");
+    }
+    println!("{name}: {count} requests of a host's client");
+}
+
+/// Has a host own `module` and lends a client of it, that has asked nothing yet.
+fn with_host(module: &Module, body: impl FnOnce(evener_driver_hosted::Module)) -> evener_host::Report {
+    let folder = tempfile::tempdir().expect("a folder");
+    let socket = folder.path().join("host");
+    let setup = evener_host::Setup {
+        socket: socket.clone(),
+        control: None,
+        access: evener_host::Access::default(),
+        limits: evener_host::Limits::default(),
+        module: evener_host::Module::queued(module.driver(), PATIENCE.into()),
+    };
+    let (cancel, (ready, is_ready)) = (Cancel::default(), channel());
+    std::thread::scope(|scope| {
+        let is_served = || evener_host::run(setup, &cancel, move || ready.send(()).expect("somebody waits"));
+        let served = scope.spawn(is_served);
+        let _ends = Ends(&cancel);
+        is_ready.recv().expect("it begins");
+        let name = format!("hosted:{},offer=all", socket.display()).parse().expect("a name");
+        body(evener_driver_hosted::Module::connect(&name).expect("it serves"));
+        cancel.cancel();
+        served.join().expect("no panic").expect("it served")
+    })
+}
+
+#[test]
 fn a_forked_child_opens_keys_of_its_own_and_its_parent_goes_on() {
     hardware().into_iter().for_each(|module| forks(&module));
     with_node(|module| forks(&module));
@@ -404,9 +474,12 @@ fn all_of_this_holds_in_the_guest_where_a_module_stands_behind_af_alg() {
     let told = outcome.expect_success();
     assert!(told.contains("afalg:virtio_crypto_aes_cbc: "), "{told}");
     assert!(!told.contains("no node can be made"), "{told}");
-    for claim in ["published cases", "requests of all lengths"] {
-        assert!(told.lines().any(|line| line.starts_with("devcrypto:") && line.ends_with(claim)), "{told}");
+    for claim in ["published cases", "requests of all lengths", "requests of a host's client"] {
+        assert!(told.lines().any(|line| line.contains("devcrypto:") && line.ends_with(claim)), "{told}");
     }
+    let module = "afalg:virtio_crypto_aes_cbc: ";
+    let at_host = |line: &str| line.contains(module) && line.ends_with("requests of a host's client");
+    assert!(told.lines().any(at_host), "{told}");
     assert!(told.contains("afalg:gcm_base(ctr(aes-generic),ghash-generic): "), "{told}");
     // So virtio_crypto calls the module full, which one of the tests makes it.
     let is_full = |line: &&str| line.contains("virtio_crypto: Create session failed status: 1");

@@ -5,11 +5,13 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use evener::core::{Algorithm, Direction};
 use evener::{Costs, Machinery as _};
 use evener_driver_emulated::{Emulated, Preset};
+use evener_driver_kernel as kernel;
 use evener_driver_libcrypto::Libcrypto;
 use evener_host::{Access, Limits, Module, Setup};
 
@@ -32,8 +34,9 @@ pub(crate) struct Host {
     #[arg(long, value_name = "PATH")]
     socket: PathBuf,
 
-    /// What is served: cpu (a core with all methods), multibuffer (the same, refused without the library), or an emulated
-    /// module (emulated:am3358), whose client pays its own core time.
+    /// What is served: cpu (a core with all methods), multibuffer (the same, refused without the library), a module behind the
+    /// kernel (afalg:DRIVER, devcrypto or devcrypto:/dev/NAME), or an emulated one (emulated:am3358), whose client pays its own
+    /// core time.
     #[arg(long, value_name = "MODULE")]
     module: Kind,
 
@@ -88,12 +91,17 @@ enum Kind {
     Cpu,
     Multibuffer,
     Emulated(Preset),
+    Kernel(kernel::ModuleName),
 }
 
 impl FromStr for Kind {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.parse() {
+            Err(kernel::NameError::NotKernel(_)) => {}
+            name => return name.map(Self::Kernel).map_err(|error| error.to_string()),
+        }
         match text {
             "cpu" => Ok(Self::Cpu),
             "multibuffer" => Ok(Self::Multibuffer),
@@ -101,7 +109,9 @@ impl FromStr for Kind {
                 .parse()
                 .map(Self::Emulated)
                 .map_err(|error: evener_driver_emulated::PresetError| error.to_string()),
-            other => Err(format!("unknown module {other:?}; there are cpu, multibuffer and emulated:NAME")),
+            other => Err(format!(
+                "unknown module {other:?}; there are cpu, multibuffer, afalg:DRIVER, devcrypto and emulated:NAME"
+            )),
         }
     }
 }
@@ -121,8 +131,8 @@ fn request_size(text: &str) -> Result<usize, String> {
 
 /// Serves until a signal comes.
 pub(crate) fn run(arguments: &Host) -> anyhow::Result<Exit> {
-    let module = module(&arguments.module)?;
     let most = &arguments.most;
+    let module = module(&arguments.module, most.request_bytes_max)?;
     let limits = Limits {
         clients_max: most.clients_max,
         sessions_max: most.sessions_max,
@@ -142,11 +152,28 @@ pub(crate) fn run(arguments: &Host) -> anyhow::Result<Exit> {
     say::answer(&text)
 }
 
-fn module(kind: &Kind) -> anyhow::Result<Module> {
-    if let Kind::Emulated(preset) = kind {
-        let computes = Libcrypto::new().context("libcrypto")?;
-        return Ok(Module::emulated(Emulated::new(preset.clone().without_core_time(), Box::new(computes))));
+fn module(kind: &Kind, request_bytes_max: usize) -> anyhow::Result<Module> {
+    match kind {
+        Kind::Emulated(preset) => {
+            let computes = Libcrypto::new().context("libcrypto")?;
+            let driver = Emulated::new(preset.clone().without_core_time(), Box::new(computes));
+            Ok(Module::emulated(driver))
+        }
+        Kind::Kernel(name) => {
+            let module = kernel::Module::open(name)?;
+            Ok(Module::queued(module.driver(), silence(request_bytes_max)))
+        }
+        Kind::Cpu | Kind::Multibuffer => core(kind),
     }
+}
+
+/// After which a module behind the kernel is taken for dead: two seconds, as in a run, and what the longest request takes one that
+/// does a megabyte in a second. Guesses.
+fn silence(request_bytes_max: usize) -> Duration {
+    Duration::from_secs(2) + Duration::from_micros(request_bytes_max as u64)
+}
+
+fn core(kind: &Kind) -> anyhow::Result<Module> {
     let mut machine = Machine::new(&Emulation::default())?;
     let profile = match (kind, &machine.multibuffer) {
         (Kind::Multibuffer, Err(absent)) => return Err(anyhow!("multibuffer: {absent}")),

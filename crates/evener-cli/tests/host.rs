@@ -185,6 +185,10 @@ fn a_host_that_cannot_be_says_why() {
     let host = |options: &[&str]| place.evener().args(["host", "--socket", "socket"]).args(options).run();
     host(&["--module", "quantum"]).ended_with(2).saying("unknown module \"quantum\"");
     host(&["--module", "emulated:am3359"]).ended_with(2).saying("unknown preset");
+    host(&["--module", "afalg:"]).ended_with(2).saying("names no driver");
+    host(&["--module", "afalg:nobodys"]).ended_with(2).saying("AF_ALG");
+    host(&["--module", "devcrypto:evener"]).ended_with(2).saying("devcrypto:/dev/NAME");
+    host(&["--module", "devcrypto:/nonexistent"]).ended_with(2).saying("there is no /nonexistent");
     let without = place.evener().env("EVENER_DISABLE", "multibuffer");
     without
         .args(["host", "--socket", "socket", "--module", "multibuffer"])

@@ -35,6 +35,8 @@ fn modules_behind_the_kernel_serve_the_command_and_old_clients() {
     the_kernel_has_nothing_to_warn_of(&mut guest);
     the_module_takes_part_in_a_bench(&mut guest);
     the_kernel_has_nothing_to_warn_of(&mut guest);
+    a_host_serves_the_module(&mut guest);
+    the_kernel_has_nothing_to_warn_of(&mut guest);
     a_node_serves_old_clients(&mut guest, engine.is_some());
     the_kernel_has_nothing_to_warn_of(&mut guest);
     pieces_are_left_with_a_node_where_that_pays(&mut guest);
@@ -81,6 +83,22 @@ fn the_module_takes_part_in_a_bench(guest: &mut Guest) {
         (Some(before), Some(after)) => assert_eq!(requests, after - before, "what the run counts, and QEMU"),
         _ => println!("skipped: this QEMU does not count"),
     }
+}
+
+/// To a program that compares each result with libcrypto's.
+fn a_host_serves_the_module(guest: &mut Guest) {
+    let serve = "evener host --socket /tmp/host --module afalg:virtio_crypto_aes_cbc >/out/host.json 2>/tmp/host.log &";
+    let begun = "host=$!; until grep -q serving /tmp/host.log; do kill -0 $host || exit 1; sleep 0.1; done";
+    let asked = "--module hosted:/tmp/host --sizes 16384 --count 40 --runs 1 --policies module_only";
+    let end = "kill -TERM $host; wait $host";
+    let outcome =
+        guest.run(&format!("{SETTING}; {serve} {begun}; evener bench crypt {asked} && {end}")).unwrap();
+    outcome.expect_success();
+    let report: Value = serde_json::from_slice(&outcome.files["host.json"]).unwrap();
+    assert_eq!(report["module"]["name"], "afalg:virtio_crypto_aes_cbc");
+    assert_eq!((&report["totals"]["failed"], &report["module"]["gone"]), (&0.into(), &false.into()));
+    // Those of the bench, and known answers.
+    assert!(report["totals"]["requests"].as_u64().unwrap() > 80, "{report:#}");
 }
 
 fn counted_by_qemu(guest: &Guest) -> Option<u64> {

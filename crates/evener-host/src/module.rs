@@ -1,10 +1,13 @@
-//! The one module of a host: a core with the CPU's drivers, or an emulated module.
+//! The one module of a host: a core with the CPU's drivers, a module that somebody else's driver asks, or an emulated one.
 
+use std::mem;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use evener::{CpuKit, SystemClock};
-use evener_core::{Algorithm, Direction, Job, JobError, Nanos, Profile, QueuedDriver, Refusal, Session};
+use evener_core::{
+    Algorithm, Direction, Job, JobError, Nanos, Outcome, Profile, QueuedDriver, Refusal, Session, SessionId,
+};
 use evener_driver_emulated::{Control, Emulated};
 
 /// What a host owns and serves.
@@ -19,7 +22,19 @@ enum Work {
     /// Works while it is asked.
     Core(Box<CpuKit>),
     /// Works by itself, on as many jobs as it takes.
-    Queued(Box<dyn QueuedDriver<'static>>),
+    Queued(Queue),
+    /// Was given up, because it hung.
+    Lost,
+}
+
+struct Queue {
+    driver: Box<dyn QueuedDriver<'static>>,
+    /// Silence after which it is taken for dead; none for one that is to hang until it is reset.
+    silence: Option<Duration>,
+    /// When it last finished something, or was given something while it held nothing.
+    progress: Instant,
+    /// Sessions that were closed, for the driver to forget.
+    over: Vec<SessionId>,
 }
 
 impl Module {
@@ -29,14 +44,26 @@ impl Module {
         Self { profile, does, control: None, work: Work::Core(Box::new(kit)) }
     }
 
-    /// A module with programmed time and faults.
+    /// A module with programmed time and faults. One that is to hang does so until it is reset.
     #[must_use]
     pub fn emulated(driver: Emulated<'static>) -> Self {
-        let profile = QueuedDriver::profile(&driver).clone();
+        let control = Some(driver.control());
+        Self { control, ..Self::with(Box::new(driver), None) }
+    }
+
+    /// A module of its own, by its driver. It does what the driver does. Where it holds requests and finishes none for `silence`, it is
+    /// given up: they are answered as failed, and the host has no module any more.
+    #[must_use]
+    pub fn queued(driver: Box<dyn QueuedDriver<'static>>, silence: Duration) -> Self {
+        Self::with(driver, Some(silence))
+    }
+
+    fn with(driver: Box<dyn QueuedDriver<'static>>, silence: Option<Duration>) -> Self {
+        let profile = driver.profile().clone();
         let does = |algorithm: &&Algorithm| driver.supports(**algorithm, Direction::Encrypt);
         let does = Algorithm::ALL.iter().filter(does).copied().collect();
-        let control = Some(driver.control());
-        Self { profile, does, control, work: Work::Queued(Box::new(driver)) }
+        let queue = Queue { driver, silence, progress: Instant::now(), over: Vec::new() };
+        Self { profile, does, control: None, work: Work::Queued(queue) }
     }
 
     pub(crate) fn into_bench(self) -> Bench {
@@ -69,8 +96,8 @@ impl Bench {
                 let all = usize::try_from(kit.width()).unwrap_or(1).max(FILL_LEAST);
                 Quota { all, each: all.div_ceil(rings.clamp(1, SHARES_MAX)) }
             }
-            Work::Queued(_) if self.waiting.is_empty() => Quota { all: rings, each: 1 },
-            Work::Queued(_) => Quota { all: 0, each: 0 },
+            Work::Queued(_) if !self.waiting.is_empty() => Quota { all: 0, each: 0 },
+            Work::Queued(_) | Work::Lost => Quota { all: rings, each: 1 },
         }
     }
 
@@ -82,12 +109,27 @@ impl Bench {
                 kit.run(jobs, &SystemClock);
                 done.append(jobs);
             }
-            Work::Queued(driver) => {
+            Work::Queued(queue) => {
                 self.waiting.append(jobs);
-                let has_all =
-                    submit(&mut **driver, &mut self.waiting, &mut self.spare, done, &mut self.is_gone);
+                let silent = queue.silent();
+                let driver = &mut *queue.driver;
+                let has_all = submit(driver, &mut self.waiting, &mut self.spare, done, &mut self.is_gone);
                 let patience = if has_all { Nanos::ZERO } else { FULL_PATIENCE };
+                let before = done.len();
                 driver.poll(done, patience);
+                self.is_gone |= done[before..].iter().any(|job| is_lost(job));
+                if done.len() > before {
+                    queue.progress = Instant::now();
+                }
+                if done.len() > before || queue.driver.in_flight() == 0 || queue.silence.is_none() {
+                    queue.forget();
+                } else if queue.is_dead_after(silent) {
+                    self.give_up(done);
+                }
+            }
+            Work::Lost => {
+                self.waiting.append(jobs);
+                self.reset(done);
             }
         }
     }
@@ -106,7 +148,7 @@ impl Bench {
     /// it has been quiet.
     pub(crate) fn patience(&self, quiet_rounds: u32) -> Option<Duration> {
         match &self.work {
-            Work::Queued(driver) if driver.in_flight() > 0 => {
+            Work::Queued(queue) if queue.driver.in_flight() > 0 => {
                 Some((GLANCE * (1 << quiet_rounds.min(5))).min(GLANCE_LONGEST))
             }
             _ => None,
@@ -115,11 +157,19 @@ impl Bench {
 
     /// Gives back all that the module holds, as after a reset.
     pub(crate) fn reset(&mut self, done: &mut Vec<Box<Job<'static>>>) {
-        if let Work::Queued(driver) = &mut self.work {
-            driver.abandon(done);
+        if let Work::Queued(queue) = &mut self.work {
+            queue.driver.abandon(done);
         }
         self.waiting.iter_mut().for_each(|job| job.fail(JobError::ModuleLost));
         done.append(&mut self.waiting);
+    }
+
+    /// Gives back all that the module holds, and never asks it again.
+    fn give_up(&mut self, done: &mut Vec<Box<Job<'static>>>) {
+        self.reset(done);
+        self.is_gone = true;
+        // Not dropped: to close a key of a module that hangs is a call that may never return, and this thread has answers to give.
+        mem::forget(mem::replace(&mut self.work, Work::Lost));
     }
 
     /// Has the module's drivers drop what they made of sessions that were closed.
@@ -127,14 +177,46 @@ impl Bench {
         let is_over = |id| over.iter().any(|session| session.id() == id);
         match &mut self.work {
             Work::Core(kit) => kit.forget(&is_over),
-            Work::Queued(driver) => driver.forget(&is_over),
+            Work::Queued(queue) => queue.over.extend(over.iter().map(|session| session.id())),
+            Work::Lost => {}
         }
     }
 
-    /// Whether the module was removed.
+    /// Whether the module was removed, or given up.
     pub(crate) const fn is_gone(&self) -> bool {
         self.is_gone
     }
+}
+
+impl Queue {
+    /// How long it has held something and finished nothing. Where it holds nothing that time begins now.
+    fn silent(&mut self) -> Duration {
+        if self.driver.in_flight() == 0 {
+            self.progress = Instant::now();
+        }
+        self.progress.elapsed()
+    }
+
+    /// Closes keys of sessions that are over. Not while it may hang: a call for that may hang with it, and this thread has answers to
+    /// give.
+    fn forget(&mut self) {
+        let over = mem::take(&mut self.over);
+        if !over.is_empty() {
+            self.driver.forget(&|id| over.contains(&id));
+        }
+    }
+
+    /// Whether it hangs, having been silent for so long before it was asked once more: a thread that the system kept from running
+    /// blames nobody.
+    fn is_dead_after(&self, silent: Duration) -> bool {
+        let is_over =
+            self.silence.is_some_and(|most| silent >= most) && !cfg!(mutant = "host_waits_for_ever");
+        is_over && self.driver.in_flight() > 0
+    }
+}
+
+fn is_lost(job: &Job<'_>) -> bool {
+    job.outcome() == Outcome::Failed(JobError::ModuleLost)
 }
 
 /// Hands over what the module takes; `false` where some has to wait. A module that is gone fails all.
@@ -146,7 +228,13 @@ fn submit(
     is_gone: &mut bool,
 ) -> bool {
     spare.append(waiting);
-    for job in spare.drain(..) {
+    for mut job in spare.drain(..) {
+        if !job.lengths_fit() {
+            // As in the runtime, no module is asked then.
+            job.fail(JobError::BadLength);
+            done.push(job);
+            continue;
+        }
         let refused = if waiting.is_empty() { driver.submit(job) } else { Err((job, Refusal::Full)) };
         match refused {
             Ok(()) => {}

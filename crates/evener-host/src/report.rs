@@ -71,7 +71,7 @@ pub struct ModuleReport {
     pub detail: String,
     /// Whether its times are programmed.
     pub emulated: bool,
-    /// Whether it was removed.
+    /// Whether it was removed, or given up because it hung.
     pub gone: bool,
     /// Jobs that were handed to it.
     pub submitted: u64,

@@ -268,6 +268,7 @@ fn status_of(outcome: Outcome) -> Status {
         Outcome::Done { .. } => Status::Ok,
         Outcome::Failed(JobError::NotAuthentic) => Status::BadMessage,
         Outcome::Failed(JobError::Unsupported) => Status::NotSupported,
+        Outcome::Failed(JobError::ModuleFull) => Status::NoSpace,
         Outcome::Failed(_) | Outcome::Pending => Status::Error,
     }
 }

@@ -4,11 +4,16 @@
 mod support;
 
 use std::io::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use evener_core::{Algorithm, Direction};
+use evener_core::{Algorithm, Direction, IsOver, Job, JobError, Nanos, Profile, QueuedDriver, Refusal};
+use evener_driver_emulated::{Control, Emulated, Fault, Preset, When};
+use evener_driver_libcrypto::Libcrypto;
+use evener_host::Module;
 use support::{ALL_FEATURES, Host, Raw, cipher, emulated, judge};
 
 const PLAIN: [u8; 64] = [7; 64];
@@ -170,4 +175,155 @@ fn of_two_units_one_goes_on_while_the_other_hangs() {
         assert_eq!(ask(&mut other, session_of_other), Some((right(), 0)));
     }
     assert_eq!(raw.used(), 0);
+}
+
+/// A driver that the host knows nothing of: it hangs by the test's order, and the next job that comes back is failed with what the
+/// test names.
+struct Own {
+    driver: Emulated<'static>,
+    told: Arc<Told>,
+}
+
+/// What the test says, and sees.
+#[derive(Default)]
+struct Told {
+    error: Mutex<Option<JobError>>,
+    /// How often keys were to be closed.
+    forgets: AtomicU64,
+}
+
+impl Own {
+    fn start(silence: Duration) -> (Host, Control, Arc<Told>) {
+        let preset: Preset = "emulated:am3358,depth=2".parse().unwrap();
+        let driver = Emulated::new(preset.without_core_time(), Box::new(Libcrypto::new().unwrap()));
+        let (control, told) = (driver.control(), Arc::default());
+        let own = Self { driver, told: Arc::clone(&told) };
+        (Host::start(Module::queued(Box::new(own), silence)), control, told)
+    }
+}
+
+impl QueuedDriver<'static> for Own {
+    fn profile(&self) -> &Profile {
+        QueuedDriver::profile(&self.driver)
+    }
+
+    fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool {
+        QueuedDriver::supports(&self.driver, algorithm, direction)
+    }
+
+    fn submit(&mut self, job: Box<Job<'static>>) -> Result<(), (Box<Job<'static>>, Refusal)> {
+        assert!(job.lengths_fit(), "no module is asked for what cannot be");
+        self.driver.submit(job)
+    }
+
+    fn poll(&mut self, done: &mut Vec<Box<Job<'static>>>, patience: Nanos) -> usize {
+        let before = done.len();
+        let count = self.driver.poll(done, patience);
+        if let Some(job) = done.get_mut(before) {
+            self.told.error.lock().unwrap().take().into_iter().for_each(|error| job.fail(error));
+        }
+        count
+    }
+
+    fn in_flight(&self) -> usize {
+        self.driver.in_flight()
+    }
+
+    fn abandon(&mut self, given_back: &mut Vec<Box<Job<'static>>>) {
+        self.driver.abandon(given_back);
+    }
+
+    fn forget(&mut self, is_over: IsOver<'_>) {
+        self.told.forgets.fetch_add(1, SeqCst);
+        self.driver.forget(is_over);
+    }
+}
+
+/// Never, as far as a test goes.
+const LONG: Duration = Duration::from_secs(3_600);
+
+#[test]
+fn what_a_module_of_its_own_fails_is_told_by_its_status_and_it_goes_on() {
+    let (host, _, script) = Own::start(LONG);
+    let (mut raw, session) = client(&host);
+    assert_eq!(ask(&mut raw, session), Some((right(), 0)));
+    assert!(host.order("pace 300")["error"].is_string(), "nobody programs its times");
+    let failures = [
+        (JobError::Module { code: 5 }, 1),
+        (JobError::KeyRefused { code: 22 }, 1),
+        (JobError::ModuleFull, 5),
+        (JobError::Unsupported, 3),
+        (JobError::NotAuthentic, 2),
+    ];
+    for (failure, status) in failures {
+        *script.error.lock().unwrap() = Some(failure);
+        assert_eq!(ask(&mut raw, session).unwrap().1, status, "{failure:?}");
+    }
+    // Half a block, of which the module learns nothing.
+    let odd = raw.request(&[&cipher(true, session, 24), &[0; 16], &PLAIN[..24]], 24).unwrap();
+    assert_eq!(odd.1, 1);
+    assert_eq!(ask(&mut raw, session), Some((right(), 0)));
+    let report = host.stop();
+    assert_eq!((report.totals.requests, report.totals.failed, report.module.gone), (2, 6, false));
+}
+
+#[test]
+fn while_a_module_of_its_own_hangs_control_goes_on_and_a_reset_gives_its_requests_back() {
+    let (host, control, script) = Own::start(LONG);
+    let (mut raw, session) = client(&host);
+    control.set_fault(Fault::Hang, When::ALWAYS);
+    let (_, status) = raw.write_request(&[&cipher(true, session, 64), &[0; 16], &PLAIN], 64, 0);
+    raw.offer(0);
+    host.wait_for("taken", |report| report["module"]["submitted"] == 1);
+    raw.open_cbc(&KEY, false);
+    assert_eq!(raw.ask(17), 4);
+    let (other, _) = client(&host);
+    drop(other);
+    host.wait_for("one left", |report| report["clients"].as_array().unwrap().len() == 1);
+    thread::sleep(Duration::from_millis(20));
+    assert_eq!(
+        (raw.used(), script.forgets.load(SeqCst)),
+        (0, 0),
+        "neither answered, nor are keys closed where that may hang"
+    );
+    control.set_fault(Fault::None, When::ALWAYS);
+    told(&host, "reset");
+    assert!(raw.wait());
+    assert_eq!(raw.get(status, 1), [1]);
+    assert_eq!(ask(&mut raw, session), Some((right(), 0)));
+    assert!(script.forgets.load(SeqCst) > 0, "the other one's is");
+}
+
+#[test]
+fn a_module_of_its_own_that_hangs_is_given_up_and_all_that_it_holds_is_answered_as_failed() {
+    let (host, control, _) = Own::start(Duration::from_millis(300));
+    let (mut raw, session) = client(&host);
+    assert_eq!(ask(&mut raw, session), Some((right(), 0)));
+    control.set_fault(Fault::Hang, When::ALWAYS);
+    // Two that it holds, and one for which it has no room.
+    let written = [1, 2, 3]
+        .map(|slot| (slot, raw.write_request(&[&cipher(true, session, 64), &[0; 16], &PLAIN], 64, slot).1));
+    written.iter().for_each(|&(slot, _)| raw.offer_quietly(slot));
+    raw.kick();
+    // The connection ends behind the answers.
+    assert!(raw.wait() || raw.used() == raw.sent);
+    assert!(written.iter().all(|&(_, status)| raw.get(status, 1) == [1]));
+    assert!(raw.ends());
+    let report = host.wait_for("given up", |report| report["module"]["gone"] == true);
+    assert_eq!((&report["totals"]["requests"], &report["totals"]["failed"]), (&1.into(), &3.into()));
+    assert!(Raw::connect(&host.socket()).ends(), "there is nothing to come for");
+    let report = host.stop();
+    assert_eq!((report.module.submitted, report.module.completed), (4, 4));
+}
+
+#[test]
+fn a_module_of_its_own_that_is_removed_ends_its_clients() {
+    let (host, _, script) = Own::start(LONG);
+    let (mut raw, session) = client(&host);
+    assert_eq!(ask(&mut raw, session), Some((right(), 0)));
+    *script.error.lock().unwrap() = Some(JobError::ModuleLost);
+    let last = ask(&mut raw, session);
+    assert!(last.is_none_or(|(_, status)| status == 1));
+    assert!(raw.ends());
+    assert!(host.stop().module.gone);
 }
