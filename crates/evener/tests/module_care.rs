@@ -157,6 +157,16 @@ fn a_module_without_room_for_more_keys_is_not_blamed_and_the_cpu_does_what_it_le
 }
 
 #[test]
+fn keys_that_a_module_refuses_are_used_by_the_cpu_and_count_as_its_errors() {
+    without_standstill(|| {
+        let (module, report) = offload(&cbc_cases(60), Scripted::new(Fault::RefusesKeys(10)), 1_000);
+        assert_eq!(module.quarantine, Some(Quarantine::Errors(JobError::KeyRefused { code: 22 })));
+        assert_eq!((module.tally.jobs, module.tally.failed, report.total().jobs), (10, 0, 60));
+        assert!((8..=16).contains(&report.total().redone), "what it refused until it was out: {report:?}");
+    });
+}
+
+#[test]
 fn a_module_whose_costs_are_known_is_not_waited_for_as_long_as_one_that_nobody_knows() {
     // A tenth of a second on the tests' clock for each look; of 64 times 4 requests of 2 us the least silence counts.
     let clock = TestClock::default();

@@ -603,4 +603,66 @@ mod tests {
         drop(driver);
         assert!(desk.upgrade().is_none(), "keys live as long as their desk");
     }
+
+    /// A device that takes no key, or fails each request, as the test says.
+    struct Fails {
+        key: Option<Failure>,
+        request: Option<Failure>,
+    }
+
+    impl Device for Fails {
+        type Key = ();
+
+        fn takes(&self, _: Algorithm, _: usize, _: usize) -> bool {
+            true
+        }
+
+        fn open_key(&self, _: Spec, _: &[u8]) -> Result<(), Failure> {
+            self.key.map_or(Ok(()), Err)
+        }
+
+        fn run(&self, (): &(), task: &mut Task) -> Result<(), Failure> {
+            task.room.fill(0xEE);
+            self.request.map_or(Ok(()), Err)
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_says_becomes_the_job_s_error_and_its_text_stays() {
+        let seal = || cbc(Padding::None, Direction::Encrypt);
+        let open =
+            || Session::new(Algorithm::Aes128Gcm, Direction::Decrypt, Padding::None, &[9; 16]).unwrap();
+        let (key, request) = (
+            |failure| Fails { key: Some(failure), request: None },
+            |failure| Fails { key: None, request: Some(failure) },
+        );
+        let cases = [
+            (key(Failure::KeyRefused(libc::EINVAL)), seal(), JobError::KeyRefused { code: libc::EINVAL }),
+            (key(Failure::Full), seal(), JobError::ModuleFull),
+            (key(Failure::Lost), seal(), JobError::ModuleLost),
+            (request(Failure::Errno(libc::EIO)), seal(), JobError::Module { code: libc::EIO }),
+            (request(Failure::Lost), seal(), JobError::ModuleLost),
+            (request(Failure::NotAuthentic), open(), JobError::NotAuthentic),
+            // Of a text that has no tag this means nothing.
+            (request(Failure::NotAuthentic), seal(), JobError::Module { code: libc::EBADMSG }),
+        ];
+        for (device, session, error) in cases {
+            let profile =
+                Profile { name: "fails".to_owned(), detail: String::new(), width: 1, emulated: false };
+            let mut room = [7; 64];
+            let mut job = Job::in_place(&mut room);
+            job.arm(&session, &[3; 16][..session.algorithm().iv_bytes()], 64);
+            let mut driver = Queued::new(profile, 1, Algorithm::ALL.into(), Arc::new(device), Arc::default());
+            driver.submit(job).map_err(drop).unwrap();
+            let mut done = Vec::new();
+            driver.poll(&mut done, Nanos::from_millis(5_000));
+            assert_eq!(done[0].outcome(), Outcome::Failed(error));
+            let is_redone = error != JobError::NotAuthentic;
+            assert_eq!(
+                (error.is_the_modules_fault(), done[0].input() == [7; 64]),
+                (is_redone, is_redone),
+                "{error:?}"
+            );
+        }
+    }
 }

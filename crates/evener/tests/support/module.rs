@@ -38,6 +38,8 @@ pub enum Fault {
     Refuses(u64),
     /// From this job on it has no room for their keys.
     Full(u64),
+    /// From this job on it takes other keys, and not theirs.
+    RefusesKeys(u64),
 }
 
 /// What happened inside, for the test to see, and one switch.
@@ -135,6 +137,9 @@ impl Scripted<'_> {
             Fault::Error if number % 3 == 2 => self.fail(&mut job, JobError::Module { code: 5 }),
             Fault::Broken(from) if number >= from => self.fail(&mut job, JobError::Module { code: 6 }),
             Fault::Full(from) if number >= from => self.fail(&mut job, JobError::ModuleFull),
+            Fault::RefusesKeys(from) if number >= from => {
+                self.fail(&mut job, JobError::KeyRefused { code: 22 });
+            }
             Fault::Denies(from) if number >= from => self.fail(&mut job, JobError::NotAuthentic),
             _ => self.compute(number, &mut job),
         }
