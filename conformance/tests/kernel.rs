@@ -450,6 +450,22 @@ fn a_node_that_computes_wrong_is_refused_with_the_example_that_it_got_wrong() {
     });
 }
 
+#[test]
+fn what_cannot_be_opened_says_whether_it_is_not_there_or_nothing_for_us() {
+    let node: ModuleName = "devcrypto:/dev/null".parse().expect("a name");
+    let error = Module::open(&node).expect_err("it has no calls");
+    assert!(matches!(&error, OpenError::NothingForUs { name, .. } if name == "/dev/null"), "{error}");
+    // The kernel lists what computes blocks once it has made a mode of it, and has no door for it.
+    if software("cbc(aes-generic)").is_none() {
+        return println!("skipped: the kernel's own AES cannot be asked for");
+    }
+    let (name, does) = ("aes-generic".to_owned(), "aes".to_owned());
+    assert_eq!(open(&name).map(drop), Err(OpenError::NothingForUs { name, does }));
+    let (name, errno) = ("nobodys".to_owned(), libc::ENOENT);
+    assert_eq!(open(&name).map(drop), Err(OpenError::NoSuchDriver { name, errno }));
+    println!("what cannot be opened was told apart");
+}
+
 /// Ends a node, also where a test panics.
 struct Ends<'a>(&'a Cancel);
 
@@ -477,6 +493,7 @@ fn all_of_this_holds_in_the_guest_where_a_module_stands_behind_af_alg() {
     for claim in ["published cases", "requests of all lengths", "requests of a host's client"] {
         assert!(told.lines().any(|line| line.contains("devcrypto:") && line.ends_with(claim)), "{told}");
     }
+    assert!(told.contains("what cannot be opened was told apart"), "{told}");
     let module = "afalg:virtio_crypto_aes_cbc: ";
     let at_host = |line: &str| line.contains(module) && line.ends_with("requests of a host's client");
     assert!(told.lines().any(at_host), "{told}");

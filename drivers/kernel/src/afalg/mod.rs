@@ -61,27 +61,9 @@ pub(crate) struct Transform {
 impl Afalg {
     /// Looks for the driver `name`.
     pub(crate) fn open(name: &str) -> Result<Self, OpenError> {
-        let probe = ffi::socket().map_err(|error| OpenError::Unavailable(survey::no_family(&error)))?;
-        let find = || Ok(listed::find(&survey::list()?, name));
-        let (mut found, mut asked) = (find()?, Vec::new());
-        if found.is_none() {
-            // A template is made when it is first asked for, and listed from then on. Not asked where it is listed: at each door that
-            // is not its own the kernel looks for a module to load, some 20 ms beside a slow core.
-            let ask = |door| ffi::bind(probe.as_fd(), door, name);
-            asked.extend(["skcipher", "hash", "aead"].map(ask));
-            found = find()?;
-        }
-        let Some(listed) = found else {
-            let error = asked.into_iter().filter_map(Result::err).next();
-            let errno = error.and_then(|error| error.raw_os_error()).unwrap_or(libc::ENOENT);
-            return Err(OpenError::NoSuchDriver { name: name.to_owned(), errno });
-        };
-        let (Some(door), false) = (listed.door(), listed.algorithms().is_empty()) else {
-            return Err(OpenError::NothingForUs { name: name.to_owned(), does: listed.name });
-        };
-        let this = Self { listed, door, answered: Arc::default() };
-        this.bind().map_err(|error| OpenError::refused(name, &error))?;
-        Ok(this)
+        ffi::socket().map_err(|error| OpenError::Unavailable(survey::no_family(&error)))?;
+        let (listed, door) = chosen(name, survey::list, survey::bind)?;
+        Ok(Self { listed, door, answered: Arc::default() })
     }
 
     pub(crate) fn algorithms(&self) -> Vec<Algorithm> {
@@ -111,6 +93,32 @@ impl Afalg {
         ffi::bind(socket.as_fd(), self.door, &self.listed.driver)?;
         Ok(socket)
     }
+}
+
+/// The driver `name` and its door, of a kernel that lists drivers and lets them be bound by door and name.
+fn chosen(
+    name: &str,
+    list: impl Fn() -> Result<String, OpenError>,
+    bind: impl Fn(&str, &str) -> io::Result<()>,
+) -> Result<(Listed, &'static str), OpenError> {
+    let find = || Ok(listed::find(&list()?, name));
+    let (mut found, mut asked) = (find()?, Vec::new());
+    if found.is_none() {
+        // A template is made when it is first asked for, and listed from then on. Not asked where it is listed: at each door that
+        // is not its own the kernel looks for a module to load, some 20 ms beside a slow core.
+        asked.extend(["skcipher", "hash", "aead"].map(|door| bind(door, name)));
+        found = find()?;
+    }
+    let Some(listed) = found else {
+        let error = asked.into_iter().filter_map(Result::err).next();
+        let errno = error.and_then(|error| error.raw_os_error()).unwrap_or(libc::ENOENT);
+        return Err(OpenError::NoSuchDriver { name: name.to_owned(), errno });
+    };
+    let (Some(door), false) = (listed.door(), listed.algorithms().is_empty()) else {
+        return Err(OpenError::NothingForUs { name: name.to_owned(), does: listed.name });
+    };
+    bind(door, &listed.driver).map_err(|error| OpenError::refused(name, &error))?;
+    Ok((listed, door))
 }
 
 impl Device for Afalg {
@@ -333,5 +341,76 @@ impl Attempt {
             Self::Short { is_intact } => Self::Short { is_intact: is_intact && is_first },
             failed @ Self::Failed(_) => failed,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// As a kernel lists them: one for us, one that does what nobody of ours does, and one that no socket reaches.
+    const LISTED: &str = "name : cbc(aes)\ndriver : device-cbc\ntype : skcipher\nasync : yes\n\n\
+                          name : crc32c\ndriver : crc32c-generic\ntype : shash\n\n\
+                          name : aes\ndriver : aes-generic\ntype : cipher\n\n";
+    const MADE: &str = "name : cbc(aes)\ndriver : cryptd(device-cbc)\ntype : skcipher\nasync : yes\n\n";
+
+    fn errno(number: i32) -> io::Error {
+        io::Error::from_raw_os_error(number)
+    }
+
+    fn chosen_of(name: &str, bind: impl Fn(&str, &str) -> io::Result<()>) -> Result<(), OpenError> {
+        chosen(name, || Ok(LISTED.to_owned()), bind).map(drop)
+    }
+
+    #[test]
+    fn a_driver_that_no_door_knows_is_none_and_the_kernel_s_number_says_so() {
+        let asked = Cell::new(0);
+        let bind = |_: &str, name: &str| {
+            assert_eq!(name, "nobodys");
+            asked.set(asked.get() + 1);
+            Err(errno(libc::ENOENT))
+        };
+        let error = chosen_of("nobodys", bind).unwrap_err();
+        assert_eq!(error, OpenError::NoSuchDriver { name: "nobodys".to_owned(), errno: libc::ENOENT });
+        assert_eq!(asked.get(), 3, "it might be one of each kind");
+        assert_eq!(
+            error.to_string(),
+            "the kernel has no driver \"nobodys\" that AF_ALG admits (No such file or directory (os error 2))"
+        );
+    }
+
+    #[test]
+    fn a_driver_that_does_nothing_of_ours_is_told_from_one_that_is_not_there() {
+        for (driver, does) in [("crc32c-generic", "crc32c"), ("aes-generic", "aes")] {
+            let error = chosen_of(driver, |_, _| unreachable!("there is nothing to ask for")).unwrap_err();
+            assert_eq!(error, OpenError::NothingForUs { name: driver.to_owned(), does: does.to_owned() });
+        }
+    }
+
+    #[test]
+    fn a_driver_that_is_listed_and_cannot_be_bound_is_refused_with_the_kernel_s_reason() {
+        let bind = |door: &str, driver: &str| {
+            assert_eq!((door, driver), ("skcipher", "device-cbc"), "asked for once, at its own door");
+            Err(errno(libc::EPERM))
+        };
+        let error = chosen_of("device-cbc", bind).unwrap_err();
+        let reason = "Operation not permitted (os error 1)".to_owned();
+        assert_eq!(error, OpenError::Refused { name: "device-cbc".to_owned(), reason });
+        assert_eq!(chosen_of("device-cbc", |_, _| Ok(())), Ok(()));
+    }
+
+    #[test]
+    fn a_template_is_made_by_asking_for_it() {
+        let is_made = Cell::new(false);
+        let list = || Ok(if is_made.get() { [LISTED, MADE].concat() } else { LISTED.to_owned() });
+        let bind = |door: &str, name: &str| {
+            assert_eq!(name, "cryptd(device-cbc)");
+            is_made.set(is_made.get() || door == "skcipher");
+            if door == "skcipher" { Ok(()) } else { Err(errno(libc::ENOENT)) }
+        };
+        let (listed, door) = chosen("cryptd(device-cbc)", list, bind).unwrap();
+        assert_eq!((listed.driver.as_str(), door), ("cryptd(device-cbc)", "skcipher"));
     }
 }

@@ -30,8 +30,12 @@ pub struct Standing {
 /// Looks at the kernel's list, and asks AF_ALG for every driver on it that a device stands behind.
 #[must_use]
 pub fn survey() -> Survey {
-    let bind = |door: &str, driver: &str| ffi::bind(ffi::socket()?.as_fd(), door, driver);
     survey_of(ffi::socket().map(drop), list, bind)
+}
+
+/// Asks for a driver at a door.
+pub(super) fn bind(door: &str, driver: &str) -> io::Result<()> {
+    ffi::bind(ffi::socket()?.as_fd(), door, driver)
 }
 
 /// What a kernel shows that has the family or not, lists drivers, and lets them be bound by door and name.

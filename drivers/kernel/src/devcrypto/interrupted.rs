@@ -161,6 +161,19 @@ fn a_key_that_a_node_refuses_is_told_from_a_node_that_is_full() {
 }
 
 #[test]
+fn a_node_that_takes_no_session_of_ours_does_nothing_for_us() {
+    let Some((node, _)) = stand_in() else { return };
+    node.ends(|call, _| match call {
+        Call::OpenSession => Fate::Refused(libc::EINVAL),
+        _ => Fate::Answered,
+    });
+    let does = "none of OCF's algorithms that Evener has".to_owned();
+    let nothing = OpenError::NothingForUs { name: NODE.to_owned(), does };
+    assert_eq!(DevCrypto::open(Path::new(NODE)).map(drop), Err(nothing.clone()));
+    assert_eq!(crate::Module::open(&format!("devcrypto:{NODE}").parse().unwrap()).map(drop), Err(nothing));
+}
+
+#[test]
 fn a_node_that_inverts_instead_of_encrypting_is_refused_with_the_example_s_name() {
     let Some((_node, _)) = stand_in() else { return };
     let error = crate::Module::open(&format!("devcrypto:{NODE}").parse().unwrap()).unwrap_err();
