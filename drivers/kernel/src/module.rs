@@ -150,6 +150,8 @@ pub struct Module {
 enum Behind {
     Afalg(Arc<Afalg>),
     Devcrypto(Arc<DevCrypto>),
+    #[cfg(test)]
+    StandIn(Arc<tests::Units>),
 }
 
 /// Requests that are tried side by side: more than any driver seen so far works on.
@@ -235,6 +237,8 @@ impl Module {
         match &self.behind {
             Behind::Afalg(device) => Some(device.answered()),
             Behind::Devcrypto(_) => None,
+            #[cfg(test)]
+            Behind::StandIn(_) => None,
         }
     }
 
@@ -244,6 +248,8 @@ impl Module {
         match &self.behind {
             Behind::Afalg(device) => self.queued(device),
             Behind::Devcrypto(device) => self.queued(device),
+            #[cfg(test)]
+            Behind::StandIn(device) => self.queued(device),
         }
     }
 
@@ -254,6 +260,8 @@ impl Module {
         match &self.behind {
             Behind::Afalg(device) => Box::new(Called::new(Arc::clone(device))),
             Behind::Devcrypto(device) => Box::new(Called::new(Arc::clone(device))),
+            #[cfg(test)]
+            Behind::StandIn(device) => Box::new(Called::new(Arc::clone(device))),
         }
     }
 
@@ -363,3 +371,74 @@ const QUEUE_GAIN_MIN: f64 = 1.1;
 
 /// Longer than any trial.
 const FOR_EVER: Duration = Duration::from_secs(3_600);
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Condvar, Mutex};
+    use std::thread;
+
+    use super::*;
+    use crate::desk::{Failure, Spec, Task};
+
+    /// A device that works on so many requests at the same time, each for [`SERVICE`]; others wait.
+    #[derive(Debug)]
+    pub(super) struct Units {
+        free: Mutex<usize>,
+        freed: Condvar,
+    }
+
+    impl Device for Units {
+        type Key = ();
+
+        fn takes(&self, _: Algorithm, _: usize, _: usize) -> bool {
+            true
+        }
+
+        fn open_key(&self, _: Spec, _: &[u8]) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        fn run(&self, (): &(), _: &mut Task) -> Result<(), Failure> {
+            let mut free = self.freed.wait_while(self.free.lock().unwrap(), |free| *free == 0).unwrap();
+            *free -= 1;
+            drop(free);
+            thread::sleep(SERVICE);
+            *self.free.lock().unwrap() += 1;
+            self.freed.notify_one();
+            Ok(())
+        }
+    }
+
+    /// Long beside a wake-up.
+    const SERVICE: Duration = Duration::from_millis(4);
+
+    /// A module with a device of `units`, measured as when it is opened.
+    fn measured(units: usize) -> Module {
+        let device = Units { free: Mutex::new(units), freed: Condvar::new() };
+        let profile =
+            Profile { name: "units".to_owned(), detail: String::new(), width: UNITS_MAX, emulated: false };
+        let mut module = Module {
+            profile,
+            algorithms: [Algorithm::Aes128Cbc].into(),
+            behind: Behind::StandIn(Arc::new(device)),
+            stuck: Arc::default(),
+            units: UNITS_MAX,
+            runners: UNITS_MAX,
+        };
+        module.measure_units();
+        module
+    }
+
+    #[test]
+    fn a_module_has_as_many_units_as_requests_that_it_was_seen_to_work_on_side_by_side() {
+        for units in [1, 2, 4] {
+            // Other programs may keep threads from waking in time. A measurement that does not look at the device is wrong always.
+            let module =
+                (0..ATTEMPTS).map(|_| measured(units as usize)).find(|module| module.units() == units);
+            let module = module.unwrap_or_else(|| panic!("never {units}"));
+            assert_eq!((module.runners, module.depth()), (units + 1, units + 1 + WAITING));
+        }
+    }
+
+    const ATTEMPTS: usize = 20;
+}
