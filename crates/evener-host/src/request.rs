@@ -105,7 +105,12 @@ pub(crate) fn read(
     };
     match parts(&request, session, sizes) {
         Err(status) => Ok(Taken::Refused(status)),
-        Ok(parts) => {
+        Ok(mut parts) => {
+            if cfg!(mutant = "host_header_twice") {
+                Reader::new(reader.memory, chain.readable()).copy(&mut header)?;
+                let src_bytes = header[28..32].try_into().expect("four of them");
+                parts.src_bytes = bytes(u32::from_le_bytes(src_bytes));
+            }
             let mut iv = [0; 16];
             reader.copy(&mut iv[..parts.iv_bytes])?;
             let session = Arc::clone(session);
