@@ -2,17 +2,18 @@
 //! end that connection in good order and go on serving another.
 
 use std::fs::File;
-use std::io::{IoSlice, Read as _, Write as _};
+use std::io::{IoSlice, Read as _};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt as _;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::{LazyLock, Mutex, PoisonError, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use evener::{Cancel, CpuKit};
-use evener_core::{Algorithm, InlineDriver as _};
+use evener_core::{Algorithm, Direction, InlineDriver as _, Job, Outcome, Padding, Session};
 use evener_driver_libcrypto::Libcrypto;
 use evener_host::{Access, Limits, Module, Setup};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -22,7 +23,7 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, send, se
 /// A host with a core, and a client of it that must not notice anything.
 struct Host {
     folder: tempfile::TempDir,
-    bystander: UnixStream,
+    bystander: Bystander,
 }
 
 /// Far beyond what any answer takes.
@@ -45,17 +46,98 @@ impl Host {
                 .expect("the host goes on until the process ends");
         });
         ready.recv_timeout(PATIENCE).expect("the host begins");
-        let bystander = UnixStream::connect(&socket).expect("the host listens");
-        bystander.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        let bystander = Bystander::new(&socket);
         Self { folder, bystander }
     }
+}
 
-    /// Asks for the features of rings.
-    fn goes_on(&mut self) {
-        self.bystander.write_all(&header(1, 0)).expect("the host holds the other end");
-        let mut answer = [0; 20];
-        self.bystander.read_exact(&mut answer).expect("the host answers others");
+/// A client that has a text encrypted after each attack.
+struct Bystander {
+    client: Client,
+    session: u64,
+    /// Requests so far.
+    sent: u16,
+}
+
+/// Where the parts of its request lie: header and IV, text, room, status.
+const HEAD: u64 = 0x1000;
+const TEXT: u64 = 0x2000;
+const ROOM: u64 = 0x3000;
+const STATUS: u64 = 0x4000;
+const TEXT_BYTES: usize = 512;
+const UNWRITTEN: u8 = 0xEE;
+
+impl Bystander {
+    fn new(socket: &Path) -> Self {
+        let client = Client::new(socket);
+        client.begins_well();
+        let mut answer = vec![0; 12 + 1072];
+        (&client.stream).read_exact(&mut answer).expect("the host answers");
+        let id = answer.last_chunk().expect("it is longer");
+        Self { client, session: u64::from_ne_bytes(*id), sent: 0 }
     }
+
+    /// Has a text encrypted that is another one each time, and compares what comes with libcrypto's.
+    fn goes_on(&mut self) {
+        let text: Vec<u8> =
+            (0..TEXT_BYTES).map(|at| (at as u64 * 7 + u64::from(self.sent)).to_le_bytes()[0]).collect();
+        self.ask(&text);
+        let got = self.client.get(ROOM, TEXT_BYTES);
+        assert_eq!(self.client.get(STATUS, 1), [0], "the host fails others");
+        assert!(got == encrypted(&text), "the host computes wrong for others");
+    }
+
+    /// One request of four descriptors, and its answer.
+    fn ask(&mut self, text: &[u8]) {
+        let bytes = u32::try_from(text.len()).expect("short");
+        // Encryption by a cipher: session, lengths of IV, source and destination, and that it is no chain.
+        let mut head = vec![0; 72 + 16];
+        head[8..16].copy_from_slice(&self.session.to_le_bytes());
+        for (at, field) in [(24, 16), (28, bytes), (32, bytes), (64, 1)] {
+            head[at..at + 4].copy_from_slice(&field.to_le_bytes());
+        }
+        let (next, writable) = (1_u16, 2_u16);
+        let pieces =
+            [(HEAD, 88, next), (TEXT, bytes, next), (ROOM, bytes, next | writable), (STATUS, 1, writable)];
+        let table = (1_u16..).zip(pieces).flat_map(|(behind, (address, len, flags))| {
+            let ends = [flags.to_le_bytes(), behind.to_le_bytes()].concat();
+            [&address.to_le_bytes()[..], &u32::to_le_bytes(len), &ends].concat()
+        });
+        let client = &self.client;
+        client.put(DESCRIPTORS, &table.collect::<Vec<u8>>());
+        client.put(HEAD, &head);
+        client.put(TEXT, text);
+        client.put(ROOM, &vec![UNWRITTEN; text.len()]);
+        client.put(STATUS, &[UNWRITTEN]);
+        // Its first descriptor is the head of each request; it wants to be called for this one.
+        client.put(AVAILABLE + 4 + 2 * u64::from(self.sent % 16), &0_u16.to_le_bytes());
+        client.put(AVAILABLE + 4 + 2 * 16, &self.sent.to_le_bytes());
+        self.sent = self.sent.wrapping_add(1);
+        client.put(AVAILABLE + 2, &self.sent.to_le_bytes());
+        rustix::io::write(&client.kick, &1_u64.to_ne_bytes()).expect("an eventfd");
+        let began = Instant::now();
+        while client.get(USED + 2, 2) != self.sent.to_le_bytes() {
+            assert!(began.elapsed() < PATIENCE, "the host answers others no more");
+            let soon = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+            let mut called = [PollFd::new(&client.call, PollFlags::IN)];
+            if poll(&mut called, Some(&soon)).is_ok_and(|count| count > 0) {
+                rustix::io::read(&client.call, &mut [0; 8]).expect("it was called");
+            }
+        }
+    }
+}
+
+/// By libcrypto, with the key and the IV of zeros that a client has which begins well.
+fn encrypted(text: &[u8]) -> Vec<u8> {
+    let session = Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &[0; 16]);
+    let session = session.expect("a key of its length");
+    let mut output = vec![0; text.len()];
+    let mut jobs = [Job::apart(text, &mut output)];
+    jobs[0].arm(&session, &[0; 16], text.len());
+    Libcrypto::new().expect("libcrypto").run(&mut jobs);
+    assert!(matches!(jobs[0].outcome(), Outcome::Done { .. }));
+    drop(jobs);
+    output
 }
 
 fn header(message: u32, bytes: usize) -> Vec<u8> {
@@ -77,11 +159,21 @@ const AVAILABLE: u64 = 0x400;
 const USED: u64 = 0x800;
 
 impl Client {
-    fn new(host: &Host) -> Self {
-        let stream = UnixStream::connect(host.folder.path().join("host")).expect("the host listens");
+    fn new(socket: &Path) -> Self {
+        let stream = UnixStream::connect(socket).expect("the host listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
         let event = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an eventfd");
         Self { stream, memory: memory(SealFlags::SHRINK | SealFlags::GROW), kick: event(), call: event() }
+    }
+
+    fn put(&self, at: u64, bytes: &[u8]) {
+        self.memory.write_all_at(bytes, at).expect("inside the file");
+    }
+
+    fn get(&self, at: u64, bytes: usize) -> Vec<u8> {
+        let mut into = vec![0; bytes];
+        self.memory.read_exact_at(&mut into, at).expect("inside the file");
+        into
     }
 
     fn send(&self, message: u32, payload: &[u8], files: &[BorrowedFd<'_>]) {
@@ -127,7 +219,7 @@ impl Client {
                 let (place, content) = content.split_at(2.min(content.len()));
                 let room = MEMORY_BYTES - content.len() as u64;
                 let at = place.iter().fold(0, |at, &byte| at << 8 | u64::from(byte)) % room;
-                self.memory.write_all_at(content, at).expect("inside the file");
+                self.put(at, content);
             }
             160..220 => {
                 rustix::io::write(&self.kick, &1_u64.to_ne_bytes()).ok();
@@ -177,7 +269,7 @@ pub fn host_control(bytes: &[u8]) {
     static HOST: LazyLock<Mutex<Host>> = LazyLock::new(|| Mutex::new(Host::start()));
     let Some((&begin, mut steps)) = bytes.split_first() else { return };
     let mut host = HOST.lock().unwrap_or_else(PoisonError::into_inner);
-    let client = Client::new(&host);
+    let client = Client::new(&host.folder.path().join("host"));
     if begin & 1 == 1 {
         client.begins_well();
     }
@@ -189,5 +281,5 @@ pub fn host_control(bytes: &[u8]) {
         steps = later;
     }
     client.ends();
-    host.goes_on();
+    host.bystander.goes_on();
 }
