@@ -27,6 +27,42 @@ use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg}
 
 use session::Opened;
 
+/// What stands in the used ring instead of the request that came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Nonsense {
+    /// A name beyond the queue.
+    HeadBeyond,
+    /// The name of no request that is under way.
+    HeadNotHeld,
+    /// One request again and again.
+    Repeated,
+    /// An index that counts more than was offered.
+    IndexJumps,
+    /// An index that goes back.
+    IndexBack,
+}
+
+/// What is wrong with an answer to a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wrong {
+    /// Half as long.
+    Short,
+    /// Twice as long.
+    Long,
+    /// It says that it answers another message.
+    Other,
+    /// It says that it is none.
+    NoReply,
+    /// It comes twice.
+    Twice,
+    /// It has no header, but letters.
+    Letters,
+    /// Its header announces more than any message has.
+    Endless,
+    /// It ends in the middle, and so does the connection.
+    CutOff,
+}
+
 /// What the host does, and what it has seen.
 #[derive(Debug, Default)]
 pub(crate) struct Orders {
@@ -50,6 +86,16 @@ pub(crate) struct Orders {
     pub(crate) refusal: AtomicI64,
     /// It says nothing of itself.
     pub(crate) is_mute: AtomicBool,
+    /// What it writes into the used ring for one request; then it hangs.
+    pub(crate) nonsense: Mutex<Option<Nonsense>>,
+    /// The message that it answers wrongly.
+    pub(crate) wrong: Mutex<Option<(Message, Wrong)>>,
+    /// It answers, on the socket, to each request in the queue, which nobody asked for.
+    pub(crate) talks: AtomicBool,
+    /// It says of each request that it has written as much as can be said.
+    pub(crate) boasts: AtomicBool,
+    /// What it lacks: features of rings, and of the protocol.
+    pub(crate) lacks: [AtomicU64; 2],
     /// It does not offer suppression by index.
     pub(crate) has_flags_only: AtomicBool,
     pub(crate) requests: AtomicU64,
@@ -113,6 +159,9 @@ struct Connection<'o> {
     size: u16,
     events: Events,
     device: Option<Device<Mapped>>,
+    /// Where the used ring lies in the region, and how many requests went back by it.
+    used_at: usize,
+    given: u16,
     kick: Option<OwnedFd>,
     call: Option<OwnedFd>,
     sessions: HashMap<u64, Opened>,
@@ -148,6 +197,8 @@ impl<'o> Connection<'o> {
             size: 0,
             events: Events::Flags,
             device: None,
+            used_at: 0,
+            given: 0,
             kick: None,
             call: None,
             sessions: HashMap::new(),
@@ -208,7 +259,8 @@ impl<'o> Connection<'o> {
             Message::GetFeatures => {
                 let index = if self.orders.has_flags_only.load(SeqCst) { 0 } else { features::EVENT_IDX };
                 let all = features::VERSION_1 | features::PROTOCOL | features::INDIRECT | index;
-                self.reply(message, &all.to_ne_bytes());
+                let lacks = self.orders.lacks[0].load(SeqCst);
+                self.reply(message, &(all & !lacks).to_ne_bytes());
             }
             Message::SetFeatures => {
                 let chosen = evener_wire::number(&payload).unwrap();
@@ -216,7 +268,9 @@ impl<'o> Connection<'o> {
             }
             Message::GetProtocolFeatures => {
                 let config = if self.orders.is_mute.load(SeqCst) { 0 } else { protocol_features::CONFIG };
-                self.reply(message, &(protocol_features::CRYPTO_SESSION | config).to_ne_bytes());
+                let all = protocol_features::CRYPTO_SESSION | config;
+                let lacks = self.orders.lacks[1].load(SeqCst);
+                self.reply(message, &(all & !lacks).to_ne_bytes());
             }
             Message::GetConfig => {
                 let asked = ConfigMessage::parse(&payload).unwrap();
@@ -250,6 +304,7 @@ impl<'o> Connection<'o> {
     fn find_queue(&mut self, RingAddresses { descriptors, available, used, .. }: RingAddresses) {
         let memory = self.memory.as_ref().unwrap();
         let place = |address| (Arc::clone(&memory.region), memory.offset(address));
+        self.used_at = memory.offset(used);
         let home = Mapped::new(self.size, [place(descriptors), place(available), place(used)]).unwrap();
         self.device = Some(Device::starting_at(home, self.events, 0).unwrap());
     }
@@ -277,7 +332,36 @@ impl<'o> Connection<'o> {
     fn reply(&mut self, message: Message, payload: &[u8]) {
         let header = Header::reply(message, payload.len().try_into().unwrap());
         let bytes = [&header.to_bytes(), payload].concat();
+        let wrong = *self.orders.wrong.lock().unwrap();
+        let bytes = match wrong.filter(|(to, _)| *to == message) {
+            Some((_, wrong)) => self.spoilt(wrong, &bytes),
+            None => bytes,
+        };
         self.stream.write_all(&bytes).unwrap_or_default();
+    }
+
+    /// What is sent instead of an answer.
+    fn spoilt(&mut self, wrong: Wrong, right: &[u8]) -> Vec<u8> {
+        let (head, payload) = right.split_at(HEADER_BYTES);
+        let with = |at: usize, word: u32, payload: &[u8]| {
+            let mut head = head.to_vec();
+            head[at..at + 4].copy_from_slice(&word.to_ne_bytes());
+            [&head, payload].concat()
+        };
+        let bytes = u32::try_from(payload.len()).unwrap();
+        match wrong {
+            Wrong::Short => with(8, bytes / 2, &payload[..payload.len() / 2]),
+            Wrong::Long => with(8, bytes * 2, &payload.repeat(2)),
+            Wrong::Other => with(0, Message::GetQueueNum as u32, payload),
+            Wrong::NoReply => with(4, 1, payload),
+            Wrong::Twice => right.repeat(2),
+            Wrong::Letters => vec![b'A'; right.len()],
+            Wrong::Endless => with(8, u32::MAX, payload),
+            Wrong::CutOff => {
+                self.is_over = true;
+                right[..HEADER_BYTES + payload.len() / 2].to_vec()
+            }
+        }
     }
 
     /// Serves what waits, and asks for a kick for what comes next.
@@ -306,6 +390,9 @@ impl<'o> Connection<'o> {
             while self.orders.is_busy.load(SeqCst) {
                 thread::sleep(Duration::from_millis(1));
             }
+            if self.orders.talks.load(SeqCst) {
+                self.reply(Message::GetFeatures, &[0; 8]);
+            }
             if !self.orders.hangs.load(SeqCst) {
                 self.answer(&chain);
             }
@@ -317,7 +404,7 @@ impl<'o> Connection<'o> {
         if self.orders.is_idle.load(SeqCst) {
             let status = chain.writable().last().unwrap();
             scatter(memory, &[*status], &[0]);
-            return self.device.as_mut().unwrap().give_back(chain.head(), 1);
+            return self.give_back(chain.head(), 1);
         }
         let mut read = Vec::new();
         for piece in chain.readable() {
@@ -336,8 +423,42 @@ impl<'o> Connection<'o> {
         }
         written.push(status);
         scatter(memory, chain.writable(), &written);
-        let bytes = u32::try_from(written.len()).unwrap();
-        self.device.as_mut().unwrap().give_back(chain.head(), bytes);
+        let nonsense = self.orders.nonsense.lock().unwrap().take();
+        match nonsense {
+            Some(nonsense) => {
+                self.write_nonsense(nonsense, chain.head());
+                self.orders.hangs.store(true, SeqCst);
+            }
+            None => self.give_back(chain.head(), u32::try_from(written.len()).unwrap()),
+        }
+    }
+
+    fn give_back(&mut self, head: u16, written: u32) {
+        let written = if self.orders.boasts.load(SeqCst) { u32::MAX } else { written };
+        self.given = self.given.wrapping_add(1);
+        self.device.as_mut().unwrap().give_back(head, written);
+    }
+
+    /// By hand, past the device's side of the queue, which writes none; and calls the client for it.
+    fn write_nonsense(&self, nonsense: Nonsense, head: u16) {
+        let (memory, size) = (self.memory.as_ref().unwrap(), self.size);
+        let put = |at: usize, bytes: &[u8]| memory.region.copy_in(self.used_at + at, bytes).unwrap();
+        // A client that waits for half of six requests looks at three.
+        let (at, three) = (self.given, self.given.wrapping_add(3));
+        let (id, index) = match nonsense {
+            Nonsense::HeadBeyond => (size, three),
+            // Names are taken in turn, and less than half of them are out.
+            Nonsense::HeadNotHeld => ((head + size / 2) % size, three),
+            Nonsense::Repeated => (head, three),
+            Nonsense::IndexJumps => (head, at.wrapping_add(1_000)),
+            Nonsense::IndexBack => (head, at.wrapping_sub(1)),
+        };
+        for place in 0..3 {
+            let place = usize::from(at.wrapping_add(place) % size);
+            put(4 + 8 * place, &[u32::from(id).to_le_bytes(), 1_u32.to_le_bytes()].concat());
+        }
+        put(2, &index.to_le_bytes());
+        rustix::io::write(self.call.as_ref().unwrap(), &1_u64.to_ne_bytes()).unwrap();
     }
 }
 
