@@ -4,12 +4,14 @@
 
 #![allow(clippy::print_stdout, clippy::panic, reason = "helpers of tests are tests; what is skipped is said")]
 
-use std::sync::Arc;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use evener::core::plan::Policy;
-use evener::{Cancel, CpuKit, ModuleSetup, Report, Setup, run};
+use evener::{Cancel, CpuKit, ModuleSetup, Quarantine, Report, Setup, run};
 use evener_conformance::{
     Answer, Ask, Burst, Kit, Layout, Way, answers, ask_all, is_right_in_child, judged, kinds, libcrypto,
     session,
@@ -130,7 +132,15 @@ fn all_by<'m>(driver: &mut dyn QueuedDriver<'m>, mut jobs: Burst<'m>) -> Burst<'
 /// A module under a run, which redoes what the module leaves.
 struct ByRun<'a> {
     module: &'a Module,
+    /// Silence after which it is taken for dead.
+    patience: Nanos,
     report: Report,
+}
+
+impl<'a> ByRun<'a> {
+    fn new(module: &'a Module) -> Self {
+        Self { module, patience: PATIENCE, report: Report::default() }
+    }
 }
 
 impl Way for ByRun<'_> {
@@ -138,7 +148,7 @@ impl Way for ByRun<'_> {
         let kit = || CpuKit::new(Box::new(libcrypto()), None);
         let module = ModuleSetup {
             check_every: 1,
-            patience: PATIENCE,
+            patience: self.patience,
             ..ModuleSetup::new(self.module.driver(), kit())
         };
         let setup =
@@ -276,14 +286,14 @@ fn a_module_that_is_full_of_keys_loses_no_job_and_is_not_blamed() {
             assert_eq!(done.len(), 1);
         }
     }
-    let mut way = ByRun { module: &module, report: Report::default() };
+    let mut way = ByRun::new(&module);
     let came = answers(&mut way, &asks);
     asks.iter().zip(&came).for_each(|(ask, answer)| assert_eq!(*answer, judged(ask), "{}", ask.what()));
     let served = way.report.workers.iter().find_map(|worker| worker.module.as_ref()).expect("a module");
     assert_eq!(served.quarantine, None);
     drop(holders);
     // With its keys gone, the module does all of it.
-    let mut way = ByRun { module: &module, report: Report::default() };
+    let mut way = ByRun::new(&module);
     answers(&mut way, &asks);
     assert_eq!(way.report.modules().jobs, asks.len() as u64);
 }
@@ -390,7 +400,11 @@ fn with_node(body: impl FnOnce(Module)) {
 
 /// Lends the name of a node that computes by `kit`.
 fn with_node_of(kit: CpuKit, body: impl FnOnce(&ModuleName)) {
-    let node = match Node::new(NODE) {
+    with_node_at(NODE, kit, body);
+}
+
+fn with_node_at(name: &str, kit: CpuKit, body: impl FnOnce(&ModuleName)) {
+    let node = match Node::new(name) {
         Ok(node) => node,
         Err(error) => return println!("skipped: {error}"),
     };
@@ -404,7 +418,7 @@ fn with_node_of(kit: CpuKit, body: impl FnOnce(&ModuleName)) {
     std::thread::scope(|scope| {
         let served = scope.spawn(serve);
         let _ends = Ends(&cancel);
-        let path = format!("/dev/{NODE}");
+        let path = format!("/dev/{name}");
         while !std::fs::exists(&path).unwrap_or(false) {
             assert!(!served.is_finished(), "there is no node");
             std::thread::yield_now();
@@ -450,6 +464,174 @@ fn a_node_that_computes_wrong_is_refused_with_the_example_that_it_got_wrong() {
     });
 }
 
+/// Lets so many texts pass, and says when one has to wait.
+struct Gate {
+    left: Mutex<u64>,
+    changed: Condvar,
+}
+
+impl Gate {
+    fn new(left: u64) -> Arc<Self> {
+        Arc::new(Self { left: Mutex::new(left), changed: Condvar::new() })
+    }
+
+    fn lets(&self, count: u64) {
+        *self.left.lock().expect("nobody panics here") = count;
+        self.changed.notify_all();
+    }
+
+    fn pass(&self) {
+        let mut left = self.left.lock().expect("nobody panics here");
+        if *left == 0 {
+            println!("{STALLED}");
+        }
+        left = self.changed.wait_while(left, |left| *left == 0).expect("nobody panics here");
+        *left -= 1;
+    }
+}
+
+const ANY: u64 = u64::MAX;
+const STALLED: &str = "a text has to wait";
+
+/// Opens a gate, also where a test panics: a node that waits for it would never end.
+struct Opens<'a>(&'a Gate);
+
+impl Drop for Opens<'_> {
+    fn drop(&mut self) {
+        self.0.lets(ANY);
+    }
+}
+
+/// Computes what its gate lets pass.
+struct Stalls(Libcrypto, Arc<Gate>);
+
+impl Stalls {
+    fn kit(gate: &Arc<Gate>) -> CpuKit {
+        CpuKit::new(Box::new(Self(libcrypto(), Arc::clone(gate))), None)
+    }
+}
+
+impl InlineDriver for Stalls {
+    fn profile(&self) -> &Profile {
+        self.0.profile()
+    }
+
+    fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool {
+        self.0.supports(algorithm, direction)
+    }
+
+    fn run(&mut self, burst: &mut [Box<Job<'_>>]) {
+        burst.iter().for_each(|_| self.1.pass());
+        self.0.run(burst);
+    }
+
+    fn forget(&mut self, is_over: IsOver<'_>) {
+        self.0.forget(is_over);
+    }
+}
+
+/// Jobs of a run with three keys, so that one is idle when two requests are under way, and texts that a node does before it stalls.
+const RUN_JOBS: usize = 40;
+const BEFORE: u64 = 12;
+
+/// Silence after which a node is taken for dead. Emulated, each of its requests takes some milliseconds.
+const SILENCE: Nanos = Nanos::from_millis(3_000);
+
+/// A run by a module: jobs that it did, how many were redone, and why it is out. All results are libcrypto's.
+fn run_by(module: &Module, patience: Nanos) -> (u64, u64, Option<Quarantine>) {
+    let key = |seed| session(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, seed);
+    let keys = [21, 22, 23].map(key);
+    let asks: Vec<Ask> = (0..RUN_JOBS).map(|at| Ask::noisy(&keys[at % 3], 4_096, at)).collect();
+    let mut way = ByRun { patience, ..ByRun::new(module) };
+    let came = answers(&mut way, &asks);
+    asks.iter().zip(&came).for_each(|(ask, answer)| assert_eq!(*answer, judged(ask), "{}", ask.what()));
+    let served = way.report.workers.iter().find_map(|worker| worker.module.clone()).expect("a module");
+    (served.tally.jobs, way.report.total().redone, served.quarantine)
+}
+
+#[test]
+fn a_node_that_hangs_in_mid_request_is_out_until_its_requests_are_back() {
+    let gate = Gate::new(ANY);
+    with_node_of(Stalls::kit(&gate), |name| {
+        let _opens = Opens(&gate);
+        let module = Module::open(name).expect("it serves");
+        gate.lets(BEFORE);
+        let (by_module, redone, quarantine) = run_by(&module, SILENCE);
+        assert_eq!((by_module, quarantine), (BEFORE, Some(Quarantine::Hung)));
+        assert!(redone > 0, "what it held");
+        assert_eq!(run_by(&module, SILENCE), (0, 0, Some(Quarantine::Lost)), "threads stand in the kernel");
+        gate.lets(ANY);
+        // They come back one after the other.
+        let is_back = (0..200).any(|_| {
+            std::thread::sleep(Duration::from_millis(50));
+            run_by(&module, PATIENCE) == (RUN_JOBS as u64, 0, None)
+        });
+        assert!(is_back, "it is never used again");
+        println!("{}: out while it hung", module.profile().name);
+    });
+}
+
+/// The variable that makes the test below serve a node until it is killed.
+const TO_BE_KILLED: &str = "NODE_TEST_TO_BE_KILLED";
+const READY: &str = "the node is there";
+
+#[test]
+#[ignore = "a part of another one, which runs it as a process"]
+fn serves_a_node_until_it_is_killed() {
+    if std::env::var(TO_BE_KILLED).is_err() {
+        return println!("skipped: nobody would kill it");
+    }
+    with_node_at("evener-killed", Stalls::kit(&Gate::new(BEFORE)), |_| {
+        println!("{READY}");
+        loop {
+            std::thread::park();
+        }
+    });
+}
+
+/// Ends a process, also where a test panics.
+struct Killed(Child);
+
+impl Killed {
+    fn kill(&mut self) {
+        self.0.kill().expect("it runs");
+        self.0.wait().expect("it was killed");
+    }
+}
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        self.0.kill().unwrap_or_default();
+        self.0.wait().map(drop).unwrap_or_default();
+    }
+}
+
+#[test]
+fn a_node_whose_process_is_killed_in_mid_request_is_out_at_once_and_every_job_is_done() {
+    let this = std::env::current_exe().expect("a test has a file");
+    let mut command = Command::new(this);
+    command.args(["--ignored", "--exact", "--nocapture", "serves_a_node_until_it_is_killed"]);
+    let child = command.env(TO_BE_KILLED, "1").stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut node = Killed(child);
+    let mut says = BufReader::new(node.0.stdout.take().expect("piped")).lines().map_while(Result::ok);
+    let first = says.find(|line| line.contains(READY) || line.contains("skipped: "));
+    let first = first.expect("it says whether there is a node");
+    if !first.contains(READY) {
+        return println!("{first}");
+    }
+    let module = Module::bind(&"devcrypto:/dev/evener-killed".parse().expect("a name")).expect("it serves");
+    let killed = std::thread::spawn(move || {
+        assert!(says.any(|line| line.contains(STALLED)), "it never stalls");
+        node.kill();
+    });
+    // Who waits for silence waits longer than this test's guest lives.
+    let (by_module, redone, quarantine) = run_by(&module, Nanos::from_millis(3_600_000));
+    killed.join().expect("it was killed");
+    assert_eq!((by_module, quarantine), (BEFORE, Some(Quarantine::Lost)));
+    assert!(redone > 0, "what it held");
+    println!("{}: out when it was killed", module.profile().name);
+}
+
 #[test]
 fn what_cannot_be_opened_says_whether_it_is_not_there_or_nothing_for_us() {
     let node: ModuleName = "devcrypto:/dev/null".parse().expect("a name");
@@ -490,7 +672,13 @@ fn all_of_this_holds_in_the_guest_where_a_module_stands_behind_af_alg() {
     let told = outcome.expect_success();
     assert!(told.contains("afalg:virtio_crypto_aes_cbc: "), "{told}");
     assert!(!told.contains("no node can be made"), "{told}");
-    for claim in ["published cases", "requests of all lengths", "requests of a host's client"] {
+    for claim in [
+        "published cases",
+        "requests of all lengths",
+        "requests of a host's client",
+        ": out while it hung",
+        ": out when it was killed",
+    ] {
         assert!(told.lines().any(|line| line.contains("devcrypto:") && line.ends_with(claim)), "{told}");
     }
     assert!(told.contains("what cannot be opened was told apart"), "{told}");

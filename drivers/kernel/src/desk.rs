@@ -77,7 +77,9 @@ impl Failure {
     pub(crate) fn of(errno: Errno) -> Self {
         match errno {
             Errno::BADMSG => Self::NotAuthentic,
-            Errno::NODEV | Errno::NXIO | Errno::SHUTDOWN | Errno::NOENT => Self::Lost,
+            Errno::NODEV | Errno::NXIO | Errno::SHUTDOWN | Errno::NOENT
+            // So says CUSE of a node whose process has ended, of requests on the way and of later ones.
+            | Errno::CONNABORTED | Errno::NOTCONN => Self::Lost,
             errno => Self::Errno(errno.raw_os_error()),
         }
     }

@@ -259,8 +259,9 @@ impl<D: Device> Drop for Queued<'_, D> {
         if self.desk.close(FAREWELL) {
             // Threads that have nothing to do any more: keys are closed when this returns.
             self.runners.drain(..).for_each(|runner| drop(runner.join()));
+            self.desk.keys.close_idle();
         }
-        self.desk.keys.close_idle();
+        // Else the last runner that comes back closes them with the desk: beside requests that hang, that may hang as well.
     }
 }
 
