@@ -16,6 +16,7 @@ use evener_conformance::{
     Answer, Ask, Burst, Kit, Layout, Way, answers, ask_all, is_right_in_child, judged, kinds, libcrypto,
     session,
 };
+use evener_core::driver::{self, Unlaunched};
 use evener_core::{
     Algorithm, Direction, InlineDriver, IsOver, Job, JobError, Nanos, Outcome, Padding, Profile,
     QueuedDriver, Session,
@@ -223,26 +224,74 @@ fn gives_what_libcrypto_gives(module: Module, lengths: &[usize], is_left: fn(&As
 #[test]
 fn who_asks_a_module_himself_gets_what_libcrypto_gives_at_all_lengths() {
     for module in modules() {
-        let (does, driver, mut count) = (module.algorithms().to_vec(), module.called(), 0);
-        let is_raw = |session: &&Arc<Session>| {
-            let algorithm = session.algorithm();
-            let is_cipher = algorithm.is_cipher() && !algorithm.is_aead();
-            does.contains(&algorithm) && is_cipher && session.padding() == Padding::None
-        };
-        for session in kinds(7).filter(|session| is_raw(&session)) {
-            for (seed, &bytes) in LENGTHS.iter().enumerate().filter(|(_, bytes)| **bytes % 16 == 0) {
-                let ask = Ask::noisy(&session, bytes, seed);
-                let (mut iv, mut output) = ([0; 16], vec![0; bytes]);
-                iv[..ask.iv.len()].copy_from_slice(&ask.iv);
-                let done = driver.call(&session, &iv, &ask.input, &mut output);
-                let is_left = bytes == 0 || session.algorithm().name().ends_with("XTS") && bytes > 128 << 10;
-                assert_eq!(done, if is_left { Err(JobError::ModuleFull) } else { Ok(()) }, "{}", ask.what());
-                assert!(is_left || output == judged(&ask).output, "{}", ask.what());
-                count += 1;
-            }
-        }
+        let driver = module.called();
+        let count = asked_himself(&module, |ask, iv| {
+            let mut output = vec![0; ask.input.len()];
+            driver.call(&ask.session, iv, &ask.input, &mut output).map(|()| output)
+        });
         println!("{}: {count} requests of a caller that waits in the kernel", module.profile().name);
     }
+}
+
+#[test]
+fn who_begins_a_request_himself_gets_what_libcrypto_gives_at_all_lengths() {
+    for module in modules() {
+        let name = module.profile().name.clone();
+        assert_eq!(module.launched().is_some(), name.starts_with("afalg:"), "{name}");
+        let Some(driver) = module.launched() else { continue };
+        let count = asked_himself(&module, |ask, iv| {
+            let mut text = Text { input: &ask.input, results: Vec::new() };
+            let done = driver.launch(&ask.session, iv, &mut text, Nanos::from_millis(60_000));
+            assert_eq!(text.results.len(), usize::from(done.is_ok()), "shown once, or not at all");
+            match done {
+                Ok(()) => Ok(text.results.remove(0)),
+                Err(Unlaunched::Failed(error)) => Err(error),
+                Err(Unlaunched::Late) => unreachable!("a minute"),
+            }
+        });
+        println!("{name}: {count} requests that whoever waits for them began");
+    }
+}
+
+/// A text that keeps what it is given.
+struct Text<'a> {
+    input: &'a [u8],
+    results: Vec<Vec<u8>>,
+}
+
+impl driver::Text for Text<'_> {
+    fn input(&self) -> &[u8] {
+        self.input
+    }
+
+    fn take(&mut self, result: &[u8]) {
+        self.results.push(result.to_vec());
+    }
+}
+
+/// Compares with libcrypto what comes of whole blocks of all lengths, by all ciphers of a module; says how many there were.
+fn asked_himself(
+    module: &Module,
+    mut ask_it: impl FnMut(&Ask, &[u8; 16]) -> Result<Vec<u8>, JobError>,
+) -> u64 {
+    let (does, mut count) = (module.algorithms(), 0);
+    let is_raw = |session: &&Arc<Session>| {
+        let algorithm = session.algorithm();
+        let is_cipher = algorithm.is_cipher() && !algorithm.is_aead();
+        does.contains(&algorithm) && is_cipher && session.padding() == Padding::None
+    };
+    for session in kinds(7).filter(|session| is_raw(&session)) {
+        for (seed, &bytes) in LENGTHS.iter().enumerate().filter(|(_, bytes)| **bytes % 16 == 0) {
+            let ask = Ask::noisy(&session, bytes, seed);
+            let mut iv = [0; 16];
+            iv[..ask.iv.len()].copy_from_slice(&ask.iv);
+            let is_left = bytes == 0 || session.algorithm().name().ends_with("XTS") && bytes > 128 << 10;
+            let due = if is_left { Err(JobError::ModuleFull) } else { Ok(judged(&ask).output) };
+            assert!(ask_it(&ask, &iv) == due, "{}", ask.what());
+            count += 1;
+        }
+    }
+    count
 }
 
 #[test]

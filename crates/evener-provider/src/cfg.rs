@@ -108,7 +108,7 @@ impl Settings {
     pub(crate) fn raw_from(&self) -> usize {
         match self.threshold {
             Threshold::Bytes(bytes) => bytes,
-            Threshold::Auto if !self.modules.is_empty() => modules::MODULE_BYTES_MIN,
+            Threshold::Auto if !self.modules.is_empty() => modules::bytes_min(),
             Threshold::Auto | Threshold::Off => usize::MAX,
         }
     }
@@ -324,7 +324,7 @@ mod tests {
     fn modules_are_asked_from_where_one_may_pay_unless_something_else_is_written() {
         let from = |keys: &[(&str, &str)]| read(keys, &[], false).0.raw_from();
         let one = ("modules", "hosted:/run/evener.sock");
-        assert_eq!([from(&[]), from(&[one])], [usize::MAX, modules::MODULE_BYTES_MIN]);
+        assert_eq!([from(&[]), from(&[one])], [usize::MAX, modules::bytes_min()]);
         assert_eq!([from(&[one, ("threshold", "off")]), from(&[one, ("threshold", "16")])], [usize::MAX, 16]);
         let (settings, complaints) = read(&[one], &[("EVENER_MODULES", "qat")], false);
         assert_eq!((settings.modules.len(), complaints.len()), (1, 1));

@@ -179,7 +179,38 @@ fn a_module_that_computes_wrong_is_found_out_and_its_result_is_not_used() {
         let before = requests(&control());
         messages(4);
         assert_eq!(requests(&control()), before, "it is not asked again");
+        assert_eq!(count(&evener, c"evener-redone"), 1, "what it computed wrong");
+    });
+}
+
+/// A message of many updates by both providers, of which the module's results of late are compared in part.
+fn long_message(name: &str, encrypts: bool) {
+    let pair = Pair::new(&DEFAULT, name);
+    let (key, iv) = (bytes(7, pair.ciphers[0].key_bytes()), bytes(8, pair.ciphers[0].iv_bytes()));
+    let what = format!("{name} {encrypts}");
+    pair.both(&what, |ctx, cipher| {
+        let ready = ctx.init(Some(cipher), Some(&key), Some(&iv), Some(encrypts));
+        ctx.set_padding(false);
+        ready
+    });
+    for number in 0..LONG {
+        pair.both(&what, |ctx, _| ctx.update(&bytes(number, 4_096)));
+    }
+}
+
+/// Three results that are compared in part.
+const LONG: u64 = 3 * 256 + 8;
+
+#[test]
+fn parts_of_right_results_are_found_right() {
+    with_host("parts_of_right_results_are_found_right", AT_ONCE, ALL, || {
+        let (_default, evener) = providers();
+        for name in ["AES-128-CBC", "AES-192-CTR", "AES-256-ECB"] {
+            long_message(name, true);
+            long_message(name, false);
+        }
         assert_eq!(count(&evener, c"evener-redone"), 0);
+        assert!(u64::from(count(&evener, c"evener-routed")) >= 6 * LONG);
     });
 }
 

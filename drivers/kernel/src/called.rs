@@ -33,12 +33,10 @@ impl<D: Device> CalledDriver for Called<D> {
         output: &mut [u8],
     ) -> Result<(), JobError> {
         let spec = Spec { algorithm: session.algorithm(), direction: session.direction() };
-        let is_plain = spec.algorithm.is_cipher() && !spec.algorithm.is_aead();
-        let fits = is_plain && session.padding() == Padding::None && !input.is_empty();
-        if !fits || input.len() != output.len() || !self.device.takes(spec.algorithm, input.len(), 0) {
+        if input.len() != output.len() || !is_for_callers(&*self.device, session, input.len()) {
             return Err(JobError::ModuleFull);
         }
-        let key = self.keys.entry(session);
+        let key = self.keys.entry(session, drop);
         let opened = self.keys.opened(&key, || self.device.open_key(key.spec, &key.bytes));
         let done = opened.and_then(|opened| self.device.work(opened, spec, *iv, input, output));
         done.map_err(|failure| error_of(failure, spec))
@@ -47,4 +45,12 @@ impl<D: Device> CalledDriver for Called<D> {
     fn forget(&self, is_over: IsOver<'_>) {
         drop(self.keys.forget(is_over));
     }
+}
+
+/// Whether `bytes` are whole blocks of a cipher, of which the device takes so many.
+pub(crate) fn is_for_callers(device: &impl Device, session: &Session, bytes: usize) -> bool {
+    let algorithm = session.algorithm();
+    let is_plain = algorithm.is_cipher() && !algorithm.is_aead();
+    let fits = is_plain && session.padding() == Padding::None && bytes > 0;
+    fits && device.takes(algorithm, bytes, 0)
 }

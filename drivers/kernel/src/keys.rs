@@ -39,8 +39,8 @@ impl<K> Default for Keys<K> {
 }
 
 impl<K> Keys<K> {
-    /// The entry of a session, made where there is none.
-    pub(crate) fn entry(&self, session: &Session) -> Arc<Entry<K>> {
+    /// The entry of a session, made where there is none. One that makes room for it goes to `close`.
+    pub(crate) fn entry(&self, session: &Session, close: impl FnOnce(Arc<Entry<K>>)) -> Arc<Entry<K>> {
         // Relaxed: only the order of uses matters, all of which this thread makes.
         let now = self.uses.fetch_add(1, Ordering::Relaxed);
         let mut entries = self.entries();
@@ -57,8 +57,15 @@ impl<K> Keys<K> {
         };
         drop(entries);
         // Outside the lock: closing a key is a call into the kernel.
-        drop(surplus);
+        if let Some(surplus) = surplus {
+            close(surplus);
+        }
         entry
+    }
+
+    /// The key of `entry` where it is open already, or why it could not be opened.
+    pub(crate) fn known(entry: &Entry<K>) -> Option<Result<&K, Failure>> {
+        entry.opened.get().map(|opened| opened.as_ref().map_err(|&failure| failure))
     }
 
     /// The key of `entry`, opened now if it was not; others give way where the module is full.
@@ -176,7 +183,7 @@ mod tests {
     fn no_more_keys_stay_open_than_the_table_takes() {
         let (keys, holds) = (Keys::default(), Rc::new(()));
         for session in sessions(3 * u8::try_from(KEYS_MAX).unwrap()) {
-            let entry = keys.entry(&session);
+            let entry = keys.entry(&session, drop);
             assert!(keys.opened(&entry, || open(&holds, usize::MAX)).is_ok());
         }
         assert_eq!(Rc::strong_count(&holds), 1 + KEYS_MAX);
@@ -188,9 +195,9 @@ mod tests {
     fn the_key_of_a_session_that_is_over_is_closed_when_its_last_request_is_back() {
         let (keys, holds, sessions) = (Keys::default(), Rc::new(()), sessions(3));
         for session in &sessions {
-            assert!(keys.opened(&keys.entry(session), || open(&holds, 3)).is_ok());
+            assert!(keys.opened(&keys.entry(session, drop), || open(&holds, 3)).is_ok());
         }
-        let in_use = keys.entry(&sessions[1]);
+        let in_use = keys.entry(&sessions[1], drop);
         drop(keys.forget(&|id| id != sessions[2].id()));
         assert_eq!(Rc::strong_count(&holds), 1 + 2, "one is idle and gone, one in use, one not over");
         drop(in_use);
@@ -201,12 +208,12 @@ mod tests {
     fn a_module_that_is_full_takes_a_new_key_for_the_one_that_was_used_longest_ago() {
         let (keys, holds, sessions) = (Keys::default(), Rc::new(()), sessions(4));
         for session in &sessions[..3] {
-            assert!(keys.opened(&keys.entry(session), || open(&holds, 3)).is_ok());
+            assert!(keys.opened(&keys.entry(session, drop), || open(&holds, 3)).is_ok());
         }
-        keys.entry(&sessions[0]);
-        assert!(keys.opened(&keys.entry(&sessions[3]), || open(&holds, 3)).is_ok());
+        keys.entry(&sessions[0], drop);
+        assert!(keys.opened(&keys.entry(&sessions[3], drop), || open(&holds, 3)).is_ok());
         assert_eq!(Rc::strong_count(&holds), 4);
-        let is_open = |session: &Session| keys.entry(session).opened.get().is_some();
+        let is_open = |session: &Session| keys.entry(session, drop).opened.get().is_some();
         assert_eq!([&sessions[0], &sessions[2], &sessions[3]].map(is_open), [true; 3]);
         assert!(!is_open(&sessions[1]));
     }
@@ -214,12 +221,12 @@ mod tests {
     #[test]
     fn a_key_in_use_makes_no_room_and_a_refused_one_is_tried_anew() {
         let (keys, holds, sessions) = (Keys::default(), Rc::new(()), sessions(2));
-        let first = keys.entry(&sessions[0]);
+        let first = keys.entry(&sessions[0], drop);
         assert!(keys.opened(&first, || open(&holds, 1)).is_ok());
-        let second = keys.entry(&sessions[1]);
+        let second = keys.entry(&sessions[1], drop);
         assert_eq!(keys.opened(&second, || open(&holds, 1)).err(), Some(Failure::Full));
         drop((first, second));
-        let again = keys.entry(&sessions[1]);
+        let again = keys.entry(&sessions[1], drop);
         assert!(keys.opened(&again, || open(&holds, 1)).is_ok());
     }
 
@@ -246,8 +253,8 @@ mod tests {
     #[test]
     fn a_key_that_is_refused_costs_no_other_key_its_place() {
         let (keys, holds, sessions) = (Keys::default(), Rc::new(()), sessions(2));
-        assert!(keys.opened(&keys.entry(&sessions[0]), || open(&holds, 9)).is_ok());
-        let refused = keys.entry(&sessions[1]);
+        assert!(keys.opened(&keys.entry(&sessions[0], drop), || open(&holds, 9)).is_ok());
+        let refused = keys.entry(&sessions[1], drop);
         let failure = keys.opened(&refused, || Err(Failure::KeyRefused(22))).err();
         assert_eq!((failure, Rc::strong_count(&holds)), (Some(Failure::KeyRefused(22)), 2));
     }

@@ -19,7 +19,7 @@ use crate::birthplace::Birthplace;
 use crate::desk::{Desk, Device, Failure, Spec, Task};
 
 /// How long a driver that goes waits for requests in the kernel. A guess.
-const FAREWELL: Duration = Duration::from_millis(100);
+pub(crate) const FAREWELL: Duration = Duration::from_millis(100);
 
 /// A module behind the kernel, of one run.
 pub(crate) struct Queued<'m, D: Device> {
@@ -210,7 +210,7 @@ impl<'m, D: Device> QueuedDriver<'m> for Queued<'m, D> {
         } else {
             self.taken += 1;
             let task = self.task(&mut job);
-            self.desk.give(task, self.desk.keys.entry(job.session()));
+            self.desk.give(task, self.desk.key(job.session()));
             self.held.push((self.taken, job));
         }
         Ok(())

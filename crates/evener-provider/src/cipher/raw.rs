@@ -56,10 +56,10 @@ impl Raw<'_> {
     }
 
     /// Runs `work`, which nobody is to take for a part of it.
-    pub(crate) fn besides<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+    pub(crate) fn besides<T>(&self, work: impl FnOnce() -> T) -> T {
         match self.turn {
-            Some(turn) => turn.besides(|| work(self)),
-            None => work(self),
+            Some(turn) => turn.besides(work),
+            None => work(),
         }
     }
 

@@ -2,29 +2,36 @@
 //!
 //! The way of many pieces of one call: all are put before the first is waited for, and all are taken over, or none.
 //!
-//! The way of one piece: session of the message -> [`Offload::put`] copies the input -> sleep, or `ASYNC_pause_job` until the
-//! bell was rung -> a sample is compared with what this core makes of it -> the result goes to where the program wants it.
+//! The way of one piece: session of the message -> where that can be done this thread begins the request and waits
+//! ([`Offload::launch`]); else [`Offload::put`] copies the input -> sleep, or `ASYNC_pause_job` until the bell was rung -> a sample is
+//! compared with what this core makes of it -> the result goes to where the program wants it.
 //! Until then the program's memory is what it was, so whatever fails is done again by the inner cipher. When the context has the
 //! key no more, the module gives it up.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use evener::offload::{Answer, Bell, Offload, Pending, Request, patience};
+use evener_core::driver::Text;
 use evener_core::job::Memory;
 use evener_core::job::SessionRef;
-use evener_core::{Algorithm, Direction, Family, Job, Nanos, Session, SessionId};
+use evener_core::{Algorithm, BLOCK_BYTES, Direction, Family, Job, Nanos, Session, SessionId};
+use evener_driver_kernel::next_iv;
 use zeroize::Zeroizing;
 
 use crate::cipher::owned::{input_of, output_of};
-use crate::cipher::raw::{Engine, Many, Raw, RawError};
+use crate::cipher::raw::{Engine, Many, Plain, Raw, RawError};
 use crate::cipher::route::add_engine;
 use crate::fork;
 
-/// Results that are compared with this core's: the first of each algorithm and direction, and one in so many later on, for a
-/// comparison costs what a core takes for the request. A guess.
+/// Results that are compared with this core's: the first of each algorithm and direction whole, and of one in so many later on a part,
+/// here and there, for a comparison costs what a core takes for it. Guesses: beside a core that takes thirteen times as long as the
+/// module, a whole one in 256 were a twentieth of all time, and a sixteenth of it is a third of a hundredth.
 const CHECKED_FIRST: u32 = 4;
 const CHECKED: u32 = 256;
+const PART: usize = 16;
+const PART_BYTES_MIN: usize = 1_024;
 
 /// Times that a job is put aside for one request; where the program allows no pause, each of them returns at once.
 const PAUSES_MAX: u32 = 1_000;
@@ -72,21 +79,14 @@ impl Module {
         true
     }
 
-    /// Whether it is the turn of such a result to be compared.
-    fn is_compared(&self, algorithm: Algorithm, direction: Direction) -> bool {
+    /// What of a result of `len` bytes is to be compared, where it is its turn.
+    fn compared(&self, algorithm: Algorithm, direction: Direction, len: usize) -> Option<Range<usize>> {
         // Relaxed: a count.
         let number = self.seen[algorithm.index()][direction as usize].fetch_add(1, Relaxed);
-        number < CHECKED_FIRST || number % CHECKED == 0
-    }
-
-    /// Whether the module's result is what this core makes of the same, which the program's memory then has.
-    fn is_right(raw: &mut Raw<'_>, output: &[u8]) -> Option<bool> {
-        // Else a module would be known by what it takes together with a core.
-        raw.besides(|raw| {
-            let (plain, iv) = (raw.plain, raw.iv);
-            plain.run(&iv, &mut raw.memory).ok()?;
-            Some(output_of(&raw.memory, output.len()) == output)
-        })
+        if number < CHECKED_FIRST {
+            return Some(0..len);
+        }
+        (number % CHECKED == 0).then(|| part(algorithm.family(), len, number / CHECKED))
     }
 
     /// Takes in one of many jobs, which is waited for.
@@ -100,43 +100,127 @@ impl Module {
     /// Whether those results of many whose turn it is are what this core makes of the same.
     fn are_right(&self, many: &Many<'_, '_>, answers: &[Answer<'_>]) -> bool {
         many.jobs.iter().zip(answers).all(|(job, answer)| {
-            let session = job.session();
-            if !self.is_compared(session.algorithm(), session.direction()) {
-                return true;
-            }
-            let (mut room, input_bytes) = (Zeroizing::new(job.input().to_vec()), job.input_bytes());
-            let made = many.plain.run(job.iv(), &mut Memory::InPlace { room: &mut room, input_bytes });
-            made.is_err() || room[..] == *answer.output()
+            let (algorithm, direction) = (job.session().algorithm(), job.session().direction());
+            let result = Compared { algorithm, direction, iv: *job.iv(), input: job.input() };
+            let part = self.compared(algorithm, direction, job.input_bytes());
+            part.is_none_or(|part| result.is_right(many.plain, answer.output(), part))
         })
     }
 
-    /// Puts a result to where the program wants it.
-    fn take_over(&self, raw: &mut Raw<'_>, output: &[u8], is_compared: bool, generation: u32) {
-        match is_compared.then(|| Self::is_right(raw, output)).flatten() {
-            Some(true) => return,
-            Some(false) => return self.offload.computed_wrong(generation),
-            None => {}
+    /// Whether a result is right as far as it is compared. Where it is not, the module is out of service.
+    fn is_right(&self, raw: &Raw<'_>, input: &[u8], output: &[u8], generation: u32) -> bool {
+        let Some(part) = self.compared(raw.algorithm, raw.direction, output.len()) else { return true };
+        let result = Compared { algorithm: raw.algorithm, direction: raw.direction, iv: raw.iv, input };
+        // Else a module would be known by what it takes together with a core.
+        let is_right = raw.besides(|| result.is_right(raw.plain, output, part));
+        if !is_right {
+            self.offload.computed_wrong(generation);
+        }
+        is_right
+    }
+
+    /// Puts a result to where the program wants it, unless it is seen to be wrong.
+    fn take_over(&self, raw: &mut Raw<'_>, output: &[u8], generation: u32) -> Result<(), RawError> {
+        if !self.is_right(raw, input_of(&raw.memory), output, generation) {
+            return Err(RawError::Undone);
         }
         match &mut raw.memory {
             Memory::InPlace { room, .. } => room[..output.len()].copy_from_slice(output),
             Memory::Apart { dst, .. } => dst[..output.len()].copy_from_slice(output),
         }
+        Ok(())
     }
 
-    /// Has this thread ask the module itself. In place, and where it is compared, the result comes to a room first, so that the
-    /// input is there until the module is done.
+    /// Has this thread ask the module itself. In place the result comes to a room first, so that the input is there until the module is
+    /// done.
     fn call(&self, raw: &mut Raw<'_>, session: &Arc<Session>, generation: u32) -> Result<(), RawError> {
-        let (iv, is_compared) = (raw.iv, self.is_compared(raw.algorithm, raw.direction));
+        let iv = raw.iv;
         let request = |input| Request { session, iv: &iv, input, allowed: Nanos::ZERO };
-        if let (Memory::Apart { src, dst }, false) = (&mut raw.memory, is_compared) {
-            let output = &mut dst[..src.len()];
-            let is_done = self.offload.call_into(generation, &request(src), output);
-            return if is_done { Ok(()) } else { Err(RawError::Undone) };
-        }
-        let answer = self.offload.call(generation, &request(input_of(&raw.memory)));
-        let answer = answer.ok_or(RawError::Undone)?;
-        self.take_over(raw, answer.output(), is_compared, generation);
-        Ok(())
+        let Memory::Apart { src, dst } = &mut raw.memory else {
+            let answer = self.offload.call(generation, &request(input_of(&raw.memory)));
+            return self.take_over(raw, answer.ok_or(RawError::Undone)?.output(), generation);
+        };
+        let len = src.len();
+        let is_right = self.offload.call_into(generation, &request(src), &mut dst[..len])
+            && self.is_right(raw, input_of(&raw.memory), output_of(&raw.memory, len), generation);
+        if is_right { Ok(()) } else { Err(RawError::Undone) }
+    }
+
+    /// Has this thread begin a request and wait for it; `None` where requests have to go to the desk.
+    fn launch(
+        &self,
+        raw: &mut Raw<'_>,
+        session: &Session,
+        allowed: Nanos,
+        generation: u32,
+    ) -> Option<Result<(), RawError>> {
+        let iv = raw.iv;
+        let mut text = Launched { module: self, raw, taken: Err(RawError::Undone), generation };
+        self.offload.launch(generation, session, &iv, &mut text, allowed)?;
+        Some(text.taken)
+    }
+}
+
+/// A result beside what it was made of.
+struct Compared<'a> {
+    algorithm: Algorithm,
+    direction: Direction,
+    iv: [u8; 16],
+    input: &'a [u8],
+}
+
+impl Compared<'_> {
+    /// Whether this core makes the same of a part. Where there is no memory for that, nobody knows.
+    fn is_right(&self, plain: Plain<'_>, output: &[u8], part: Range<usize>) -> bool {
+        let before = &self.input[..part.start];
+        let iv = match part.start {
+            0 => self.iv,
+            start => next_iv(self.algorithm.family(), &self.iv, before, self.direction)
+                .or_else(|| output[..start].last_chunk().copied())
+                .unwrap_or_default(),
+        };
+        let mut room = Zeroizing::new(self.input[part.clone()].to_vec());
+        let input_bytes = room.len();
+        let made = plain.run(&iv, &mut Memory::InPlace { room: &mut room, input_bytes });
+        made.is_err() || room[..] == output[part]
+    }
+}
+
+/// Of the result of `len` bytes a part that can be computed by itself, another one for each number.
+fn part(family: Family, len: usize, number: u32) -> Range<usize> {
+    let bytes = (len / PART / BLOCK_BYTES * BLOCK_BYTES).max(PART_BYTES_MIN);
+    if len <= bytes || family == Family::Xts {
+        return 0..len;
+    }
+    // The fractions of multiples of the golden ratio lie evenly. Some parts begin before the result, or end behind it, and are moved: so
+    // its ends are compared as often as its middle.
+    let fraction = f64::from(number.wrapping_mul(0x9E37_79B9)) / (f64::from(u32::MAX) + 1.0);
+    let places = (len + bytes) / BLOCK_BYTES;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a fraction of a small number"
+    )]
+    let place = (fraction * places as f64) as usize * BLOCK_BYTES;
+    let start = place.saturating_sub(bytes).min(len - bytes);
+    start..start + bytes
+}
+
+/// A piece of which this thread waits for the result, in the module's memory.
+struct Launched<'l, 'r> {
+    module: &'l Module,
+    raw: &'l mut Raw<'r>,
+    taken: Result<(), RawError>,
+    generation: u32,
+}
+
+impl Text for Launched<'_, '_> {
+    fn input(&self) -> &[u8] {
+        input_of(&self.raw.memory)
+    }
+
+    fn take(&mut self, result: &[u8]) {
+        self.taken = self.module.take_over(self.raw, result, self.generation);
     }
 }
 
@@ -159,12 +243,13 @@ impl Engine for Module {
         if raw.job.is_none() && self.offload.is_called() {
             return self.call(raw, &session, generation);
         }
-        let request = Request {
-            session: &session,
-            iv: &raw.iv,
-            input: input_of(&raw.memory),
-            allowed: patience(raw.expected(), self.offload.ahead(generation)),
-        };
+        let allowed = patience(raw.expected(), self.offload.ahead(generation));
+        if raw.job.is_none() {
+            if let Some(done) = self.launch(raw, &session, allowed, generation) {
+                return done;
+            }
+        }
+        let request = Request { session: &session, iv: &raw.iv, input: input_of(&raw.memory), allowed };
         let bell = raw.job.map(|job| Box::new(job.doorbell()) as Box<dyn Bell>);
         let pending = self.offload.put(generation, &request, bell).ok_or(RawError::Undone)?;
         if !Self::rest(raw, &pending, generation) {
@@ -172,9 +257,7 @@ impl Engine for Module {
             return Err(RawError::Undone);
         }
         let answer = pending.wait().ok_or(RawError::Undone)?;
-        let is_compared = self.is_compared(raw.algorithm, raw.direction);
-        self.take_over(raw, answer.output(), is_compared, generation);
-        Ok(())
+        self.take_over(raw, answer.output(), generation)
     }
 
     fn run_many(&self, many: &mut Many<'_, '_>) -> Result<(), RawError> {
@@ -197,5 +280,37 @@ impl Engine for Module {
 
     fn forget(&self, session: SessionId) {
         self.offload.forget(fork::generation(), session);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn of_a_long_result_whole_blocks_of_a_part_are_compared_in_time_of_all_of_it() {
+        let len = 16_384;
+        let parts: Vec<Range<usize>> = (0..400).map(|number| part(Family::Cbc, len, number)).collect();
+        for part in &parts {
+            assert!(part.len() == len / PART && part.start % BLOCK_BYTES == 0 && part.end <= len, "{part:?}");
+        }
+        let compared =
+            |block: usize| parts.iter().filter(|part| part.contains(&(block * BLOCK_BYTES))).count();
+        let counts: BTreeSet<usize> = (0..len / BLOCK_BYTES).map(compared).collect();
+        // A seventeenth of 400 parts, and twice as many at the ends.
+        assert!(counts.iter().all(|count| (20..=50).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn short_results_and_those_of_xts_are_compared_whole_and_others_by_a_sixteenth() {
+        for number in [0, 1, 77, u32::MAX] {
+            assert_eq!(part(Family::Cbc, PART_BYTES_MIN, number), 0..PART_BYTES_MIN);
+            assert_eq!(part(Family::Cbc, 4_096, number).len(), PART_BYTES_MIN);
+            assert_eq!(part(Family::Cbc, 1 << 20, number).len(), 1 << 16);
+            assert_eq!(part(Family::Ctr, 16, number), 0..16);
+            assert_eq!(part(Family::Xts, 16_384, number), 0..16_384);
+        }
     }
 }

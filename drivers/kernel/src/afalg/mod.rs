@@ -12,6 +12,8 @@ mod ffi;
 #[cfg(not(target_os = "linux"))]
 #[path = "none.rs"]
 mod ffi;
+#[cfg(target_os = "linux")]
+mod launched;
 mod listed;
 #[cfg(test)]
 mod short;
@@ -26,6 +28,8 @@ use evener_core::{Algorithm, Direction, Family};
 use rustix::io::{Errno, retry_on_intr};
 
 use self::ffi::Order;
+#[cfg(target_os = "linux")]
+pub(crate) use self::launched::Launched;
 use self::listed::Listed;
 pub use self::survey::{Standing, Survey, survey};
 use crate::desk::{Device, Failure, Spec, Task};
