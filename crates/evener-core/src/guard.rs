@@ -21,9 +21,16 @@ use crate::units::Nanos;
 
 pub use by_size::{BySize, Load};
 
-/// One of so many jobs that would be routed runs inline as control: 1.6 % of the gain is the price of
-/// knowing it.
+/// One of so many jobs that would be routed runs inline as control, or of up to [`CONTROL_STRETCH_MAX`] times as many: 1.6 % of the
+/// gain is the price of knowing it, and where that is more than one in [`CONTROL_SHARE`] parts of what is routed, fewer will do, for a
+/// core would have to become that much faster before routing were wrong.
 pub const CONTROL_PERIOD: u64 = 64;
+
+/// Beside a module that takes a thirteenth of a core's time, one job in 64 inline were a fifth of all time. A guess: 0.4 %.
+pub const CONTROL_SHARE: u64 = 256;
+
+/// Controls must not be so rare that a changed core is noticed after minutes only. A guess.
+pub const CONTROL_STRETCH_MAX: u64 = 64;
 
 /// Jobs that are measured inline before any is routed: their mean is within 12 % of the true one in 19 of 20
 /// cases where single jobs vary by 30 %.
@@ -81,7 +88,8 @@ impl Guard {
     /// Whether the next job of `class` that would be routed runs inline as control; asked once per such job.
     ///
     /// Every job does until [`CONTROL_JOBS_FIRST`] were measured, afterwards exactly one in each
-    /// [`CONTROL_PERIOD`], at a place that wanders, since sizes that alternate would show one half only.
+    /// [`CONTROL_PERIOD`], at a place that wanders, since sizes that alternate would show one half only; and fewer where the routed
+    /// ones are much cheaper.
     #[must_use]
     pub fn is_control(&mut self, class: usize) -> bool {
         self.ledgers[class].is_control()
@@ -204,6 +212,8 @@ impl AddAssign<&Self> for Entry {
 #[derive(Clone, Debug)]
 struct Ledger {
     control: Mean,
+    /// What routed jobs cost lately, idle cores and failures included.
+    routed: Mean,
     /// Inline cost of a job before any was measured.
     assumed: Option<Nanos>,
     /// Jobs that [`Guard::is_control`] was asked about.
@@ -224,6 +234,7 @@ impl Default for Ledger {
     fn default() -> Self {
         Self {
             control: Mean::default(),
+            routed: Mean::default(),
             assumed: None,
             asked_jobs: 0,
             lost: Nanos::ZERO,
@@ -251,12 +262,27 @@ impl Ledger {
         }
         let (round, place) = (self.asked_jobs / CONTROL_PERIOD, self.asked_jobs % CONTROL_PERIOD);
         self.asked_jobs += 1;
+        if round % self.stretch() != 0 {
+            return false;
+        }
         // The fractions of multiples of the golden ratio lie evenly, and so do their leading six bits.
         let golden = 0x9E37_79B9_7F4A_7C15_u64;
         place == round.wrapping_mul(golden) >> (u64::BITS - CONTROL_PERIOD.ilog2())
     }
 
+    /// Of so many rounds one has a control job: their price is what such a job takes more than a routed one. A power of two, so that a
+    /// longer stretch asks at some of the places of a shorter one.
+    fn stretch(&self) -> u64 {
+        if self.routed.jobs < CONTROL_PERIOD || cfg!(mutant = "controls_at_any_price") {
+            return 1;
+        }
+        let (inline, routed) = (self.control.cost_of(1), self.routed.cost_of(1));
+        let dearer = (inline - routed).0.saturating_mul(CONTROL_SHARE / CONTROL_PERIOD) / routed.0.max(1);
+        dearer.clamp(1, CONTROL_STRETCH_MAX).next_power_of_two()
+    }
+
     fn book(&mut self, entry: &Entry, now: Nanos) {
+        self.routed.add(entry.jobs, entry.cost);
         self.counters.lost += entry.cost - entry.inline;
         self.counters.gained += entry.inline - entry.cost;
         if now < self.locked_until {
@@ -313,7 +339,7 @@ impl Ledger {
     }
 }
 
-/// Mean cost of recent control jobs.
+/// Mean cost of recent jobs.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mean {
     jobs: u64,

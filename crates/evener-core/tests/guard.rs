@@ -1,6 +1,8 @@
 //! The regret guard against planners that lie, costs that are wrong, and noise that means nothing.
 
-use evener_core::guard::{BySize, CONTROL_JOBS_FIRST, CONTROL_PERIOD, Counters, Load, TRIAL_JOBS};
+use evener_core::guard::{
+    BySize, CONTROL_JOBS_FIRST, CONTROL_PERIOD, CONTROL_STRETCH_MAX, Counters, Load, TRIAL_JOBS,
+};
 use evener_core::{Guard, Nanos};
 use proptest::prelude::*;
 
@@ -164,6 +166,37 @@ proptest! {
             prop_assert_eq!(round.iter().filter(|&&control| control).count(), 1);
         }
     }
+}
+
+/// What control jobs take more than routed ones would, over what all routed ones take, when a module takes one in `cheaper` parts of a
+/// core's time; and how many there were.
+fn price_of_controls(cheaper: u64) -> (f64, u64) {
+    let (mut guard, inline, mut now) = (knowing(1_000_000), 1_000_000, 0);
+    let (mut spent, mut routed, mut controls) = (0, 0, 0);
+    for _ in 0..200_000 {
+        if guard.is_control(0) {
+            guard.control(0, 1, Nanos(inline));
+            spent += inline - inline / cheaper;
+            controls += 1;
+        } else {
+            now += inline / cheaper;
+            routed += inline / cheaper;
+            guard.routed(0, 1, Nanos(inline / cheaper), Nanos(now));
+        }
+    }
+    (spent as f64 / routed as f64, controls)
+}
+
+#[test]
+fn control_jobs_cost_little_however_much_cheaper_a_module_is_and_do_not_end() {
+    for cheaper in [2, 3, 5, 8, 13, 16] {
+        let (price, controls) = price_of_controls(cheaper);
+        // A power of two is at most twice what it should be, and the first 64 routed jobs tell nothing.
+        assert!((0.001..0.006).contains(&price), "{cheaper}: {price}");
+        assert!(controls >= 200_000 / CONTROL_PERIOD / CONTROL_STRETCH_MAX, "{cheaper}: {controls}");
+    }
+    let (_, controls) = price_of_controls(1_000);
+    assert!((40..60).contains(&controls), "{controls}");
 }
 
 #[test]

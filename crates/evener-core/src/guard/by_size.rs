@@ -59,9 +59,14 @@ impl BySize {
 
     /// Takes what a request took that went another way and ended at `now`. Returns whether that locked its class.
     pub fn went(&mut self, load: Load, cost: Nanos, now: Nanos) -> bool {
+        self.went_together(load, 1, cost, now)
+    }
+
+    /// The same of several, with their mean length and what they took together.
+    pub fn went_together(&mut self, load: Load, requests: u64, cost: Nanos, now: Nanos) -> bool {
         let (guard, class) = (self.of(load), class(load));
         let before = guard.counters(class).locks;
-        guard.routed(class, 1, at_class_size(load, cost), now);
+        guard.routed(class, requests, at_class_size(load, cost), now);
         guard.counters(class).locks > before
     }
 
