@@ -3,8 +3,10 @@
 //!
 //! The way of one request that some module does: [`Policy::begin`] -> the guard (locked? control?) -> the table of the
 //! adaptive policy ([`Table::route`]: least wait + service + price of a core * core time) -> it is done -> [`Turn::end`]: what
-//! it took is learned. Costs are learned per class of jobs, the rules are [`evener_core`]'s; splitting has the same
+//! it took is learned. Some that follow one that went are not looked at (`streak.rs`). Costs are learned per class of jobs, the rules are [`evener_core`]'s; splitting has the same
 //! ([`crate::split`]), with what it knows of helpers. Only requests that another way wants come here: small ones see no clock.
+
+mod streak;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -20,6 +22,7 @@ use evener_core::statistics::Kind;
 use evener_core::{Class, Estimator, Method, Nanos, Objective};
 use evener_ring::{Mapping, PerProcess};
 
+use self::streak::{Past, Streak, Streaks};
 use crate::SystemClock;
 use crate::weigh::{contested, scaled};
 
@@ -35,6 +38,10 @@ const TABLE_AGE_MAX: Nanos = Nanos::from_millis(20);
 const UNSEEN_FIRST: u32 = 31;
 const UNSEEN_MAX: u32 = 255;
 
+/// Nor are they to take longer than this, beside which a look is nothing even on a slow core: there 31 requests of 16 KiB, 33 ms, went by
+/// before a module that took a thirteenth was tried.
+const UNSEEN_TIME: Nanos = Nanos::from_millis(1);
+
 /// Of requests that go to a module one in so many has its core time taken, once there were [`FIRST`]: a thread's clock
 /// takes 640 ns.
 const SAMPLED: u32 = 16;
@@ -49,10 +56,10 @@ const COLD_TIME: Nanos = Nanos::from_millis(5);
 /// Requests after those, which teach.
 const RUN_TAUGHT: u32 = 4;
 
-/// A run ends with the first request that takes so many times what the core does, but for those at which it wakes: the first so many,
-/// where all of them fit into [`COLD_TIME`]. Guesses; in the guest one of them takes up to 2 ms.
-const HOPELESS: u64 = 2;
-const WAKING: u32 = 3;
+/// A run ends once its requests have taken so much longer than on a core, all together: one that takes 2 ms where a core takes 0.3 may be
+/// the first after a rest, or one whose thread was kept from its core. Below [`evener_core::guard::LOSS_ALLOWED`], so that the guard does
+/// not lock for a try.
+const RUN_LOSS: Nanos = Nanos::from_millis(4);
 
 /// Part of a new sample in the mean share of a core that a thread gets.
 const SHARE_WEIGHT: f64 = 1.0 / 16.0;
@@ -60,8 +67,10 @@ const SHARE_WEIGHT: f64 = 1.0 / 16.0;
 /// What this process has learned about its modules.
 pub struct Policy {
     learned: Mutex<Learned>,
-    /// By class: requests that are not to be looked at.
+    /// By class: requests that are not to be looked at, and stay.
     unseen: Vec<AtomicU32>,
+    /// Requests that are not to be looked at, and go.
+    streaks: Streaks,
 }
 
 struct Learned {
@@ -89,6 +98,8 @@ struct Run {
     began: Nanos,
     cold: u32,
     taught: u32,
+    /// What its requests took longer than on a core.
+    lost: Nanos,
 }
 
 /// A request for which somebody may have another way.
@@ -153,7 +164,7 @@ impl Policy {
             is_warm: Vec::new(),
         };
         let unseen = (0..Class::COUNT).map(|_| AtomicU32::new(0)).collect();
-        Self { learned: Mutex::new(learned), unseen }
+        Self { learned: Mutex::new(learned), unseen, streaks: Streaks::default() }
     }
 
     /// Whether a request that its caller waits for stays on the direct path without a look: a few before it did.
@@ -173,37 +184,54 @@ impl Policy {
     ///
     /// Where the load's kind is not below [`KINDS`].
     pub fn begin(&'static self, ask: &Ask<'_>) -> Turn {
+        self.begin_at(ask, SystemClock.now())
+    }
+
+    fn begin_at(&'static self, ask: &Ask<'_>, now: Nanos) -> Turn {
+        let streak = self.streaks.of(ask.class).filter(|_| ask.beside.is_nothing());
+        if let Some(turn) = streak.and_then(|streak| self.follow(streak, ask, now)) {
+            return turn;
+        }
         // Nobody waits for what another thread is looking at: the direct path is always right.
         let Ok(mut learned) = self.learned.try_lock() else { return Turn::unseen(self, ask) };
-        let now = SystemClock.now();
-        let (module, expected) = match learned.choose(ask, now) {
+        let past = streak.map(Streak::take_past).unwrap_or_default();
+        let has_locked = learned.followed(ask, past, now);
+        let (mut is_kept, mut goes) = (false, None);
+        match learned.choose(ask, past.requests, now) {
             Choice::Module { module, expected } => {
                 learned.unseen.remove(&ask.class);
-                (Some(module), expected)
+                if ask.beside.is_nothing() && !learned.runs.contains_key(&ask.class) {
+                    self.streaks.begin(ask.class, module, expected);
+                }
+                goes = Some((module, expected));
             }
-            Choice::Control => (None, Nanos::ZERO),
-            Choice::Inline => {
-                let next = learned.unseen.entry(ask.class).or_insert(UNSEEN_FIRST / 2);
-                *next = (*next * 2 + 1).min(UNSEEN_MAX);
-                self.unseen[ask.class.index()].store(*next, Relaxed);
-                (None, Nanos::ZERO)
-            }
-        };
-        let is_sampled = module.is_none_or(|module| learned.is_sampled(ask, module));
+            Choice::Control => {}
+            Choice::Inline => is_kept = true,
+        }
+        let is_sampled = goes.is_none_or(|(module, _)| learned.is_sampled(ask, module, past.requests));
         drop(learned);
         let core_mark = is_sampled.then(|| SystemClock.thread_time());
+        let (module, expected) = goes.unzip();
         Turn {
-            policy: self,
-            load: ask.load,
-            class: ask.class,
-            beside: ask.beside,
             begun: Some(now),
+            is_kept,
+            has_locked,
             module,
-            expected,
-            core: Cell::new(Nanos::ZERO),
+            expected: expected.unwrap_or_default(),
             core_mark: Cell::new(core_mark),
-            besides: Cell::new(Nanos::ZERO),
+            ..Turn::unseen(self, ask)
         }
+    }
+
+    /// A request that goes where those before it went, if that module is there and at rest.
+    fn follow(&'static self, streak: &'static Streak, ask: &Ask<'_>, now: Nanos) -> Option<Turn> {
+        let (module, expected) = streak.next()?;
+        if ask.ahead.get(module) != Some(&Some(0)) {
+            streak.end();
+            return None;
+        }
+        let (begun, module, streak) = (Some(now), Some(module), Some(streak));
+        Some(Turn { begun, module, expected, streak, ..Turn::unseen(self, ask) })
     }
 }
 
@@ -218,10 +246,12 @@ enum Choice {
 }
 
 impl Learned {
-    fn choose(&mut self, ask: &Ask<'_>, now: Nanos) -> Choice {
+    /// After so many that followed the last one.
+    fn choose(&mut self, ask: &Ask<'_>, followed: u32, now: Nanos) -> Choice {
         self.estimator.make_room_for(ask.ahead.len());
         let is_locked = self.guard.is_locked(ask.load, now);
-        if self.guard.stays(ask.load, now) {
+        // Those would have been asked about, too.
+        if (0..=followed).fold(false, |stays, _| self.guard.stays(ask.load, now) || stays) {
             return if is_locked { Choice::Inline } else { Choice::Control };
         }
         if !ask.beside.is_nothing() {
@@ -251,31 +281,32 @@ impl Learned {
             if !self.estimator.tries(module, ask.class, now) {
                 return Choice::Inline;
             }
-            self.runs.insert(ask.class, Run { module, began: now, cold: 0, taught: 0 });
+            self.runs.insert(ask.class, Run { module, began: now, cold: 0, taught: 0, lost: Nanos::ZERO });
         }
         Choice::Module { module, expected: expected(module) }
     }
 
-    /// Whether the core time of a request that goes to `module` is to be taken.
-    fn is_sampled(&mut self, ask: &Ask<'_>, module: usize) -> bool {
-        self.routed = self.routed.wrapping_add(1);
+    /// Whether the core time of a request that goes to `module` after so many that followed another is to be taken.
+    fn is_sampled(&mut self, ask: &Ask<'_>, module: usize, followed: u32) -> bool {
+        let before = self.routed;
+        self.routed = self.routed.wrapping_add(1 + followed);
         let samples = self.estimator.on_module(module, ask.class).d.samples;
         let is_tried = self.runs.contains_key(&ask.class);
-        !ask.beside.is_nothing() || is_tried || samples < FIRST || self.routed % SAMPLED == 0
+        !ask.beside.is_nothing() || is_tried || samples < FIRST || before / SAMPLED != self.routed / SAMPLED
     }
 
     /// Whether a request that took so long at `module` says what requests take there; the run that it was of goes on, or ends.
     fn teaches(&mut self, turn: &Turn, module: usize, wall: Nanos, now: Nanos) -> bool {
         let class = turn.class;
-        let c = self.estimator.c(class, turn.load.bytes, 1).unwrap_or_default();
         let Some(run) = self.runs.get_mut(&class).filter(|run| run.module == module) else { return true };
-        let is_early = now - run.began < COLD_TIME;
-        let is_waking = run.cold < WAKING && is_early;
-        if wall.0 >= c.0.saturating_mul(HOPELESS) && !is_waking {
+        // It looks at other classes, too: not for each request.
+        let c = self.estimator.c(class, turn.load.bytes, 1).unwrap_or_default();
+        run.lost += wall - c;
+        if run.lost >= RUN_LOSS {
             self.runs.remove(&class);
             return true;
         }
-        if run.cold < COLD_COUNT && is_early {
+        if run.cold < COLD_COUNT && now - run.began < COLD_TIME {
             run.cold += 1;
             return cfg!(mutant = "cold_requests_teach");
         }
@@ -331,6 +362,15 @@ impl Learned {
         }
     }
 
+    /// Requests that are not to be looked at after one that was kept and took so long: twice as many as the last time, as far as they take no
+    /// longer than [`UNSEEN_TIME`].
+    fn next_unseen(&mut self, class: Class, core: Nanos) -> u32 {
+        let most = u32::try_from(UNSEEN_TIME.0 / core.0.max(1)).unwrap_or(u32::MAX);
+        let next = self.unseen.entry(class).or_insert(UNSEEN_FIRST / 2);
+        *next = (*next * 2 + 1).min(UNSEEN_MAX).min(most);
+        *next
+    }
+
     /// One that stayed.
     fn stayed(&mut self, turn: &Turn, wall: Nanos, core: Nanos) {
         if turn.beside.is_nothing() {
@@ -343,6 +383,16 @@ impl Learned {
             self.share += SHARE_WEIGHT * (share - self.share);
         }
         self.guard.stayed(turn.load, self.cost(turn, wall, core));
+    }
+
+    /// Books what those took that followed one that went; whether that locked their class.
+    fn followed(&mut self, ask: &Ask<'_>, past: Past, now: Nanos) -> bool {
+        let Past { module, requests, wall, bytes } = past;
+        let Some(mean) = bytes.checked_div(requests.into()) else { return false };
+        let load = Load { bytes: usize::try_from(mean).unwrap_or(usize::MAX), ..ask.load };
+        let each = self.estimator.on_module(module, ask.class).d.at(load.bytes).unwrap_or_default();
+        let core = Nanos(each.0.saturating_mul(requests.into()));
+        self.guard.went_together(load, requests.into(), wall + scaled(core, contested(self.share)), now)
     }
 
     /// One that went to a module; whether that locked its class.
@@ -382,6 +432,12 @@ pub struct Turn {
     beside: Beside,
     /// `None` where nobody looks.
     begun: Option<Nanos>,
+    /// What it follows, where nobody looked at it.
+    streak: Option<&'static Streak>,
+    /// Whether those that followed the last one have locked its class.
+    has_locked: bool,
+    /// Whether the policy keeps it, and some after it, from modules.
+    is_kept: bool,
     module: Option<usize>,
     expected: Nanos,
     /// Core time up to the last pause.
@@ -400,6 +456,9 @@ impl Turn {
             class: ask.class,
             beside: ask.beside,
             begun: None,
+            streak: None,
+            has_locked: false,
+            is_kept: false,
             module: None,
             expected: Nanos::ZERO,
             core: Cell::new(Nanos::ZERO),
@@ -449,19 +508,33 @@ impl Turn {
     /// Learns what it took, `elsewhere` being core time of the module's path on other threads than the caller's, and returns
     /// whether its class was locked for that. One that was not done as it should is dropped instead.
     pub fn end(self, elsewhere: Nanos) -> bool {
-        let Some(begun) = self.begun else { return false };
         let core = self.core_mark.get().map(|mark| self.core.get() + (SystemClock.thread_time() - mark));
-        let now = SystemClock.now();
-        let Ok(mut learned) = self.policy.learned.try_lock() else { return false };
+        self.end_at(core, elsewhere, SystemClock.now())
+    }
+
+    fn end_at(self, core: Option<Nanos>, elsewhere: Nanos, now: Nanos) -> bool {
+        let Some(begun) = self.begun else { return false };
         let wall = now - begun - self.besides.get();
+        if let Some(streak) = self.streak {
+            streak.took(wall, self.load.bytes);
+            return false;
+        }
+        let Ok(mut learned) = self.policy.learned.try_lock() else { return self.has_locked };
         match (self.module, core) {
-            (None, Some(core)) => learned.stayed(&self, wall, core),
+            (None, Some(core)) => {
+                learned.stayed(&self, wall, core);
+                if self.is_kept {
+                    let unseen = learned.next_unseen(self.class, core);
+                    self.policy.unseen[self.class.index()].store(unseen, Relaxed);
+                }
+            }
             (None, None) => {}
             (Some(module), core) => {
-                return learned.went(&self, module, wall, core.map(|core| core + elsewhere), now);
+                let core = core.map(|core| core + elsewhere);
+                return learned.went(&self, module, wall, core, now) || self.has_locked;
             }
         }
-        false
+        self.has_locked
     }
 }
 
@@ -517,7 +590,7 @@ mod tests {
         let (mut now, mut rested, mut awake, mut gone) = (Nanos::from_millis(1_000), 10, 0, Vec::new());
         for _ in 0..2_000 {
             let turn = Turn::unseen(policy, &ask);
-            let is_gone = matches!(learned.choose(&ask, now), Choice::Module { .. });
+            let is_gone = matches!(learned.choose(&ask, 0, now), Choice::Module { .. });
             (rested, awake) = if is_gone { (0, awake + 1) } else { (rested + 1, awake) };
             awake = if rested >= 10 { 0 } else { awake };
             let took = Nanos::from_micros(match is_gone {
@@ -561,7 +634,7 @@ mod tests {
         let mut now = Nanos::from_millis(1_000);
         (0..200).any(|_| {
             let turn = Turn::unseen(policy, &ask);
-            match learned.choose(&ask, now) {
+            match learned.choose(&ask, 0, now) {
                 Choice::Module { module, .. } => {
                     now += Nanos::from_millis(3);
                     learned.went(&turn, module, Nanos::from_millis(3), Some(Nanos::from_micros(30)), now)
@@ -578,6 +651,58 @@ mod tests {
     #[test]
     fn time_counts_where_a_call_waits_for_it_and_not_where_its_thread_goes_on() {
         assert_eq!([Beside::OthersOfCall, Beside::Others].map(loses), [true, false]);
+    }
+
+    /// Requests of 1 ms on a core, at a module that takes 80 us of the first so many and `later` of others, half of it core time: how many
+    /// went, how many were looked at, and what those that went took longer than on a core.
+    fn streaks(first: usize, later: Nanos) -> (usize, usize, Nanos) {
+        let class = Class::of(Algorithm::Aes128Cbc, Direction::Encrypt, BYTES, false);
+        let ask =
+            Ask { load: Load { kind: 0, bytes: BYTES }, class, ahead: &[Some(0)], beside: Beside::Nothing };
+        let policy: &'static Policy = Box::leak(Box::new(Policy::new()));
+        let (mut now, mut went, mut looks, mut lost) = (Nanos::from_millis(1_000), 0, 0, Nanos::ZERO);
+        for _ in 0..4_000 {
+            let turn = policy.begin_at(&ask, now);
+            let on_core = Nanos::from_millis(1);
+            looks += usize::from(turn.streak.is_none());
+            let took = match turn.stays() {
+                true => on_core,
+                false if went < first => Nanos::from_micros(80),
+                false => later,
+            };
+            if !turn.stays() {
+                went += 1;
+                lost += took - on_core;
+            }
+            now += took;
+            turn.end_at(Some(Nanos(took.0 / 2)), Nanos::ZERO, now);
+        }
+        assert_eq!(routed(policy, ask.class), went as u64, "all of them were booked but for the last streak");
+        (went, looks, lost)
+    }
+
+    /// Requests that the guard has booked, with those that are still to be.
+    fn routed(policy: &Policy, class: Class) -> u64 {
+        let waiting = policy.streaks.of(class).map(Streak::take_past).unwrap_or_default();
+        let first = 1; // At a module that was never asked, which is booked nowhere.
+        let learned = policy.learned.lock().expect("nobody panics here");
+        learned.guard.total().routed_jobs + u64::from(waiting.requests) + first
+    }
+
+    #[test]
+    fn most_requests_at_a_module_that_pays_follow_others_without_a_look() {
+        let (went, looks, lost) = streaks(usize::MAX, Nanos::ZERO);
+        assert!(went > 3_900 && looks < went / 8 && lost == Nanos::ZERO, "{went} {looks} {lost}");
+    }
+
+    #[test]
+    fn a_module_that_grows_slow_is_left_after_what_the_guard_allows_and_one_streak() {
+        for later in [2, 5, 20] {
+            let (went, _, lost) = streaks(500, Nanos::from_millis(later));
+            // 5 ms at first and 1 ms for a try after each lock, and of each the request that is over it.
+            let most = Nanos::from_millis(30 + 4 * later);
+            assert!((500..540).contains(&went) && lost < most, "{later}: {went} {lost}");
+        }
     }
 
     #[test]

@@ -1,0 +1,109 @@
+//! Requests that follow one that went to a module without being asked about: asking takes longer than a tenth of what a short request
+//! takes there. They are only timed, and what they took together is booked with the next one that is looked at.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use evener_core::{Class, Nanos};
+
+/// Classes between which there is no difference here; of such two only one has a streak.
+const PLACES: usize = 8;
+
+/// Requests that follow at most, and the time that they are to take together.
+const LENGTH_MAX: u64 = 15;
+const TIME_MAX: Nanos = Nanos::from_millis(1);
+
+/// One that takes so many times what is expected is the last.
+const SURPRISE: u64 = 3;
+
+/// Streaks of a process.
+#[derive(Debug, Default)]
+pub(super) struct Streaks {
+    places: [Streak; PLACES],
+}
+
+/// Requests of one class, one after the other.
+// Relaxed throughout: counts, about. Two threads that take the same request away look once less, and who comes between two words of a
+// new streak takes the old one's module, which the desk of that module would refuse if it were out of service.
+#[derive(Debug, Default)]
+pub(super) struct Streak {
+    /// The class's index and 1; 0 where there was none.
+    class: AtomicU32,
+    left: AtomicU32,
+    module: AtomicU32,
+    expected_ns: AtomicU64,
+    /// Of those that are over and not booked yet.
+    past: AtomicU32,
+    past_ns: AtomicU64,
+    past_bytes: AtomicU64,
+}
+
+/// What requests took together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Past {
+    pub(super) module: usize,
+    pub(super) requests: u32,
+    pub(super) wall: Nanos,
+    pub(super) bytes: u64,
+}
+
+impl Streaks {
+    /// The streak of a class, where it has one.
+    pub(super) fn of(&self, class: Class) -> Option<&Streak> {
+        let place = &self.places[class.index() % PLACES];
+        (place.class.load(Relaxed) == name(class)).then_some(place)
+    }
+
+    /// Lets requests follow one that goes to `module` and is expected to take so long, unless the place is another class's that has
+    /// still to be booked.
+    pub(super) fn begin(&self, class: Class, module: usize, expected: Nanos) {
+        let place = &self.places[class.index() % PLACES];
+        let is_free = place.class.load(Relaxed) == name(class) || place.past.load(Relaxed) == 0;
+        let length = LENGTH_MAX.min(TIME_MAX.0 / expected.0.max(1));
+        let (Ok(module), Ok(length), true) = (u32::try_from(module), u32::try_from(length), is_free) else {
+            return;
+        };
+        place.class.store(name(class), Relaxed);
+        place.module.store(module, Relaxed);
+        place.expected_ns.store(expected.0, Relaxed);
+        place.left.store(if cfg!(mutant = "no_streaks") { 0 } else { length }, Relaxed);
+    }
+}
+
+impl Streak {
+    /// The module of the next request, and what it is expected to take; `None` where it is to be looked at.
+    pub(super) fn next(&self) -> Option<(usize, Nanos)> {
+        let left = self.left.load(Relaxed).checked_sub(1)?;
+        self.left.store(left, Relaxed);
+        Some((self.module.load(Relaxed) as usize, Nanos(self.expected_ns.load(Relaxed))))
+    }
+
+    /// The next request is looked at, whatever was said before.
+    pub(super) fn end(&self) {
+        self.left.store(0, Relaxed);
+    }
+
+    /// A request is over.
+    pub(super) fn took(&self, wall: Nanos, bytes: usize) {
+        if wall.0 > self.expected_ns.load(Relaxed).saturating_mul(SURPRISE) && !cfg!(mutant = "streaks_go_on")
+        {
+            self.end();
+        }
+        self.past.fetch_add(1, Relaxed);
+        self.past_ns.fetch_add(wall.0, Relaxed);
+        self.past_bytes.fetch_add(bytes as u64, Relaxed);
+    }
+
+    /// What those took that were not booked yet.
+    pub(super) fn take_past(&self) -> Past {
+        Past {
+            module: self.module.load(Relaxed) as usize,
+            requests: self.past.swap(0, Relaxed),
+            wall: Nanos(self.past_ns.swap(0, Relaxed)),
+            bytes: self.past_bytes.swap(0, Relaxed),
+        }
+    }
+}
+
+fn name(class: Class) -> u32 {
+    u32::try_from(class.index()).map_or(u32::MAX, |index| index + 1)
+}
