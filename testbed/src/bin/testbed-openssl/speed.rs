@@ -1,6 +1,6 @@
 //! Rates of `openssl speed` and `openssl enc`, and what of the guest's core a byte takes, by every way in turn.
 //!
-//! The way of a cell: `openssl speed` starts -> it says that it [`BEGINS`] -> a second -> it says how many updates it
+//! The way of a cell: `openssl speed` starts -> it says that it [`BEGINS`] -> [`SECONDS`] -> it says how many updates it
 //! did -> its own rate, and what the core was not idle for in between, so that neither start nor end counts; of
 //! `openssl enc` all of it counts.
 
@@ -16,6 +16,9 @@ use super::{
 
 /// The papers' sizes, in bytes: of one update each.
 const SIZES: [u32; 8] = [8, 16, 64, 256, 1_024, 4_096, 8_192, 16_384];
+
+/// How long each size is tried: what `openssl speed` does by itself. In a shorter one what a program learns at first weighs more.
+const SECONDS: u32 = 3;
 
 /// What `openssl enc` encrypts, in bytes.
 const ENC_BYTES: usize = 24 << 20;
@@ -87,10 +90,10 @@ fn kept(runs: &[Run]) -> Value {
     json!({ "megabytes_per_second": all(|run| run.rate), "core_ns_per_byte": all(|run| run.core_ns) })
 }
 
-/// A second of updates of so many bytes.
+/// [`SECONDS`] of updates of so many bytes.
 fn speed(way: usize, cipher: &Cipher, bytes: u32) -> Result<Run, String> {
     let text = |error: std::io::Error| error.to_string();
-    let mut command = speed_command(way, cipher, bytes, 1);
+    let mut command = speed_command(way, cipher, bytes, SECONDS);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(text)?;
     let (Some(mut stdout), Some(mut stderr)) = (child.stdout.take(), child.stderr.take()) else {
         return Err("openssl speed has no output".to_owned());
