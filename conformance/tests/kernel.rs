@@ -283,11 +283,14 @@ fn asked_himself(
     for session in kinds(7).filter(|session| is_raw(&session)) {
         for (seed, &bytes) in LENGTHS.iter().enumerate().filter(|(_, bytes)| **bytes % 16 == 0) {
             let ask = Ask::noisy(&session, bytes, seed);
-            let mut iv = [0; 16];
+            // XTS has no text shorter than a block.
+            let (bytes, mut iv) = (ask.input.len(), [0; 16]);
             iv[..ask.iv.len()].copy_from_slice(&ask.iv);
             let is_left = bytes == 0 || session.algorithm().name().ends_with("XTS") && bytes > 128 << 10;
             let due = if is_left { Err(JobError::ModuleFull) } else { Ok(judged(&ask).output) };
-            assert!(ask_it(&ask, &iv) == due, "{}", ask.what());
+            let done = ask_it(&ask, &iv);
+            let failed = done.as_ref().err();
+            assert!(done == due, "{}: {failed:?} where {:?} was due", ask.what(), due.err());
             count += 1;
         }
     }

@@ -36,6 +36,10 @@ pub const CONTROL_STRETCH_MAX: u64 = 64;
 /// cases where single jobs vary by 30 %.
 pub const CONTROL_JOBS_FIRST: u64 = 8;
 
+/// Where jobs are long so much time of them will do, and two of them: longer ones vary less, and eight of 1 MiB take half a second of a
+/// slow core. A guess.
+pub const CONTROL_TIME_FIRST: Nanos = Nanos::from_millis(10);
+
 /// Loss in core or wall time that a class may always have.
 pub const LOSS_ALLOWED: Nanos = Nanos::from_millis(5);
 
@@ -87,7 +91,7 @@ impl Guard {
 
     /// Whether the next job of `class` that would be routed runs inline as control; asked once per such job.
     ///
-    /// Every job does until [`CONTROL_JOBS_FIRST`] were measured, afterwards exactly one in each
+    /// Every job does until [`CONTROL_JOBS_FIRST`] were measured, or [`CONTROL_TIME_FIRST`] of them, afterwards exactly one in each
     /// [`CONTROL_PERIOD`], at a place that wanders, since sizes that alternate would show one half only; and fewer where the routed
     /// ones are much cheaper.
     #[must_use]
@@ -257,7 +261,7 @@ impl Ledger {
     }
 
     fn is_control(&mut self) -> bool {
-        if self.control.jobs < CONTROL_JOBS_FIRST {
+        if self.control.jobs < CONTROL_JOBS_FIRST && !self.has_measured_long() {
             return true;
         }
         let (round, place) = (self.asked_jobs / CONTROL_PERIOD, self.asked_jobs % CONTROL_PERIOD);
@@ -268,6 +272,12 @@ impl Ledger {
         // The fractions of multiples of the golden ratio lie evenly, and so do their leading six bits.
         let golden = 0x9E37_79B9_7F4A_7C15_u64;
         place == round.wrapping_mul(golden) >> (u64::BITS - CONTROL_PERIOD.ilog2())
+    }
+
+    /// Whether few control jobs tell enough.
+    fn has_measured_long(&self) -> bool {
+        let is_long = self.control.jobs >= 2 && self.control.cost >= CONTROL_TIME_FIRST;
+        is_long && !cfg!(mutant = "long_controls_counted")
     }
 
     /// Of so many rounds one has a control job: their price is what such a job takes more than a routed one. A power of two, so that a

@@ -224,6 +224,19 @@ fn nothing_is_routed_before_the_inline_cost_is_known() {
 }
 
 #[test]
+fn of_long_jobs_as_few_are_measured_first_as_take_ten_milliseconds() {
+    for (inline, first) in [(MS, 8), (2 * MS, 5), (5 * MS, 2), (70 * MS, 2)] {
+        let mut guard = Guard::new(1);
+        let measured = (0..).take_while(|_| {
+            let is_first = (0..64).all(|_| guard.is_control(0));
+            guard.control(0, u64::from(is_first), Nanos(inline));
+            is_first
+        });
+        assert_eq!(measured.count(), first, "{inline}");
+    }
+}
+
+#[test]
 fn costs_that_are_ten_times_what_was_planned_lose_milliseconds_in_an_hour() {
     let (inline_ns, burst) = (20_000, 16);
     let mut guard = knowing(inline_ns);

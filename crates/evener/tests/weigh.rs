@@ -285,8 +285,8 @@ fn a_single_request_goes_where_it_ends_sooner_and_some_show_what_a_core_would_ta
     without_standstill(|| {
         let costs = "emulated:d=100000+0,h=500000+0,c=4000000+0";
         let report = one_at_a_time(costs, [100_000, 500_000, 4_000_000], 2, Objective::Throughput);
-        // Eight first of each of two classes, then one of 64.
-        assert!(report.guarded.control_jobs >= 16, "{:?}", report.guarded);
+        // 10 ms of each of two classes first, which are three of 4 ms; later ones cost six times as much as what goes, and are few.
+        assert!((6..16).contains(&report.guarded.control_jobs), "{:?}", report.guarded);
         // Where others have the cores, the module's thread comes late and the rest stays here.
         assert!(report.modules().jobs > 0, "{report:?}");
     });

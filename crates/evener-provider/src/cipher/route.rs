@@ -80,6 +80,7 @@ pub(crate) struct Asked {
     engine: Option<&'static dyn Engine>,
     /// Its own core time before.
     core: Nanos,
+    beside: Beside,
 }
 
 impl Asked {
@@ -122,7 +123,7 @@ fn ask(ctx: &CipherCtx, call: &Update) -> Option<Asked> {
     // Before anything is asked: most requests of a program that no module pays for end here.
     let policy = policy()?;
     match is_alone && policy.is_unseen(wanted.class()) {
-        true => Some(Asked { turn: None, engine: None, core: Nanos::ZERO }),
+        true => Some(Asked { turn: None, engine: None, core: Nanos::ZERO, beside }),
         false => asked(ctx, policy, &wanted),
     }
 }
@@ -145,6 +146,7 @@ pub(super) fn asked_many(ctx: &CipherCtx, algorithm: Algorithm, jobs: &[Box<Job<
             turn: None,
             engine: Some(engine),
             core: Nanos::ZERO,
+            beside,
         }),
     }
 }
@@ -187,7 +189,7 @@ fn asked(ctx: &CipherCtx, policy: &'static Policy, wanted: &Wanted) -> Option<As
     let turn = policy.begin(&ask);
     let engine = turn.module().map(|module| engines[module]);
     let core = engine.map_or(Nanos::ZERO, |engine| engine.core_time());
-    Some(Asked { turn: Some(turn), engine, core })
+    Some(Asked { turn: Some(turn), engine, core, beside })
 }
 
 fn by_state(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason> {
@@ -269,7 +271,7 @@ pub(super) fn work(ctx: &CipherCtx, iv: [u8; 16], memory: &mut Memory<'_>) -> Re
                 plain,
                 message,
                 turn: ctx.module.as_ref().and_then(|asked| asked.turn.as_ref()),
-                job: ctx.prov().jobs.as_ref().and_then(Jobs::current),
+                job: if is_alone(ctx) { None } else { ctx.prov().jobs.as_ref().and_then(Jobs::current) },
                 counts,
             };
             match engine.run(&mut raw) {
@@ -290,6 +292,11 @@ pub(super) fn work(ctx: &CipherCtx, iv: [u8; 16], memory: &mut Memory<'_>) -> Re
         Err(RawError::Undone) if message.records.is_none() => by_inner(ctx, &iv, memory),
         done => done,
     }
+}
+
+/// Whether it was found already that the update runs in no `ASYNC_JOB`.
+fn is_alone(ctx: &CipherCtx) -> bool {
+    ctx.module.as_ref().is_some_and(|asked| asked.beside == Beside::Nothing)
 }
 
 /// The engine for a piece: the one that was chosen for its update, or where nothing is asked the first that takes it.

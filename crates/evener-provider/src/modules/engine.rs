@@ -25,13 +25,14 @@ use crate::cipher::raw::{Engine, Many, Plain, Raw, RawError};
 use crate::cipher::route::add_engine;
 use crate::fork;
 
-/// Results that are compared with this core's: the first of each algorithm and direction whole, and of one in so many later on a part,
+/// Results that are compared with this core's: the first of each algorithm and direction up to a length, and of one in so many later on a part,
 /// here and there, for a comparison costs what a core takes for it. Guesses: beside a core that takes thirteen times as long as the
 /// module, a whole one in 256 were a twentieth of all time, and a sixteenth of it is a third of a hundredth.
 const CHECKED_FIRST: u32 = 4;
 const CHECKED: u32 = 256;
 const PART: usize = 16;
 const PART_BYTES_MIN: usize = 1_024;
+const FIRST_BYTES: usize = 16 << 10;
 
 /// Times that a job is put aside for one request; where the program allows no pause, each of them returns at once.
 const PAUSES_MAX: u32 = 1_000;
@@ -83,10 +84,13 @@ impl Module {
     fn compared(&self, algorithm: Algorithm, direction: Direction, len: usize) -> Option<Range<usize>> {
         // Relaxed: a count.
         let number = self.seen[algorithm.index()][direction as usize].fetch_add(1, Relaxed);
-        if number < CHECKED_FIRST {
-            return Some(0..len);
+        match number {
+            0..CHECKED_FIRST => Some(part(algorithm.family(), len, number, FIRST_BYTES)),
+            _ if number % CHECKED == 0 => {
+                Some(part(algorithm.family(), len, number / CHECKED, PART_BYTES_MIN))
+            }
+            _ => None,
         }
-        (number % CHECKED == 0).then(|| part(algorithm.family(), len, number / CHECKED))
     }
 
     /// Takes in one of many jobs, which is waited for.
@@ -186,9 +190,9 @@ impl Compared<'_> {
     }
 }
 
-/// Of the result of `len` bytes a part that can be computed by itself, another one for each number.
-fn part(family: Family, len: usize, number: u32) -> Range<usize> {
-    let bytes = (len / PART / BLOCK_BYTES * BLOCK_BYTES).max(PART_BYTES_MIN);
+/// Of the result of `len` bytes a part that can be computed by itself, another one for each number: a sixteenth, and at least so much.
+fn part(family: Family, len: usize, number: u32, least: usize) -> Range<usize> {
+    let bytes = (len / PART / BLOCK_BYTES * BLOCK_BYTES).max(least);
     if len <= bytes || family == Family::Xts {
         return 0..len;
     }
@@ -292,7 +296,7 @@ mod tests {
     #[test]
     fn of_a_long_result_whole_blocks_of_a_part_are_compared_in_time_of_all_of_it() {
         let len = 16_384;
-        let parts: Vec<Range<usize>> = (0..400).map(|number| part(Family::Cbc, len, number)).collect();
+        let parts: Vec<Range<usize>> = (0..400).map(|number| part(Family::Cbc, len, number, PART_BYTES_MIN)).collect();
         for part in &parts {
             assert!(part.len() == len / PART && part.start % BLOCK_BYTES == 0 && part.end <= len, "{part:?}");
         }
@@ -306,11 +310,13 @@ mod tests {
     #[test]
     fn short_results_and_those_of_xts_are_compared_whole_and_others_by_a_sixteenth() {
         for number in [0, 1, 77, u32::MAX] {
-            assert_eq!(part(Family::Cbc, PART_BYTES_MIN, number), 0..PART_BYTES_MIN);
-            assert_eq!(part(Family::Cbc, 4_096, number).len(), PART_BYTES_MIN);
-            assert_eq!(part(Family::Cbc, 1 << 20, number).len(), 1 << 16);
-            assert_eq!(part(Family::Ctr, 16, number), 0..16);
-            assert_eq!(part(Family::Xts, 16_384, number), 0..16_384);
+            let part = |family, len| part(family, len, number, 1_024);
+            assert_eq!(part(Family::Cbc, 1_024), 0..1_024);
+            assert_eq!(part(Family::Cbc, 4_096).len(), 1_024);
+            assert_eq!(part(Family::Cbc, 1 << 20).len(), 1 << 16);
+            assert_eq!(part(Family::Ctr, 16), 0..16);
+            assert_eq!(part(Family::Xts, 16_384), 0..16_384);
+            assert_eq!(super::part(Family::Cbc, 16_384, number, FIRST_BYTES), 0..16_384);
         }
     }
 }
