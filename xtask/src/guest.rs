@@ -30,6 +30,9 @@ const USAGE: &str = "usage: cargo xtask guest speed [ROUNDS [CIPHER ...]]
        cargo xtask guest count [ROUNDS]
            instructions of commands, updates and uploads, by each of these ways";
 
+/// For the longest of these, five rounds with two ciphers.
+const LIMIT: Duration = Duration::from_secs(3_600);
+
 /// The provider in the guest, among the libraries, which come with what they need.
 const PROVIDER: &str = "/lib/x86_64-linux-gnu/evener.so";
 
@@ -104,7 +107,7 @@ fn guest() -> Result<Builder, String> {
     let named = built.with_file_name("evener.so");
     fs::copy(&built, &named).map_err(|error| format!("{}: {error}", named.display()))?;
     let builder = Guest::builder().program(program).library(named);
-    Ok(builder.file("/etc/evener.cnf", configuration).limit(Duration::from_secs(900)))
+    Ok(builder.file("/etc/evener.cnf", configuration).limit(LIMIT))
 }
 
 /// Runs `command` in a guest; what it leaves is kept under the first name, as made by `cargo xtask guest` with the

@@ -296,7 +296,8 @@ mod tests {
     #[test]
     fn of_a_long_result_whole_blocks_of_a_part_are_compared_in_time_of_all_of_it() {
         let len = 16_384;
-        let parts: Vec<Range<usize>> = (0..400).map(|number| part(Family::Cbc, len, number, PART_BYTES_MIN)).collect();
+        let parts: Vec<Range<usize>> =
+            (0..400).map(|number| part(Family::Cbc, len, number, PART_BYTES_MIN)).collect();
         for part in &parts {
             assert!(part.len() == len / PART && part.start % BLOCK_BYTES == 0 && part.end <= len, "{part:?}");
         }

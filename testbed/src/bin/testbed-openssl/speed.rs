@@ -1,6 +1,6 @@
 //! Rates of `openssl speed` and `openssl enc`, and what of the guest's core a byte takes, by every way in turn.
 //!
-//! The way of a cell: `openssl speed` starts -> it says that it [`BEGINS`] -> [`SECONDS`] -> it says how many updates it
+//! The way of a cell: `openssl speed` starts -> it says that it [`BEGINS`] -> some [`seconds`] -> it says how many updates it
 //! did -> its own rate, and what the core was not idle for in between, so that neither start nor end counts; of
 //! `openssl enc` all of it counts.
 
@@ -17,8 +17,11 @@ use super::{
 /// The papers' sizes, in bytes: of one update each.
 const SIZES: [u32; 8] = [8, 16, 64, 256, 1_024, 4_096, 8_192, 16_384];
 
-/// How long each size is tried: what `openssl speed` does by itself. In a shorter one what a program learns at first weighs more.
-const SECONDS: u32 = 3;
+/// How long a size is tried: as `openssl speed` does by itself, for in less time what a program learns at first weighs more; and one
+/// second where modules are not asked and nothing is learned.
+const fn seconds(bytes: u32) -> u32 {
+    if bytes < 1_024 { 1 } else { 3 }
+}
 
 /// What `openssl enc` encrypts, in bytes.
 const ENC_BYTES: usize = 24 << 20;
@@ -90,10 +93,10 @@ fn kept(runs: &[Run]) -> Value {
     json!({ "megabytes_per_second": all(|run| run.rate), "core_ns_per_byte": all(|run| run.core_ns) })
 }
 
-/// [`SECONDS`] of updates of so many bytes.
+/// Updates of so many bytes for some [`seconds`].
 fn speed(way: usize, cipher: &Cipher, bytes: u32) -> Result<Run, String> {
     let text = |error: std::io::Error| error.to_string();
-    let mut command = speed_command(way, cipher, bytes, SECONDS);
+    let mut command = speed_command(way, cipher, bytes, seconds(bytes));
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(text)?;
     let (Some(mut stdout), Some(mut stderr)) = (child.stdout.take(), child.stderr.take()) else {
         return Err("openssl speed has no output".to_owned());
