@@ -67,7 +67,8 @@ impl OnModule {
     /// Time from one try to the next.
     fn pause(&self) -> Nanos {
         let latency = nanos(self.d.ns + self.h.ns);
-        match self.d.is_shaken() {
+        let is_shaken = self.d.is_shaken() || self.h.is_shaken() && self.h.ns >= self.d.ns;
+        match is_shaken {
             true => Nanos(latency.0.saturating_mul(RETRY_PARTS_SHAKEN)),
             false => RETRY_AFTER.max(Nanos(latency.0.saturating_mul(RETRY_PARTS))),
         }

@@ -1,7 +1,7 @@
 //! The regret guard against planners that lie, costs that are wrong, and noise that means nothing.
 
 use evener_core::guard::{
-    BySize, CONTROL_JOBS_FIRST, CONTROL_PERIOD, CONTROL_STRETCH_MAX, Counters, Load, TRIAL_JOBS,
+    BySize, CONTROL_JOBS_FIRST, CONTROL_PERIOD, CONTROL_STRETCH_MAX, Counters, LOCK_FIRST, Load, TRIAL_JOBS,
 };
 use evener_core::{Guard, Nanos};
 use proptest::prelude::*;
@@ -26,10 +26,12 @@ fn route_until_locked(guard: &mut Guard, jobs: u64, cost_ns: u64, from_ns: u64) 
     now
 }
 
-/// The first second, counted from `from_ns`, in which class 0 is free again.
-fn lock_seconds(guard: &Guard, from_ns: u64) -> u64 {
-    (0..).find(|seconds| !guard.is_locked(0, Nanos(from_ns + seconds * SECOND))).expect("a lock ends")
+/// How often the first lock's length passes from `from_ns` on until class 0 is free again.
+fn lock_length(guard: &Guard, from_ns: u64) -> u64 {
+    (0..).find(|length| !guard.is_locked(0, Nanos(from_ns + length * FIRST))).expect("a lock ends")
 }
+
+const FIRST: u64 = LOCK_FIRST.0;
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
@@ -248,10 +250,10 @@ fn costs_that_are_ten_times_what_was_planned_lose_milliseconds_in_an_hour() {
         }
     }
     let counters = guard.counters(0);
-    // 1 + 2 + .. + 256 s are 9 locks; 300 s fit 11 times into the rest, the last one is cut by the hour.
-    assert_eq!(counters.locks, 20);
+    // 1 + 2 + .. + 2048 eighths of a second are 12 locks; 300 s fit 11 times into the rest, the last one is cut by the hour.
+    assert_eq!(counters.locks, 23);
     let overshoot = burst * 9 * inline_ns;
-    let bound = 5 * MS + overshoot + 19 * (MS + overshoot);
+    let bound = 5 * MS + overshoot + 22 * (MS + overshoot);
     assert!(counters.lost > Nanos::from_millis(20) && counters.lost <= Nanos(bound), "{counters:?}");
 }
 
@@ -312,23 +314,24 @@ fn cores_that_wait_for_a_module_count_like_jobs_that_are_slow() {
 #[test]
 fn each_lock_is_twice_as_long_as_the_last_and_none_is_longer_than_five_minutes() {
     let (mut guard, mut now) = (knowing(20_000), 0);
-    let lengths: Vec<u64> = (0..11)
+    let lengths: Vec<u64> = (0..14)
         .map(|_| {
             let locked = route_until_locked(&mut guard, 1, 200_000, now);
-            let seconds = lock_seconds(&guard, locked);
-            now = locked + seconds * SECOND;
-            seconds
+            let length = lock_length(&guard, locked);
+            now = locked + length * FIRST;
+            length
         })
         .collect();
-    assert_eq!(lengths, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
+    let five_minutes = 300 * SECOND / FIRST;
+    assert_eq!(lengths, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024, 2_048, five_minutes, five_minutes]);
 }
 
-/// Locks a class three times, passes a trial at `trial_ns` per job and says how long the lock after it lasts.
-fn lock_seconds_after_trial(trial_ns: u64) -> u64 {
+/// Locks a class three times, passes a trial at `trial_ns` per job and says how long the lock after it lasts, as [`lock_length`].
+fn lock_length_after_trial(trial_ns: u64) -> u64 {
     let (mut guard, mut now) = (knowing(20_000), 0);
     for _ in 0..3 {
         let locked = route_until_locked(&mut guard, 1, 200_000, now);
-        now = locked + lock_seconds(&guard, locked) * SECOND;
+        now = locked + lock_length(&guard, locked) * FIRST;
     }
     for _ in 0..TRIAL_JOBS {
         now += trial_ns;
@@ -336,13 +339,13 @@ fn lock_seconds_after_trial(trial_ns: u64) -> u64 {
     }
     assert_eq!(guard.counters(0).locks, 3, "the trial itself is passed");
     let locked = route_until_locked(&mut guard, 1, 200_000, now);
-    lock_seconds(&guard, locked)
+    lock_length(&guard, locked)
 }
 
 #[test]
 fn a_trial_that_gains_is_forgiven_and_one_that_stands_even_is_not() {
-    assert_eq!(lock_seconds_after_trial(16_000), 1);
-    assert_eq!(lock_seconds_after_trial(20_000), 8);
+    assert_eq!(lock_length_after_trial(16_000), 1);
+    assert_eq!(lock_length_after_trial(20_000), 8);
 }
 
 #[test]
@@ -360,13 +363,13 @@ fn what_was_under_way_when_the_lock_fell_is_counted_and_changes_nothing_else() {
     let mut guard = knowing(20_000);
     let locked = route_until_locked(&mut guard, 1, 200_000, 0);
     let before = guard.counters(0);
-    guard.routed(0, 10, Nanos(SECOND), Nanos(locked + SECOND / 2));
+    guard.routed(0, 10, Nanos(SECOND), Nanos(locked + FIRST / 2));
     let after = guard.counters(0);
     assert_eq!((after.locks, after.routed_jobs), (before.locks, before.routed_jobs + 10));
     assert_eq!(after.lost - before.lost, Nanos(SECOND - 200_000));
-    assert_eq!(lock_seconds(&guard, locked), 1);
-    guard.routed(0, 1, Nanos(20_000), Nanos(locked + SECOND));
-    assert!(!guard.is_locked(0, Nanos(locked + SECOND)));
+    assert_eq!(lock_length(&guard, locked), 1);
+    guard.routed(0, 1, Nanos(20_000), Nanos(locked + FIRST));
+    assert!(!guard.is_locked(0, Nanos(locked + FIRST)));
 }
 
 #[test]

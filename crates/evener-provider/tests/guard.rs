@@ -63,7 +63,7 @@ fn a_module_that_is_too_slow_is_locked_out_and_told_of() {
         assert_eq!(SLOW.0.load(Relaxed), 0, "what a message costs here is measured first");
         // Nothing is tried before so much was worked that a try is a small part of it.
         for _ in 0..40_000 {
-            // One by one: where the machine stands still for a second, a hundred would see the lock end.
+            // One by one: where the machine stands still, a hundred would see the lock end.
             encrypt(1);
             if SLOW.0.load(Relaxed) > 0 {
                 break;
@@ -71,7 +71,7 @@ fn a_module_that_is_too_slow_is_locked_out_and_told_of() {
         }
         assert_eq!(SLOW.0.load(Relaxed), 1);
         // The very first, which makes what a module needs once, is not held against it. Each other one loses more than a class
-        // may; after each lock, the first of which lasts a second, one more tries.
+        // may; after each lock, the first of which lasts an eighth of a second, one more tries.
         encrypt(200);
         let tried = SLOW.0.load(Relaxed);
         assert!(tried < 20, "{tried}");

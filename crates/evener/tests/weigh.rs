@@ -299,8 +299,9 @@ fn for_latency_the_end_decides_and_for_throughput_the_core_too() {
         let costs = "emulated:d=200000+0,h=5000000+0,c=4000000+0";
         let of =
             |objective| one_at_a_time(costs, [200_000, 5_000_000, 4_000_000], 1, objective).modules().jobs;
-        assert_eq!(of(Objective::Latency), 0);
-        assert!(of(Objective::Throughput) > 0);
+        // One is sent now and then, to see whether it is still so.
+        assert!(of(Objective::Latency) <= 1);
+        assert!(of(Objective::Throughput) > 1);
     });
 }
 

@@ -268,21 +268,18 @@ impl Learned {
         if let Some(run) = self.runs.get(&ask.class).filter(|run| takes(&run.module)) {
             return Choice::Module { module: run.module, expected: expected(run.module) };
         }
-        let wants_try = |module: &usize| takes(module) && table.wants_try(0, *module, 1);
-        let paying = match table.route(0, &queues) {
-            Route::Module(module) if takes(&module) => Some(module),
-            _ => None,
-        };
-        let Some(module) = paying.or_else(|| (0..queues.len()).find(wants_try)) else {
-            return Choice::Inline;
-        };
-        if wants_try(&module) {
-            self.tables.remove(&ask.class);
-            if !self.estimator.tries(module, ask.class, now) {
-                return Choice::Inline;
+        if let Route::Module(module) = table.route(0, &queues) {
+            if takes(&module) {
+                return Choice::Module { module, expected: expected(module) };
             }
-            self.runs.insert(ask.class, Run { module, began: now, cold: 0, taught: 0, lost: Nanos::ZERO });
         }
+        let wants_try = |module: &usize| takes(module) && table.wants_single_try(0, *module);
+        let Some(module) = (0..queues.len()).find(wants_try) else { return Choice::Inline };
+        self.tables.remove(&ask.class);
+        if !self.estimator.tries(module, ask.class, now) {
+            return Choice::Inline;
+        }
+        self.runs.insert(ask.class, Run { module, began: now, cold: 0, taught: 0, lost: Nanos::ZERO });
         Choice::Module { module, expected: expected(module) }
     }
 
@@ -622,7 +619,7 @@ mod tests {
         let [slow, hopeless, dead] =
             [(400, 330), (1_500, 1_500), (9_000, 9_000)].map(|(cold, warm)| went(cold, cold, warm).1);
         assert!((8..=40).contains(&slow), "{slow}");
-        assert!((2..=5).contains(&hopeless) && (2..=4).contains(&dead), "{hopeless} {dead}");
+        assert!((2..=8).contains(&hopeless) && (2..=4).contains(&dead), "{hopeless} {dead}");
     }
 
     /// Whether a module loses requests that take ten times as long there and a tenth of the core time.
@@ -689,6 +686,37 @@ mod tests {
         learned.guard.total().routed_jobs + u64::from(waiting.requests) + first
     }
 
+    /// As [`streaks`], at a module that takes 80 us but for three in a row that meet a stall of 3 ms: how many of the 3000 after them went.
+    fn went_after_a_stall() -> usize {
+        let class = Class::of(Algorithm::Aes128Cbc, Direction::Encrypt, BYTES, false);
+        let ask =
+            Ask { load: Load { kind: 0, bytes: BYTES }, class, ahead: &[Some(0)], beside: Beside::Nothing };
+        let policy: &'static Policy = Box::leak(Box::new(Policy::new()));
+        let (mut now, mut went, mut after) = (Nanos::from_millis(1_000), 0, Vec::new());
+        while after.len() < 3_000 {
+            let turn = policy.begin_at(&ask, now);
+            let stays = turn.stays();
+            went += usize::from(!stays);
+            let took = match stays {
+                true => Nanos::from_micros(300),
+                false if (500..503).contains(&went) => Nanos::from_micros(3_000),
+                false => Nanos::from_micros(80),
+            };
+            now += took;
+            turn.end_at(Some(Nanos(took.0.min(300_000) / 2)), Nanos::ZERO, now);
+            if went >= 503 {
+                after.push(!stays);
+            }
+        }
+        after.into_iter().filter(|went| *went).count()
+    }
+
+    #[test]
+    fn a_module_that_met_a_stall_is_asked_again_soon() {
+        let went = went_after_a_stall();
+        assert!(went > 2_300, "{went}");
+    }
+
     #[test]
     fn most_requests_at_a_module_that_pays_follow_others_without_a_look() {
         let (went, looks, lost) = streaks(usize::MAX, Nanos::ZERO);
@@ -699,8 +727,8 @@ mod tests {
     fn a_module_that_grows_slow_is_left_after_what_the_guard_allows_and_one_streak() {
         for later in [2, 5, 20] {
             let (went, _, lost) = streaks(500, Nanos::from_millis(later));
-            // 5 ms at first and 1 ms for a try after each lock, and of each the request that is over it.
-            let most = Nanos::from_millis(30 + 4 * later);
+            // 5 ms at first and 1 ms for a try after each lock, of which five end in 4 s, and of each the request that is over it.
+            let most = Nanos::from_millis(10 + 7 * later);
             assert!((500..540).contains(&went) && lost < most, "{later}: {went} {lost}");
         }
     }

@@ -37,7 +37,7 @@ impl Weigher {
         if lane >= table.lanes() {
             return Single::Inline;
         }
-        let tried = (0..queues.len()).find(|&module| table.wants_try(lane, module, 1));
+        let tried = (0..queues.len()).find(|&module| table.wants_single_try(lane, module));
         match (table.route(lane, &queues), tried) {
             (Route::Module(module), _) => self.guarded(Errand { module, lane }, now),
             (Route::Inline, Some(module))

@@ -266,6 +266,8 @@ struct Cell {
     core_use: f64,
     /// Jobs that may be sent to learn.
     tries_left: u32,
+    /// The same of requests that come alone, which may not pay where many jobs beside a busy core do.
+    single_tries_left: u32,
     is_known: bool,
     /// One may come last of all that waits.
     is_long_untried: bool,
@@ -359,6 +361,7 @@ fn cell(offer: &Offer, turn: Option<f64>, c: Option<f64>, rate_min: f64, lambda:
         latency: 0.0,
         core_use: 0.0,
         tries_left: 0,
+        single_tries_left: 0,
         is_known: false,
         is_long_untried: false,
     };
@@ -367,10 +370,21 @@ fn cell(offer: &Offer, turn: Option<f64>, c: Option<f64>, rate_min: f64, lambda:
             let (d, latency) = (float(d), float(d) + float(h));
             let pays = saves(offer, c, lambda) && 1.0 / turn > rate_min;
             let gain = if pays { (c - lambda * d) / latency } else { f64::NEG_INFINITY };
+            let single_tries_left = tries_left;
             let tries_left = if pays { 0 } else { tries_left };
-            Cell { gain, d, latency, core_use: d / turn, tries_left, is_known: true, is_long_untried }
+            let core_use = d / turn;
+            Cell {
+                gain,
+                d,
+                latency,
+                core_use,
+                tries_left,
+                single_tries_left,
+                is_known: true,
+                is_long_untried,
+            }
         }
-        (Offer::Unknown { tries_left }, _, _) => Cell { tries_left, ..closed },
+        (Offer::Unknown { tries_left }, _, _) => Cell { tries_left, single_tries_left: tries_left, ..closed },
         _ => closed,
     }
 }

@@ -187,6 +187,20 @@ impl Table {
         count > 0 && self.rows[lane].cells[module].tries_left > 0 && self.is_worth_a_try(lane, count)
     }
 
+    /// Whether a request that comes alone and stays on the core ([`Self::route`]) is wanted at `module` to learn what it takes there.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such lane or module.
+    #[must_use]
+    pub fn wants_single_try(&self, lane: usize, module: usize) -> bool {
+        let tries_left = match cfg!(mutant = "single_tries_of_what_pays_for_many") {
+            true => self.rows[lane].cells[module].tries_left,
+            false => self.rows[lane].cells[module].single_tries_left,
+        };
+        tries_left > 0 && self.is_worth_a_try(lane, 1)
+    }
+
     /// Whether `module` would take a try of a lane while so much waits: it wants one, and it is not known that others would be
     /// done with all that waits before it.
     ///
