@@ -4,6 +4,8 @@
 
 #![allow(clippy::print_stdout, clippy::panic, reason = "helpers of tests are tests; what is skipped is said")]
 
+mod support;
+
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
@@ -25,6 +27,8 @@ use evener_cryptodev::{Node, TEXT_BYTES_MAX};
 use evener_driver_kernel::{Module, ModuleName, OpenError, survey};
 use evener_driver_libcrypto::Libcrypto;
 use evener_testbed::Guest;
+
+use support::kernel;
 
 /// Software of the kernel, asynchronous and not, one for each family; a kernel may lack some.
 const SOFTWARE: &[&str] = &[
@@ -712,45 +716,14 @@ impl Drop for Ends<'_> {
 #[test]
 fn all_of_this_holds_in_the_guest_where_a_module_stands_behind_af_alg() {
     let this = std::env::current_exe().expect("a test has a file");
-    // Named by all its parts, GCM finds no module that is not there yet.
-    let builder = ["ctr", "gcm", "ghash-generic", "cuse"]
-        .into_iter()
-        .fold(Guest::builder().program(&this).limit(GUEST_LIFE), evener_testbed::Builder::kernel_module);
+    let builder = kernel::with_modules(Guest::builder().program(&this).limit(GUEST_LIFE));
     // One of its own: the algorithms that the suite has the kernel make stay, and another driver is the first of `cbc(aes)` then.
     let Some(mut guest) = builder.boot_or_skip() else { return };
     let name = this.file_name().expect("a file has a name").to_string_lossy();
-    let suite = format!("{name} --test-threads 1 --nocapture --skip in_the_guest");
+    let suite = format!("{name} --test-threads 1 --nocapture --skip {}", kernel::IN_THE_GUEST);
     let outcome = guest.run(&suite).expect("the guest answers");
-    let told = outcome.expect_success();
-    assert!(told.contains("afalg:virtio_crypto_aes_cbc: "), "{told}");
-    assert!(!told.contains("no node can be made"), "{told}");
-    for claim in [
-        "published cases",
-        "requests of all lengths",
-        "requests of a host's client",
-        ": out while it hung",
-        ": out when it was killed",
-    ] {
-        assert!(told.lines().any(|line| line.contains("devcrypto:") && line.ends_with(claim)), "{told}");
-    }
-    assert!(told.contains("what cannot be opened was told apart"), "{told}");
-    let module = "afalg:virtio_crypto_aes_cbc: ";
-    let at_host = |line: &str| line.contains(module) && line.ends_with("requests of a host's client");
-    assert!(told.lines().any(at_host), "{told}");
-    // What is not there is skipped, and these are there.
-    for driver in ["gcm_base(ctr(aes-generic),ghash-generic)", "sha256-generic", "hmac(sha256-generic)"] {
-        for claim in ["published cases", "requests of all lengths"] {
-            let name = format!("afalg:{driver}: ");
-            assert!(
-                told.lines().any(|line| line.starts_with(&name) && line.ends_with(claim)),
-                "{name}{claim}: {told}"
-            );
-        }
-    }
-    // So virtio_crypto calls the module full, which one of the tests makes it.
-    let is_full = |line: &&str| line.contains("virtio_crypto: Create session failed status: 1");
-    let others: Vec<&str> = outcome.kernel_log.warnings().into_iter().filter(|line| !is_full(line)).collect();
-    assert_eq!(others, [""; 0]);
+    kernel::expect_modules(outcome.expect_success());
+    assert_eq!(kernel::warnings(&outcome.kernel_log), [""; 0]);
     guest.shut_down().expect("the guest ends");
 }
 

@@ -10,8 +10,6 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::Value;
-
 use crate::apt::{self, Apt};
 use crate::error::{Error, at};
 use crate::place;
@@ -120,23 +118,6 @@ impl Toolchain {
             command.env_remove(other);
         }
         command
-    }
-
-    /// Builds tests, of all that `words` of `cargo test` choose, and gives their files.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`] where cargo does not build them.
-    pub fn tests(&self, cargo: impl AsRef<OsStr>, words: &[&str]) -> Result<Vec<PathBuf>, Error> {
-        let mut command = self.cargo(cargo);
-        command.args(["test", "--no-run", "--message-format", "json-render-diagnostics"]).args(words);
-        let output = apt::succeed("cargo", &mut command)?;
-        let artifact = |line: &[u8]| {
-            let message: Value = serde_json::from_slice(line).ok()?;
-            let is_test = message["profile"]["test"] == true;
-            message["executable"].as_str().filter(|_| is_test).map(PathBuf::from)
-        };
-        Ok(output.stdout.split(|&byte| byte == b'\n').filter_map(artifact).collect())
     }
 
     /// The folder of what cargo built by its profile `dev`.

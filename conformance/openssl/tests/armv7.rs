@@ -9,7 +9,7 @@ use std::{env, fs};
 
 use evener_conformance_openssl::evp_test::{compile, data_files};
 use evener_conformance_openssl::{fetched, openssl_sources, say, skipped};
-use evener_testbed::{Builder, Guest, Profile, Toolchain};
+use evener_testbed::{Builder, Guest, Profile, Toolchain, build_tests};
 
 /// An emulated processor takes up to a minute for what a real one does in a second, and on a busy host several.
 const GUEST_LIFE: Duration = Duration::from_secs(4_000);
@@ -27,17 +27,18 @@ fn evp_test_says_the_same_with_evener_as_without_on_32_bit_arm() {
         return skipped("OpenSSL's sources are not there (`./x prepare` fetches them)");
     };
     let words = ["-p", "evener-conformance-openssl", "--test", "evp_test"];
-    let runner = toolchain.tests(env!("CARGO"), &words).expect("the runner builds").remove(0);
+    let built = build_tests(toolchain.cargo(env!("CARGO")), &words).expect("the runner builds");
+    let runner = &built.first().expect("it is one").path;
     let folder = tempfile::tempdir().expect("there is a folder for temporary files");
     let program = folder.path().join("evp_test");
     compile(toolchain.cc().as_os_str(), &sources, &program).expect("evp_test builds");
 
-    let builder = Guest::builder().profile(Profile::Armv7).limit(GUEST_LIFE).program(&runner);
+    let builder = Guest::builder().profile(Profile::Armv7).limit(GUEST_LIFE).program(runner);
     let builder = with_modules(builder, &toolchain);
     let builder = with_sources(builder, &sources);
     let place = fetched("openssl").expect("the sources lie there").join(format!("evp_test-{version}"));
     let Some(mut guest) = copied(builder, &program, &place).boot_or_skip() else { return };
-    let outcome = guest.run(&format!("{} --nocapture", name(&runner))).expect("the guest answers");
+    let outcome = guest.run(&format!("{} --nocapture", name(runner))).expect("the guest answers");
     let told = outcome.expect_success();
     say(told);
     assert!(told.contains("requests routed") && !told.contains("skipped: "), "{told}");
