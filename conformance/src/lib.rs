@@ -11,6 +11,7 @@
 mod ask;
 mod ffi;
 mod noise;
+mod process;
 mod published;
 mod runtime;
 mod way;
@@ -18,6 +19,7 @@ mod way;
 pub use ask::{Answer, Ask, Layout, answers, kinds, session};
 pub use ffi::is_right_in_child;
 pub use noise::noise;
+pub use process::Process;
 pub use published::ask_all;
 pub use runtime::{ByRuntime, Door};
 pub use way::{Burst, Direct, Kit, Way, judged, libcrypto, multibuffer};

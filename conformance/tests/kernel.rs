@@ -6,8 +6,6 @@
 
 mod support;
 
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -15,8 +13,8 @@ use std::time::Duration;
 use evener::core::plan::Policy;
 use evener::{Cancel, CpuKit, ModuleSetup, Quarantine, Report, Setup, run};
 use evener_conformance::{
-    Answer, Ask, Burst, Kit, Layout, Way, answers, ask_all, is_right_in_child, judged, kinds, libcrypto,
-    session,
+    Answer, Ask, Burst, Kit, Layout, Process, Way, answers, ask_all, is_right_in_child, judged, kinds,
+    libcrypto, session,
 };
 use evener_core::driver::{self, Unlaunched};
 use evener_core::{
@@ -645,31 +643,10 @@ fn serves_a_node_until_it_is_killed() {
     });
 }
 
-/// Ends a process, also where a test panics.
-struct Killed(Child);
-
-impl Killed {
-    fn kill(&mut self) {
-        self.0.kill().expect("it runs");
-        self.0.wait().expect("it was killed");
-    }
-}
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        self.0.kill().unwrap_or_default();
-        self.0.wait().map(drop).unwrap_or_default();
-    }
-}
-
 #[test]
 fn a_node_whose_process_is_killed_in_mid_request_is_out_at_once_and_every_job_is_done() {
-    let this = std::env::current_exe().expect("a test has a file");
-    let mut command = Command::new(this);
-    command.args(["--ignored", "--exact", "--nocapture", "serves_a_node_until_it_is_killed"]);
-    let child = command.env(TO_BE_KILLED, "1").stdout(Stdio::piped()).spawn().expect("it starts");
-    let mut node = Killed(child);
-    let mut says = BufReader::new(node.0.stdout.take().expect("piped")).lines().map_while(Result::ok);
+    let mut node = Process::start("serves_a_node_until_it_is_killed", &[(TO_BE_KILLED, "1".as_ref())]);
+    let mut says = node.lines();
     let first = says.find(|line| line.contains(READY) || line.contains("skipped: "));
     let first = first.expect("it says whether there is a node");
     if !first.contains(READY) {
@@ -678,7 +655,7 @@ fn a_node_whose_process_is_killed_in_mid_request_is_out_at_once_and_every_job_is
     let module = Module::bind(&"devcrypto:/dev/evener-killed".parse().expect("a name")).expect("it serves");
     let killed = std::thread::spawn(move || {
         assert!(says.any(|line| line.contains(STALLED)), "it never stalls");
-        node.kill();
+        drop(node);
     });
     // Who waits for silence waits longer than this test's guest lives.
     let (by_module, redone, quarantine) = run_by(&module, Nanos::from_millis(3_600_000));

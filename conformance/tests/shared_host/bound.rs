@@ -3,15 +3,13 @@
 //! The way: this program as a host, a process of its own -> a run in this one with one core beside that module -> the host is killed while it holds jobs
 //! -> outcomes against the report's counts.
 
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use evener::core::plan::Policy;
 use evener::{CpuKit, ModuleSetup, Quarantine, Report};
-use evener_conformance::{Ask, Burst, judged, libcrypto, session};
+use evener_conformance::{Ask, Burst, Process, judged, libcrypto, session};
 use evener_core::{Algorithm, Direction, Job, JobError, Method, Outcome, Padding, Session};
 use evener_driver_hosted::Module;
 
@@ -25,16 +23,6 @@ const BYTES: usize = 4_096;
 const KILLED_AFTER: u64 = 20;
 /// Name of the variable that says where the host is to be.
 const FOLDER: &str = "HOST_TEST_FOLDER";
-
-/// A host that is killed when this goes.
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.0.kill().unwrap_or_default();
-        self.0.wait().map(drop).unwrap_or_default();
-    }
-}
 
 #[test]
 #[ignore = "a part of another one, which runs it as a process"]
@@ -51,7 +39,7 @@ fn a_host_that_is_killed_fails_what_only_it_may_do_and_no_core_does_it() {
     let asks = asks();
     for policy in [Policy::ModuleOnly, Policy::SharedQueue, Policy::Adaptive] {
         let folder = tempfile::tempdir().expect("a folder");
-        let host = start(folder.path());
+        let host = Process::start("bound::a_host", &[(FOLDER, folder.path().as_os_str())]);
         let control = folder.path().join("control");
         let submitted = move || asked_at(&control, "report").ok()?["module"]["submitted"].as_u64();
         wait_until(|| submitted().is_some());
@@ -67,13 +55,6 @@ fn a_host_that_is_killed_fails_what_only_it_may_do_and_no_core_does_it() {
         killer.join().expect("no panic");
         judge(&asks, &jobs, &report);
     }
-}
-
-fn start(folder: &Path) -> Process {
-    let this = std::env::current_exe().expect("a test has a file");
-    let mut command = Command::new(this);
-    command.args(["--ignored", "--exact", "bound::a_host"]).env(FOLDER, folder).stdout(Stdio::null());
-    Process(command.spawn().expect("it starts"))
 }
 
 fn wait_until(is_so: impl Fn() -> bool) {
