@@ -12,13 +12,16 @@ use evener_testbed::{Guest, Profile, Toolchain};
 
 use support::{HAS_NO_TESTS, LeftOut, Suite, kernel};
 
-const PACKAGES: [&str; 7] = [
+const PACKAGES: [&str; 10] = [
     "evener-core",
     "evener-ring",
     "evener-driver-libcrypto",
     "evener-driver-kernel",
+    "evener-driver-hosted",
+    "evener-driver-emulated",
     "evener",
     "evener-provider",
+    "evener-host",
     "evener-conformance",
 ];
 
@@ -45,8 +48,9 @@ fn on_32_bit_arm_all_that_runs_there_does_what_it_does_here() {
     let suite = Suite::build(toolchain.cargo(env!("CARGO")), &PACKAGES, &LEFT_OUT);
     let builder = Guest::builder().profile(Profile::Armv7).limit(GUEST_LIFE).memory_mib(1_536);
     let module = fs::read(toolchain.built().join("deps/libevener_provider.so")).expect("cargo built it");
-    let builder = builder.file("/payload/libevener_provider.so", module);
+    let builder = kernel::with_modules(builder.file("/payload/libevener_provider.so", module));
     let Some(mut guest) = suite.bring(builder).boot_or_skip() else { return };
-    suite.run(&mut guest);
+    let told = suite.run(&mut guest);
+    kernel::expect_modules(&told[kernel::SOURCE]);
     guest.shut_down().expect("the guest ends");
 }

@@ -59,9 +59,10 @@ impl Drop for Storm {
 }
 
 fn signal_all_threads() {
-    let process = i64::from(process::id());
+    // No wider than the words that `syscall` takes, be they of 32 bits.
+    let process = libc::pid_t::try_from(process::id()).unwrap();
     let threads = fs::read_dir("/proc/self/task").unwrap().filter_map(Result::ok);
-    for thread in threads.filter_map(|entry| entry.file_name().to_str()?.parse::<i64>().ok()) {
+    for thread in threads.filter_map(|entry| entry.file_name().to_str()?.parse::<libc::pid_t>().ok()) {
         // SAFETY: takes numbers; a thread that has ended meanwhile gets nothing.
         unsafe { libc::syscall(libc::SYS_tgkill, process, thread, libc::SIGUSR1) };
     }

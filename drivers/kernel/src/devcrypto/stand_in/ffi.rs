@@ -2,7 +2,7 @@
 //! signals that end such a call.
 
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
-use std::os::raw::{c_int, c_uint, c_ulong};
+use std::os::raw::{c_int, c_long, c_uint, c_ulong};
 use std::{io, mem, process, ptr};
 
 /// A call that waits for its answer.
@@ -48,7 +48,7 @@ pub(super) fn answer_for(numbers: &[u32]) -> io::Result<OwnedFd> {
 /// From now on each `socket` of this family, of this thread and of those that it starts, fails with `errno`.
 pub(super) fn forbid(family: c_int, errno: c_int) -> io::Result<()> {
     let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
-    let word = |number: i64| u32::try_from(number).unwrap_or(u32::MAX);
+    let word = |number: c_long| u32::try_from(number).unwrap_or(u32::MAX);
     let fails = libc::SECCOMP_RET_ERRNO | word(errno.into());
     let mut steps = [
         step(LOAD, 0, 0, SYSTEM_CALL_AT),
