@@ -452,6 +452,21 @@ fn noise_between_equal_costs_locks_rarely() {
 }
 
 #[test]
+fn requests_that_nobody_asked_about_count_for_control_and_are_not_kept_inline() {
+    let (mut guard, load) = (BySize::new(1), Load { kind: 0, bytes: 4_096 });
+    for _ in 0..CONTROL_JOBS_FIRST {
+        guard.stayed(load, Nanos(MS / 10));
+    }
+    let of = |guard: &mut BySize, rounds: u64| {
+        (0..rounds * CONTROL_PERIOD / 16).filter(|_| guard.stays_after(load, 15, Nanos(SECOND))).count()
+    };
+    assert_eq!([1, 9].map(|rounds| of(&mut guard, rounds)), [1, 9]);
+    assert!(guard.went(load, Nanos(6 * MS), Nanos(SECOND)));
+    assert!(guard.stays_after(load, 15, Nanos(SECOND)));
+    assert_eq!(guard.total().kept_inline_jobs, 1);
+}
+
+#[test]
 fn a_kind_that_loses_is_kept_on_the_direct_path_and_another_goes_on() {
     let (mut guard, mut now) = (BySize::new(2), Nanos::ZERO);
     let direct = |bytes: usize| Nanos(bytes as u64);
@@ -472,7 +487,7 @@ fn a_kind_that_loses_is_kept_on_the_direct_path_and_another_goes_on() {
             guard.went(load, cost, now);
         }
     }
-    // 5 ms and not a request more, at 65 us of loss each; two seconds hold one lock and its trials.
+    // 5 ms and not a request more, at 65 us of loss each; two seconds hold a few locks and their trials.
     assert!(gone[0] < 150, "{gone:?}");
     assert!(gone[1] > 1_900, "{gone:?}");
     assert!(guard.total().locks > 0);

@@ -44,12 +44,17 @@ impl BySize {
     /// Where the load's kind is not below the number of kinds, as all functions here.
     #[must_use]
     pub fn stays(&mut self, load: Load, now: Nanos) -> bool {
+        self.stays_after(load, 0, now)
+    }
+
+    /// The same after so many that went without being asked about: it is control in the place of any of them.
+    pub fn stays_after(&mut self, load: Load, unasked: u32, now: Nanos) -> bool {
         let (guard, class) = (self.of(load), class(load));
         if guard.is_locked(class, now) {
             guard.kept_inline(class, 1);
             return true;
         }
-        guard.is_control(class)
+        (0..=unasked).fold(false, |is_control, _| guard.is_control(class) || is_control)
     }
 
     /// Takes what a request took that stayed.

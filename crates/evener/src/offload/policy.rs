@@ -250,8 +250,7 @@ impl Learned {
     fn choose(&mut self, ask: &Ask<'_>, followed: u32, now: Nanos) -> Choice {
         self.estimator.make_room_for(ask.ahead.len());
         let is_locked = self.guard.is_locked(ask.load, now);
-        // Those would have been asked about, too.
-        if (0..=followed).fold(false, |stays, _| self.guard.stays(ask.load, now) || stays) {
+        if self.guard.stays_after(ask.load, followed, now) {
             return if is_locked { Choice::Inline } else { Choice::Control };
         }
         if !ask.beside.is_nothing() {
@@ -528,7 +527,17 @@ impl Turn {
             (None, None) => {}
             (Some(module), core) => {
                 let core = core.map(|core| core + elsewhere);
-                return learned.went(&self, module, wall, core, now) || self.has_locked;
+                let has_locked = learned.went(&self, module, wall, core, now);
+                if let Some(streak) = self
+                    .policy
+                    .streaks
+                    .of(self.class)
+                    .filter(|_| has_locked && !cfg!(mutant = "streaks_outlive_locks"))
+                {
+                    // None of those that were to follow it.
+                    streak.end();
+                }
+                return has_locked || self.has_locked;
             }
         }
         self.has_locked
@@ -536,211 +545,4 @@ impl Turn {
 }
 
 #[cfg(test)]
-mod tests {
-    use evener_core::{Algorithm, Direction};
-
-    use super::*;
-
-    const BYTES: usize = 16_384;
-
-    /// Keeps this thread's core busy.
-    fn spin(time: Nanos) {
-        let began = SystemClock.thread_time();
-        while SystemClock.thread_time() - began < time {}
-    }
-
-    /// What was learned of a module by its first two requests, in each of which the thread is busy for `besides` with something else.
-    fn learned(besides: Nanos) -> [(u64, Nanos); 2] {
-        let class = Class::of(Algorithm::Aes128Cbc, Direction::Encrypt, BYTES, false);
-        let ask =
-            Ask { load: Load { kind: 0, bytes: BYTES }, class, ahead: &[Some(0)], beside: Beside::Nothing };
-        let policy: &'static Policy = Box::leak(Box::new(Policy::new()));
-        let went = || loop {
-            let turn = policy.begin(&ask);
-            if turn.stays() {
-                // A slow core, so that the class is soon worth a try.
-                spin(Nanos::from_millis(5));
-            } else {
-                turn.besides(|| spin(besides));
-            }
-            let stays = turn.stays();
-            turn.end(Nanos::ZERO);
-            if !stays {
-                let learned = policy.learned.lock().expect("nobody panics here");
-                let known = learned.estimator.on_module(0, class);
-                let took = known.at(BYTES).map_or(Nanos::ZERO, |(d, h)| d + h);
-                return (known.d.samples.into(), took);
-            }
-        };
-        [went(), went()]
-    }
-
-    /// Requests of 300 us on a core, at a module that takes so long for its first request of all, its first 12 after 3 ms of rest, of
-    /// which the first takes five times as long, and for others: how many of the last 500 of 2000 went there, and how many in all.
-    fn went(first_us: u64, cold_us: u64, warm_us: u64) -> (usize, usize) {
-        let class = Class::of(Algorithm::Aes128Cbc, Direction::Encrypt, BYTES, false);
-        let ask =
-            Ask { load: Load { kind: 0, bytes: BYTES }, class, ahead: &[Some(0)], beside: Beside::Nothing };
-        let policy: &'static Policy = Box::leak(Box::new(Policy::new()));
-        let mut learned = policy.learned.lock().expect("nobody panics here");
-        let count = |part: &[bool]| part.iter().filter(|is_gone| **is_gone).count();
-        let (mut now, mut rested, mut awake, mut gone) = (Nanos::from_millis(1_000), 10, 0, Vec::new());
-        for _ in 0..2_000 {
-            let turn = Turn::unseen(policy, &ask);
-            let is_gone = matches!(learned.choose(&ask, 0, now), Choice::Module { .. });
-            (rested, awake) = if is_gone { (0, awake + 1) } else { (rested + 1, awake) };
-            awake = if rested >= 10 { 0 } else { awake };
-            let took = Nanos::from_micros(match is_gone {
-                true if count(&gone) == 0 => first_us,
-                true if awake == 1 => 5 * cold_us,
-                true if awake <= 12 => cold_us,
-                true => warm_us,
-                false => 300,
-            });
-            now += took;
-            match is_gone {
-                true => _ = learned.went(&turn, 0, took, Some(scaled(took, 0.8)), now),
-                false => learned.stayed(&turn, took, took),
-            }
-            gone.push(is_gone);
-        }
-        (count(&gone[1_500..]), count(&gone))
-    }
-
-    #[test]
-    fn a_module_that_is_slow_after_a_rest_is_known_by_what_it_takes_once_it_is_awake() {
-        let [late, awake, opened_late] = [(400, 400, 240), (180, 180, 180), (40_000, 400, 240)]
-            .map(|(first, cold, warm)| went(first, cold, warm).0);
-        assert!([late, awake, opened_late].iter().all(|&count| count > 480), "{late} {awake} {opened_late}");
-    }
-
-    #[test]
-    fn a_module_of_no_use_gets_few_requests_and_a_hopeless_one_next_to_none() {
-        let [slow, hopeless, dead] =
-            [(400, 330), (1_500, 1_500), (9_000, 9_000)].map(|(cold, warm)| went(cold, cold, warm).1);
-        assert!((8..=40).contains(&slow), "{slow}");
-        assert!((2..=8).contains(&hopeless) && (2..=4).contains(&dead), "{hopeless} {dead}");
-    }
-
-    /// Whether a module loses requests that take ten times as long there and a tenth of the core time.
-    fn loses(beside: Beside) -> bool {
-        let class = Class::of(Algorithm::Aes128Cbc, Direction::Encrypt, BYTES, false);
-        let ask = Ask { load: Load { kind: 0, bytes: BYTES }, class, ahead: &[Some(0)], beside };
-        let policy: &'static Policy = Box::leak(Box::new(Policy::new()));
-        let mut learned = policy.learned.lock().expect("nobody panics here");
-        let mut now = Nanos::from_millis(1_000);
-        (0..200).any(|_| {
-            let turn = Turn::unseen(policy, &ask);
-            match learned.choose(&ask, 0, now) {
-                Choice::Module { module, .. } => {
-                    now += Nanos::from_millis(3);
-                    learned.went(&turn, module, Nanos::from_millis(3), Some(Nanos::from_micros(30)), now)
-                }
-                Choice::Control | Choice::Inline => {
-                    now += Nanos::from_micros(300);
-                    learned.stayed(&turn, Nanos::from_micros(300), Nanos::from_micros(300));
-                    false
-                }
-            }
-        })
-    }
-
-    #[test]
-    fn time_counts_where_a_call_waits_for_it_and_not_where_its_thread_goes_on() {
-        assert_eq!([Beside::OthersOfCall, Beside::Others].map(loses), [true, false]);
-    }
-
-    /// Requests of 1 ms on a core, at a module that takes 80 us of the first so many and `later` of others, half of it core time: how many
-    /// went, how many were looked at, and what those that went took longer than on a core.
-    fn streaks(first: usize, later: Nanos) -> (usize, usize, Nanos) {
-        let class = Class::of(Algorithm::Aes128Cbc, Direction::Encrypt, BYTES, false);
-        let ask =
-            Ask { load: Load { kind: 0, bytes: BYTES }, class, ahead: &[Some(0)], beside: Beside::Nothing };
-        let policy: &'static Policy = Box::leak(Box::new(Policy::new()));
-        let (mut now, mut went, mut looks, mut lost) = (Nanos::from_millis(1_000), 0, 0, Nanos::ZERO);
-        for _ in 0..4_000 {
-            let turn = policy.begin_at(&ask, now);
-            let on_core = Nanos::from_millis(1);
-            looks += usize::from(turn.streak.is_none());
-            let took = match turn.stays() {
-                true => on_core,
-                false if went < first => Nanos::from_micros(80),
-                false => later,
-            };
-            if !turn.stays() {
-                went += 1;
-                lost += took - on_core;
-            }
-            now += took;
-            turn.end_at(Some(Nanos(took.0 / 2)), Nanos::ZERO, now);
-        }
-        assert_eq!(routed(policy, ask.class), went as u64, "all of them were booked but for the last streak");
-        (went, looks, lost)
-    }
-
-    /// Requests that the guard has booked, with those that are still to be.
-    fn routed(policy: &Policy, class: Class) -> u64 {
-        let waiting = policy.streaks.of(class).map(Streak::take_past).unwrap_or_default();
-        let first = 1; // At a module that was never asked, which is booked nowhere.
-        let learned = policy.learned.lock().expect("nobody panics here");
-        learned.guard.total().routed_jobs + u64::from(waiting.requests) + first
-    }
-
-    /// As [`streaks`], at a module that takes 80 us but for three in a row that meet a stall of 3 ms: how many of the 3000 after them went.
-    fn went_after_a_stall() -> usize {
-        let class = Class::of(Algorithm::Aes128Cbc, Direction::Encrypt, BYTES, false);
-        let ask =
-            Ask { load: Load { kind: 0, bytes: BYTES }, class, ahead: &[Some(0)], beside: Beside::Nothing };
-        let policy: &'static Policy = Box::leak(Box::new(Policy::new()));
-        let (mut now, mut went, mut after) = (Nanos::from_millis(1_000), 0, Vec::new());
-        while after.len() < 3_000 {
-            let turn = policy.begin_at(&ask, now);
-            let stays = turn.stays();
-            went += usize::from(!stays);
-            let took = match stays {
-                true => Nanos::from_micros(300),
-                false if (500..503).contains(&went) => Nanos::from_micros(3_000),
-                false => Nanos::from_micros(80),
-            };
-            now += took;
-            turn.end_at(Some(Nanos(took.0.min(300_000) / 2)), Nanos::ZERO, now);
-            if went >= 503 {
-                after.push(!stays);
-            }
-        }
-        after.into_iter().filter(|went| *went).count()
-    }
-
-    #[test]
-    fn a_module_that_met_a_stall_is_asked_again_soon() {
-        let went = went_after_a_stall();
-        assert!(went > 2_300, "{went}");
-    }
-
-    #[test]
-    fn most_requests_at_a_module_that_pays_follow_others_without_a_look() {
-        let (went, looks, lost) = streaks(usize::MAX, Nanos::ZERO);
-        assert!(went > 3_900 && looks < went / 8 && lost == Nanos::ZERO, "{went} {looks} {lost}");
-    }
-
-    #[test]
-    fn a_module_that_grows_slow_is_left_after_what_the_guard_allows_and_one_streak() {
-        for later in [2, 5, 20] {
-            let (went, _, lost) = streaks(500, Nanos::from_millis(later));
-            // 5 ms at first and 1 ms for a try after each lock, of which five end in 4 s, and of each the request that is over it.
-            let most = Nanos::from_millis(10 + 7 * later);
-            assert!((500..540).contains(&went) && lost < most, "{later}: {went} {lost}");
-        }
-    }
-
-    #[test]
-    fn the_first_request_at_a_module_and_what_is_done_besides_teach_nothing() {
-        let besides = Nanos::from_millis(40);
-        // Whatever else the machine does may come between, but hardly each time.
-        let is_right = (0..5).any(|_| {
-            let [(first, _), (second, took)] = learned(besides);
-            (first, second) == (0, 1) && took < besides
-        });
-        assert!(is_right);
-    }
-}
+mod tests;
