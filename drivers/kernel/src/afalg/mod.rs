@@ -1,11 +1,11 @@
 //! AF_ALG: the kernel's crypto API by sockets, bound by the name of a driver.
 //!
 //! A key is a transform socket; each request in flight has a socket of its own, accepted from it, because several reads on
-//! one socket do not keep CBC's chain on all drivers (smuellerDD/libkcapi#96). `AIO` brings nothing: `io_submit` lasts as
-//! long as the operation where drivers work one at a time (measured, Linux 6.1), so threads wait instead.
+//! one socket do not keep CBC's chain on all drivers (smuellerDD/libkcapi#96).
 //!
 //! The way of a request: socket of the key (kept between requests) -> `sendmsg` with operation, IV and data -> `read`,
-//! which sleeps until the driver has answered.
+//! which sleeps until the driver has answered. A caller that wants to leave begins an asynchronous read instead (`launched.rs`); where
+//! many requests are under way that brings nothing, for drivers that work on one at a time keep the next `io_submit` waiting (measured, Linux 6.1).
 
 #[cfg(target_os = "linux")]
 mod ffi;
