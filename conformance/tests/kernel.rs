@@ -16,7 +16,6 @@ use evener_conformance::{
     Answer, Ask, Burst, Kit, Layout, Process, Way, answers, ask_all, is_right_in_child, judged, kinds,
     libcrypto, session,
 };
-use evener_core::driver::{self, Unlaunched};
 use evener_core::{
     Algorithm, Direction, InlineDriver, IsOver, Job, JobError, Nanos, Outcome, Padding, Profile,
     QueuedDriver, Session,
@@ -232,42 +231,6 @@ fn who_asks_a_module_himself_gets_what_libcrypto_gives_at_all_lengths() {
             driver.call(&ask.session, iv, &ask.input, &mut output).map(|()| output)
         });
         println!("{}: {count} requests of a caller that waits in the kernel", module.profile().name);
-    }
-}
-
-#[test]
-fn who_begins_a_request_himself_gets_what_libcrypto_gives_at_all_lengths() {
-    for module in modules() {
-        let name = module.profile().name.clone();
-        assert_eq!(module.launched().is_some(), name.starts_with("afalg:"), "{name}");
-        let Some(driver) = module.launched() else { continue };
-        let count = asked_himself(&module, |ask, iv| {
-            let mut text = Text { input: &ask.input, results: Vec::new() };
-            let done = driver.launch(&ask.session, iv, &mut text, Nanos::from_millis(60_000));
-            assert_eq!(text.results.len(), usize::from(done.is_ok()), "shown once, or not at all");
-            match done {
-                Ok(()) => Ok(text.results.remove(0)),
-                Err(Unlaunched::Failed(error)) => Err(error),
-                Err(Unlaunched::Late) => unreachable!("a minute"),
-            }
-        });
-        println!("{name}: {count} requests that whoever waits for them began");
-    }
-}
-
-/// A text that keeps what it is given.
-struct Text<'a> {
-    input: &'a [u8],
-    results: Vec<Vec<u8>>,
-}
-
-impl driver::Text for Text<'_> {
-    fn input(&self) -> &[u8] {
-        self.input
-    }
-
-    fn take(&mut self, result: &[u8]) {
-        self.results.push(result.to_vec());
     }
 }
 

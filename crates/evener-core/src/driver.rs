@@ -2,7 +2,7 @@
 //!
 //! Two kinds, because a core and a module differ in one thing: a core computes while it is asked
 //! ([`InlineDriver`]), a module computes while the core does something else ([`QueuedDriver`]). For single requests of others'
-//! threads there are two more, [`CalledDriver`] and [`LaunchedDriver`].
+//! threads there is a third, [`CalledDriver`].
 
 use crate::algorithm::{Algorithm, Direction};
 use crate::job::{Job, JobError};
@@ -112,45 +112,6 @@ pub trait CalledDriver: Send + Sync {
 
     /// As [`QueuedDriver::forget`]. It may take as long as a request.
     fn forget(&self, is_over: IsOver<'_>);
-}
-
-/// A driver whose requests are begun by whoever waits for them and end by themselves: who waits is never inside the module, and leaves
-/// when he likes. Several threads may wait at once.
-pub trait LaunchedDriver: Send + Sync {
-    /// Works with session and IV on a text and gives it the result, unless that takes longer than `patience`. The text is looked at
-    /// while this lasts, and by nobody later.
-    ///
-    /// # Errors
-    ///
-    /// Why the text was given nothing.
-    fn launch(
-        &self,
-        session: &Session,
-        iv: &[u8; 16],
-        text: &mut dyn Text,
-        patience: Nanos,
-    ) -> Result<(), Unlaunched>;
-
-    /// As [`QueuedDriver::forget`]. It waits for nothing.
-    fn forget(&self, is_over: IsOver<'_>);
-}
-
-/// What a launched request works on.
-pub trait Text {
-    /// The input; the same until the result was taken.
-    fn input(&self) -> &[u8];
-
-    /// Takes the result, once; it is as long as the input.
-    fn take(&mut self, result: &[u8]);
-}
-
-/// Why a launched request brought no result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unlaunched {
-    /// The module was silent for too long.
-    Late,
-    /// It failed.
-    Failed(JobError),
 }
 
 /// Wall clock and thread clock; the runtime has real ones, simulations their own.

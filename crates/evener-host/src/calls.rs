@@ -7,10 +7,9 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::ptr;
 use std::sync::Arc;
-
-use evener_aio::{Place, Read};
 
 /// Raises eventfds.
 pub(crate) struct Calls {
@@ -44,39 +43,108 @@ impl Calls {
 
 /// The kernel's place for asynchronous reads that have ended, and what is read.
 struct Reads {
-    place: Place,
+    place: libc::c_ulong,
     nothing: File,
     /// Ends that were not taken away.
     ended: usize,
 }
 
+/// One read: `struct iocb` of `linux/aio_abi.h`. Of the two fields that some processors have the other way round both are 0.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Read {
+    data: u64,
+    key: u32,
+    rw_flags: i32,
+    opcode: u16,
+    priority: i16,
+    file: u32,
+    into: u64,
+    bytes: u64,
+    offset: i64,
+    reserved: u64,
+    flags: u32,
+    raised: u32,
+}
+
+/// What the kernel says of a read that has ended: `struct io_event`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct End {
+    data: u64,
+    read: u64,
+    results: [i64; 2],
+}
+
+const _: () = assert!(size_of::<Read>() == 64 && size_of::<End>() == 32, "as in linux/aio_abi.h");
+
+/// `IOCB_CMD_PREAD`.
+const PREAD: u16 = 0;
+/// `IOCB_FLAG_RESFD`: the end of the read raises an eventfd.
+const RAISES: u32 = 1;
+
 /// Reads of one system call. The place has room for four times as many, so that it is emptied in time.
 const READS_MAX: usize = 64;
-const ROOM: u16 = 256;
-const _: () = assert!(ROOM as usize == 4 * READS_MAX);
 
 impl Reads {
     fn new() -> io::Result<Self> {
         let nothing = File::open("/dev/null")?;
-        Ok(Self { place: Place::new(ROOM)?, nothing, ended: 0 })
+        let mut place: libc::c_ulong = 0;
+        let room = libc::c_long::try_from(4 * READS_MAX).expect("a few");
+        // SAFETY: the kernel writes the number of the place, and `place` is as wide as it says.
+        let made = unsafe { libc::syscall(libc::SYS_io_setup, room, ptr::from_mut(&mut place)) };
+        if made == 0 { Ok(Self { place, nothing, ended: 0 }) } else { Err(io::Error::last_os_error()) }
     }
 
     /// Raises up to [`READS_MAX`] eventfds.
     fn raise(&mut self, calls: &[Arc<OwnedFd>]) {
         if self.ended + calls.len() > 2 * READS_MAX {
-            self.ended -= self.place.take_ends().min(self.ended);
+            self.take_ends();
         }
-        let nothing = self.nothing.as_fd();
-        let reads: Vec<Read> = calls.iter().map(|call| Read::raising(nothing, call.as_fd())).collect();
-        let mut rest = &reads[..];
-        while !rest.is_empty() {
-            // SAFETY: they are of no bytes, so they write nowhere.
-            let begun = unsafe { self.place.submit(rest) }.unwrap_or(0);
-            self.ended += begun;
+        let number = |file: i32| u32::try_from(file).expect("a descriptor that is open");
+        let file = number(self.nothing.as_raw_fd());
+        let read = |call: &Arc<OwnedFd>| Read {
+            opcode: PREAD,
+            file,
+            flags: RAISES,
+            raised: number(call.as_raw_fd()),
+            ..Read::default()
+        };
+        let reads: Vec<Read> = calls.iter().map(read).collect();
+        let mut pointers: Vec<*const Read> = reads.iter().map(ptr::from_ref).collect();
+        while !pointers.is_empty() {
             // Where the kernel refuses the first, that one goes without its call: its client has closed nothing of ours, so
             // only a kernel without memory does that.
-            rest = &rest[begun.max(1)..];
+            let begun = usize::try_from(self.submit(&mut pointers)).unwrap_or(0);
+            self.ended += begun;
+            pointers.drain(..begun.max(1));
         }
+    }
+
+    fn submit(&self, pointers: &mut [*const Read]) -> libc::c_long {
+        let count = libc::c_long::try_from(pointers.len()).expect("at most READS_MAX");
+        // SAFETY: each pointer is to a whole record that lives through the call, in which the kernel copies it; the reads
+        // are of no bytes, so they write nowhere.
+        unsafe { libc::syscall(libc::SYS_io_submit, self.place, count, pointers.as_mut_ptr()) }
+    }
+
+    /// Makes room for further ends.
+    fn take_ends(&mut self) {
+        let mut ends = [End::default(); 2 * READS_MAX];
+        let room = libc::c_long::try_from(ends.len()).expect("a few");
+        let (least, at_once): (libc::c_long, _) = (0, ptr::null_mut::<libc::timespec>());
+        // SAFETY: the kernel writes at most `room` records, and there are as many; least 0, so it does not wait.
+        let taken = unsafe {
+            libc::syscall(libc::SYS_io_getevents, self.place, least, room, ends.as_mut_ptr(), at_once)
+        };
+        self.ended -= usize::try_from(taken).unwrap_or(0).min(self.ended);
+    }
+}
+
+impl Drop for Reads {
+    fn drop(&mut self) {
+        // SAFETY: the place was made by `new` and is nobody else's.
+        unsafe { libc::syscall(libc::SYS_io_destroy, self.place) };
     }
 }
 

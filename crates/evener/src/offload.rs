@@ -4,8 +4,7 @@
 //! leads: it hands over whatever waits, sleeps in the driver's poll, lays out what came back, and makes room for the next to
 //! lead (`desk.rs`) -> [`Pending::wait`] takes one's own result, which the caller copies to where it belongs.
 //!
-//! Callers that wait need not go to the desk: where the driver can begin requests that end by themselves [`Offload::launch`] does that on
-//! their own thread, which leaves when its time is over; and where that was asked for [`Offload::call`] sleeps in the driver.
+//! Where that was asked for, callers that wait do not go to the desk: [`Offload::call`] sleeps in the driver on their own thread.
 //!
 //! A session that has ended leaves no key at the module: [`Offload::forget`].
 //!
@@ -21,7 +20,7 @@ use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
-use evener_core::driver::{CalledDriver, LaunchedDriver, Text};
+use evener_core::driver::CalledDriver;
 use evener_core::{Algorithm, Direction, Nanos, QueuedDriver, Session, SessionId};
 use evener_ring::Eras;
 
@@ -44,16 +43,12 @@ pub type MakeDriver = dyn Fn() -> Box<dyn QueuedDriver<'static>> + Send + Sync;
 /// Makes the driver that a process's threads call.
 pub type MakeCalled = dyn Fn() -> Box<dyn CalledDriver> + Send + Sync;
 
-/// Makes the driver whose requests a process's threads launch; `None` where that cannot be done.
-pub type MakeLaunched = dyn Fn() -> Option<Box<dyn LaunchedDriver>> + Send + Sync;
-
 /// A module, and who waits for it.
 pub struct Offload {
     name: String,
     does: Vec<[bool; 2]>,
     make_driver: Arc<MakeDriver>,
     make_called: Option<Box<MakeCalled>>,
-    make_launched: Option<Box<MakeLaunched>>,
     desks: Eras<Arc<Desk>>,
 }
 
@@ -81,8 +76,7 @@ impl Offload {
             [Direction::Encrypt, Direction::Decrypt].map(|direction| does(algorithm, direction))
         };
         let does = Algorithm::ALL.iter().map(both).collect();
-        let make_driver: Arc<MakeDriver> = Arc::new(make_driver);
-        Self { name, does, make_driver, make_called: None, make_launched: None, desks: Eras::default() }
+        Self { name, does, make_driver: Arc::new(make_driver), make_called: None, desks: Eras::default() }
     }
 
     /// The same, where callers that wait for a request ask the module themselves, on their own thread and for as long as it takes:
@@ -90,16 +84,6 @@ impl Offload {
     #[must_use]
     pub fn called(self, make_called: impl Fn() -> Box<dyn CalledDriver> + Send + Sync + 'static) -> Self {
         Self { make_called: Some(Box::new(make_called)), ..self }
-    }
-
-    /// The same, where callers that wait begin their requests themselves and leave when their time is over. `make_launched` is called once
-    /// in a process; where it says that this cannot be done, all go to the desk.
-    #[must_use]
-    pub fn launched(
-        self,
-        make_launched: impl Fn() -> Option<Box<dyn LaunchedDriver>> + Send + Sync + 'static,
-    ) -> Self {
-        Self { make_launched: Some(Box::new(make_launched)), ..self }
     }
 
     /// Whether [`Offload::call`] is there.
@@ -171,21 +155,6 @@ impl Offload {
     pub fn call_into(&self, generation: u32, request: &Request<'_>, output: &mut [u8]) -> bool {
         let Some(make) = &self.make_called else { return false };
         self.desk(generation).call_into(request, make, output)
-    }
-
-    /// Begins a request on this thread, waits for it for as long as is allowed, and gives `text` the result. Whether it did; `None` where
-    /// that is not how this module is asked.
-    pub fn launch(
-        &self,
-        generation: u32,
-        session: &Session,
-        iv: &[u8; 16],
-        text: &mut dyn Text,
-        allowed: Nanos,
-    ) -> Option<bool> {
-        let make = self.make_launched.as_ref()?;
-        let desk = self.desk(generation);
-        desk.launch(make, |driver| driver.launch(session, iv, text, allowed))
     }
 
     /// Has the module give up the keys of a session that has ended: now where it is at rest, else by whoever comes back from it

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use evener::offload::{Bell, Offload, OutOfService, Request};
-use evener_core::driver::{CalledDriver, LaunchedDriver, Text, Unlaunched};
+use evener_core::driver::CalledDriver;
 use evener_core::{Algorithm, Direction, InlineDriver as _, IsOver, Job, JobError, Nanos, Padding, Session};
 use evener_driver_emulated::{Emulated, Fault, Preset, When};
 use evener_driver_libcrypto::Libcrypto;
@@ -180,101 +180,4 @@ fn a_module_that_fails_whoever_asks_it_is_out_of_service_as_at_the_desk() {
         out_by(|number| if number % 16 < 6 { Err(JobError::Module { code: 5 }) } else { Ok(()) }).1,
         None
     );
-}
-
-/// A module whose requests callers launch, which ends as `ends` says of the request's number. Where callers cannot, requests go to the
-/// desk of one that answers at once.
-fn launched(
-    ends: impl Fn(u32) -> Result<(), Unlaunched> + Send + Sync + Copy + 'static,
-    can: bool,
-) -> Offload {
-    let make = move || -> Option<Box<dyn LaunchedDriver>> {
-        can.then(|| Box::new(Launched { ends, count: AtomicU32::new(0) }) as Box<dyn LaunchedDriver>)
-    };
-    offload(Fault::None, 0).launched(make)
-}
-
-struct Launched<E> {
-    ends: E,
-    count: AtomicU32,
-}
-
-impl<E: Fn(u32) -> Result<(), Unlaunched> + Send + Sync> LaunchedDriver for Launched<E> {
-    fn launch(
-        &self,
-        _: &Session,
-        _: &[u8; 16],
-        text: &mut dyn Text,
-        patience: Nanos,
-    ) -> Result<(), Unlaunched> {
-        assert_eq!((text.input(), patience), (&TEXT[..], ALLOWED));
-        (self.ends)(self.count.fetch_add(1, Relaxed)).map(|()| text.take(&right()))
-    }
-
-    fn forget(&self, _: IsOver<'_>) {}
-}
-
-const ALLOWED: Nanos = Nanos::from_millis(300);
-
-/// What a text is given.
-#[derive(Default)]
-struct Given(Vec<Vec<u8>>);
-
-impl Text for Given {
-    fn input(&self) -> &[u8] {
-        &TEXT
-    }
-
-    fn take(&mut self, result: &[u8]) {
-        self.0.push(result.to_vec());
-    }
-}
-
-fn launch(offload: &Offload) -> (Option<bool>, Vec<Vec<u8>>) {
-    let mut text = Given::default();
-    let is_done = offload.launch(0, &session(), &IV, &mut text, ALLOWED);
-    (is_done, text.0)
-}
-
-#[test]
-fn a_request_that_its_caller_launches_is_shown_once_or_not_at_all() {
-    let fails = |number| if number % 2 == 0 { Ok(()) } else { Err(Unlaunched::Failed(JobError::ModuleFull)) };
-    let offload = launched(fails, true);
-    for _ in 0..3 {
-        assert_eq!(launch(&offload), (Some(true), vec![right()]));
-        assert_eq!(launch(&offload), (Some(false), vec![]));
-    }
-    assert_eq!((offload.why_out(0), offload.ahead(0)), (None, 0));
-}
-
-#[test]
-fn where_callers_cannot_launch_requests_the_desk_has_them() {
-    let offload = launched(|_| Ok(()), false);
-    assert_eq!(launch(&offload), (None, vec![]));
-    assert_eq!(ask(&offload), Some(right()));
-    assert_eq!(
-        launch(&self::offload(Fault::None, 0)),
-        (None, vec![]),
-        "nor where it is no way of the module's"
-    );
-}
-
-#[test]
-fn a_module_that_was_left_or_fails_one_launched_request_after_the_other_is_out_of_service() {
-    let out_by = |ends: fn(u32) -> Result<(), Unlaunched>| {
-        let offload = launched(ends, true);
-        let failed = (0..20)
-            .take_while(|_| offload.takes(0, Algorithm::Aes128Cbc, Direction::Encrypt, TEXT.len()))
-            .filter(|_| launch(&offload).0 == Some(false))
-            .count();
-        assert_eq!(launch(&offload).0, Some(offload.why_out(0).is_none()), "nobody goes to one that is out");
-        (failed, offload.why_out(0))
-    };
-    assert_eq!(out_by(|_| Err(Unlaunched::Late)), (1, Some(OutOfService::Late)));
-    assert_eq!(out_by(|_| Err(Unlaunched::Failed(JobError::ModuleLost))), (1, Some(OutOfService::Lost)));
-    assert_eq!(
-        out_by(|_| Err(Unlaunched::Failed(JobError::Module { code: 5 }))),
-        (8, Some(OutOfService::Errors))
-    );
-    assert_eq!(out_by(|_| Ok(())), (0, None));
 }

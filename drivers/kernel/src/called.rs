@@ -33,7 +33,9 @@ impl<D: Device> CalledDriver for Called<D> {
         output: &mut [u8],
     ) -> Result<(), JobError> {
         let spec = Spec { algorithm: session.algorithm(), direction: session.direction() };
-        if input.len() != output.len() || !is_for_callers(&*self.device, session, input.len()) {
+        let is_plain = spec.algorithm.is_cipher() && !spec.algorithm.is_aead();
+        let fits = is_plain && session.padding() == Padding::None && !input.is_empty();
+        if !fits || input.len() != output.len() || !self.device.takes(spec.algorithm, input.len(), 0) {
             return Err(JobError::ModuleFull);
         }
         let key = self.keys.entry(session, drop);
@@ -45,12 +47,4 @@ impl<D: Device> CalledDriver for Called<D> {
     fn forget(&self, is_over: IsOver<'_>) {
         drop(self.keys.forget(is_over));
     }
-}
-
-/// Whether `bytes` are whole blocks of a cipher, of which the device takes so many.
-pub(crate) fn is_for_callers(device: &impl Device, session: &Session, bytes: usize) -> bool {
-    let algorithm = session.algorithm();
-    let is_plain = algorithm.is_cipher() && !algorithm.is_aead();
-    let fits = is_plain && session.padding() == Padding::None && bytes > 0;
-    fits && device.takes(algorithm, bytes, 0)
 }

@@ -8,13 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use evener_core::driver::{CalledDriver, LaunchedDriver};
+use evener_core::driver::CalledDriver;
 use evener_core::known::{self, KNOWN, Wrong};
 use evener_core::{Algorithm, Direction, Family, Job, Outcome, Padding, Profile, QueuedDriver, Session};
 
 use crate::afalg::Afalg;
-#[cfg(target_os = "linux")]
-use crate::afalg::Launched;
 use crate::called::Called;
 use crate::desk::Device;
 use crate::devcrypto::{DevCrypto, PIECE_BYTES};
@@ -264,17 +262,6 @@ impl Module {
             Behind::Devcrypto(device) => Box::new(Called::new(Arc::clone(device))),
             #[cfg(test)]
             Behind::StandIn(device) => Box::new(Called::new(Arc::clone(device))),
-        }
-    }
-
-    /// What works on whole blocks while the calling thread waits for no longer than it likes. `None` where neither the interface nor the
-    /// system has such requests. Several threads may wait at once; a forked child needs one of its own.
-    #[must_use]
-    pub fn launched(&self) -> Option<Box<dyn LaunchedDriver>> {
-        match &self.behind {
-            #[cfg(target_os = "linux")]
-            Behind::Afalg(device) => Some(Box::new(Launched::new(Arc::clone(device))?)),
-            _ => None,
         }
     }
 

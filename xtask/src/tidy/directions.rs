@@ -17,11 +17,10 @@ use May::{Use, UseAll};
 const DIRECTIONS: &[(&str, May, &[&str])] = &[
     ("evener-core", Use(&[]), &["evener-vectors"]),
     ("evener-ring", Use(&[]), &[]),
-    ("evener-aio", Use(&[]), &[]),
     ("evener-driver-libcrypto", Use(&["evener-core", "evener-ring"]), &["evener-vectors"]),
     ("evener-driver-multibuffer", Use(&["evener-core", "evener-ring"]), DRIVER_TESTS),
     ("evener-driver-hosted", Use(&["evener-core", "evener-ring", "evener-wire"]), DRIVER_TESTS),
-    ("evener-driver-kernel", Use(&["evener-aio", "evener-core", "evener-ring"]), DRIVER_TESTS),
+    ("evener-driver-kernel", Use(&["evener-core", "evener-ring"]), DRIVER_TESTS),
     ("evener-driver-emulated", Use(&["evener-core", "evener-ring"]), DRIVER_TESTS),
     // Drivers are handed in; the runtime's own tests are one who hands in.
     ("evener", Use(&["evener-core", "evener-ring"]), RUNTIME_TESTS),
@@ -31,7 +30,7 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
     // Of drivers it names the emulated one only, which it controls; those of a core are handed in.
     (
         "evener-host",
-        Use(&["evener", "evener-aio", "evener-core", "evener-driver-emulated", "evener-ring", "evener-wire"]),
+        Use(&["evener", "evener-core", "evener-driver-emulated", "evener-ring", "evener-wire"]),
         // Its own client, under signals.
         &["evener-vectors", "evener-driver-libcrypto", "evener-driver-multibuffer", "evener-driver-hosted"],
     ),

@@ -7,7 +7,6 @@ use crate::tree::{Package, TextFile};
 /// Crate and what may contain unsafe code in it, from its folder: files, and folders with all below them.
 const ROOMS: &[(&str, &[&str])] = &[
     ("evener-ring", RING),
-    ("evener-aio", &["src/place.rs", "src/reader.rs"]),
     ("evener-host", &["src/calls.rs", "src/slots.rs", "tests/support/ffi.rs"]),
     ("evener-ossl-sys", &["src/ffi.rs"]),
     (

@@ -13,12 +13,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use evener_core::driver::{CalledDriver, Clock as _, LaunchedDriver, Unlaunched};
+use evener_core::driver::{CalledDriver, Clock as _};
 use evener_core::{Job, JobError, Nanos, Outcome, QueuedDriver, Refusal, SessionId};
 use nix::sys::signal::{SigSet, SigmaskHow};
 
 use super::rooms::{Room, Rooms};
-use super::{Bell, MakeCalled, MakeDriver, MakeLaunched, Request};
+use super::{Bell, MakeCalled, MakeDriver, Request};
 use crate::SystemClock;
 
 /// Errors in a row after which a module is out of service, as in the runtime. A guess.
@@ -55,8 +55,6 @@ pub(super) struct Desk {
     state: Mutex<State>,
     /// What callers call that go past the desk.
     called: OnceLock<Box<dyn CalledDriver>>,
-    /// Where callers launch requests that go past the desk; `None` inside where that cannot be done.
-    launched: OnceLock<Option<Box<dyn LaunchedDriver>>>,
     /// Something came back, the driver is free, or there is something for the attendant.
     changed: Condvar,
     /// Requests under way, for who only wants to know. Written under the lock.
@@ -79,7 +77,7 @@ struct State {
     out: Option<OutOfService>,
     is_attended: bool,
     attended_core: Nanos,
-    /// Requests that went past the desk and are not back.
+    /// Requests whose callers ask the module themselves now.
     called: usize,
     /// Sessions that ended while somebody leads; none while the driver is here.
     over: Vec<SessionId>,
@@ -138,7 +136,6 @@ impl Desk {
         Self {
             state: Mutex::new(state),
             called: OnceLock::new(),
-            launched: OnceLock::new(),
             changed: Condvar::new(),
             ahead: AtomicU32::new(0),
             core_ns: AtomicU64::new(0),
@@ -200,59 +197,29 @@ impl Desk {
 
     /// Does a request on this thread; false where it was not done.
     pub(super) fn call_into(&self, request: &Request<'_>, make: &MakeCalled, output: &mut [u8]) -> bool {
-        if !self.goes_past() {
+        let mut state = self.state();
+        if state.out.is_some() {
             return false;
         }
+        state.called += 1;
+        self.count(&state);
+        drop(state);
         // Here it may stay for good.
         let driver = self.called.get_or_init(make);
         let done = driver.call(request.session, request.iv, request.input, output);
-        let over = self.is_back(done.map_err(Unlaunched::Failed));
+        let mut state = self.state();
+        state.called -= 1;
+        self.count(&state);
+        state.judge(done.err());
+        let over = mem::take(&mut state.over_of_called);
+        if let Some(why) = state.why_out().filter(|_| state.out.is_none()) {
+            state = self.end(state, why);
+        }
+        drop(state);
         if !over.is_empty() {
             driver.forget(&|session| over.contains(&session));
         }
         done.is_ok()
-    }
-
-    /// Has a request begun and waited for on this thread; whether it was done, and `None` where requests go to the desk.
-    pub(super) fn launch(
-        &self,
-        make: &MakeLaunched,
-        begin: impl FnOnce(&dyn LaunchedDriver) -> Result<(), Unlaunched>,
-    ) -> Option<bool> {
-        let driver = self.launched.get_or_init(make).as_ref()?;
-        if !self.goes_past() {
-            return Some(false);
-        }
-        let done = begin(&**driver);
-        self.is_back(done);
-        Some(done.is_ok())
-    }
-
-    /// A request goes past the desk, but not to a module that is out of service.
-    fn goes_past(&self) -> bool {
-        let mut state = self.state();
-        let is_in_service = state.out.is_none();
-        state.called += usize::from(is_in_service);
-        self.count(&state);
-        is_in_service
-    }
-
-    /// A request that went past the desk is back. Returns sessions that ended meanwhile.
-    fn is_back(&self, done: Result<(), Unlaunched>) -> Vec<SessionId> {
-        let mut state = self.state();
-        state.called -= 1;
-        self.count(&state);
-        let why = match done {
-            Err(Unlaunched::Late) => Some(OutOfService::Late),
-            Ok(()) => state.judged(None),
-            Err(Unlaunched::Failed(error)) => state.judged(Some(error)),
-        };
-        let over = mem::take(&mut state.over_of_called);
-        if let Some(why) = why.filter(|_| state.out.is_none()) {
-            state = self.end(state, why);
-        }
-        drop(state);
-        over
     }
 
     pub(super) fn is_over(&self, number: u64) -> bool {
@@ -316,15 +283,11 @@ impl Desk {
             Place::Away if state.out.is_some() => {}
             Place::Away => state.over.push(session),
         }
-        let called = self.called.get();
-        if called.is_some() && state.called > 0 && !cfg!(mutant = "keys_given_up_beside_callers") {
+        if state.called > 0 && !cfg!(mutant = "keys_given_up_beside_callers") {
             return state.over_of_called.push(session);
         }
         drop(state);
-        if let Some(driver) = called {
-            driver.forget(&|other| other == session);
-        }
-        if let Some(driver) = self.launched.get().and_then(Option::as_ref) {
+        if let Some(driver) = self.called.get() {
             driver.forget(&|other| other == session);
         }
     }
@@ -480,12 +443,6 @@ impl State {
             room.take().into_iter().for_each(|room| self.rooms.give_back(room));
         }
         self.back.insert(number, room);
-    }
-
-    /// The same, and why that ends the service, where it does.
-    fn judged(&mut self, error: Option<JobError>) -> Option<OutOfService> {
-        self.judge(error);
-        self.why_out()
     }
 
     /// Counts errors in a row.

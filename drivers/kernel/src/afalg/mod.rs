@@ -1,19 +1,17 @@
 //! AF_ALG: the kernel's crypto API by sockets, bound by the name of a driver.
 //!
 //! A key is a transform socket; each request in flight has a socket of its own, accepted from it, because several reads on
-//! one socket do not keep CBC's chain on all drivers (smuellerDD/libkcapi#96).
+//! one socket do not keep CBC's chain on all drivers (smuellerDD/libkcapi#96). `AIO` brings nothing: the kernel
+//! waits for the operation within `io_submit`, where nothing frees who called it (measured, Linux 6.1), so threads wait instead.
 //!
 //! The way of a request: socket of the key (kept between requests) -> `sendmsg` with operation, IV and data -> `read`,
-//! which sleeps until the driver has answered. A caller that wants to leave begins an asynchronous read instead (`launched.rs`); where
-//! many requests are under way that brings nothing, for drivers that work on one at a time keep the next `io_submit` waiting (measured, Linux 6.1).
+//! which sleeps until the driver has answered.
 
 #[cfg(target_os = "linux")]
 mod ffi;
 #[cfg(not(target_os = "linux"))]
 #[path = "none.rs"]
 mod ffi;
-#[cfg(target_os = "linux")]
-mod launched;
 mod listed;
 #[cfg(test)]
 mod short;
@@ -28,8 +26,6 @@ use evener_core::{Algorithm, Direction, Family};
 use rustix::io::{Errno, retry_on_intr};
 
 use self::ffi::Order;
-#[cfg(target_os = "linux")]
-pub(crate) use self::launched::Launched;
 use self::listed::Listed;
 pub use self::survey::{Standing, Survey, survey};
 use crate::desk::{Device, Failure, Spec, Task};
