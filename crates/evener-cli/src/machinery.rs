@@ -11,6 +11,7 @@ use evener::{CpuKit, Machinery, ModuleSetup, SystemClock, calibrate};
 use evener_driver_emulated::{CostedCpu, Preset};
 use evener_driver_libcrypto::Libcrypto;
 use evener_driver_multibuffer::{Absent, Multibuffer};
+use evener_sim::lab::Runners;
 
 use crate::modules::{Found, Named};
 use crate::processor::this_processor;
@@ -177,6 +178,11 @@ impl Machine {
     /// The modules as a planner sees them.
     pub(crate) fn stations(&self) -> Vec<Station> {
         self.modules.iter().map(Found::station).collect()
+    }
+
+    /// The threads of the modules' drivers.
+    pub(crate) fn runners(&self) -> Vec<Runners> {
+        self.modules.iter().map(Found::runners).collect()
     }
 
     /// Whether the kernel works for a module where no thread's clock sees it.

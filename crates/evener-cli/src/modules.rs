@@ -8,6 +8,7 @@ use evener::core::{Profile, QueuedDriver};
 use evener_driver_emulated::{Emulated, Preset, PresetError};
 use evener_driver_hosted as hosted;
 use evener_driver_kernel as kernel;
+use evener_sim::lab::Runners;
 
 use crate::machinery::{Row, libcrypto};
 
@@ -97,6 +98,14 @@ impl Found {
             // How many lanes a host has it does not say; what it takes together is learned as time per request.
             Self::Hosted(_) => Station { units: 1, depth: hosted::DEPTH },
             Self::Kernel(module) => Station { units: module.units(), depth: module.depth() },
+        }
+    }
+
+    /// The threads of its driver, where that has some.
+    pub(crate) const fn runners(&self) -> Runners {
+        match self {
+            Self::Emulated(_) | Self::Hosted(_) => Runners::ONE,
+            Self::Kernel(module) => Runners { count: module.runners(), together: module.together() },
         }
     }
 

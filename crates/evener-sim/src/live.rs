@@ -13,8 +13,8 @@ use evener_core::{Nanos, Objective};
 use crate::adaptive::{Adaptive, Claims};
 use crate::engine::{Faults, ModuleSpec, SchedulerSpec, Stuck};
 use crate::lab::{
-    Arrivals, Chooser, Class, CpuSide, ModuleCost, ModulePath, ModuleSide, Opening, Path, Planned, Setup,
-    Workload, run,
+    Arrivals, Chooser, Class, CpuSide, ModuleCost, ModulePath, ModuleSide, Opening, Path, Planned, Runners,
+    Setup, Workload, run,
 };
 use crate::papers::am3358::MONITOR;
 
@@ -40,6 +40,8 @@ pub struct Module {
     pub units: u32,
     /// Requests that may be outstanding.
     pub depth: u32,
+    /// The driver's own threads, where it has some ([`MeasuredOnModule::driver`]).
+    pub runners: Runners,
     /// One result in so many is checked at the cost of a CPU job.
     pub check_every: u32,
 }
@@ -67,7 +69,7 @@ pub struct MeasuredOnModule {
     /// What of it no thread's clock shows, for it is the kernel's own threads' and interrupts', which go before all others. Such a
     /// module serves one request at a time.
     pub unseen: Nanos,
-    /// What of it threads of the driver's own take, one for each request that may be outstanding.
+    /// What of it threads of the driver's own take ([`Module::runners`]).
     pub driver: Nanos,
     /// `h`, as it was learned.
     pub h: Nanos,
@@ -112,7 +114,7 @@ impl Machine {
             costs: vec![ModuleCost { d: on.d, h: on.h }],
             path: match on.unseen {
                 Nanos::ZERO => ModulePath::DIRECT,
-                unseen => ModulePath::engine(share(unseen, on), share(on.driver, on)),
+                unseen => ModulePath::engine(share(unseen, on), share(on.driver, on), module.runners),
             },
             depth: module.depth,
             priority: 0,
@@ -270,7 +272,8 @@ mod tests {
     const JOBS: usize = 4_000;
 
     fn machine(workers: u32, check_every: u32) -> Machine {
-        Machine { workers, modules: vec![Module { units: 1, depth: 1, check_every }], ..one() }
+        let runners = Runners::ONE;
+        Machine { workers, modules: vec![Module { units: 1, depth: 1, runners, check_every }], ..one() }
     }
 
     fn measured(hand_over: Nanos) -> Measured {
@@ -345,7 +348,9 @@ mod tests {
 
     /// One core and a module behind the kernel that does a job in 240 us by itself, of which the kernel works for 140.
     fn behind_the_kernel(c: u64, unseen: u64) -> (Machine, Measured) {
-        let machine = Machine { modules: vec![Module { units: 2, depth: 2, check_every: 0 }], ..one() };
+        let runners = Runners { count: 2, together: 1 };
+        let machine =
+            Machine { modules: vec![Module { units: 2, depth: 2, runners, check_every: 0 }], ..one() };
         let [c, d, unseen, h] = [c, 240, unseen, 100].map(Nanos::from_micros);
         let driver = Nanos((d - unseen).0 / 2);
         let on_modules =

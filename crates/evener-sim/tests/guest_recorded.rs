@@ -3,7 +3,7 @@
 use evener_core::Nanos;
 use evener_core::plan::Policy;
 use evener_sim::engine::SchedulerSpec;
-use evener_sim::lab::Opening;
+use evener_sim::lab::{Opening, Runners};
 use evener_sim::live::{Compared, Machine, Measured, MeasuredOnModule, Module, Prediction};
 
 /// Bytes of a job; `c`, and what a job claimed by itself takes more; `d`, what of it is unseen, what of it is the driver's, `h`; what the first
@@ -76,7 +76,8 @@ fn all(recorded: &'static Recorded, has_threads: bool) -> impl Iterator<Item = (
 }
 
 fn compare(row: &Row, (policy, live): (Policy, (f64, f64)), jobs: usize, has_threads: bool) -> Compared {
-    let modules = vec![Module { units: 1, depth: 2, check_every: 32 }];
+    let modules =
+        vec![Module { units: 1, depth: 2, runners: Runners { count: 2, together: 1 }, check_every: 32 }];
     let scheduler = SchedulerSpec::linux(250, 0);
     let machine = Machine { cores: 1, scheduler, workers: 1, width: 1, modules };
     let &(bytes, [c, single], d, opening, _) = row;

@@ -3,6 +3,7 @@
 use evener_core::Nanos;
 use evener_core::plan::Policy;
 use evener_sim::engine::SchedulerSpec;
+use evener_sim::lab::Runners;
 use evener_sim::live::{Compared, Machine, Measured, MeasuredOnModule, Module, Prediction};
 
 /// Bytes of a job; `c` and its hand-over, `d`, `h` and theirs, all in microseconds; whether the policy knows `d` and `h`; for each
@@ -21,7 +22,7 @@ fn what_a_recorded_machine_took_is_predicted_where_threads_share_cores() {
 
 /// How many of the recorded times and splits are predicted within a tenth.
 fn near(jobs: usize, rows: &[Row]) -> usize {
-    let modules = vec![Module { units: 1, depth: 1, check_every: 32 }];
+    let modules = vec![Module { units: 1, depth: 1, runners: Runners::ONE, check_every: 32 }];
     let scheduler = SchedulerSpec::by_deadline(2, 250, 0);
     let machine = Machine { cores: 2, scheduler, workers: 2, width: 1, modules };
     let mut near = 0;

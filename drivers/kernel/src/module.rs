@@ -17,7 +17,7 @@ use crate::called::Called;
 use crate::desk::Device;
 use crate::devcrypto::{DevCrypto, PIECE_BYTES};
 use crate::ocf;
-use crate::queued::Queued;
+use crate::queued::{Queued, together};
 
 /// How a user names it: `afalg:virtio_crypto_aes_cbc`, `devcrypto`, `devcrypto:/dev/NAME`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -222,6 +222,18 @@ impl Module {
     #[must_use]
     pub const fn depth(&self) -> u32 {
         self.profile.width
+    }
+
+    /// Threads that wait in the kernel, each for one request.
+    #[must_use]
+    pub const fn runners(&self) -> u32 {
+        self.runners
+    }
+
+    /// Results for which whoever takes them is woken together while requests wait for such a thread.
+    #[must_use]
+    pub const fn together(&self) -> u32 {
+        together(&self.profile)
     }
 
     /// What it does.

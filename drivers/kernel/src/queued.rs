@@ -265,9 +265,13 @@ impl<D: Device> Drop for Queued<'_, D> {
     }
 }
 
-/// One whose caller is woken for half of what it may hold: as many again are there to be handed over meanwhile.
 fn desk<D: Device>(profile: &Profile, device: &Arc<D>, stuck: &Arc<AtomicUsize>) -> Arc<Desk<D>> {
-    Arc::new(Desk::new(Arc::clone(device), Arc::clone(stuck), profile.width as usize / 2))
+    Arc::new(Desk::new(Arc::clone(device), Arc::clone(stuck), together(profile) as usize))
+}
+
+/// Results for which the caller is woken together: half of what may be held, so that as many again are there to be handed over meanwhile.
+pub(crate) const fn together(profile: &Profile) -> u32 {
+    profile.width / 2
 }
 
 /// Whether a job without input has output: a digest, a tag, or padding.

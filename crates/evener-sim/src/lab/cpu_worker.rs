@@ -31,7 +31,7 @@ impl CpuWorker {
     fn end(&mut self, context: &mut Context<'_, Hall<'_>>) -> Option<Nanos> {
         let (job, core) = self.running.take()?;
         let took = Took { core, interrupt: Nanos::ZERO, service: Nanos::ZERO };
-        context.world.end(self.worker, job, context.now, took);
+        context.world.end(self.worker, (0, job), context.now, took);
         self.must_ring = true;
         pause(context, Path::Cpu)
     }

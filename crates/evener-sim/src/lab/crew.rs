@@ -4,6 +4,7 @@ use crate::engine::{Context, Engine, EventId, ModuleId, Step, Thread, ThreadId, 
 
 use super::chooser::{Path, Worker};
 use super::cpu_worker::CpuWorker;
+use super::driver_desk::DriverDesk;
 use super::hall::Hall;
 use super::kernel::Kernel;
 use super::module_worker::{ModuleWorker, Place};
@@ -19,6 +20,8 @@ pub(super) struct Crew {
     pub(super) desks: Vec<Desk>,
     /// Requests that may be outstanding, by module.
     places: Vec<Vec<Place>>,
+    /// Where the threads of its driver find their work, by module; nobody comes there where there are none.
+    pub(super) driver_desks: Vec<DriverDesk>,
     /// Threads of drivers, by module.
     pub(super) runners: Vec<Vec<ThreadId>>,
     pub(super) monitor: Option<ThreadId>,
@@ -59,21 +62,20 @@ impl Crew {
         crew
     }
 
-    /// Makes the places of a module's requests, with a thread for each where its driver has threads.
+    /// Makes the places of a module's requests, and the threads of its driver where it has some.
     fn make_places(&mut self, engine: &mut Engine<'_, Hall<'_>>, at: usize, side: &ModuleSide, desk: Desk) {
-        let (mut places, mut runners) = (Vec::new(), Vec::new());
-        for index in 0..side.depth as usize {
-            let done = engine.event();
-            let runner = (side.path.runner_share > 0.0).then(|| {
-                let events = [engine.event(), engine.event()];
-                let rested = ThreadSpec { is_rested: true, ..spec(side) };
-                runners.push(engine.spawn(rested, Runner::new([at, index], desk, events)));
-                events[0]
-            });
-            places.push(Place { index, done, runner });
-        }
-        self.places.push(places);
-        self.runners.push(runners);
+        let place = |index| Place { index, done: engine.event() };
+        self.places.push((0..side.depth as usize).map(place).collect());
+        let asked =
+            if cfg!(mutant = "a_thread_for_each_request") { side.depth } else { side.path.runners.count };
+        let count = if side.path.runner_share > 0.0 { asked.max(1) } else { 0 };
+        let rested = ThreadSpec { is_rested: true, ..spec(side) };
+        let mut runner = || {
+            let events = [engine.event(), engine.event()];
+            engine.spawn(rested, Runner::new(at, desk, events))
+        };
+        self.runners.push((0..count).map(|_| runner()).collect());
+        self.driver_desks.push(DriverDesk::new(side.path.runners.together as usize, engine.event()));
     }
 
     /// Workers in their order; who comes first gets a core first.

@@ -12,9 +12,10 @@ use crate::round;
 use super::backlog::{Backlog, JobId};
 use super::chooser::{Busy, Choice, Chooser, Path, Sample, View, Worker, WorkerView};
 use super::crew::{Crew, Desk};
+use super::driver_desk::DriverDesk;
 use super::kernel::Request;
 use super::report::JobReport;
-use super::runner::{Call, Key};
+use super::runner::Key;
 use super::workload::Job;
 use super::{CpuCap, Setup, Workload};
 
@@ -46,8 +47,8 @@ pub(super) struct Hall<'a> {
     pub(super) workers: Vec<WorkerView>,
     /// Requests that the kernel's thread of each module has not taken yet.
     pub(super) inboxes: Vec<VecDeque<Request>>,
-    /// Requests that drivers' threads have not taken yet, by module and thread.
-    pub(super) calls: Vec<Vec<Option<Call>>>,
+    /// Between each module's worker and the threads of its driver.
+    pub(super) driver_desks: Vec<DriverDesk>,
     /// Of each module whose driver has threads.
     pub(super) keys: Vec<Key>,
     /// Jobs that the monitor has put into workers' hands.
@@ -77,7 +78,7 @@ impl<'a> Hall<'a> {
             ended: 0,
             records: workload.jobs().iter().map(record).collect(),
             inboxes: vec![VecDeque::new(); setup.modules.len()],
-            calls: setup.modules.iter().map(|side| vec![None; side.depth as usize]).collect(),
+            driver_desks: Vec::new(),
             keys: vec![Key::default(); setup.modules.len()],
             hands: vec![None; workers.len()],
             failed: vec![0; setup.modules.len()],
@@ -94,6 +95,7 @@ impl<'a> Hall<'a> {
     pub(super) fn open(&mut self, crew: &Crew) {
         self.crypto = crew.crypto().collect();
         self.wakes.clone_from(&crew.wakes);
+        self.driver_desks.clone_from(&crew.driver_desks);
         self.bell = crew.bell;
     }
 
@@ -149,15 +151,15 @@ impl<'a> Hall<'a> {
         self.random.around_one(self.setup.jitter)
     }
 
-    /// Notes that a worker has ended its oldest job well, and what that took.
+    /// Notes that a worker has ended a job well, the `nth` of those that it had begun, and what that took.
     ///
     /// # Panics
     ///
     /// Where a job ends twice.
-    pub(super) fn end(&mut self, worker: Worker, job: JobId, now: Nanos, took: Took) {
+    pub(super) fn end(&mut self, worker: Worker, (nth, job): (usize, JobId), now: Nanos, took: Took) {
         assert!(self.records[job].ended.is_none(), "a job ends once");
         let at = self.at(worker);
-        let busy = self.workers[at].busy.remove(0);
+        let busy = self.workers[at].busy.remove(nth);
         self.records[job].ended = Some((now, worker));
         self.ended += 1;
         let Took { core, interrupt, service } = took;
@@ -176,11 +178,16 @@ impl<'a> Hall<'a> {
         Step::Signal(desk.bell)
     }
 
-    /// Notes that a worker's oldest job has failed: its module is lost, the job and those of its `claim` wait
-    /// again. Returns whom to signal.
-    pub(super) fn fail(&mut self, worker: Worker, job: JobId, claim: VecDeque<JobId>) -> VecDeque<EventId> {
+    /// Notes that a job of a worker, the `nth` of those that it had begun, has failed: its module is lost, the job and those of its
+    /// `claim` wait again. Returns whom to signal.
+    pub(super) fn fail(
+        &mut self,
+        worker: Worker,
+        (nth, job): (usize, JobId),
+        claim: VecDeque<JobId>,
+    ) -> VecDeque<EventId> {
         let at = self.at(worker);
-        let class = self.workers[at].busy.remove(0).class;
+        let class = self.workers[at].busy.remove(nth).class;
         self.failed[worker.index as usize] += 1;
         if !self.workers[at].is_lost {
             self.workers[at].is_lost = true;

@@ -2,14 +2,15 @@
 //!
 //! The way of one job: it arrives and waits in the backlog (`backlog.rs`) -> an idle worker asks the chooser
 //! (`chooser.rs`; `planned.rs` for the papers' policies) -> a CPU worker computes it (`cpu_worker.rs`), or a module
-//! worker prepares it, a thread of the driver calls the kernel with it, the kernel's part of the path hands it to the module and takes it back
-//! (`module_worker.rs`, `runner.rs`, `kernel.rs`) -> it is counted and the chooser told what it took (`hall.rs`) -> the report
+//! worker prepares it, a thread of the driver takes it from the driver's desk and calls the kernel with it, the kernel's part of the path hands it to the
+//! module and takes it back (`module_worker.rs`, `driver_desk.rs`, `runner.rs`, `kernel.rs`) -> it is counted and the chooser told what it took (`hall.rs`) -> the report
 //! (`report.rs`). A job whose module is lost goes back to the head of the backlog.
 
 mod backlog;
 mod chooser;
 mod cpu_worker;
 mod crew;
+mod driver_desk;
 mod hall;
 mod kernel;
 mod module_worker;
@@ -116,6 +117,20 @@ pub struct ModuleSide {
     pub check_every: u32,
 }
 
+/// The threads of a driver, each of which calls the kernel with one request at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Runners {
+    /// How many, at least 1. Of the requests outstanding those that none of them has wait at the driver's desk.
+    pub count: u32,
+    /// Results for which the path's worker is woken together while requests wait there.
+    pub together: u32,
+}
+
+impl Runners {
+    /// A single one, of which the worker hears of each result.
+    pub const ONE: Self = Self { count: 1, together: 1 };
+}
+
 /// What a first request takes beside the others: memory is touched, a key is opened, and all requests wait for that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Opening {
@@ -151,15 +166,23 @@ pub struct ModulePath {
     pub kernel_waits: bool,
     /// Priority of that thread beyond that of the path's own.
     pub kernel_priority: i32,
-    /// Part of `d` that the driver's own threads run: one for each request that may be outstanding, which calls the kernel with it and
-    /// sleeps there. 0: there are none. Each has a share of the core of its own, and has slept when the run begins.
+    /// Part of `d` that the driver's own threads run, each of which calls the kernel with a request and sleeps there. 0: there are
+    /// none. Each has a share of the core of its own, and has slept when the run begins.
     pub runner_share: f64,
+    /// Those threads.
+    pub runners: Runners,
 }
 
 impl ModulePath {
     /// The worker alone.
-    pub const DIRECT: Self =
-        Self { kernel_share: 0.0, front: FRONT, kernel_waits: true, kernel_priority: 0, runner_share: 0.0 };
+    pub const DIRECT: Self = Self {
+        kernel_share: 0.0,
+        front: FRONT,
+        kernel_waits: true,
+        kernel_priority: 0,
+        runner_share: 0.0,
+        runners: Runners::ONE,
+    };
     /// One third in a thread of the kernel that serves one request at a time. Fitted on paper 002, table 2.
     pub const KERNEL_WAITS: Self = Self { kernel_share: KERNEL_SHARE, ..Self::DIRECT };
     /// One third in the kernel, its last part as an interrupt.
@@ -168,8 +191,8 @@ impl ModulePath {
     /// So much in a thread of the kernel before which nothing else goes, as Linux's crypto engine has one (a realtime thread of
     /// `crypto/crypto_engine.c`): it serves one request at a time. So much in the driver's threads that wait for it, the rest is the worker's.
     #[must_use]
-    pub const fn engine(kernel_share: f64, runner_share: f64) -> Self {
-        Self { kernel_share, kernel_priority: 1, runner_share, ..Self::DIRECT }
+    pub const fn engine(kernel_share: f64, runner_share: f64, runners: Runners) -> Self {
+        Self { kernel_share, kernel_priority: 1, runner_share, runners, ..Self::DIRECT }
     }
 }
 

@@ -1,5 +1,5 @@
 //! A worker of a module path: prepares requests, keeps up to `depth` of them outstanding, takes the oldest back. Where the driver has
-//! threads of its own, each place of those `depth` has one.
+//! threads of its own it gives requests to them and takes back what is done, several at a time (`driver_desk.rs`).
 
 use std::collections::VecDeque;
 
@@ -51,10 +51,8 @@ impl Part {
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     pub(super) index: usize,
-    /// Set when its request is back.
+    /// Set when its request is back, where no thread of the driver has it; and whether it failed.
     pub(super) done: EventId,
-    /// Wakes the driver's thread that has it, where there is one.
-    pub(super) runner: Option<EventId>,
 }
 
 #[derive(Clone, Copy)]
@@ -63,7 +61,9 @@ enum Stage {
     Ready,
     /// Has prepared a request.
     Front(Errand),
-    /// Has waited for its oldest request.
+    /// Has asked the driver for results, or waited for some.
+    Asked,
+    /// Has waited for a request.
     Returned(Errand),
     /// Has run what comes behind.
     Back(Errand),
@@ -78,7 +78,10 @@ pub(super) struct ModuleWorker {
     /// Places that no request has, the one that was longest without first: as threads wait in line.
     places: VecDeque<Place>,
     claim: VecDeque<JobId>,
+    /// In the order in which they were begun.
     outstanding: VecDeque<Errand>,
+    /// Places of requests that the driver gave back.
+    returned: VecDeque<usize>,
     stage: Stage,
     /// Jobs prepared so far.
     prepared: u32,
@@ -106,6 +109,7 @@ impl ModuleWorker {
             places: places.into(),
             claim: VecDeque::new(),
             outstanding: VecDeque::new(),
+            returned: VecDeque::new(),
             stage: Stage::Ready,
             prepared: 0,
             is_lost: false,
@@ -118,8 +122,13 @@ impl ModuleWorker {
         step
     }
 
-    /// Takes a job if there is room and one to take; otherwise waits, for a request or for jobs.
+    /// Settles what is back; takes a job if there is room and one to take; otherwise waits, for a request or for jobs.
     fn ready(&mut self, context: &mut Context<'_, Hall<'_>>) -> Step {
+        if let Some(place) = self.returned.pop_front() {
+            let errand = self.outstanding.iter().find(|errand| errand.place.index == place);
+            let errand = *errand.expect("what is back was outstanding");
+            return self.take_back(context, errand);
+        }
         let instead = match self.places.pop_front() {
             Some(place) if !self.is_lost => match self.fetch(context.world, context.now) {
                 Ok(job) => {
@@ -136,10 +145,44 @@ impl ModuleWorker {
                 Step::Exit
             }
         };
-        match self.outstanding.pop_front() {
-            Some(oldest) => self.go(Stage::Returned(oldest), Step::Wait(oldest.place.done)),
+        match self.outstanding.front() {
+            Some(_) if self.has_runners() => {
+                let desk = &mut context.world.driver_desks[self.module()];
+                self.signals.extend(desk.wake_for_what_waits());
+                self.stage = Stage::Asked;
+                self.next(context)
+            }
+            Some(&oldest) => self.go(Stage::Returned(oldest), Step::Wait(oldest.place.done)),
             None => instead,
         }
+    }
+
+    /// Takes what the driver has done, or waits until it has done something.
+    fn ask(&mut self, context: &mut Context<'_, Hall<'_>>) -> Step {
+        match context.world.driver_desks[self.module()].take() {
+            Ok(places) => {
+                self.returned = places;
+                self.stage = Stage::Ready;
+                self.next(context)
+            }
+            Err(done) => Step::Wait(done),
+        }
+    }
+
+    fn has_runners(&self) -> bool {
+        self.path.runner_share > 0.0
+    }
+
+    fn module(&self) -> usize {
+        self.worker.index as usize
+    }
+
+    /// Takes a request off those that are outstanding; returns how many were begun before it.
+    fn take_off(&mut self, errand: &Errand) -> usize {
+        let of_same_place = |other: &Errand| other.place.index == errand.place.index;
+        let nth = self.outstanding.iter().position(of_same_place).expect("it was outstanding");
+        self.outstanding.remove(nth);
+        nth
     }
 
     /// The next job, or what to do instead.
@@ -174,8 +217,8 @@ impl ModuleWorker {
         let [mut own, runner, kernel] = [own, runner, kernel].map(|whole| Part::of(whole, front));
         self.prepared += 1;
         let side = &hall.setup.modules[self.worker.index as usize];
-        if self.prepared == 1 && place.runner.is_some() {
-            own.front += hall.setup.modules[self.worker.index as usize].opening.own;
+        if self.prepared == 1 && self.has_runners() {
+            own.front += side.opening.own;
         }
         let is_checked = is_checked(self.prepared, side.check_every);
         let check = if is_checked { hall.setup.classes[class].c } else { Nanos::ZERO };
@@ -186,14 +229,14 @@ impl ModuleWorker {
     fn hand_in(&mut self, hall: &mut Hall<'_>, errand: Errand) -> Step {
         self.outstanding.push_back(errand);
         let Errand { place, runner, kernel: Part { front, back }, work, .. } = errand;
-        let (module, request) = (self.worker.index as usize, Request { front, work, back, done: place.done });
-        let Some(bell) = place.runner else {
-            let step = hall.hand_in(module, &self.desk, request);
-            return self.go(Stage::Ready, step);
-        };
+        let (module, request) = (self.module(), Request { front, work, back, done: place.done });
+        self.stage = Stage::Ready;
+        if !self.has_runners() {
+            return hall.hand_in(module, &self.desk, request);
+        }
         let Part { front, back } = runner;
-        hall.calls[module][place.index] = Some(Call { front, back, request });
-        self.go(Stage::Ready, Step::Signal(bell))
+        hall.driver_desks[module].give(Call { front, back, request, place: place.index });
+        Step::Compute(Nanos::ZERO)
     }
 
     /// A request has come back, well or not.
@@ -203,7 +246,8 @@ impl ModuleWorker {
         }
         self.is_lost = true;
         self.places.push_back(errand.place);
-        self.signals = context.world.fail(self.worker, errand.job, std::mem::take(&mut self.claim));
+        let nth = self.take_off(&errand);
+        self.signals = context.world.fail(self.worker, (nth, errand.job), std::mem::take(&mut self.claim));
         self.stage = Stage::Ready;
         self.next(context)
     }
@@ -215,7 +259,8 @@ impl ModuleWorker {
             true => Took { core: seen + kernel.back, interrupt: Nanos::ZERO, service },
             false => Took { core: seen, interrupt: kernel.back, service },
         };
-        context.world.end(self.worker, errand.job, context.now, took);
+        let nth = self.take_off(&errand);
+        context.world.end(self.worker, (nth, errand.job), context.now, took);
         self.places.push_back(errand.place);
         self.signals.extend(self.bell);
         self.stage = Stage::Ready;
@@ -231,6 +276,7 @@ impl Thread<Hall<'_>> for ModuleWorker {
         match self.stage {
             Stage::Ready => self.ready(context),
             Stage::Front(errand) => self.hand_in(context.world, errand),
+            Stage::Asked => self.ask(context),
             Stage::Returned(errand) => self.take_back(context, errand),
             Stage::Back(errand) => self.end(context, errand),
         }

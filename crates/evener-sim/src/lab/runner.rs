@@ -18,6 +18,8 @@ pub(super) struct Call {
     pub(super) back: Nanos,
     /// The kernel's part.
     pub(super) request: Request,
+    /// Its place among those that may be outstanding.
+    pub(super) place: usize,
 }
 
 /// The key that a module's first request opens.
@@ -32,7 +34,10 @@ pub(super) enum Key {
 
 #[derive(Clone, Copy)]
 enum Stage {
+    /// Looks for the next request.
     Idle,
+    /// Has slept until there may be one.
+    Asleep,
     /// Has no key yet.
     Keyless(Call),
     /// Has worked for one.
@@ -52,8 +57,8 @@ enum Stage {
 }
 
 pub(super) struct Runner {
-    /// Of which module, and which of its runners.
-    at: [usize; 2],
+    /// Of which module.
+    module: usize,
     desk: Desk,
     bell: EventId,
     answered: EventId,
@@ -63,9 +68,9 @@ pub(super) struct Runner {
 }
 
 impl Runner {
-    /// For module `at[0]`, the runner for its requests in place `at[1]`; `desk` is the kernel's.
-    pub(super) const fn new(at: [usize; 2], desk: Desk, [bell, answered]: [EventId; 2]) -> Self {
-        Self { at, desk, bell, answered, wake: Vec::new(), stage: Stage::Idle }
+    /// For `module`; `desk` is the kernel's.
+    pub(super) const fn new(module: usize, desk: Desk, [bell, answered]: [EventId; 2]) -> Self {
+        Self { module, desk, bell, answered, wake: Vec::new(), stage: Stage::Idle }
     }
 
     fn go(&mut self, stage: Stage, step: Step) -> Step {
@@ -77,7 +82,7 @@ impl Runner {
 impl Runner {
     /// Goes on with a request where there is a key; opens it, or waits for whoever does.
     fn ask_for_key(&mut self, hall: &mut Hall<'_>, call: Call) -> Step {
-        let module = self.at[0];
+        let module = self.module;
         let Opening { driver, .. } = hall.setup.modules[module].opening;
         match &mut hall.keys[module] {
             Key::Open => self.go(Stage::Front(call), Step::Compute(call.front)),
@@ -103,12 +108,17 @@ impl Runner {
 
 impl Thread<Hall<'_>> for Runner {
     fn next(&mut self, context: &mut Context<'_, Hall<'_>>) -> Step {
-        let [module, place] = self.at;
+        let module = self.module;
         match self.stage {
-            Stage::Idle => match context.world.calls[module][place].take() {
+            Stage::Idle => match context.world.driver_desks[module].next(self.bell) {
                 Some(call) => self.ask_for_key(context.world, call),
-                None => Step::Wait(self.bell),
+                None => self.go(Stage::Asleep, Step::Wait(self.bell)),
             },
+            Stage::Asleep => {
+                context.world.driver_desks[module].is_up();
+                self.stage = Stage::Idle;
+                self.next(context)
+            }
             Stage::Keyless(call) => self.ask_for_key(context.world, call),
             Stage::Opening(call) => {
                 let Opening { wait, .. } = context.world.setup.modules[module].opening;
@@ -134,7 +144,11 @@ impl Thread<Hall<'_>> for Runner {
                 context.set_failed(call.request.done, context.has_failed(self.answered));
                 self.go(Stage::Back(call), Step::Compute(call.back))
             }
-            Stage::Back(Call { request, .. }) => self.go(Stage::Idle, Step::Signal(request.done)),
+            Stage::Back(call) => {
+                self.stage = Stage::Idle;
+                let woken = context.world.driver_desks[module].finish(call.place);
+                woken.map_or_else(|| self.next(context), Step::Signal)
+            }
         }
     }
 }
