@@ -10,7 +10,7 @@ use evener_core::Nanos;
 const LEVEL: f64 = 0.95;
 
 /// The median of some values with bounds.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Spread {
     /// The middle one, or the mean of the middle two.
     pub median: f64,

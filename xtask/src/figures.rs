@@ -325,7 +325,7 @@ fn libraries(devices: &Value) -> String {
 }
 
 /// Short name of what is checked out; marked where files differ from it.
-fn commit() -> String {
+pub(crate) fn commit() -> String {
     let folder = root().to_string_lossy().into_owned();
     said("git", &["-C", &folder, "describe", "--always", "--dirty=, changed", "--exclude", "*"])
 }

@@ -30,6 +30,7 @@ usage: cargo xtask testbed up [--profile PROFILE]  fetches QEMU, a kernel and bu
        cargo xtask testbed run [OPTION]... COMMAND runs a line of shell in a new guest; its exit status is ours
        cargo xtask testbed shell [OPTION]...       a shell in a new guest; Ctrl-D or Ctrl-A X ends it
        cargo xtask testbed papers [NAME]...        the papers' experiments in guests, and their page
+       cargo xtask testbed papers again [NAME]...  only the simulator's predictions in those, from what was measured then
        cargo xtask testbed down                    removes target/testbed
 options: --profile x86_64|armv7  the machine
          --program FILE          a program of this machine, with its libraries, on the guest's search path
@@ -55,6 +56,7 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
         }
         ["cargo", rest @ ..] => build(rest),
         ["down"] => evener_testbed::down().map(|()| ExitCode::SUCCESS).map_err(|error| error.to_string()),
+        ["papers", "again", names @ ..] => papers::predict_again(names).map(|()| ExitCode::SUCCESS),
         ["papers", names @ ..] => papers::make(names).map(|()| ExitCode::SUCCESS),
         ["run", rest @ ..] => Wish::read(rest).and_then(Wish::run),
         ["shell", rest @ ..] => Wish::read(rest).and_then(Wish::shell),

@@ -3,6 +3,7 @@
 use evener_sim::engine::SchedulerSpec;
 use rustix::system::uname;
 use rustix::time::{ClockId, clock_getres};
+use serde::{Deserialize, Serialize};
 
 /// The first version that goes by deadlines.
 const BY_DEADLINE_SINCE: (u32, u32) = (6, 6);
@@ -10,14 +11,30 @@ const BY_DEADLINE_SINCE: (u32, u32) = (6, 6);
 /// The usual configuration, where the kernel does not tell.
 const TICKS_PER_SECOND: u32 = 250;
 
-/// The scheduler of this machine, by the kernel's version and by its tick, which is what its coarse clock resolves.
-pub(crate) fn scheduler(cores: usize) -> SchedulerSpec {
-    let tick_ns = clock_getres(ClockId::MonotonicCoarse).tv_nsec;
-    let ticks = u32::try_from(1_000_000_000_i64.checked_div(tick_ns).unwrap_or(0)).unwrap_or(0);
-    let ticks = if ticks == 0 { TICKS_PER_SECOND } else { ticks };
-    match version(&uname().release().to_string_lossy()) {
-        Some(version) if version >= BY_DEADLINE_SINCE => SchedulerSpec::by_deadline(cores, ticks, 0),
-        _ => SchedulerSpec::linux(ticks, 0),
+/// What decides who gets a core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Kernel {
+    is_by_deadline: bool,
+    ticks_per_second: u32,
+}
+
+impl Kernel {
+    /// This machine's, by the kernel's version and by its tick, which is what its coarse clock resolves.
+    pub(crate) fn here() -> Self {
+        let tick_ns = clock_getres(ClockId::MonotonicCoarse).tv_nsec;
+        let ticks = u32::try_from(1_000_000_000_i64.checked_div(tick_ns).unwrap_or(0)).unwrap_or(0);
+        let version = version(&uname().release().to_string_lossy());
+        Self {
+            is_by_deadline: version.is_some_and(|version| version >= BY_DEADLINE_SINCE),
+            ticks_per_second: if ticks == 0 { TICKS_PER_SECOND } else { ticks },
+        }
+    }
+
+    pub(crate) fn scheduler(self, cores: usize) -> SchedulerSpec {
+        match self.is_by_deadline {
+            true => SchedulerSpec::by_deadline(cores, self.ticks_per_second, 0),
+            false => SchedulerSpec::linux(self.ticks_per_second, 0),
+        }
     }
 }
 

@@ -9,14 +9,14 @@ use std::time::Duration;
 use anyhow::Context as _;
 use evener::core::driver::Clock as _;
 use evener::core::plan::Policy;
-use evener::core::plan::adaptive::all_of_turn;
+use evener::core::plan::adaptive::{Station, all_of_turn};
 use evener::core::{Algorithm, Class, Direction, Estimator, Nanos, Objective};
 use evener::{Machinery as _, Report, SystemClock};
 use evener_bench::contender::{Contender, Modules};
 use evener_bench::workload::{Layout, Workload};
-use evener_sim::lab::Opening;
+use evener_sim::lab::{Opening, Runners};
 use evener_sim::live::{Measured, MeasuredOnModule, Module};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::machinery::{Emulation, Machine};
 
@@ -61,7 +61,7 @@ pub(crate) struct Stage<'a> {
 }
 
 /// Where a module's costs come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Source {
     /// The adaptive policy learned them.
@@ -265,12 +265,14 @@ impl Stage<'_> {
     /// The modules as the simulator takes them.
     pub(crate) fn modules(&self) -> Vec<Module> {
         let checks = self.machine.modules().into_iter().map(|module| module.check_every).collect::<Vec<_>>();
-        let module = |(station, check_every): (evener::core::plan::adaptive::Station, u32)| Module {
+        let module = |((station, runners), check_every): ((Station, Runners), u32)| Module {
             units: station.units,
             depth: station.depth,
+            runners,
             check_every,
         };
-        self.machine.stations().into_iter().zip(checks).map(module).collect()
+        let stations = self.machine.stations().into_iter().zip(self.machine.runners());
+        stations.zip(checks).map(module).collect()
     }
 }
 

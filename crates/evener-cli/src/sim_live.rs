@@ -1,21 +1,22 @@
 //! `evener sim live`: what the simulator makes of learned costs, beside what this machine makes of the work.
 //!
 //! Size -> costs that were measured (`live_costs.rs`) -> live runs of each policy, in turn -> the same policies on the
-//! simulator (`evener_sim::live`) -> a line for each.
+//! simulator (`evener_sim::live`) -> a line for each. With `--again` the costs and live runs are those of a report.
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use evener::Machinery as _;
 use evener::core::plan::Policy;
-use evener::core::{Algorithm, Direction};
+use evener::core::{Algorithm, Direction, Nanos};
 use evener_bench::statistics::Spread;
-use evener_sim::live::{Compared, Machine as Simulated, Measured, Prediction};
-use serde::Serialize;
+use evener_sim::lab::{Opening, Runners};
+use evener_sim::live::{Compared, Machine as Simulated, Measured, MeasuredOnModule, Module, Prediction};
+use serde::{Deserialize, Serialize};
 
-use crate::kernel;
+use crate::kernel::Kernel;
 use crate::live_costs::{MEASURE_RUNS, Source, Stage};
 use crate::machinery::{Emulation, Machine};
 use crate::say::{self, Exit, Shown};
@@ -58,6 +59,10 @@ pub(crate) struct Live {
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     workers: Option<u16>,
 
+    /// Runs nothing: predicts once more what a report of this command tells (its JSON), by the costs that stand there.
+    #[arg(long, value_name = "FILE")]
+    again: Option<PathBuf>,
+
     /// Writes the results as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -70,19 +75,24 @@ pub(crate) struct Live {
     emulation: Emulation,
 }
 
+const SCHEMA: &str = "evener-sim-live/2";
+
 /// Everything that came of it.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct Results {
-    schema: &'static str,
+    schema: String,
     algorithm: String,
     emulated: Vec<String>,
     cores: usize,
+    kernel: Kernel,
     workers: u32,
+    /// Jobs that a core runs side by side at its best.
+    width: u32,
     runs: u32,
     sizes: Vec<Size>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct Size {
     bytes: u64,
     jobs: usize,
@@ -94,8 +104,16 @@ struct Size {
     policies: Vec<Line>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct OnModule {
+    units: u32,
+    /// Requests that may be outstanding.
+    depth: u32,
+    /// Threads of its driver, and results for which the path's worker is woken together.
+    runners: [u32; 2],
+    check_every: u32,
+    /// Whether the policy that decides by costs began with these.
+    is_known: bool,
     d_ns: u64,
     /// What of it is on no thread's clock.
     unseen_ns: u64,
@@ -108,9 +126,9 @@ struct OnModule {
     source: Source,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct Line {
-    policy: &'static str,
+    policy: String,
     live_ms: Spread,
     predicted_ms: f64,
     error_percent: f64,
@@ -125,6 +143,40 @@ struct Line {
 }
 
 pub(crate) fn run(arguments: &Live) -> anyhow::Result<Exit> {
+    let results = match &arguments.again {
+        Some(path) => predict_again(path)?,
+        None => measure(arguments)?,
+    };
+    if let Some(path) = &arguments.json {
+        let json = serde_json::to_string_pretty(&results)? + "\n";
+        fs::write(path, json).with_context(|| format!("cannot write {}", Shown(path)))?;
+    }
+    if let Some(path) = &arguments.csv {
+        fs::write(path, csv(&results)).with_context(|| format!("cannot write {}", Shown(path)))?;
+    }
+    say::answer(table(&results).as_bytes())
+}
+
+/// The report at `path` with new predictions.
+fn predict_again(path: &Path) -> anyhow::Result<Results> {
+    let text = fs::read(path).with_context(|| format!("cannot read {}", Shown(path)))?;
+    let mut results: Results = serde_json::from_slice(&text)
+        .with_context(|| format!("{} is no report of evener sim live", Shown(path)))?;
+    let Results { cores, kernel, workers, width, .. } = results;
+    for size in &mut results.sizes {
+        let modules = size.modules.iter().map(OnModule::module).collect();
+        let machine = Simulated { cores, scheduler: kernel.scheduler(cores), workers, width, modules };
+        let measured = size.measured();
+        for told in &mut size.policies {
+            let policy = told.policy.parse().map_err(anyhow::Error::msg)?;
+            let live = told.live_runs.iter().copied().unzip();
+            *told = line(&machine, &measured, policy, size.jobs, &live)?;
+        }
+    }
+    Ok(results)
+}
+
+fn measure(arguments: &Live) -> anyhow::Result<Results> {
     anyhow::ensure!(
         !arguments.emulation.modules.is_empty(),
         "a module is needed, such as --module emulated:am3358"
@@ -137,23 +189,17 @@ pub(crate) fn run(arguments: &Live) -> anyhow::Result<Exit> {
         .iter()
         .map(|&bytes| size(arguments, &machine, workers, bytes))
         .collect::<Result<_, _>>()?;
-    let results = Results {
-        schema: "evener-sim-live/1",
+    Ok(Results {
+        schema: SCHEMA.to_owned(),
         algorithm: arguments.algorithm.to_string(),
         emulated: machine.emulated(),
         cores: evener::core_budget().workers(),
+        kernel: Kernel::here(),
         workers: u32::try_from(workers)?,
+        width: machine.kit().width(),
         runs: arguments.runs,
         sizes,
-    };
-    if let Some(path) = &arguments.json {
-        let json = serde_json::to_string_pretty(&results)? + "\n";
-        fs::write(path, json).with_context(|| format!("cannot write {}", Shown(path)))?;
-    }
-    if let Some(path) = &arguments.csv {
-        fs::write(path, csv(&results)).with_context(|| format!("cannot write {}", Shown(path)))?;
-    }
-    say::answer(table(&results).as_bytes())
+    })
 }
 
 /// Measures and predicts one size.
@@ -186,16 +232,16 @@ fn size(arguments: &Live, machine: &Machine, workers: usize, bytes: u64) -> anyh
     let cores = evener::core_budget().workers();
     let simulated = Simulated {
         cores,
-        scheduler: kernel::scheduler(cores),
+        scheduler: Kernel::here().scheduler(cores),
         workers: u32::try_from(workers)?,
         width: machine.kit().width(),
         modules: stage.modules(),
     };
-    let line = |(&policy, (times, jobs)): (&Policy, &(Vec<f64>, Vec<f64>))| {
-        line(&simulated, &measured, policy, stage.jobs, [times, jobs])
+    let line = |(&policy, live): (&Policy, &(Vec<f64>, Vec<f64>))| {
+        line(&simulated, &measured, policy, stage.jobs, live)
     };
     let lines = policies.iter().zip(&live).map(line).collect::<anyhow::Result<_>>()?;
-    Ok(Size::new(&measured, sources, stage.jobs, lines))
+    Ok(Size::new(&measured, &simulated, sources, stage.jobs, lines))
 }
 
 fn line(
@@ -203,17 +249,18 @@ fn line(
     measured: &Measured,
     policy: Policy,
     jobs: usize,
-    live: [&[f64]; 2],
+    (times, module_jobs): &(Vec<f64>, Vec<f64>),
 ) -> anyhow::Result<Line> {
-    let live_runs = live[0].iter().copied().zip(live[1].iter().copied()).collect();
-    let [live_ms, live_jobs] = live.map(|values| Spread::of(values).context("there is at least one run"));
+    let live_runs = times.iter().copied().zip(module_jobs.iter().copied()).collect();
+    let [live_ms, live_jobs] =
+        [times, module_jobs].map(|values| Spread::of(values).context("there is at least one run"));
     let (live_ms, live_jobs) = (live_ms?, live_jobs?);
     let predicted =
         simulated.predict(measured, policy, jobs).with_context(|| format!("{policy}, simulated"))?;
     let live = Prediction { makespan_ms: live_ms.median, module_jobs: live_jobs.median };
     let compared = Compared { jobs, live, predicted };
     Ok(Line {
-        policy: policy.name(),
+        policy: policy.name().to_owned(),
         live_ms,
         predicted_ms: predicted.makespan_ms,
         error_percent: compared.makespan_error_percent(),
@@ -226,8 +273,19 @@ fn line(
 }
 
 impl Size {
-    fn new(measured: &Measured, sources: Vec<Source>, jobs: usize, policies: Vec<Line>) -> Self {
-        let module = |(on, source): (&evener_sim::live::MeasuredOnModule, Source)| OnModule {
+    fn new(
+        measured: &Measured,
+        simulated: &Simulated,
+        sources: Vec<Source>,
+        jobs: usize,
+        policies: Vec<Line>,
+    ) -> Self {
+        let module = |((on, module), source): ((&MeasuredOnModule, &Module), Source)| OnModule {
+            units: module.units,
+            depth: module.depth,
+            runners: [module.runners.count, module.runners.together],
+            check_every: module.check_every,
+            is_known: on.is_known,
             d_ns: on.d.0,
             unseen_ns: on.unseen.0,
             driver_ns: on.driver.0,
@@ -242,8 +300,39 @@ impl Size {
             c_ns: measured.c.0,
             hand_over_ns: measured.hand_over.0,
             single_ns: measured.single.0,
-            modules: measured.on_modules.iter().zip(sources).map(module).collect(),
+            modules: measured.on_modules.iter().zip(&simulated.modules).zip(sources).map(module).collect(),
             policies,
+        }
+    }
+
+    /// What [`Size::new`] was told of.
+    fn measured(&self) -> Measured {
+        Measured {
+            bytes: self.bytes,
+            c: Nanos(self.c_ns),
+            hand_over: Nanos(self.hand_over_ns),
+            single: Nanos(self.single_ns),
+            on_modules: self.modules.iter().map(OnModule::measured).collect(),
+        }
+    }
+}
+
+impl OnModule {
+    const fn module(&self) -> Module {
+        let Self { units, depth, runners: [count, together], check_every, .. } = *self;
+        Module { units, depth, runners: Runners { count, together }, check_every }
+    }
+
+    fn measured(&self) -> MeasuredOnModule {
+        let [own, driver, wait] = self.opening_ns.map(Nanos);
+        MeasuredOnModule {
+            d: Nanos(self.d_ns),
+            unseen: Nanos(self.unseen_ns),
+            driver: Nanos(self.driver_ns),
+            h: Nanos(self.h_ns),
+            opening: Opening { own, driver, wait },
+            hand_over: Nanos(self.hand_over_ns),
+            is_known: self.is_known,
         }
     }
 }
@@ -282,7 +371,7 @@ fn table(results: &Results) -> String {
         )
         .ok();
         for module in &size.modules {
-            let OnModule { d_ns, unseen_ns, driver_ns, opening_ns, h_ns, hand_over_ns, source } = module;
+            let OnModule { d_ns, unseen_ns, driver_ns, opening_ns, h_ns, hand_over_ns, source, .. } = module;
             let source = if *source == Source::Learned { "learned" } else { "measured alone" };
             write!(
                 text,

@@ -12,7 +12,7 @@ use std::time::Duration;
 use evener_testbed::{Awake, Guest, Icount, ModuleCounts};
 use serde_json::{Value, json};
 
-use crate::figures::{circumstances, load, sleep};
+use crate::figures::{circumstances, commit, load, sleep};
 use crate::programs::{built_evener, run};
 use crate::tree::{cargo, root};
 
@@ -115,6 +115,35 @@ pub(crate) fn make(asked: &[&str]) -> Result<(), String> {
     }
     draw()
 }
+
+/// Has the simulator predict once more what the kept reports named tell of, from the costs and live runs in them, and draws the page.
+///
+/// # Errors
+///
+/// Where a report is not there or not of that kind, or something does not build.
+pub(crate) fn predict_again(asked: &[&str]) -> Result<(), String> {
+    let evener = built_evener()?;
+    for name in asked {
+        let path = folder().join(name).with_extension("json");
+        let text = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let mut kept: Value = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
+        let file = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
+        fs::write(&file, kept["report"].to_string()).map_err(|error| error.to_string())?;
+        let mut again = Command::new(&evener);
+        again.args(["sim", "live", "--again"]).arg(file.path()).arg("--json").arg(file.path());
+        run(again)?;
+        let text = fs::read(&file).map_err(|error| error.to_string())?;
+        kept["report"] = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
+        let told = kept["circumstances"].as_str().unwrap_or_default();
+        let (told, _) = told.split_once(AGAIN).unwrap_or((told, ""));
+        kept["circumstances"] = Value::from(format!("{told}{AGAIN}{}\n", commit()));
+        keep(name, &kept)?;
+    }
+    draw()
+}
+
+/// Begins the last line of the circumstances of a report whose predictions were made later.
+const AGAIN: &str = "- predicted again, from the same costs and live runs: commit ";
 
 fn folder() -> PathBuf {
     root().join("docs/results/guest")
