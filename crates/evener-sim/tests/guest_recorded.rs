@@ -12,9 +12,13 @@ use evener_sim::live::{Compared, Machine, Measured, MeasuredOnModule, Module, Pr
 type Row = (u64, [f64; 2], [f64; 4], [f64; 3], [(f64, f64); 5]);
 
 /// What was measured in one guest.
+#[derive(Clone, Copy)]
 struct Recorded {
     /// Jobs of each run.
     jobs: usize,
+    /// Requests that may be outstanding, and the driver's threads.
+    depth: u32,
+    runners: Runners,
     rows: &'static [Row],
 }
 
@@ -35,10 +39,28 @@ fn what_a_guest_took_whose_clock_counts_instructions_is_predicted_by_its_costs()
 }
 
 #[test]
+fn what_a_guest_took_whose_driver_has_more_requests_than_threads_is_predicted_by_its_costs() {
+    assert_eq!(off(&WAITING), OFF_WAITING);
+}
+
+#[test]
+fn with_a_thread_for_each_request_the_shared_queue_sends_too_much_to_the_module() {
+    // What was wrong before: each thread has a share of the core.
+    let errors = |count| {
+        let recorded = Recorded { runners: Runners { count, together: 4 }, ..WAITING };
+        let shared =
+            all(&recorded, true).filter(|it| it.1 == Policy::SharedQueue && (16..=256).contains(&it.0));
+        shared.map(|it| it.2.split_error_percent()).collect::<Vec<_>>()
+    };
+    assert!(errors(2).iter().all(|error| error.abs() < 10.0), "{:?}", errors(2));
+    assert!(errors(8).iter().all(|error| *error > 20.0), "{:?}", errors(8));
+}
+
+#[test]
 fn without_what_claims_of_one_job_take_the_shared_queue_is_thought_too_fast_with_short_ones() {
     let rows =
         COUNTED.rows.iter().map(|&(bytes, [c, _], d, opening, live)| (bytes, [c, 0.0], d, opening, live));
-    let compared = |row: &Row| compare(row, (Policy::SharedQueue, row.4[3]), COUNTED.jobs, true);
+    let compared = |row: &Row| compare(&COUNTED, row, (Policy::SharedQueue, row.4[3]), true);
     let errors: Vec<f64> = rows.take(2).map(|row| compared(&row).makespan_error_percent()).collect();
     assert!(errors.iter().all(|error| *error < -10.0), "{errors:?}");
 }
@@ -60,24 +82,28 @@ fn is_near(compared: &Compared) -> bool {
 }
 
 /// Where the prediction is not near.
-fn off(recorded: &'static Recorded) -> Vec<(u64, Policy)> {
+fn off(recorded: &Recorded) -> Vec<(u64, Policy)> {
     all(recorded, true).filter(|it| !is_near(&it.2)).map(|it| (it.0, it.1)).collect()
 }
 
 /// All rows and policies; `has_threads`: whether the driver's threads are simulated.
-fn all(recorded: &'static Recorded, has_threads: bool) -> impl Iterator<Item = (u64, Policy, Compared)> {
+fn all(recorded: &Recorded, has_threads: bool) -> impl Iterator<Item = (u64, Policy, Compared)> {
+    let recorded = *recorded;
     let each = move |row: &'static Row| {
-        POLICIES
-            .into_iter()
-            .zip(row.4)
-            .map(move |live| (row.0, live.0, compare(row, live, recorded.jobs, has_threads)))
+        let lines = POLICIES.into_iter().zip(row.4);
+        lines.map(move |live| (row.0, live.0, compare(&recorded, row, live, has_threads)))
     };
     recorded.rows.iter().flat_map(each)
 }
 
-fn compare(row: &Row, (policy, live): (Policy, (f64, f64)), jobs: usize, has_threads: bool) -> Compared {
-    let modules =
-        vec![Module { units: 1, depth: 2, runners: Runners { count: 2, together: 1 }, check_every: 32 }];
+fn compare(
+    recorded: &Recorded,
+    row: &Row,
+    (policy, live): (Policy, (f64, f64)),
+    has_threads: bool,
+) -> Compared {
+    let &Recorded { jobs, depth, runners, .. } = recorded;
+    let modules = vec![Module { units: 1, depth, runners, check_every: 32 }];
     let scheduler = SchedulerSpec::linux(250, 0);
     let machine = Machine { cores: 1, scheduler, workers: 1, width: 1, modules };
     let &(bytes, [c, single], d, opening, _) = row;
@@ -123,7 +149,7 @@ const OFF_COUNTED: [(u64, Policy); 4] = [
 /// `docs/results/guest/simulated.json`: what was measured, and medians of what the policies took live in 9 runs of 500 jobs, core and
 /// module on processors of their own that were kept awake. Nobody measured then what single claims take.
 #[rustfmt::skip]
-const PLAIN: Recorded = Recorded { jobs: 500, rows: &[
+const PLAIN: Recorded = Recorded { jobs: 500, depth: 2, runners: TOLD_OF_EACH, rows: &[
     (8, [2.46, 0.0], [176.68, 34.55, 84.47, 27.63], [240.90, 657.36, 450.78], [(1.25, 0.0), (88.18, 500.0), (46.26, 250.0), (4.25, 6.0), (1.30, 0.0)]),
     (16, [2.35, 0.0], [173.48, 36.00, 86.12, 19.41], [152.20, 639.75, 374.72], [(1.31, 0.0), (91.01, 500.0), (47.39, 250.0), (5.23, 10.0), (1.48, 0.0)]),
     (64, [4.38, 0.0], [179.18, 35.65, 90.17, 15.77], [195.58, 686.61, 552.38], [(1.97, 0.0), (89.92, 500.0), (48.14, 250.0), (6.18, 10.0), (1.84, 0.0)]),
@@ -134,9 +160,9 @@ const PLAIN: Recorded = Recorded { jobs: 500, rows: &[
     (16384, [222.03, 0.0], [237.26, 41.50, 96.80, 13.61], [550.40, 962.51, 451.46], [(110.18, 0.0), (122.64, 500.0), (121.38, 250.0), (126.56, 337.0), (112.26, 0.0)]),
 ] };
 
-/// `docs/results/guest/simulated-counted.json`: the same of 5 runs of 4000 jobs in a guest whose clock counts instructions.
+/// An earlier `docs/results/guest/simulated-counted.json`: the same of 5 runs of 4000 jobs in a guest whose clock counts instructions.
 #[rustfmt::skip]
-const COUNTED: Recorded = Recorded { jobs: 4_000, rows: &[
+const COUNTED: Recorded = Recorded { jobs: 4_000, depth: 2, runners: TOLD_OF_EACH, rows: &[
     (8, [5.67, 2.20], [65.61, 14.72, 34.32, 3.16], [92.61, 0.00, 31.96], [(22.68, 0.0), (264.57, 4000.0), (143.83, 2000.0), (92.60, 1010.0), (22.71, 0.0)]),
     (16, [8.44, 2.40], [66.33, 14.72, 35.19, 4.27], [72.51, 17.76, 19.83], [(33.75, 0.0), (263.38, 4000.0), (150.55, 2000.0), (119.82, 1367.0), (33.80, 0.0)]),
     (64, [16.76, 1.84], [66.56, 14.74, 36.14, 2.93], [119.70, 0.00, 6.50], [(67.05, 0.0), (262.22, 4000.0), (165.77, 2000.0), (170.81, 2009.0), (67.09, 0.0)]),
@@ -146,3 +172,28 @@ const COUNTED: Recorded = Recorded { jobs: 4_000, rows: &[
     (8192, [537.76, 2.42], [89.86, 16.55, 49.47, 3.69], [157.39, 55.01, 76.05], [(2151.07, 0.0), (429.22, 4000.0), (1290.47, 2000.0), (571.15, 3668.0), (435.62, 3990.0)]),
     (16384, [1069.14, 3.31], [109.94, 19.21, 61.29, 5.10], [277.97, 28.72, 82.81], [(4276.53, 0.0), (576.90, 4000.0), (2428.32, 2000.0), (807.25, 3751.0), (581.32, 3998.0)]),
 ] };
+
+/// Drivers as they were before requests waited at their desk.
+const TOLD_OF_EACH: Runners = Runners { count: 2, together: 1 };
+
+/// `docs/results/guest/simulated-counted.json` of 25 November: the same with a driver at whose desk six more requests wait.
+#[rustfmt::skip]
+const WAITING: Recorded = Recorded { jobs: 4_000, depth: 8, runners: Runners { count: 2, together: 4 }, rows: &[
+    (8, [5.67, 2.22], [54.69, 14.99, 33.68, 7.83], [78.39, 102.69, 71.37], [(22.69, 0.0), (234.08, 4000.0), (121.70, 2000.0), (79.75, 1008.0), (22.68, 0.0)]),
+    (16, [8.44, 2.89], [59.16, 14.99, 37.35, 2.37], [53.99, 110.80, 0.00], [(33.76, 0.0), (221.33, 4000.0), (128.78, 2000.0), (113.00, 1558.0), (33.81, 0.0)]),
+    (64, [16.77, 2.23], [55.28, 15.01, 34.05, 9.05], [74.30, 102.06, 6.52], [(67.06, 0.0), (225.58, 4000.0), (145.57, 2000.0), (151.21, 2013.0), (67.10, 0.0)]),
+    (256, [50.15, 2.30], [60.39, 15.06, 37.96, 8.99], [82.93, 94.09, 76.19], [(200.59, 0.0), (246.41, 4000.0), (215.47, 2000.0), (224.47, 2739.0), (201.38, 30.0)]),
+    (1024, [73.02, 2.32], [56.85, 15.28, 34.53, 9.01], [100.37, 106.15, 73.88], [(292.10, 0.0), (251.94, 4000.0), (265.04, 2000.0), (256.62, 2847.0), (253.30, 3992.0)]),
+    (4096, [272.22, 2.58], [68.32, 16.16, 40.85, 8.18], [141.97, 78.02, 52.55], [(1088.86, 0.0), (312.11, 4000.0), (693.57, 2000.0), (429.93, 3338.0), (305.87, 4000.0)]),
+    (8192, [537.91, 2.55], [77.50, 17.33, 45.67, 9.07], [179.46, 100.85, 48.69], [(2151.11, 0.0), (384.27, 4000.0), (1263.06, 2000.0), (552.35, 3597.0), (376.86, 4000.0)]),
+    (16384, [1069.15, 2.99], [97.97, 19.67, 56.09, 8.78], [313.19, 90.07, 33.45], [(4276.03, 0.0), (529.21, 4000.0), (2400.99, 2000.0), (780.40, 3725.0), (533.65, 4000.0)]),
+] };
+
+/// Live the shared queue sends 231 to 1211 jobs of 8 B to the module and 1858 to 3153 of 1 KiB; of 4 and 8 KiB 3243 to 3718 and 3590 to
+/// 3768, of which the medians are the less usual end: in another guest they were 3686 and 3753, near what is predicted (docs/results/README.md).
+const OFF_WAITING: [(u64, Policy); 4] = [
+    (8, Policy::SharedQueue),
+    (1_024, Policy::SharedQueue),
+    (4_096, Policy::SharedQueue),
+    (8_192, Policy::SharedQueue),
+];
