@@ -86,7 +86,7 @@ const COUNTING: Clock = Clock {
 ## Other programs, by counted instructions
 
 The same programs beside each policy in a guest whose clock counts instructions, 2 ns each, and stands beside real time where the guest has nothing to \
-do ([testbed](../testbed.md)). The module has real time.
+do ([testbed](../testbed.md)). The module has real time. What the probe waits for where it wakes later: [guest-latency](guest-latency.md).
 ",
     guest: "Guest of the test bed by counted instructions",
 };
