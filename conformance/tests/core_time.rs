@@ -65,14 +65,15 @@ struct Tolerance {
 
 /// A core's differ by a thousandth, on busy hosts too (measured). A module has real time: it is ready before the guest falls
 /// asleep or after it. Yet its differ by 1 % in a guest, and eight guests on two machines by 0.7 % from the record, five of them in the midst of a
-/// run of all tests (measured). On a host that others kept busy they were up to 12 % cheaper, before requests were begun when results are
-/// asked for; that is let pass still, for it is no loss. What a process in the guest computes has none: four differ
+/// run of all tests (measured). On a host that others kept busy they were up to 15 % cheaper, some requests and not others, so that
+/// the middle ones of four were 6 % apart (measured beside three other guests on two cores); that is let pass, for it is no loss, and what a loss is
+/// on a quiet host is one there as well. What a process in the guest computes has no real time: four differ
 /// by up to 0.35 %, the first being the cheapest, and the middle ones by 0.1 % between guests (measured). Most of a large request is
 /// libcrypto's part, so little more is let pass.
 const TOLERANCES: [Tolerance; 5] = [
     Tolerance { driver: "libcrypto", alike: 0.01, dearer: 0.05, cheaper: 0.05 },
     Tolerance { driver: "multibuffer", alike: 0.01, dearer: 0.05, cheaper: 0.05 },
-    Tolerance { driver: "afalg", alike: 0.05, dearer: 0.05, cheaper: 0.12 },
+    Tolerance { driver: "afalg", alike: 0.15, dearer: 0.05, cheaper: 0.25 },
     Tolerance { driver: "devcrypto", alike: 0.01, dearer: 0.02, cheaper: 0.02 },
     Tolerance { driver: "hosted", alike: 0.01, dearer: 0.02, cheaper: 0.02 },
 ];

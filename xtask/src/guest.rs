@@ -27,6 +27,8 @@ const USAGE: &str = "usage: cargo xtask guest speed [ROUNDS [CIPHER ...]]
            paper 003: uploads over TLS with offload and without
        cargo xtask guest counted-uploads ROUNDS
            the same in a guest whose clock counts instructions: 500,000 a ms
+       cargo xtask guest waits [ROUNDS]
+           ways to wait for AF_ALG, bare, beside the engine and the provider; the guest's clock counts instructions
        cargo xtask guest count [ROUNDS]
            instructions of commands, updates and uploads, by each of these ways";
 
@@ -44,6 +46,8 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
         ["uploads"] => uploads("5"),
         ["uploads", rounds] => uploads(rounds),
         ["counted-uploads", rounds] => counted_uploads(rounds),
+        ["waits"] => waits("5"),
+        ["waits", rounds] => waits(rounds),
         ["count"] => count("3"),
         ["count", rounds] => count(rounds),
         _ => Err(USAGE.to_owned()),
@@ -80,6 +84,11 @@ fn counted_uploads(rounds: &str) -> Result<(), String> {
     let builder = with_curl(guest()?)?.icount(Icount::NEAR_AM3358);
     let command = format!("testbed-openssl uploads {rounds} {}", site.url());
     measure(builder, &command, Some(("uploads-counted", "counted-uploads", rounds)))
+}
+
+fn waits(rounds: &str) -> Result<(), String> {
+    let builder = guest()?.icount(Icount::NEAR_AM3358);
+    measure(builder, &format!("testbed-openssl waits {rounds}"), Some(("waits-counted", "waits", rounds)))
 }
 
 fn count(rounds: &str) -> Result<(), String> {

@@ -17,6 +17,8 @@ use serde_json::Value;
 const EVENER: &str = env!("CARGO_BIN_EXE_evener");
 const SETTING: &str = "export HOME=/tmp EVENER_CACHE_DIR=/tmp/costs";
 const LIFE: Duration = Duration::from_secs(500);
+/// Times that what threads' clocks miss is measured at most.
+const MEASURED_MAX: u32 = 3;
 const ENGINE: &str = "/engine/devcrypto.so";
 
 #[test]
@@ -55,16 +57,25 @@ fn the_module_is_listed_and_explained(guest: &mut Guest) {
     let told = outcome.expect_success();
     assert!(told.contains("afalg:virtio_crypto_aes_cbc: cbc(aes)\n"), "{told}");
     assert!(told.contains("devcrypto: none: there is no /dev/crypto"), "{told}");
+    // Where others keep the host busy the module is as slow as the core seems, and one measurement finds nothing: up to three, then.
+    let seen = (0..MEASURED_MAX).find_map(|_| factor(guest));
+    assert!(seen.is_some_and(|factor| factor.is_none_or(|factor| factor > 1.0)), "{seen:?}");
+}
+
+/// What threads' clocks miss of a module's core time, as a factor; `None` where the measurement found nothing, and the factor
+/// is none where it says that it could not be made.
+fn factor(guest: &mut Guest) -> Option<Option<f64>> {
     let module = "--module afalg:virtio_crypto_aes_cbc --algorithm AES-128-CBC --size 16384 --burst 64";
-    let outcome = guest.run(&format!("{SETTING}; evener explain {module}")).unwrap();
+    let outcome =
+        guest.run(&format!("{SETTING}; evener devices --forget >&2 && evener explain {module}")).unwrap();
     let told = outcome.expect_success();
-    // What they miss, as a factor too, or that the host was too busy to tell.
     if told.contains("too busy to measure") {
-        return println!("skipped: the host was too busy to measure what threads' clocks miss");
+        println!("skipped: the host was too busy to measure what threads' clocks miss");
+        return Some(None);
     }
-    let factor =
-        told.split_once("; d is x ").and_then(|(_, rest)| rest.split(' ').next()?.parse::<f64>().ok());
-    assert!(factor.is_some_and(|factor| factor > 1.0), "{told}");
+    let factor = told.split_once("; d is x ").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
+    assert!(factor.is_some(), "{told}");
+    factor.filter(|&factor| factor > 1.0).map(Some)
 }
 
 fn the_module_takes_part_in_a_bench(guest: &mut Guest) {

@@ -1,7 +1,7 @@
 //! Writes the page of the papers' experiments in the test bed's guest, from what `cargo xtask testbed papers` measured there.
 //!
 //! The way: reports in a folder (`NAME.json`, [`kept::Kept`]) -> a section for each kind (`policies`, `busy`, `neighbours`,
-//! `openssl`, `simulated`), the papers' own figures beside ours -> `guest-papers.md` above the folder, pictures inside.
+//! `openssl`, `waits`, `simulated`), the papers' own figures beside ours -> `guest-papers.md` above the folder, pictures inside.
 #![forbid(unsafe_code)]
 
 use std::fs;
@@ -16,6 +16,7 @@ mod neighbours;
 mod openssl;
 mod policies;
 mod simulated;
+mod waits;
 
 /// Draws the page of the papers' experiments in the guest again, from reports that are there.
 #[derive(Parser)]
@@ -33,6 +34,7 @@ fn main() -> anyhow::Result<()> {
     page += &busy::section(&all)?;
     page += &neighbours::section(&all, &folder)?;
     page += &openssl::section(&all, &folder)?;
+    page += &waits::section(&all);
     page += &simulated::section(&all);
     page += &kept::circumstances(&all);
     let path = folder.parent().context("the folder lies in another")?.join("guest-papers.md");

@@ -187,16 +187,16 @@ fn paper(row: &Value) -> Option<f64> {
     Some(row["paper"]["with_ms"].as_f64()? / row["paper"]["without_ms"].as_f64()?)
 }
 
-fn values(list: &Value) -> Vec<f64> {
+pub(crate) fn values(list: &Value) -> Vec<f64> {
     list.as_array().into_iter().flatten().filter_map(Value::as_f64).collect()
 }
 
 /// Round by round, one over the other.
-fn pairs(ours: &[f64], theirs: &[f64]) -> Vec<f64> {
+pub(crate) fn pairs(ours: &[f64], theirs: &[f64]) -> Vec<f64> {
     ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect()
 }
 
-fn told(spread: Option<Spread>) -> String {
+pub(crate) fn told(spread: Option<Spread>) -> String {
     let told = |Spread { median, low, high, .. }| format!("{median:.2} [{low:.2} {high:.2}]");
     spread.map_or_else(|| "-".to_owned(), told)
 }

@@ -1,7 +1,7 @@
 //! Runs in the guest: how fast OpenSSL is by several ways, and what an upload costs, one way after the other in turn.
 //!
 //! `testbed-openssl speed ROUNDS [CIPHER ...]` | `testbed-openssl uploads ROUNDS URL` | `testbed-openssl count ROUNDS
-//! URL`. A way is a configuration of OpenSSL and what its command is told besides ([`WAYS`]). Core time is what the
+//! URL` | `testbed-openssl waits ROUNDS`. A way is a configuration of OpenSSL and what its command is told besides ([`WAYS`]). Core time is what the
 //! guest's idle time lacks, so the kernel's threads and interrupts are in it; `count` is for a guest whose clock counts
 //! instructions, and tells core time in these. Prints medians and leaves every round in `/out/report.json`;
 //! `cargo xtask guest` starts it (docs/testbed.md).
@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 mod count;
 mod speed;
+mod waits;
 
 /// Where the files of the way with the module lie; `cargo xtask guest` puts them there.
 const WITH_MODULE: &str = "/etc/evener.cnf";
@@ -46,6 +47,7 @@ const WAYS: [Way; 5] = [
     Way { name: "no module", configuration: WITH_MODULE, variables: &[("EVENER_MODULES", "")], words: &[] },
 ];
 
+const ENGINE: usize = 1;
 /// The ways that have the provider.
 const WITH: usize = 2;
 const CALLER: usize = 3;
@@ -72,16 +74,17 @@ const PAPER: [(usize, u32, u32); 9] = [
 
 fn main() -> ExitCode {
     let words: Vec<String> = env::args().skip(1).collect();
-    let done =
-        match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-            ["speed", rounds, ref ciphers @ ..] => {
-                number(rounds).and_then(|rounds| speed::all(rounds, &speed::asked(ciphers)?))
-            }
-            ["uploads", rounds, url] => number(rounds).and_then(|rounds| uploads(rounds, url)),
-            ["count", rounds, url] => number(rounds).and_then(|rounds| count::all(rounds, url)),
-            _ => Err("testbed-openssl speed ROUNDS [CIPHER ...] | uploads ROUNDS URL | count ROUNDS URL"
-                .to_owned()),
-        };
+    let done = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["speed", rounds, ref ciphers @ ..] => {
+            number(rounds).and_then(|rounds| speed::all(rounds, &speed::asked(ciphers)?))
+        }
+        ["uploads", rounds, url] => number(rounds).and_then(|rounds| uploads(rounds, url)),
+        ["waits", rounds] => number(rounds).and_then(waits::all),
+        ["count", rounds, url] => number(rounds).and_then(|rounds| count::all(rounds, url)),
+        _ => Err("testbed-openssl speed ROUNDS [CIPHER ...] | uploads ROUNDS URL | count ROUNDS URL | \
+                  waits ROUNDS"
+            .to_owned()),
+    };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {

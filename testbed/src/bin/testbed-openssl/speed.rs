@@ -33,11 +33,11 @@ pub(crate) const BEGINS: &str = "size blocks: ";
 const COMPARED: usize = 4;
 
 /// What a run gave.
-struct Run {
+pub(crate) struct Run {
     /// 10^6 bytes per second.
-    rate: f64,
+    pub(crate) rate: f64,
     /// Nanoseconds for each byte.
-    core_ns: f64,
+    pub(crate) core_ns: f64,
 }
 
 /// The ciphers of these names, both where none is said.
@@ -94,7 +94,7 @@ fn kept(runs: &[Run]) -> Value {
 }
 
 /// Updates of so many bytes for some [`seconds`].
-fn speed(way: usize, cipher: &Cipher, bytes: u32) -> Result<Run, String> {
+pub(crate) fn speed(way: usize, cipher: &Cipher, bytes: u32) -> Result<Run, String> {
     let text = |error: std::io::Error| error.to_string();
     let mut command = speed_command(way, cipher, bytes, seconds(bytes));
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(text)?;
