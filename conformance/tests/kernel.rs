@@ -16,6 +16,7 @@ use evener_conformance::{
     Answer, Ask, Burst, Kit, Layout, Process, Way, answers, ask_all, is_right_in_child, judged, kinds,
     libcrypto, session,
 };
+use evener_core::driver::{self, Unanswered};
 use evener_core::{
     Algorithm, Direction, InlineDriver, IsOver, Job, JobError, Nanos, Outcome, Padding, Profile,
     QueuedDriver, Session,
@@ -226,7 +227,7 @@ fn gives_what_libcrypto_gives(module: Module, lengths: &[usize], is_left: fn(&As
 fn who_asks_a_module_himself_gets_what_libcrypto_gives_at_all_lengths() {
     for module in modules() {
         let driver = module.called();
-        let count = asked_himself(&module, |ask, iv| {
+        let count = asked_himself(&module, usize::MAX, |ask, iv| {
             let mut output = vec![0; ask.input.len()];
             driver.call(&ask.session, iv, &ask.input, &mut output).map(|()| output)
         });
@@ -234,9 +235,48 @@ fn who_asks_a_module_himself_gets_what_libcrypto_gives_at_all_lengths() {
     }
 }
 
-/// Compares with libcrypto what comes of whole blocks of all lengths, by all ciphers of a module; says how many there were.
+#[test]
+fn who_may_leave_a_request_gets_what_libcrypto_gives_at_all_lengths() {
+    for module in modules() {
+        let name = module.profile().name.clone();
+        assert_eq!(module.timed().is_some(), name.starts_with("afalg:"), "{name}");
+        let Some(driver) = module.timed() else { continue };
+        // What is longer goes to the desk, in pieces.
+        let count = asked_himself(&module, 64 << 10, |ask, iv| {
+            let mut text = Text { input: &ask.input, results: Vec::new() };
+            let done = driver.ask_for(&ask.session, iv, &mut text, Nanos::from_millis(60_000));
+            assert_eq!(text.results.len(), usize::from(done.is_ok()), "shown once, or not at all");
+            match done {
+                Ok(()) => Ok(text.results.remove(0)),
+                Err(Unanswered::Failed(error)) => Err(error),
+                Err(Unanswered::Late) => unreachable!("a minute"),
+            }
+        });
+        println!("{name}: {count} requests of a caller that may leave");
+    }
+}
+
+/// A text that keeps what it is given.
+struct Text<'a> {
+    input: &'a [u8],
+    results: Vec<Vec<u8>>,
+}
+
+impl driver::Text for Text<'_> {
+    fn input(&self) -> &[u8] {
+        self.input
+    }
+
+    fn take(&mut self, result: &[u8]) {
+        self.results.push(result.to_vec());
+    }
+}
+
+/// Compares with libcrypto what comes of whole blocks of all lengths, by all ciphers of a module, of which what is longer than `longest` is
+/// left; says how many there were.
 fn asked_himself(
     module: &Module,
+    longest: usize,
     mut ask_it: impl FnMut(&Ask, &[u8; 16]) -> Result<Vec<u8>, JobError>,
 ) -> u64 {
     let (does, mut count) = (module.algorithms(), 0);
@@ -251,7 +291,8 @@ fn asked_himself(
             // XTS has no text shorter than a block.
             let (bytes, mut iv) = (ask.input.len(), [0; 16]);
             iv[..ask.iv.len()].copy_from_slice(&ask.iv);
-            let is_left = bytes == 0 || session.algorithm().name().ends_with("XTS") && bytes > 128 << 10;
+            let is_xts = session.algorithm().name().ends_with("XTS");
+            let is_left = bytes == 0 || bytes > longest || is_xts && bytes > 128 << 10;
             let due = if is_left { Err(JobError::ModuleFull) } else { Ok(judged(&ask).output) };
             let done = ask_it(&ask, &iv);
             let failed = done.as_ref().err();

@@ -1,5 +1,5 @@
 //! A guest whose module is slowed down, fails, lies and hangs by order while a run goes on: all results are libcrypto's, what was
-//! redone is counted, and why the module is out is said.
+//! redone is counted, and why the module is out is said; and who waits for a request alone leaves one that hangs.
 //!
 //! The way: this program in the guest, which runs bursts under the adaptive policy until a file in /share says `end` -> orders to the host's control
 //! socket or QEMU's monitor, each once the module has met the one before -> their counts against the run's own.
@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 use evener::core::plan::Policy;
 use evener::{Caller, CpuKit, ModuleSetup};
 use evener_conformance::{Ask, Burst, judged, libcrypto, session};
+use evener_core::driver::{Text, Unanswered};
 use evener_core::estimate::{Learned, OnModule};
-use evener_core::{Algorithm, Class, Direction, Estimator, Job, Outcome, Padding, Session};
+use evener_core::{Algorithm, Class, Direction, Estimator, Job, Nanos, Outcome, Padding, Session};
 use evener_driver_emulated::{CostedCpu, Preset};
 use evener_testbed::{Guest, Module, Throttle};
 use serde_json::Value;
@@ -61,16 +62,21 @@ impl Scene {
 
     /// A run in the guest, and `orders` meanwhile. All its results were compared there.
     fn run(&mut self, orders: impl FnOnce(&Self)) -> Said {
+        said(&self.run_part("until_told", orders))
+    }
+
+    /// One of this file's parts in the guest, and `orders` meanwhile; what it said.
+    fn run_part(&mut self, part: &str, orders: impl FnOnce(&Self)) -> String {
         let end = self.share.path().join("end");
         fs::remove_file(&end).unwrap_or_default();
-        let command = format!("{} --ignored --exact --nocapture orders::until_told", self.program);
+        let command = format!("{} --ignored --exact --nocapture orders::{part}", self.program);
         self.guest.start(&command).expect("it listens");
         orders(self);
         fs::write(&end, "").expect("a folder of ours");
         let outcome = self.guest.finish().expect("the guest answers");
-        let told = outcome.expect_success();
+        let told = outcome.expect_success().to_owned();
         assert_eq!(outcome.kernel_log.warnings(), [""; 0]);
-        said(told)
+        told
     }
 
     /// What all runs in this guest have said until now.
@@ -143,6 +149,7 @@ fn a_guest_s_run_survives_whatever_its_host_is_told() {
         host.order("fault none");
     }
     hangs_until_it_is_reset(&mut scene, &host);
+    hangs_and_is_left(&mut scene, &host);
     // None of it is left.
     let said = scene.run(|scene| host.works(scene));
     assert!(said.by_module >= SOME && said.redone == 0 && said.quarantine == NO_QUARANTINE, "{said:?}");
@@ -194,6 +201,61 @@ fn hangs_until_it_is_reset(scene: &mut Scene, host: &Host) {
         host.order("reset");
     });
     assert!(said.quarantine.contains("Hung") && said.redone >= 1, "{said:?}");
+}
+
+/// Who waits for a request alone leaves when his time is over, and has his text as it was.
+fn hangs_and_is_left(scene: &mut Scene, host: &Host) {
+    let told = scene.run_part("until_it_is_late", |scene| {
+        let left = || scene.told().matches(LEFT).count();
+        host.works(scene);
+        host.fails(scene, "fault hang", 1);
+        scene.wait_until("who leaves", || left() > 0);
+        // What the kernel holds ends before the process can.
+        host.order("fault none");
+        host.order("reset");
+    });
+    assert!(told.contains(LEFT), "{told}");
+}
+
+const LEFT: &str = "left, with the text as it was, after requests that were right: ";
+
+#[test]
+#[ignore = "a part of others, which run it in a guest"]
+fn until_it_is_late() {
+    let Ok(name) = "afalg:virtio_crypto_aes_cbc".parse() else { return };
+    let Ok(module) = evener_driver_kernel::Module::bind(&name) else {
+        return println!("skipped: there is no such module outside the guest");
+    };
+    let driver = module.timed().expect("AF_ALG has a driver whom callers may leave");
+    let key = session(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, 13);
+    for count in 0.. {
+        let ask = Ask::noisy(&key, BYTES, count);
+        let (mut iv, mut text) = ([0; 16], InPlace { room: ask.input.clone() });
+        iv.copy_from_slice(&ask.iv);
+        match driver.ask_for(&key, &iv, &mut text, Nanos::from_millis(2_000)) {
+            Ok(()) => assert!(text.room == judged(&ask).output, "{}", ask.what()),
+            Err(Unanswered::Late) => {
+                assert!(text.room == ask.input, "{}", ask.what());
+                return println!("{LEFT}{count}");
+            }
+            Err(failed) => panic!("{failed:?}"),
+        }
+    }
+}
+
+/// A text that its result replaces.
+struct InPlace {
+    room: Vec<u8>,
+}
+
+impl Text for InPlace {
+    fn input(&self) -> &[u8] {
+        &self.room
+    }
+
+    fn take(&mut self, result: &[u8]) {
+        self.room.copy_from_slice(result);
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! Two kinds, because a core and a module differ in one thing: a core computes while it is asked
 //! ([`InlineDriver`]), a module computes while the core does something else ([`QueuedDriver`]). For single requests of others'
-//! threads there is a third, [`CalledDriver`].
+//! threads there are two more, [`CalledDriver`] and [`TimedDriver`].
 
 use crate::algorithm::{Algorithm, Direction};
 use crate::job::{Job, JobError};
@@ -112,6 +112,51 @@ pub trait CalledDriver: Send + Sync {
 
     /// As [`QueuedDriver::forget`]. It may take as long as a request.
     fn forget(&self, is_over: IsOver<'_>);
+}
+
+/// A driver that whoever waits for his request may leave when his time is over, for he is never inside the module. Several threads may
+/// wait at once.
+pub trait TimedDriver: Send + Sync {
+    /// Whether it takes so many bytes at once; what it does not take goes to the [`QueuedDriver`] of the same module.
+    fn takes(&self, algorithm: Algorithm, bytes: usize) -> bool;
+
+    /// Works with session and IV on a text and gives it the result, unless that takes longer than `patience`. The text is looked at
+    /// while this lasts, and by nobody later.
+    ///
+    /// # Errors
+    ///
+    /// Why the text was given nothing.
+    fn ask_for(
+        &self,
+        session: &Session,
+        iv: &[u8; 16],
+        text: &mut dyn Text,
+        patience: Nanos,
+    ) -> Result<(), Unanswered>;
+
+    /// As [`QueuedDriver::core_time`].
+    fn core_time(&self) -> Nanos;
+
+    /// As [`QueuedDriver::forget`]. It waits for nothing.
+    fn forget(&self, is_over: IsOver<'_>);
+}
+
+/// What a request of a [`TimedDriver`] works on.
+pub trait Text {
+    /// The input; the same until the result was taken.
+    fn input(&self) -> &[u8];
+
+    /// Takes the result, once; it is as long as the input.
+    fn take(&mut self, result: &[u8]);
+}
+
+/// Why a request of a [`TimedDriver`] brought no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unanswered {
+    /// The module was silent for too long.
+    Late,
+    /// It failed.
+    Failed(JobError),
 }
 
 /// Wall clock and thread clock; the runtime has real ones, simulations their own.

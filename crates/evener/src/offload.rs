@@ -4,7 +4,8 @@
 //! leads: it hands over whatever waits, sleeps in the driver's poll, lays out what came back, and makes room for the next to
 //! lead (`desk.rs`) -> [`Pending::wait`] takes one's own result, which the caller copies to where it belongs.
 //!
-//! Where that was asked for, callers that wait do not go to the desk: [`Offload::call`] sleeps in the driver on their own thread.
+//! Callers that wait need not go to the desk: where the module has a driver whom callers may leave [`Offload::ask_for`] asks that one, which
+//! takes less than a desk for jobs of all threads; and where that was asked for [`Offload::call`] sleeps in the driver.
 //!
 //! A session that has ended leaves no key at the module: [`Offload::forget`].
 //!
@@ -20,7 +21,7 @@ use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
-use evener_core::driver::CalledDriver;
+use evener_core::driver::{CalledDriver, Text, TimedDriver};
 use evener_core::{Algorithm, Direction, Nanos, QueuedDriver, Session, SessionId};
 use evener_ring::Eras;
 
@@ -43,12 +44,16 @@ pub type MakeDriver = dyn Fn() -> Box<dyn QueuedDriver<'static>> + Send + Sync;
 /// Makes the driver that a process's threads call.
 pub type MakeCalled = dyn Fn() -> Box<dyn CalledDriver> + Send + Sync;
 
+/// Makes the driver that a process's threads ask and may leave; `None` where the module has none.
+pub type MakeTimed = dyn Fn() -> Option<Box<dyn TimedDriver>> + Send + Sync;
+
 /// A module, and who waits for it.
 pub struct Offload {
     name: String,
     does: Vec<[bool; 2]>,
     make_driver: Arc<MakeDriver>,
     make_called: Option<Box<MakeCalled>>,
+    make_timed: Option<Box<MakeTimed>>,
     desks: Eras<Arc<Desk>>,
 }
 
@@ -76,7 +81,8 @@ impl Offload {
             [Direction::Encrypt, Direction::Decrypt].map(|direction| does(algorithm, direction))
         };
         let does = Algorithm::ALL.iter().map(both).collect();
-        Self { name, does, make_driver: Arc::new(make_driver), make_called: None, desks: Eras::default() }
+        let make_driver: Arc<MakeDriver> = Arc::new(make_driver);
+        Self { name, does, make_driver, make_called: None, make_timed: None, desks: Eras::default() }
     }
 
     /// The same, where callers that wait for a request ask the module themselves, on their own thread and for as long as it takes:
@@ -84,6 +90,16 @@ impl Offload {
     #[must_use]
     pub fn called(self, make_called: impl Fn() -> Box<dyn CalledDriver> + Send + Sync + 'static) -> Self {
         Self { make_called: Some(Box::new(make_called)), ..self }
+    }
+
+    /// The same, where callers that wait ask a driver that they leave when their time is over. `make_timed` is called once in a process;
+    /// where it makes none, and what that one does not take, goes to the desk.
+    #[must_use]
+    pub fn timed(
+        self,
+        make_timed: impl Fn() -> Option<Box<dyn TimedDriver>> + Send + Sync + 'static,
+    ) -> Self {
+        Self { make_timed: Some(Box::new(make_timed)), ..self }
     }
 
     /// Whether [`Offload::call`] is there.
@@ -155,6 +171,24 @@ impl Offload {
     pub fn call_into(&self, generation: u32, request: &Request<'_>, output: &mut [u8]) -> bool {
         let Some(make) = &self.make_called else { return false };
         self.desk(generation).call_into(request, make, output)
+    }
+
+    /// Waits for a request for as long as is allowed, and gives `text` the result. Whether it did; `None` where such requests go to the
+    /// desk, by [`Offload::put`].
+    pub fn ask_for(
+        &self,
+        generation: u32,
+        session: &Session,
+        iv: &[u8; 16],
+        text: &mut dyn Text,
+        allowed: Nanos,
+    ) -> Option<bool> {
+        let make = self.make_timed.as_ref()?;
+        let desk = self.desk(generation);
+        let (algorithm, bytes) = (session.algorithm(), text.input().len());
+        desk.ask_for(make, |driver| {
+            driver.takes(algorithm, bytes).then(|| driver.ask_for(session, iv, text, allowed))
+        })
     }
 
     /// Has the module give up the keys of a session that has ended: now where it is at rest, else by whoever comes back from it

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use evener::offload::{Bell, Offload, OutOfService, Request};
-use evener_core::driver::CalledDriver;
+use evener_core::driver::{CalledDriver, Text, TimedDriver, Unanswered};
 use evener_core::{Algorithm, Direction, InlineDriver as _, IsOver, Job, JobError, Nanos, Padding, Session};
 use evener_driver_emulated::{Emulated, Fault, Preset, When};
 use evener_driver_libcrypto::Libcrypto;
@@ -180,4 +180,110 @@ fn a_module_that_fails_whoever_asks_it_is_out_of_service_as_at_the_desk() {
         out_by(|number| if number % 16 < 6 { Err(JobError::Module { code: 5 }) } else { Ok(()) }).1,
         None
     );
+}
+
+/// A module that callers may leave, whose requests end as `ends` says of their number. Where they cannot, requests go to the
+/// desk of one that answers at once.
+fn timed(ends: impl Fn(u32) -> Result<(), Unanswered> + Send + Sync + Copy + 'static, can: bool) -> Offload {
+    let make = move || -> Option<Box<dyn TimedDriver>> {
+        can.then(|| Box::new(Timed { ends, count: AtomicU32::new(0) }) as Box<dyn TimedDriver>)
+    };
+    offload(Fault::None, 0).timed(make)
+}
+
+struct Timed<E> {
+    ends: E,
+    count: AtomicU32,
+}
+
+impl<E: Fn(u32) -> Result<(), Unanswered> + Send + Sync> TimedDriver for Timed<E> {
+    fn ask_for(
+        &self,
+        _: &Session,
+        _: &[u8; 16],
+        text: &mut dyn Text,
+        patience: Nanos,
+    ) -> Result<(), Unanswered> {
+        assert_eq!((text.input(), patience), (&TEXT[..], ALLOWED));
+        (self.ends)(self.count.fetch_add(1, Relaxed)).map(|()| text.take(&right()))
+    }
+
+    fn takes(&self, _: Algorithm, bytes: usize) -> bool {
+        bytes == TEXT.len()
+    }
+
+    fn core_time(&self) -> Nanos {
+        USED
+    }
+
+    fn forget(&self, _: IsOver<'_>) {}
+}
+
+/// Core time of its threads.
+const USED: Nanos = Nanos(4_711);
+
+const ALLOWED: Nanos = Nanos::from_millis(300);
+
+/// What a text is given.
+#[derive(Default)]
+struct Given(Vec<Vec<u8>>);
+
+impl Text for Given {
+    fn input(&self) -> &[u8] {
+        &TEXT
+    }
+
+    fn take(&mut self, result: &[u8]) {
+        self.0.push(result.to_vec());
+    }
+}
+
+fn asked(offload: &Offload) -> (Option<bool>, Vec<Vec<u8>>) {
+    let mut text = Given::default();
+    let is_done = offload.ask_for(0, &session(), &IV, &mut text, ALLOWED);
+    (is_done, text.0)
+}
+
+#[test]
+fn a_result_whose_caller_may_leave_is_shown_once_or_not_at_all() {
+    let fails = |number| if number % 2 == 0 { Ok(()) } else { Err(Unanswered::Failed(JobError::ModuleFull)) };
+    let offload = timed(fails, true);
+    for _ in 0..3 {
+        assert_eq!(asked(&offload), (Some(true), vec![right()]));
+        assert_eq!(asked(&offload), (Some(false), vec![]));
+    }
+    assert_eq!((offload.why_out(0), offload.ahead(0)), (None, 0));
+    assert_eq!(offload.core_time(0), USED);
+}
+
+#[test]
+fn what_callers_cannot_leave_goes_to_the_desk() {
+    let offload = timed(|_| Ok(()), false);
+    assert_eq!(asked(&offload), (None, vec![]));
+    assert_eq!(ask(&offload), Some(right()));
+    assert_eq!(
+        asked(&self::offload(Fault::None, 0)),
+        (None, vec![]),
+        "nor where it is no way of the module's"
+    );
+}
+
+#[test]
+fn a_module_that_was_left_or_fails_one_request_after_the_other_is_out_of_service() {
+    let out_by = |ends: fn(u32) -> Result<(), Unanswered>| {
+        let offload = timed(ends, true);
+        let failed = (0..20)
+            .take_while(|_| offload.takes(0, Algorithm::Aes128Cbc, Direction::Encrypt, TEXT.len()))
+            .filter(|_| asked(&offload).0 == Some(false))
+            .count();
+        assert_eq!(asked(&offload).0, Some(offload.why_out(0).is_none()), "nobody goes to one that is out");
+        (failed, offload.why_out(0))
+    };
+    assert_eq!(out_by(|_| Err(Unanswered::Late)), (1, Some(OutOfService::Late)));
+    assert_eq!(out_by(|_| Err(Unanswered::Failed(JobError::ModuleLost))), (1, Some(OutOfService::Lost)));
+    assert_eq!(
+        out_by(|_| Err(Unanswered::Failed(JobError::Module { code: 5 }))),
+        (8, Some(OutOfService::Errors))
+    );
+    assert_eq!(out_by(|_| Ok(())), (0, None));
 }

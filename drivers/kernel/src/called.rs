@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use evener_core::driver::CalledDriver;
-use evener_core::{IsOver, JobError, Padding, Session};
+use evener_core::{Algorithm, IsOver, JobError, Padding, Session};
 
 use crate::desk::{Device, Spec};
 use crate::keys::Keys;
@@ -33,9 +33,10 @@ impl<D: Device> CalledDriver for Called<D> {
         output: &mut [u8],
     ) -> Result<(), JobError> {
         let spec = Spec { algorithm: session.algorithm(), direction: session.direction() };
-        let is_plain = spec.algorithm.is_cipher() && !spec.algorithm.is_aead();
-        let fits = is_plain && session.padding() == Padding::None && !input.is_empty();
-        if !fits || input.len() != output.len() || !self.device.takes(spec.algorithm, input.len(), 0) {
+        if input.len() != output.len()
+            || session.padding() != Padding::None
+            || !is_for_callers(&*self.device, spec.algorithm, input.len())
+        {
             return Err(JobError::ModuleFull);
         }
         let key = self.keys.entry(session, drop);
@@ -47,4 +48,10 @@ impl<D: Device> CalledDriver for Called<D> {
     fn forget(&self, is_over: IsOver<'_>) {
         drop(self.keys.forget(is_over));
     }
+}
+
+/// Whether `bytes` are whole blocks of a cipher, of which the device takes so many.
+pub(crate) fn is_for_callers(device: &impl Device, algorithm: Algorithm, bytes: usize) -> bool {
+    let is_plain = algorithm.is_cipher() && !algorithm.is_aead();
+    is_plain && bytes > 0 && device.takes(algorithm, bytes, 0)
 }

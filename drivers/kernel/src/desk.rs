@@ -2,7 +2,7 @@
 //!
 //! `give -> (runner: key, device) -> take`. A runner may never come back. Then its request, with all memory that the kernel
 //! writes to, stays with it; nobody waits for it, and [`Desk::stuck`] counts it. So it is with a key that is to be closed:
-//! `give_up -> (runner)`.
+//! `give_up -> (runner)`; and with one that is to be opened for somebody who hands his requests to the kernel himself: `open -> (runner)`.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -141,6 +141,8 @@ pub(crate) struct Desk<D: Device> {
     work: Condvar,
     /// Something is done, or a runner has nothing to do any more.
     done: Condvar,
+    /// A key was opened, or cannot be.
+    opened: Condvar,
     /// Core time that runners used.
     core_ns: AtomicU64,
     /// Runners that nobody waits for any more, of all desks of one module.
@@ -153,6 +155,8 @@ type Guard<'s, D> = MutexGuard<'s, State<<D as Device>::Key>>;
 
 struct State<K> {
     waiting: VecDeque<(Task, Arc<Entry<K>>)>,
+    /// Keys that are to be opened.
+    wanted: Vec<Arc<Entry<K>>>,
     /// Keys that are to be closed.
     over: Vec<Arc<Entry<K>>>,
     finished: Vec<Task>,
@@ -172,6 +176,7 @@ impl<D: Device> Desk<D> {
     pub(crate) fn new(device: Arc<D>, stuck: Arc<AtomicUsize>, together: usize) -> Self {
         let state = State {
             waiting: VecDeque::new(),
+            wanted: Vec::new(),
             over: Vec::new(),
             finished: Vec::new(),
             running: 0,
@@ -186,6 +191,7 @@ impl<D: Device> Desk<D> {
             state: Mutex::new(state),
             work: Condvar::new(),
             done: Condvar::new(),
+            opened: Condvar::new(),
             core_ns: AtomicU64::new(0),
             stuck,
             together,
@@ -220,6 +226,24 @@ impl<D: Device> Desk<D> {
     /// The key of a session. One that makes room for it is closed by a runner.
     pub(crate) fn key(&self, session: &Session) -> Arc<Entry<D::Key>> {
         self.keys.entry(session, |surplus| self.give_up(vec![surplus]))
+    }
+
+    /// Has a runner open a key where that was not done yet; false where it did not come back by that moment.
+    pub(crate) fn open(&self, key: &Arc<Entry<D::Key>>, until: Instant) -> bool {
+        if Keys::known(key).is_some() {
+            return true;
+        }
+        let mut state = self.state();
+        state.wanted.push(Arc::clone(key));
+        self.work.notify_one();
+        while Keys::known(key).is_none() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            state = self.opened.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
     }
 
     /// Has a runner close keys: that is a call into the kernel, of which a module that hangs makes a long one.
@@ -301,10 +325,7 @@ impl<D: Device> Desk<D> {
         SigSet::all().thread_block().ok();
         let mut mark = thread_time();
         while let Some((mut task, key)) = self.next() {
-            task.answer = self
-                .keys
-                .opened(&key, || self.device.open_key(key.spec, &key.bytes))
-                .and_then(|opened| self.device.run(opened, &mut task));
+            task.answer = self.opened_by_device(&key).and_then(|opened| self.device.run(opened, &mut task));
             // Before the task is seen, so that a key whose last request is back can be closed.
             drop(key);
             let now = thread_time();
@@ -323,6 +344,10 @@ impl<D: Device> Desk<D> {
             if state.is_closed {
                 return None;
             }
+            if let Some(key) = state.wanted.pop() {
+                state = self.open_key(state, &key);
+                continue;
+            }
             if let Some(next) = state.waiting.pop_front() {
                 state.running += 1;
                 return Some(next);
@@ -331,6 +356,21 @@ impl<D: Device> Desk<D> {
             state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
             state.idle -= 1;
         }
+    }
+
+    fn open_key<'s>(&'s self, mut state: Guard<'s, D>, key: &Entry<D::Key>) -> Guard<'s, D> {
+        state.running += 1;
+        drop(state);
+        // Whoever wants it sees what came of it.
+        _ = self.opened_by_device(key);
+        let mut state = self.state();
+        self.is_back(&mut state);
+        self.opened.notify_all();
+        state
+    }
+
+    fn opened_by_device<'k>(&self, key: &'k Entry<D::Key>) -> Result<&'k D::Key, Failure> {
+        self.keys.opened(key, || self.device.open_key(key.spec, &key.bytes))
     }
 
     /// Closes what was given up; whoever is in the kernel for that is as one who runs a request.

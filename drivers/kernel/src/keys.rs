@@ -63,6 +63,11 @@ impl<K> Keys<K> {
         entry
     }
 
+    /// The key of `entry` where it is open already, or why it could not be opened.
+    pub(crate) fn known(entry: &Entry<K>) -> Option<Result<&K, Failure>> {
+        entry.opened.get().map(|opened| opened.as_ref().map_err(|&failure| failure))
+    }
+
     /// The key of `entry`, opened now if it was not; others give way where the module is full.
     pub(crate) fn opened<'e>(
         &self,

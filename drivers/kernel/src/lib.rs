@@ -1,7 +1,8 @@
 //! Drivers for crypto modules that the operating system drives.
 //!
 //! The way of one job: `submit` copies its input into memory of the request (`queued.rs`) -> a runner, a thread of the
-//! driver's own, calls the kernel and sleeps there (`desk.rs`; `afalg/`, `devcrypto/`) -> `poll` publishes the result.
+//! driver's own, calls the kernel and sleeps there (`desk.rs`; `afalg/`, `devcrypto/`) -> `poll` publishes the result. Single requests of a program's own threads go past
+//! them: `called.rs`, where such a thread sleeps in the kernel itself, and `afalg/timed.rs`, where it may leave.
 //!
 //! Nothing that the kernel works on belongs to the caller: where a request never returns, its thread stands in the
 //! kernel for good (not even SIGKILL ends it), and what it holds stays alive with it, while the job is redone elsewhere.

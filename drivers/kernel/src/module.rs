@@ -8,11 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use evener_core::driver::CalledDriver;
+use evener_core::driver::{CalledDriver, TimedDriver};
 use evener_core::known::{self, KNOWN, Wrong};
 use evener_core::{Algorithm, Direction, Family, Job, Outcome, Padding, Profile, QueuedDriver, Session};
 
 use crate::afalg::Afalg;
+#[cfg(target_os = "linux")]
+use crate::afalg::Timed;
 use crate::called::Called;
 use crate::desk::Device;
 use crate::devcrypto::{DevCrypto, PIECE_BYTES};
@@ -274,6 +276,17 @@ impl Module {
             Behind::Devcrypto(device) => Box::new(Called::new(Arc::clone(device))),
             #[cfg(test)]
             Behind::StandIn(device) => Box::new(Called::new(Arc::clone(device))),
+        }
+    }
+
+    /// What works on whole blocks while the calling thread waits for no longer than it likes. `None` where the interface has no such
+    /// requests. Several threads may wait at once; a forked child needs one of its own.
+    #[must_use]
+    pub fn timed(&self) -> Option<Box<dyn TimedDriver>> {
+        match &self.behind {
+            #[cfg(target_os = "linux")]
+            Behind::Afalg(device) => Some(Box::new(Timed::new(Arc::clone(device), Arc::clone(&self.stuck)))),
+            _ => None,
         }
     }
 

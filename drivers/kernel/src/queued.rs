@@ -19,7 +19,7 @@ use crate::birthplace::Birthplace;
 use crate::desk::{Desk, Device, Failure, Spec, Task};
 
 /// How long a driver that goes waits for requests in the kernel. A guess.
-const FAREWELL: Duration = Duration::from_millis(100);
+pub(crate) const FAREWELL: Duration = Duration::from_millis(100);
 
 /// A module behind the kernel, of one run.
 pub(crate) struct Queued<'m, D: Device> {

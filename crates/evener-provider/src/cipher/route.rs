@@ -101,8 +101,9 @@ impl Asked {
 
     /// It is done. Whether its class was locked for what it took.
     pub(super) fn end(self) -> bool {
-        let elsewhere = self.engine.map_or(Nanos::ZERO, |engine| engine.core_time() - self.core);
-        self.turn.is_some_and(|turn| turn.end(elsewhere))
+        let Some(turn) = self.turn else { return false };
+        let timed = self.engine.filter(|_| turn.is_timed());
+        turn.end(timed.map_or(Nanos::ZERO, |engine| engine.core_time() - self.core))
     }
 }
 
@@ -188,7 +189,7 @@ fn asked(ctx: &CipherCtx, policy: &'static Policy, wanted: &Wanted) -> Option<As
     };
     let turn = policy.begin(&ask);
     let engine = turn.module().map(|module| engines[module]);
-    let core = engine.map_or(Nanos::ZERO, |engine| engine.core_time());
+    let core = engine.filter(|_| turn.is_timed()).map_or(Nanos::ZERO, |engine| engine.core_time());
     Some(Asked { turn: Some(turn), engine, core, beside })
 }
 

@@ -2,8 +2,9 @@
 //!
 //! The way of many pieces of one call: all are put before the first is waited for, and all are taken over, or none.
 //!
-//! The way of one piece: session of the message -> [`Offload::put`] copies the input -> sleep, or `ASYNC_pause_job` until the
-//! bell was rung -> a sample is compared with what this core makes of it -> the result goes to where the program wants it.
+//! The way of one piece: session of the message -> where the module has a driver for that this thread asks it and waits
+//! ([`Offload::ask_for`]); else [`Offload::put`] copies the input -> sleep, or `ASYNC_pause_job` until the bell was rung -> a sample is
+//! compared with what this core makes of it -> the result goes to where the program wants it.
 //! Until then the program's memory is what it was, so whatever fails is done again by the inner cipher. When the context has the
 //! key no more, the module gives it up.
 
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use evener::offload::{Answer, Bell, Offload, Pending, Request, patience};
+use evener_core::driver::Text;
 use evener_core::job::Memory;
 use evener_core::job::SessionRef;
 use evener_core::{Algorithm, BLOCK_BYTES, Direction, Family, Job, Nanos, Session, SessionId};
@@ -147,6 +149,20 @@ impl Module {
             && self.is_right(raw, input_of(&raw.memory), output_of(&raw.memory, len), generation);
         if is_right { Ok(()) } else { Err(RawError::Undone) }
     }
+
+    /// Waits for a request without the desk; `None` where it has to go there.
+    fn ask_for(
+        &self,
+        raw: &mut Raw<'_>,
+        session: &Session,
+        allowed: Nanos,
+        generation: u32,
+    ) -> Option<Result<(), RawError>> {
+        let iv = raw.iv;
+        let mut text = Timed { module: self, raw, taken: Err(RawError::Undone), generation };
+        self.offload.ask_for(generation, session, &iv, &mut text, allowed)?;
+        Some(text.taken)
+    }
 }
 
 /// A result beside what it was made of.
@@ -194,6 +210,24 @@ fn part(family: Family, len: usize, number: u32, least: usize) -> Range<usize> {
     start..start + bytes
 }
 
+/// A piece of which this thread waits for the result, in the module's memory.
+struct Timed<'l, 'r> {
+    module: &'l Module,
+    raw: &'l mut Raw<'r>,
+    taken: Result<(), RawError>,
+    generation: u32,
+}
+
+impl Text for Timed<'_, '_> {
+    fn input(&self) -> &[u8] {
+        input_of(&self.raw.memory)
+    }
+
+    fn take(&mut self, result: &[u8]) {
+        self.taken = self.module.take_over(self.raw, result, self.generation);
+    }
+}
+
 impl Engine for Module {
     fn takes(&self, algorithm: Algorithm, direction: Direction, len_bytes: usize) -> bool {
         self.offload.takes(fork::generation(), algorithm, direction, len_bytes)
@@ -213,12 +247,13 @@ impl Engine for Module {
         if raw.job.is_none() && self.offload.is_called() {
             return self.call(raw, &session, generation);
         }
-        let request = Request {
-            session: &session,
-            iv: &raw.iv,
-            input: input_of(&raw.memory),
-            allowed: patience(raw.expected(), self.offload.ahead(generation)),
-        };
+        let allowed = patience(raw.expected(), self.offload.ahead(generation));
+        if raw.job.is_none() {
+            if let Some(done) = self.ask_for(raw, &session, allowed, generation) {
+                return done;
+            }
+        }
+        let request = Request { session: &session, iv: &raw.iv, input: input_of(&raw.memory), allowed };
         let bell = raw.job.map(|job| Box::new(job.doorbell()) as Box<dyn Bell>);
         let pending = self.offload.put(generation, &request, bell).ok_or(RawError::Undone)?;
         if !Self::rest(raw, &pending, generation) {

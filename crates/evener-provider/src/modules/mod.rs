@@ -118,7 +118,7 @@ fn open_one(named: &Named, wait: Wait) -> Result<(), String> {
             let caller = Arc::clone(&driver);
             let offload = Offload::new(name, does, move || driver.driver());
             match wait {
-                Wait::Apart => offload,
+                Wait::Apart => offload.timed(move || caller.timed()),
                 Wait::Caller => offload.called(move || caller.called()),
             }
         }

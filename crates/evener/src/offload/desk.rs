@@ -13,12 +13,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use evener_core::driver::{CalledDriver, Clock as _};
+use evener_core::driver::{CalledDriver, Clock as _, TimedDriver, Unanswered};
 use evener_core::{Job, JobError, Nanos, Outcome, QueuedDriver, Refusal, SessionId};
 use nix::sys::signal::{SigSet, SigmaskHow};
 
 use super::rooms::{Room, Rooms};
-use super::{Bell, MakeCalled, MakeDriver, Request};
+use super::{Bell, MakeCalled, MakeDriver, MakeTimed, Request};
 use crate::SystemClock;
 
 /// Errors in a row after which a module is out of service, as in the runtime. A guess.
@@ -55,6 +55,8 @@ pub(super) struct Desk {
     state: Mutex<State>,
     /// What callers call that go past the desk.
     called: OnceLock<Box<dyn CalledDriver>>,
+    /// What callers ask that go past the desk and may leave; `None` inside where the module has none.
+    timed: OnceLock<Option<Box<dyn TimedDriver>>>,
     /// Something came back, the driver is free, or there is something for the attendant.
     changed: Condvar,
     /// Requests under way, for who only wants to know. Written under the lock.
@@ -77,7 +79,7 @@ struct State {
     out: Option<OutOfService>,
     is_attended: bool,
     attended_core: Nanos,
-    /// Requests whose callers ask the module themselves now.
+    /// Requests that went past the desk and are not back.
     called: usize,
     /// Sessions that ended while somebody leads; none while the driver is here.
     over: Vec<SessionId>,
@@ -136,6 +138,7 @@ impl Desk {
         Self {
             state: Mutex::new(state),
             called: OnceLock::new(),
+            timed: OnceLock::new(),
             changed: Condvar::new(),
             ahead: AtomicU32::new(0),
             core_ns: AtomicU64::new(0),
@@ -153,7 +156,8 @@ impl Desk {
     }
 
     pub(super) fn core_time(&self) -> Nanos {
-        Nanos(self.core_ns.load(Relaxed))
+        let timed = self.timed.get().and_then(Option::as_ref).map(|driver| driver.core_time());
+        Nanos(self.core_ns.load(Relaxed)) + timed.unwrap_or_default()
     }
 
     pub(super) fn why_out(&self) -> Option<OutOfService> {
@@ -197,29 +201,59 @@ impl Desk {
 
     /// Does a request on this thread; false where it was not done.
     pub(super) fn call_into(&self, request: &Request<'_>, make: &MakeCalled, output: &mut [u8]) -> bool {
-        let mut state = self.state();
-        if state.out.is_some() {
+        if !self.goes_past() {
             return false;
         }
-        state.called += 1;
-        self.count(&state);
-        drop(state);
         // Here it may stay for good.
         let driver = self.called.get_or_init(make);
         let done = driver.call(request.session, request.iv, request.input, output);
-        let mut state = self.state();
-        state.called -= 1;
-        self.count(&state);
-        state.judge(done.err());
-        let over = mem::take(&mut state.over_of_called);
-        if let Some(why) = state.why_out().filter(|_| state.out.is_none()) {
-            state = self.end(state, why);
-        }
-        drop(state);
+        let over = self.is_back(done.map_err(Unanswered::Failed));
         if !over.is_empty() {
             driver.forget(&|session| over.contains(&session));
         }
         done.is_ok()
+    }
+
+    /// Has `ask` wait for a request; whether it was done, and `None` where that does not take it, so that it goes to the desk.
+    pub(super) fn ask_for(
+        &self,
+        make: &MakeTimed,
+        ask: impl FnOnce(&dyn TimedDriver) -> Option<Result<(), Unanswered>>,
+    ) -> Option<bool> {
+        let driver = self.timed.get_or_init(make).as_ref()?;
+        if !self.goes_past() {
+            return Some(false);
+        }
+        let done = ask(&**driver);
+        self.is_back(done.unwrap_or(Ok(())));
+        done.map(|done| done.is_ok())
+    }
+
+    /// A request goes past the desk, but not to a module that is out of service.
+    fn goes_past(&self) -> bool {
+        let mut state = self.state();
+        let is_in_service = state.out.is_none();
+        state.called += usize::from(is_in_service);
+        self.count(&state);
+        is_in_service
+    }
+
+    /// A request that went past the desk is back. Returns sessions that ended meanwhile.
+    fn is_back(&self, done: Result<(), Unanswered>) -> Vec<SessionId> {
+        let mut state = self.state();
+        state.called -= 1;
+        self.count(&state);
+        let why = match done {
+            Err(Unanswered::Late) => Some(OutOfService::Late),
+            Ok(()) => state.judged(None),
+            Err(Unanswered::Failed(error)) => state.judged(Some(error)),
+        };
+        let over = mem::take(&mut state.over_of_called);
+        if let Some(why) = why.filter(|_| state.out.is_none()) {
+            state = self.end(state, why);
+        }
+        drop(state);
+        over
     }
 
     pub(super) fn is_over(&self, number: u64) -> bool {
@@ -283,11 +317,15 @@ impl Desk {
             Place::Away if state.out.is_some() => {}
             Place::Away => state.over.push(session),
         }
-        if state.called > 0 && !cfg!(mutant = "keys_given_up_beside_callers") {
+        let called = self.called.get();
+        if called.is_some() && state.called > 0 && !cfg!(mutant = "keys_given_up_beside_callers") {
             return state.over_of_called.push(session);
         }
         drop(state);
-        if let Some(driver) = self.called.get() {
+        if let Some(driver) = called {
+            driver.forget(&|other| other == session);
+        }
+        if let Some(driver) = self.timed.get().and_then(Option::as_ref) {
             driver.forget(&|other| other == session);
         }
     }
@@ -443,6 +481,12 @@ impl State {
             room.take().into_iter().for_each(|room| self.rooms.give_back(room));
         }
         self.back.insert(number, room);
+    }
+
+    /// The same, and why that ends the service, where it does.
+    fn judged(&mut self, error: Option<JobError>) -> Option<OutOfService> {
+        self.judge(error);
+        self.why_out()
     }
 
     /// Counts errors in a row.

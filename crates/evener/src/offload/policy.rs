@@ -469,6 +469,12 @@ impl Turn {
         self.module.is_none()
     }
 
+    /// Whether its core time is taken.
+    #[must_use]
+    pub fn is_timed(&self) -> bool {
+        self.core_mark.get().is_some()
+    }
+
     /// The module that is to do it.
     #[must_use]
     pub const fn module(&self) -> Option<usize> {

@@ -5,7 +5,8 @@
 //! waits for the operation within `io_submit`, where nothing frees who called it (measured, Linux 6.1), so threads wait instead.
 //!
 //! The way of a request: socket of the key (kept between requests) -> `sendmsg` with operation, IV and data -> `read`,
-//! which sleeps until the driver has answered.
+//! which sleeps until the driver has answered. A caller who waits for one alone does the former himself, and a thread the latter
+//! (`timed.rs`).
 
 #[cfg(target_os = "linux")]
 mod ffi;
@@ -13,9 +14,13 @@ mod ffi;
 #[path = "none.rs"]
 mod ffi;
 mod listed;
+#[cfg(target_os = "linux")]
+mod reader;
 #[cfg(test)]
 mod short;
 mod survey;
+#[cfg(target_os = "linux")]
+mod timed;
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -28,6 +33,8 @@ use rustix::io::{Errno, retry_on_intr};
 use self::ffi::Order;
 use self::listed::Listed;
 pub use self::survey::{Standing, Survey, survey};
+#[cfg(target_os = "linux")]
+pub(crate) use self::timed::Timed;
 use crate::desk::{Device, Failure, Spec, Task};
 use crate::keys::why_refused;
 use crate::module::OpenError;

@@ -1,0 +1,166 @@
+//! Requests of which whoever waits for them may leave: he hands his text to the kernel himself, and a thread reads the result.
+//!
+//! The way of one: its key, which a runner opens and closes, for the kernel may sleep over keys -> `sendmsg` has the kernel copy the
+//! input, which waits for nobody -> a reader (`reader.rs`) sleeps in the kernel until the module has answered -> the result is shown from
+//! the reader's room; or the time is over, and the reader stays behind with all that the kernel still writes to.
+//!
+//! Beside the driver's desk (`queued.rs`) that saves a copy, and what jobs of many threads need. It is for single requests of one piece.
+
+use std::io;
+use std::os::fd::AsFd as _;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use evener_core::driver::{Text, TimedDriver, Unanswered};
+use evener_core::{Algorithm, Direction, IsOver, JobError, Nanos, Padding, Session};
+use evener_ring::wipe;
+
+use super::ffi::Order;
+use super::reader::{Clock, Read, Reader};
+use super::{Afalg, Attempt, PIECE_BYTES, send_all};
+use crate::birthplace::Birthplace;
+use crate::called::is_for_callers;
+use crate::desk::{Desk, Failure};
+use crate::keys::Keys;
+use crate::queued::{FAREWELL, error_of};
+
+/// Readers that are kept for the next requests: so many callers at once pay no thread's start.
+const READERS_KEPT: usize = 8;
+
+/// Of one process: a forked child makes its own.
+pub(crate) struct Timed {
+    /// Where keys are opened and closed.
+    desk: Arc<Desk<Afalg>>,
+    /// Whether its runner could be started, which the first request does.
+    has_runner: OnceLock<bool>,
+    idle: Mutex<Vec<Reader>>,
+    /// Of all readers, those that have ended too until the next is started.
+    clocks: Mutex<Vec<Clock>>,
+    /// Threads that never came back, of the module.
+    stuck: Arc<AtomicUsize>,
+    /// The process whose keys and threads these are.
+    home: Birthplace,
+}
+
+impl Timed {
+    pub(crate) fn new(device: Arc<Afalg>, stuck: Arc<AtomicUsize>) -> Self {
+        let desk = Arc::new(Desk::new(device, Arc::clone(&stuck), 1));
+        let (has_runner, idle, clocks) = Default::default();
+        Self { desk, has_runner, idle, clocks, stuck, home: Birthplace::here() }
+    }
+
+    fn reader(&self) -> io::Result<Reader> {
+        // The lock must not be held while a new one is started.
+        if let Some(kept) = self.idle().pop() {
+            return Ok(kept);
+        }
+        let reader = Reader::start(&self.stuck)?;
+        let mut clocks = self.clocks();
+        clocks.retain(Clock::goes_on);
+        clocks.push(reader.clock());
+        Ok(reader)
+    }
+
+    fn keep(&self, reader: Reader) {
+        let mut idle = self.idle();
+        if idle.len() < READERS_KEPT {
+            idle.push(reader);
+        }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Reader>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn clocks(&self) -> MutexGuard<'_, Vec<Clock>> {
+        self.clocks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has_runner(&self) -> bool {
+        *self.has_runner.get_or_init(|| self.desk.start_runner().is_ok())
+    }
+}
+
+impl TimedDriver for Timed {
+    fn takes(&self, algorithm: Algorithm, bytes: usize) -> bool {
+        bytes <= PIECE_BYTES && is_for_callers(self.desk.device(), algorithm, bytes)
+    }
+
+    fn ask_for(
+        &self,
+        session: &Session,
+        iv: &[u8; 16],
+        text: &mut dyn Text,
+        patience: Nanos,
+    ) -> Result<(), Unanswered> {
+        let until = Instant::now() + Duration::from(patience);
+        let bytes = text.input().len();
+        if !self.takes(session.algorithm(), bytes) || session.padding() != Padding::None || !self.has_runner()
+        {
+            return Err(Unanswered::Failed(JobError::ModuleFull));
+        }
+        let key = self.desk.key(session);
+        if !self.desk.open(&key, until) {
+            return Err(Unanswered::Late);
+        }
+        let spec = key.spec;
+        let failed = |failure| Unanswered::Failed(error_of(failure, spec));
+        let sent = || -> Result<_, Failure> {
+            let transform = Keys::known(&key).unwrap_or(Err(Failure::Lost))?;
+            let socket = transform.seat()?;
+            let (encrypts, iv) = (spec.direction == Direction::Encrypt, &iv[..spec.algorithm.iv_bytes()]);
+            send_all(socket.as_fd(), Order { encrypts, iv, aad_bytes: None }, text.input())?;
+            Ok((self.reader()?, socket))
+        };
+        let (mut reader, socket) = sent().map_err(failed)?;
+        let Some(answered) = reader.read(Read { socket, key, bytes }, until) else {
+            return Err(Unanswered::Late);
+        };
+        let room = &mut reader.room()[..bytes];
+        if answered.done.is_ok() {
+            text.take(room);
+        }
+        if answered.done.is_err() || spec.direction == Direction::Decrypt {
+            wipe(room);
+        }
+        self.keep(reader);
+        let Read { socket, key, .. } = answered.read;
+        let done = answered.done.map_err(|attempt| failed(attempt.into()));
+        // Only a socket on which all went well is used again.
+        if let (Ok(()), Some(Ok(transform))) = (&done, Keys::known(&key)) {
+            self.desk.device().count(spec.algorithm, bytes);
+            transform.idle().push(socket);
+        }
+        // A key that was given up meanwhile goes with its last request, but this thread does not close it.
+        self.desk.give_up(Arc::into_inner(key).map(Arc::new).into_iter().collect());
+        done
+    }
+
+    fn core_time(&self) -> Nanos {
+        self.clocks().iter().fold(self.desk.core_time(), |sum, clock| sum + clock.time())
+    }
+
+    fn forget(&self, is_over: IsOver<'_>) {
+        self.desk.give_up(self.desk.keys.forget(is_over));
+    }
+}
+
+impl Drop for Timed {
+    fn drop(&mut self) {
+        // In a forked child there is no runner, and locks may be held by threads that are not here.
+        if self.home.is_here() && self.desk.close(FAREWELL) {
+            self.desk.keys.close_idle();
+        }
+    }
+}
+
+impl From<Attempt> for Failure {
+    fn from(attempt: Attempt) -> Self {
+        match attempt {
+            // Whoever does it again has the input.
+            Attempt::Short { .. } => Self::Errno(libc::EINTR),
+            Attempt::Failed(errno) => Self::of(errno),
+        }
+    }
+}
