@@ -56,8 +56,8 @@ enum Stage {
     /// The thread is in the kernel.
     Reading,
     Answered(Answered, Zeroizing<Vec<u8>>),
-    /// The caller left while it was.
-    Left,
+    /// The caller left; with what the thread has not begun.
+    Left(Option<Read>),
     /// The reader goes.
     Over,
 }
@@ -154,7 +154,13 @@ impl Slot {
             if left.is_zero() {
                 // Relaxed: read before a driver is made, which may be a moment late.
                 self.stuck.fetch_add(1, Ordering::Relaxed);
-                *stage = Stage::Left;
+                let under_way = std::mem::replace(&mut *stage, Stage::Left(None));
+                if let Stage::Asked(read, _) = under_way {
+                    // To close a socket or a key may be a call that takes as long as a request: not on this thread.
+                    *stage = Stage::Left(Some(read));
+                    drop(stage);
+                    self.asked.notify_one();
+                }
                 return None;
             }
             stage = self.answered.wait_timeout(stage, left).unwrap_or_else(PoisonError::into_inner).0;
@@ -168,16 +174,17 @@ impl Slot {
         while let Some((read, mut room)) = self.next() {
             let done = read_all(read.socket.as_fd(), &mut room[..read.bytes]);
             let mut stage = self.stage();
-            if matches!(*stage, Stage::Left) {
+            if matches!(*stage, Stage::Left(_)) {
                 break;
             }
             *stage = Stage::Answered(Answered { read, done }, room);
             drop(stage);
             self.answered.notify_one();
         }
-        if matches!(*self.stage(), Stage::Left) {
-            self.stuck.fetch_sub(1, Ordering::Relaxed);
-        }
+        let Stage::Left(left) = std::mem::replace(&mut *self.stage(), Stage::Over) else { return };
+        // Not under the lock.
+        drop(left);
+        self.stuck.fetch_sub(1, Ordering::Relaxed);
     }
 
     fn next(&self) -> Option<(Read, Zeroizing<Vec<u8>>)> {
@@ -185,7 +192,7 @@ impl Slot {
         loop {
             match std::mem::replace(&mut *stage, Stage::Reading) {
                 Stage::Asked(read, room) => return Some((read, room)),
-                over @ (Stage::Over | Stage::Left) => {
+                over @ (Stage::Over | Stage::Left(_)) => {
                     *stage = over;
                     return None;
                 }
@@ -266,6 +273,19 @@ mod tests {
         writer.write_all(&[1; BYTES]).unwrap();
         wait_until(|| stuck.load(Ordering::Relaxed) == 0);
         wait_until(|| Arc::strong_count(&key) == 1);
+    }
+
+    #[test]
+    fn who_has_no_time_at_all_leaves_begun_or_not() {
+        for _ in 0..100 {
+            let stuck = Arc::default();
+            let mut reader = Reader::start(&stuck).unwrap();
+            let (read, writer) = pipe();
+            let key = Arc::clone(&read.key);
+            assert!(reader.read(read, Instant::now()).is_none());
+            drop((reader, writer));
+            wait_until(|| (stuck.load(Ordering::Relaxed), Arc::strong_count(&key)) == (0, 1));
+        }
     }
 
     #[test]
