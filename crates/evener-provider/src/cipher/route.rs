@@ -102,8 +102,7 @@ impl Asked {
     /// It is done. Whether its class was locked for what it took.
     pub(super) fn end(self) -> bool {
         let Some(turn) = self.turn else { return false };
-        let timed = self.engine.filter(|_| turn.is_timed());
-        turn.end(timed.map_or(Nanos::ZERO, |engine| engine.core_time() - self.core))
+        turn.end(|| self.engine.map_or(Nanos::ZERO, |engine| engine.core_time() - self.core))
     }
 }
 
@@ -187,9 +186,10 @@ fn asked(ctx: &CipherCtx, policy: &'static Policy, wanted: &Wanted) -> Option<As
         ahead: &ahead[..engines.len().min(CHOICE_MAX)],
         beside,
     };
-    let turn = policy.begin(&ask);
+    let mut turn = policy.begin(&ask);
     let engine = turn.module().map(|module| engines[module]);
     let core = engine.filter(|_| turn.is_timed()).map_or(Nanos::ZERO, |engine| engine.core_time());
+    turn.begins();
     Some(Asked { turn: Some(turn), engine, core, beside })
 }
 

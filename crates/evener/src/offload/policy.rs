@@ -469,6 +469,18 @@ impl Turn {
         self.module.is_none()
     }
 
+    /// The request begins now: what it took to ask about it is no part of it. Of one that follows another, for which nobody asked, nothing
+    /// is left out.
+    pub fn begins(&mut self) {
+        if self.begun.is_none() || self.streak.is_some() || cfg!(mutant = "asking_counts") {
+            return;
+        }
+        if self.is_timed() {
+            self.core_mark.set(Some(SystemClock.thread_time()));
+        }
+        self.begun = Some(SystemClock.now());
+    }
+
     /// Whether its core time is taken.
     #[must_use]
     pub fn is_timed(&self) -> bool {
@@ -509,9 +521,12 @@ impl Turn {
 
     /// Learns what it took, `elsewhere` being core time of the module's path on other threads than the caller's, and returns
     /// whether its class was locked for that. One that was not done as it should is dropped instead.
-    pub fn end(self, elsewhere: Nanos) -> bool {
+    pub fn end(self, elsewhere: impl FnOnce() -> Nanos) -> bool {
+        // Before what takes longer: the clocks of threads are asked by system calls.
+        let now = SystemClock.now();
         let core = self.core_mark.get().map(|mark| self.core.get() + (SystemClock.thread_time() - mark));
-        self.end_at(core, elsewhere, SystemClock.now())
+        let elsewhere = if core.is_some() { elsewhere() } else { Nanos::ZERO };
+        self.end_at(core, elsewhere, now)
     }
 
     fn end_at(self, core: Option<Nanos>, elsewhere: Nanos, now: Nanos) -> bool {

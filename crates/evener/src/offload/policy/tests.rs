@@ -23,11 +23,16 @@ fn spin(time: Nanos) {
     while SystemClock.thread_time() - began < time {}
 }
 
-/// What was learned of a module by its first two requests, in each of which the thread is busy for `besides` with something else.
+/// What was learned of a module by its first two requests, before, in and after each of which the thread is busy for `besides` with something
+/// else: asking, comparing, looking at clocks.
 fn learned(besides: Nanos) -> [(u64, Nanos); 2] {
     let (policy, ask) = (unlearned(), ask(Beside::Nothing));
     let went = || loop {
-        let turn = policy.begin(&ask);
+        let mut turn = policy.begin(&ask);
+        if !turn.stays() {
+            spin(besides);
+        }
+        turn.begins();
         if turn.stays() {
             // A slow core, so that the class is soon worth a try.
             spin(Nanos::from_millis(5));
@@ -35,7 +40,12 @@ fn learned(besides: Nanos) -> [(u64, Nanos); 2] {
             turn.besides(|| spin(besides));
         }
         let stays = turn.stays();
-        turn.end(Nanos::ZERO);
+        turn.end(|| {
+            if !stays {
+                spin(besides);
+            }
+            Nanos::ZERO
+        });
         if !stays {
             let learned = policy.learned.lock().expect("nobody panics here");
             let known = learned.estimator.on_module(0, ask.class);
@@ -211,7 +221,7 @@ fn a_module_that_grows_slow_is_left_after_what_the_guard_allows_and_one_streak()
 }
 
 #[test]
-fn the_first_request_at_a_module_and_what_is_done_besides_teach_nothing() {
+fn the_first_request_at_a_module_and_what_is_done_around_and_besides_teach_nothing() {
     let besides = Nanos::from_millis(40);
     // Whatever else the machine does may come between, but hardly each time.
     let is_right = (0..5).any(|_| {
