@@ -23,7 +23,7 @@ const WAYS: [(&str, &str); 8] = [
     ("thread", "a thread sends and reads for the caller, who may leave; a copy to a room and one from it"),
     ("thread reads", "the caller sends and the thread reads; a copy from a room"),
     ("thread reads before", "the same, and the thread sleeps in `recv` before the caller sends"),
-    ("provider", "`openssl speed` by the provider, which does it as `thread`"),
+    ("provider", "`openssl speed` by the provider, which does it as `thread reads`"),
 ];
 
 /// The table, where that was run.
@@ -32,8 +32,8 @@ pub(crate) fn section(all: &[Kept]) -> String {
     let rows: Vec<&Value> = list(&kept.report, "rows").collect();
     let mut text = format!(
         "\n## Ways to wait for AF_ALG, by counted instructions\n\nRequests of AES-128-CBC encryption in place, one at a time, {} together; bare ways are system calls, threads and \
-         copies with nothing of Evener's (`testbed/src/bin/testbed-openssl/waits.rs`). Microseconds of a request, the median of {} rounds, and the engine's over them, the median of \
-         the rounds' ratios with its bounds: what a rate can be of the engine's. The provider's own rows have its policy, what it learns at first, comparisons and control requests in them.\n\n| |",
+         copies with nothing of Evener's (`testbed/src/bin/testbed-openssl/waits.rs`). Microseconds of a request / of the core for it, medians of {} rounds, and the engine's over \
+         them, medians of the rounds' ratios, the former with its bounds: what a rate can be of the engine's. The module has real time, for which a core that has nothing to do waits: the core's is the steadier figure. The provider's own rows have its policy, what it learns at first, comparisons and control requests in them.\n\n| |",
         kept.report["requests"], kept.report["rounds"]
     );
     rows.iter().for_each(|row| _ = write!(text, " {} B |", row["bytes"]));
@@ -42,9 +42,12 @@ pub(crate) fn section(all: &[Kept]) -> String {
     for (way, what) in WAYS {
         write!(text, "\n| {way}: {what} |").ok();
         for row in &rows {
-            let of = |way: &str| values(&row["ways"][way]["wall_us"]);
-            let median = Spread::of(&of(way)).map_or(f64::NAN, |spread| spread.median);
-            write!(text, " {median:.1}, {} |", told(Spread::of(&pairs(&of(ENGINE), &of(way))))).ok();
+            let of = |way: &str, clock: &str| values(&row["ways"][way][clock]);
+            let median = |values: &[f64]| Spread::of(values).map_or(f64::NAN, |spread| spread.median);
+            let over = |clock: &str| pairs(&of(ENGINE, clock), &of(way, clock));
+            let [wall, core] = ["wall_us", "core_us"].map(|clock| median(&of(way, clock)));
+            let (rate, core_over) = (told(Spread::of(&over("wall_us"))), median(&over("core_us")));
+            write!(text, " {wall:.1} / {core:.1}, {rate} / {core_over:.2} |").ok();
         }
     }
     text + "\n"
@@ -62,7 +65,7 @@ mod tests {
             .iter()
             .map(|(way, _)| {
                 let times = if *way == "thread" { [40.0, 44.0, 36.0] } else { [20.0, 22.0, 18.0] };
-                ((*way).to_owned(), json!({ "wall_us": times, "core_us": times }))
+                ((*way).to_owned(), json!({ "wall_us": times, "core_us": [20.0, 22.0, 18.0] }))
             })
             .collect();
         let report = json!({ "rounds": 3, "requests": 4_000, "rows": [{ "bytes": 4_096, "ways": ways }] });
@@ -70,9 +73,13 @@ mod tests {
             Kept { name: NAME.to_owned(), command: String::new(), circumstances: String::new(), report };
         let text = section(&[kept]);
         let line = |start: &str| text.lines().find(|line| line.starts_with(start)).map(str::to_owned);
-        assert!(line("| thread:").is_some_and(|line| line.ends_with("| 40.0, 0.50 [0.50 0.50] |")), "{text}");
         assert!(
-            line("| provider:").is_some_and(|line| line.ends_with("| 20.0, 1.00 [1.00 1.00] |")),
+            line("| thread:").is_some_and(|line| line.ends_with("| 40.0 / 20.0, 0.50 [0.50 0.50] / 1.00 |")),
+            "{text}"
+        );
+        assert!(
+            line("| provider:")
+                .is_some_and(|line| line.ends_with("| 20.0 / 20.0, 1.00 [1.00 1.00] / 1.00 |")),
             "{text}"
         );
         assert_eq!(section(&[]), "");
