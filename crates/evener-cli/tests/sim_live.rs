@@ -65,7 +65,7 @@ fn what_a_report_tells_is_predicted_again_from_what_stands_in_it() {
     assert_eq!(fs::read_to_string(place.join("again.json")).unwrap(), told);
     fs::write(place.join("other.json"), "{}").unwrap();
     let part = ["sim", "live", "--again", "other.json"];
-    place.evener().args(part).run().ended_with(1).saying("other.json is no report of evener sim live");
+    place.evener().args(part).run().ended_with(2).saying("other.json is no report of evener sim live");
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod support;
 
 use std::collections::VecDeque;
 use std::thread;
+use std::time::Duration;
 
 use evener::{Inlet, Outlet, Setup, Submitted, run};
 use evener_core::plan::Policy;
@@ -262,7 +263,8 @@ fn jobs_of_a_stream_that_was_given_up_never_reach_the_next() {
             runtime.release();
             let came: Vec<_> = std::iter::from_fn(|| outlet.next()).collect();
             drop(outlet);
-            // Both homes can be lived in again.
+            // Both homes can be lived in again, once a worker that had some of the first stream's is back, too.
+            thread::sleep(Duration::from_millis(300));
             let streams = [runtime.stream(), runtime.stream()];
             for (inlet, mut outlet) in streams {
                 drop(inlet);

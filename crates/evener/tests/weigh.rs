@@ -154,7 +154,7 @@ fn a_module_that_is_new_is_tried_by_jobs_that_come_at_once_though_cores_know_wha
             objective: Objective::Throughput,
             learned,
         };
-        let report = machine.run(&cases, 4);
+        let report = machine.run(&cases, 8);
         assert!(report.modules().jobs >= A_SHARE, "{report:?}");
     });
 }
