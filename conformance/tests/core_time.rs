@@ -66,14 +66,14 @@ struct Tolerance {
 /// A core's differ by a thousandth, on busy hosts too (measured). A module has real time: it is ready before the guest falls
 /// asleep or after it. Yet its differ by 1 % in a guest, and eight guests on two machines by 0.7 % from the record, five of them in the midst of a
 /// run of all tests (measured). On a host that others kept busy they were up to 15 % cheaper, some requests and not others, so that
-/// the middle ones of four were 6 % apart (measured beside three other guests on two cores); that is let pass, for it is no loss, and what a loss is
-/// on a quiet host is one there as well. What a process in the guest computes has no real time: four differ
+/// the middle ones of four were 6 % apart (measured beside three other guests on two cores): so there are [`GUESTS_MAX`]. What a process in the
+/// guest computes has no real time: four differ
 /// by up to 0.35 %, the first being the cheapest, and the middle ones by 0.1 % between guests (measured). Most of a large request is
 /// libcrypto's part, so little more is let pass.
 const TOLERANCES: [Tolerance; 5] = [
     Tolerance { driver: "libcrypto", alike: 0.01, dearer: 0.05, cheaper: 0.05 },
     Tolerance { driver: "multibuffer", alike: 0.01, dearer: 0.05, cheaper: 0.05 },
-    Tolerance { driver: "afalg", alike: 0.15, dearer: 0.05, cheaper: 0.25 },
+    Tolerance { driver: "afalg", alike: 0.05, dearer: 0.05, cheaper: 0.12 },
     Tolerance { driver: "devcrypto", alike: 0.01, dearer: 0.02, cheaper: 0.02 },
     Tolerance { driver: "hosted", alike: 0.01, dearer: 0.02, cheaper: 0.02 },
 ];
@@ -86,8 +86,23 @@ fn tolerance(driver: &str) -> &'static Tolerance {
 /// A guess: twenty times what it takes on an idle machine.
 const LIFE: Duration = Duration::from_secs(400);
 
+/// Guests of which one must be as recorded: a host that others keep busy is not so for ever, and what a request costs more it costs in all.
+const GUESTS_MAX: u32 = 3;
+
 #[test]
 fn a_request_costs_as_much_core_time_as_it_did() {
+    for left in (0..GUESTS_MAX).rev() {
+        let Some(told) = told_by_a_guest() else { return };
+        match judged(&told) {
+            Ok(()) => return,
+            Err(reason) if left == 0 => panic!("{reason}"),
+            Err(reason) => println!("once more: {reason}"),
+        }
+    }
+}
+
+/// What [`measure`] told in a new guest; `None` where there can be none.
+fn told_by_a_guest() -> Option<String> {
     let this = std::env::current_exe().expect("a test has a file");
     let builder =
         Guest::builder().program(&this).kernel_module("cuse").icount(Icount::NEAR_AM3358).limit(LIFE);
@@ -95,32 +110,42 @@ fn a_request_costs_as_much_core_time_as_it_did() {
         Some(path) => builder.library(path),
         None => builder,
     };
-    let Some(mut guest) = builder.boot_or_skip() else { return };
+    let mut guest = builder.boot_or_skip()?;
     let name = this.file_name().expect("a file has a name").to_string_lossy();
     let measure = format!("{name} --ignored --exact --nocapture measure");
     let outcome = guest.run(&measure).expect("the guest answers");
-    let told = outcome.expect_success();
+    let told = outcome.expect_success().to_owned();
     println!("{told}");
     assert_eq!(outcome.kernel_log.warnings(), [""; 0]);
+    guest.shut_down().expect("the guest ends");
+    Some(told)
+}
+
+/// Whether measurements of one guest are alike, and as recorded.
+fn judged(told: &str) -> Result<(), String> {
     let costs = costs(told);
     for ((driver, bytes), four) in &costs {
         let [_, first, second, _] = four[..] else {
             unreachable!("{driver} was measured so often: {four:?}")
         };
-        assert!((second / first - 1.0).abs() <= tolerance(driver).alike, "{driver}, {bytes} B: {four:?} ns");
+        if (second / first - 1.0).abs() > tolerance(driver).alike {
+            return Err(format!("{driver}, {bytes} B: {four:?} ns"));
+        }
     }
     if !told.contains(CIRCUMSTANCES) {
-        return println!("skipped: the record is {CIRCUMSTANCES}");
+        println!("skipped: the record is {CIRCUMSTANCES}");
+        return Ok(());
     }
     for (driver, bytes, recorded) in RECORDED {
         let cost = costs[&(driver.to_owned(), bytes)][1];
         let Tolerance { dearer, cheaper, .. } = *tolerance(driver);
-        assert!(
-            (-cheaper..=dearer).contains(&(cost / recorded - 1.0)),
-            "{driver}, {bytes} B: {cost} ns of core time for a request, recorded are {recorded}"
-        );
+        if !(-cheaper..=dearer).contains(&(cost / recorded - 1.0)) {
+            return Err(format!(
+                "{driver}, {bytes} B: {cost} ns of core time for a request, recorded are {recorded}"
+            ));
+        }
     }
-    guest.shut_down().expect("the guest ends");
+    Ok(())
 }
 
 /// What [`tell`] told, by driver and size, the least first.
