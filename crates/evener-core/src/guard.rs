@@ -267,12 +267,11 @@ impl Ledger {
         }
         let (round, place) = (self.asked_jobs / CONTROL_PERIOD, self.asked_jobs % CONTROL_PERIOD);
         self.asked_jobs += 1;
-        if round % self.stretch() != 0 {
-            return false;
-        }
         // The fractions of multiples of the golden ratio lie evenly, and so do their leading six bits.
         let golden = 0x9E37_79B9_7F4A_7C15_u64;
-        place == round.wrapping_mul(golden) >> (u64::BITS - CONTROL_PERIOD.ilog2())
+        let is_place = place == round.wrapping_mul(golden) >> (u64::BITS - CONTROL_PERIOD.ilog2());
+        // Divisions last: most jobs are at another place.
+        is_place && round % self.stretch() == 0
     }
 
     /// Whether few control jobs tell enough.

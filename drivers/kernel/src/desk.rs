@@ -228,11 +228,12 @@ impl<D: Device> Desk<D> {
         self.keys.entry(session, |surplus| self.give_up(vec![surplus]))
     }
 
-    /// Has a runner open a key where that was not done yet; false where it did not come back by that moment.
-    pub(crate) fn open(&self, key: &Arc<Entry<D::Key>>, until: Instant) -> bool {
+    /// Has a runner open a key where that was not done yet; false where it did not come back in that time.
+    pub(crate) fn open(&self, key: &Arc<Entry<D::Key>>, patience: Duration) -> bool {
         if Keys::known(key).is_some() {
             return true;
         }
+        let until = Instant::now() + patience;
         let mut state = self.state();
         state.wanted.push(Arc::clone(key));
         self.work.notify_one();

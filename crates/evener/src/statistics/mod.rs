@@ -103,9 +103,11 @@ impl Statistics {
 
     /// Counts a request of `bytes` that went the way `way`.
     pub fn request(&self, kind: Kind, direction: Direction, bytes: usize, way: Count) {
-        let row = Row::of(kind, direction, bytes);
-        self.add(row, way, 1);
-        self.add(row, Count::Bytes, bytes as u64);
+        if let Some(file) = self.file() {
+            let row = Row::of(kind, direction, bytes);
+            add(file, row, way, 1);
+            add(file, row, Count::Bytes, bytes as u64);
+        }
     }
 
     /// Moves what a session counted into the file: its requests and bytes exactly, as of the size class of their mean.

@@ -75,17 +75,17 @@ pub(super) fn send(
 ) -> io::Result<usize> {
     let mut control = Control::default();
     if let Some(order) = order {
-        control.put(libc::ALG_SET_OP, &u32::from(order.encrypts).to_ne_bytes());
+        control.put(libc::ALG_SET_OP, u32::from(order.encrypts).to_ne_bytes());
         if let Some(bytes) = order.aad_bytes {
-            control.put(libc::ALG_SET_AEAD_ASSOCLEN, &bytes.to_ne_bytes());
+            control.put(libc::ALG_SET_AEAD_ASSOCLEN, bytes.to_ne_bytes());
         }
         if !order.iv.is_empty() {
-            // struct af_alg_iv: length, bytes.
+            // struct af_alg_iv: length, bytes; of those behind the length the kernel reads none.
             let mut iv = [0; 20];
             let length = u32::try_from(order.iv.len()).expect("an IV is short");
             iv[..4].copy_from_slice(&length.to_ne_bytes());
             iv[4..4 + order.iv.len()].copy_from_slice(order.iv);
-            control.put(libc::ALG_SET_IV, &iv[..4 + order.iv.len()]);
+            control.put(libc::ALG_SET_IV, iv);
         }
     }
     // The kernel only reads through this pointer.
@@ -122,16 +122,17 @@ impl Default for Aligned {
 }
 
 impl Control {
-    fn put(&mut self, what: c_int, data: &[u8]) {
+    #[inline]
+    fn put<const BYTES: usize>(&mut self, what: c_int, data: [u8; BYTES]) {
         let word = size_of::<usize>();
         let head = size_of::<libc::cmsghdr>().next_multiple_of(word);
-        let length = head + data.len();
-        let room = &mut self.bytes.0[self.length..];
+        let length = head + BYTES;
+        let room = &mut self.bytes.0[self.length..][..length];
         // A length of the header's width, then level and type, as in `struct cmsghdr`.
         room[..word].copy_from_slice(&length.to_ne_bytes());
         room[head - 8..head - 4].copy_from_slice(&libc::SOL_ALG.to_ne_bytes());
         room[head - 4..head].copy_from_slice(&what.to_ne_bytes());
-        room[head..length].copy_from_slice(data);
+        room[head..].copy_from_slice(&data);
         self.length += length.next_multiple_of(word);
     }
 }
@@ -165,12 +166,15 @@ mod tests {
     #[test]
     fn control_messages_lie_where_the_system_looks_for_them() {
         let mut control = Control::default();
+        let (operation, iv, length) = ([1, 0, 0, 0], [7; 20], [9; 4]);
+        control.put(libc::ALG_SET_OP, operation);
+        control.put(libc::ALG_SET_IV, iv);
+        control.put(libc::ALG_SET_AEAD_ASSOCLEN, length);
         let put: [(c_int, &[u8]); 3] = [
-            (libc::ALG_SET_OP, &[1, 0, 0, 0]),
-            (libc::ALG_SET_IV, &[7; 20]),
-            (libc::ALG_SET_AEAD_ASSOCLEN, &[9; 4]),
+            (libc::ALG_SET_OP, &operation),
+            (libc::ALG_SET_IV, &iv),
+            (libc::ALG_SET_AEAD_ASSOCLEN, &length),
         ];
-        put.iter().for_each(|(what, data)| control.put(*what, data));
         // SAFETY: all zero is a message without address, data and control.
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
         message.msg_control = control.bytes.0.as_mut_ptr().cast();

@@ -263,10 +263,9 @@ fn apart(
     output: &mut [u8],
 ) -> Result<(), Attempt> {
     let Spec { algorithm, direction } = spec;
-    let (bytes, iv_bytes, mut iv) = (piece_bytes(algorithm), algorithm.iv_bytes(), iv);
+    let (bytes, mut iv) = (piece_bytes(algorithm), iv);
     for (piece, room) in input.chunks(bytes).zip(output.chunks_mut(bytes)) {
-        let encrypts = direction == Direction::Encrypt;
-        send_all(socket, Order { encrypts, iv: &iv[..iv_bytes], aad_bytes: None }, piece)?;
+        send_all(socket, Order::of(spec, &iv), piece)?;
         read_all(socket, room)?;
         iv = next_iv(algorithm.family(), &iv, piece, direction).unwrap_or_else(|| last_block(room));
     }
@@ -304,6 +303,14 @@ fn hash(socket: BorrowedFd<'_>, task: &mut Task) -> Result<(), Attempt> {
     }
     let digest_bytes = task.spec.algorithm.tag_bytes();
     read_all(socket, &mut task.tag[..digest_bytes])
+}
+
+impl<'a> Order<'a> {
+    /// That of a cipher, of whose `iv` as much counts as it has.
+    fn of(spec: Spec, iv: &'a [u8; 16]) -> Self {
+        let encrypts = spec.direction == Direction::Encrypt;
+        Self { encrypts, iv: &iv[..spec.algorithm.iv_bytes()], aad_bytes: None }
+    }
 }
 
 /// Hands over all of a request. What comes back short has lost its end, and is given up.

@@ -1,49 +1,64 @@
 //! A thread that reads results for whoever may leave: it alone stands in the kernel, with memory of its own.
 //!
-//! `read -> (asked) -> the thread: read -> (answered) -> read`. One caller at a time has a reader. A caller whose time is over leaves:
-//! the thread has socket, memory and key then, gives them up when it comes back from the kernel, and ends.
+//! `fill -> read -> (asked) -> the thread: send, read -> (answered) -> read`. One caller at a time has a reader. A caller whose time is
+//! over leaves: the thread has socket, memory and key then, gives them up when it comes back from the kernel, and ends.
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use evener_core::Nanos;
+use evener_ring::Doorbell;
 use nix::sys::signal::SigSet;
 use nix::time::ClockId;
 use zeroize::Zeroizing;
 
-use super::{Attempt, Transform, read_all};
+use super::ffi::Order;
+use super::{Attempt, Transform, read_all, send_all};
 use crate::keys::Entry;
 
 /// A thread, and who has it.
 pub(super) struct Reader {
     slot: Arc<Slot>,
-    /// Where results come to, between two requests.
-    room: Zeroizing<Vec<u8>>,
+    /// `None` once the caller left.
+    parcel: Option<Box<Parcel>>,
 }
 
-/// What a thread is to read: a request that was handed to the kernel already.
+/// What goes to the thread and comes back: in one piece, and the same one for all requests.
+#[derive(Default)]
+struct Parcel {
+    read: Option<Read>,
+    /// Where the result comes to, and before that what is to be sent.
+    room: Zeroizing<Vec<u8>>,
+    failed: Option<Attempt>,
+}
+
+/// What a thread is to read.
 pub(super) struct Read {
     pub(super) socket: OwnedFd,
     /// Until it is closed, the socket needs its transform.
     pub(super) key: Arc<Entry<Transform>>,
     pub(super) bytes: usize,
+    /// The IV with which the thread hands the front of the room to the kernel before; `None` where the caller did that.
+    pub(super) sends: Option<[u8; 16]>,
 }
 
 /// A result that is there.
-pub(super) struct Answered {
+pub(super) struct Answered<'r> {
     pub(super) read: Read,
+    /// Or what was to become it.
+    pub(super) room: &'r mut [u8],
     pub(super) done: Result<(), Attempt>,
 }
 
 struct Slot {
     stage: Mutex<Stage>,
-    /// There is something to read, or nothing will ever be.
-    asked: Condvar,
-    answered: Condvar,
+    /// Rung when there is something to read, or nothing will ever be.
+    asked: Doorbell,
+    answered: Doorbell,
     /// The thread's clock.
     clock: ClockId,
     /// Threads that nobody waits for any more, of all readers and runners of one module.
@@ -52,12 +67,12 @@ struct Slot {
 
 enum Stage {
     Idle,
-    Asked(Read, Zeroizing<Vec<u8>>),
+    Asked(Box<Parcel>),
     /// The thread is in the kernel.
     Reading,
-    Answered(Answered, Zeroizing<Vec<u8>>),
+    Answered(Box<Parcel>),
     /// The caller left; with what the thread has not begun.
-    Left(Option<Read>),
+    Left(Option<Box<Parcel>>),
     /// The reader goes.
     Over,
 }
@@ -75,28 +90,25 @@ impl Reader {
         };
         Builder::new().name("evener-reader".to_owned()).stack_size(STACK_BYTES).spawn(life)?;
         let slot = told.recv().map_err(|_| io::ErrorKind::BrokenPipe)?;
-        Ok(Self { slot, room: Zeroizing::default() })
+        Ok(Self { slot, parcel: Some(Box::default()) })
     }
 
-    /// Has the thread read, and waits for it until that moment. The result stands at the front of [`Reader::room`].
-    ///
-    /// `None` where the time is over: the reader is of no use any more.
-    pub(super) fn read(&mut self, read: Read, until: Instant) -> Option<Answered> {
-        if self.room.len() < read.bytes {
-            // Never grown, because what was in it would stay behind unwiped.
-            self.room = Zeroizing::new(vec![0; read.bytes.next_power_of_two()]);
+    /// Puts what the thread is to send into its room.
+    pub(super) fn fill(&mut self, text: &[u8]) {
+        if let Some(parcel) = &mut self.parcel {
+            parcel.make_room(text.len());
+            parcel.room[..text.len()].copy_from_slice(text);
         }
-        let room = std::mem::take(&mut self.room);
-        *self.slot.stage() = Stage::Asked(read, room);
-        self.slot.asked.notify_one();
-        let (answered, room) = self.slot.wait(until)?;
-        self.room = room;
-        Some(answered)
     }
 
-    /// Its memory.
-    pub(super) fn room(&mut self) -> &mut [u8] {
-        &mut self.room
+    /// Has the thread read, and waits for it for so long, at most twice. `None` where the time is over: the reader is of no use any more.
+    pub(super) fn read(&mut self, read: Read, patience: Duration) -> Option<Answered<'_>> {
+        let (mut parcel, bytes) = (self.parcel.take()?, read.bytes);
+        parcel.make_room(bytes);
+        parcel.read = Some(read);
+        let parcel = self.parcel.insert(self.slot.ask(parcel, patience)?);
+        let done = parcel.failed.take().map_or(Ok(()), Err);
+        Some(Answered { read: parcel.read.take()?, room: &mut parcel.room[..bytes], done })
     }
 
     /// Its thread's clock.
@@ -131,8 +143,25 @@ impl Drop for Reader {
         if matches!(*stage, Stage::Idle) {
             *stage = Stage::Over;
             drop(stage);
-            self.slot.asked.notify_one();
+            self.slot.asked.ring_one();
         }
+    }
+}
+
+impl Parcel {
+    fn make_room(&mut self, bytes: usize) {
+        if self.room.len() < bytes {
+            // Never grown, because what was in it would stay behind unwiped.
+            self.room = Zeroizing::new(vec![0; bytes.next_power_of_two()]);
+        }
+    }
+
+    /// Sends what is to be sent, and sleeps until the result is in the room.
+    fn go_through(&mut self) {
+        let Some(Read { socket, key, bytes, sends }) = &self.read else { return };
+        let room = &mut self.room[..*bytes];
+        let sent = sends.as_ref().map_or(Ok(()), |iv| send_all(socket.as_fd(), Order::of(key.spec, iv), room));
+        self.failed = sent.and_then(|()| read_all(socket.as_fd(), room)).err();
     }
 }
 
@@ -142,44 +171,59 @@ impl Slot {
         Self { stage: Mutex::new(Stage::Idle), asked, answered, clock, stuck }
     }
 
-    /// What was asked for, once it is there.
-    fn wait(&self, until: Instant) -> Option<(Answered, Zeroizing<Vec<u8>>)> {
-        let mut stage = self.stage();
+    /// Asks, and returns what came back.
+    fn ask(&self, parcel: Box<Parcel>, patience: Duration) -> Option<Box<Parcel>> {
+        // Before the thread can answer: no look is needed between asking and sleeping.
+        let mut ticket = self.answered.listen();
+        *self.stage() = Stage::Asked(parcel);
+        self.asked.ring_one();
+        let (mut left, mut until) = (patience, None);
         loop {
-            match std::mem::replace(&mut *stage, Stage::Idle) {
-                Stage::Answered(answered, room) => return Some((answered, room)),
+            let is_late = left.is_zero() || !self.answered.wait(ticket, Some(left));
+            ticket = self.answered.listen();
+            let mut stage = self.stage();
+            match std::mem::replace(&mut *stage, Stage::Reading) {
+                Stage::Answered(parcel) => {
+                    *stage = Stage::Idle;
+                    return Some(parcel);
+                }
+                under_way if is_late => {
+                    self.leave(stage, under_way);
+                    return None;
+                }
                 under_way => *stage = under_way,
             }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                // Relaxed: read before a driver is made, which may be a moment late.
-                self.stuck.fetch_add(1, Ordering::Relaxed);
-                let under_way = std::mem::replace(&mut *stage, Stage::Left(None));
-                if let Stage::Asked(read, _) = under_way {
-                    // To close a socket or a key may be a call that takes as long as a request: not on this thread.
-                    *stage = Stage::Left(Some(read));
-                    drop(stage);
-                    self.asked.notify_one();
-                }
-                return None;
-            }
-            stage = self.answered.wait_timeout(stage, left).unwrap_or_else(PoisonError::into_inner).0;
+            drop(stage);
+            // Woken for nothing, which is rare: no clock was read before.
+            let now = Instant::now();
+            left = until.get_or_insert(now + patience).saturating_duration_since(now);
         }
+    }
+
+    /// Leaves the thread to itself, with what it has not begun.
+    fn leave(&self, mut stage: MutexGuard<'_, Stage>, under_way: Stage) {
+        // Relaxed: read before a driver is made, which may be a moment late.
+        self.stuck.fetch_add(1, Ordering::Relaxed);
+        // To close a socket or a key may be a call that takes as long as a request: not on this thread.
+        let parcel = if let Stage::Asked(parcel) = under_way { Some(parcel) } else { None };
+        *stage = Stage::Left(parcel);
+        drop(stage);
+        self.asked.ring_one();
     }
 
     /// The thread's life.
     fn live(&self) {
         // A signal that ended a read early would cost the request another attempt. Nothing depends on it.
         SigSet::all().thread_block().ok();
-        while let Some((read, mut room)) = self.next() {
-            let done = read_all(read.socket.as_fd(), &mut room[..read.bytes]);
+        while let Some(mut parcel) = self.next() {
+            parcel.go_through();
             let mut stage = self.stage();
             if matches!(*stage, Stage::Left(_)) {
                 break;
             }
-            *stage = Stage::Answered(Answered { read, done }, room);
+            *stage = Stage::Answered(parcel);
             drop(stage);
-            self.answered.notify_one();
+            self.answered.ring_one();
         }
         let Stage::Left(left) = std::mem::replace(&mut *self.stage(), Stage::Over) else { return };
         // Not under the lock.
@@ -187,18 +231,33 @@ impl Slot {
         self.stuck.fetch_sub(1, Ordering::Relaxed);
     }
 
-    fn next(&self) -> Option<(Read, Zeroizing<Vec<u8>>)> {
-        let mut stage = self.stage();
+    /// What is to be read next. Who looks before it sleeps often finds it: the caller got the core with the answer.
+    fn next(&self) -> Option<Box<Parcel>> {
         loop {
-            match std::mem::replace(&mut *stage, Stage::Reading) {
-                Stage::Asked(read, room) => return Some((read, room)),
-                over @ (Stage::Over | Stage::Left(_)) => {
-                    *stage = over;
-                    return None;
-                }
-                idle => *stage = idle,
+            if let Some(next) = self.look() {
+                return next;
             }
-            stage = self.asked.wait(stage).unwrap_or_else(PoisonError::into_inner);
+            let ticket = self.asked.listen();
+            if let Some(next) = self.look() {
+                return next;
+            }
+            self.asked.wait(ticket, None);
+        }
+    }
+
+    /// What is to be read; `None` inside where nothing ever will be, and outside where nothing is yet.
+    fn look(&self) -> Option<Option<Box<Parcel>>> {
+        let mut stage = self.stage();
+        match std::mem::replace(&mut *stage, Stage::Reading) {
+            Stage::Asked(parcel) => Some(Some(parcel)),
+            over @ (Stage::Over | Stage::Left(_)) => {
+                *stage = over;
+                Some(None)
+            }
+            idle => {
+                *stage = idle;
+                None
+            }
         }
     }
 
@@ -231,12 +290,10 @@ mod tests {
         let session =
             Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &[7; 16]).unwrap();
         let key = Keys::default().entry(&session, drop);
-        (Read { socket: ours.into(), key, bytes: BYTES }, theirs)
+        (Read { socket: ours.into(), key, bytes: BYTES, sends: None }, theirs)
     }
 
-    fn soon() -> Instant {
-        Instant::now() + Duration::from_secs(60)
-    }
+    const SOON: Duration = Duration::from_secs(60);
 
     fn wait_until(is_so: impl Fn() -> bool) {
         while !is_so() {
@@ -251,12 +308,12 @@ mod tests {
         let (mut read, mut writer) = pipe();
         for number in 1..=3 {
             writer.write_all(&[number; BYTES]).unwrap();
-            let answered = reader.read(read, soon()).unwrap();
-            assert!(answered.done.is_ok() && reader.room()[..BYTES] == [number; BYTES]);
+            let answered = reader.read(read, SOON).unwrap();
+            assert!(answered.done.is_ok() && *answered.room == [number; BYTES]);
             read = answered.read;
         }
         drop(writer);
-        let answered = reader.read(read, soon()).unwrap();
+        let answered = reader.read(read, SOON).unwrap();
         assert!(matches!(answered.done, Err(Attempt::Short { is_intact: true })), "nothing came");
         assert_eq!(stuck.load(Ordering::Relaxed), 0);
     }
@@ -267,7 +324,7 @@ mod tests {
         let mut reader = Reader::start(&stuck).unwrap();
         let (read, mut writer) = pipe();
         let key = Arc::clone(&read.key);
-        assert!(reader.read(read, Instant::now() + Duration::from_millis(20)).is_none());
+        assert!(reader.read(read, Duration::from_millis(20)).is_none());
         drop(reader);
         assert_eq!((stuck.load(Ordering::Relaxed), Arc::strong_count(&key)), (1, 2));
         writer.write_all(&[1; BYTES]).unwrap();
@@ -282,7 +339,7 @@ mod tests {
             let mut reader = Reader::start(&stuck).unwrap();
             let (read, writer) = pipe();
             let key = Arc::clone(&read.key);
-            assert!(reader.read(read, Instant::now()).is_none());
+            assert!(reader.read(read, Duration::ZERO).is_none());
             drop((reader, writer));
             wait_until(|| (stuck.load(Ordering::Relaxed), Arc::strong_count(&key)) == (0, 1));
         }
@@ -304,7 +361,7 @@ mod tests {
         let before = clock.time();
         for _ in 0..1_000 {
             writer.write_all(&[1; BYTES]).unwrap();
-            read = reader.read(read, soon()).unwrap().read;
+            read = reader.read(read, SOON).unwrap().read;
         }
         let used = clock.time() - before;
         assert!(Nanos::ZERO < before && before < used, "{before:?} {used:?}");

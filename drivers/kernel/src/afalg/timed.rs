@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::AsFd as _;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use evener_core::driver::{Text, TimedDriver, Unanswered};
 use evener_core::{Algorithm, Direction, IsOver, JobError, Nanos, Padding, Session};
@@ -24,6 +24,12 @@ use crate::called::is_for_callers;
 use crate::desk::{Desk, Failure};
 use crate::keys::Keys;
 use crate::queued::{FAREWELL, error_of};
+
+/// Texts up to this length go through the reader's room both ways, and the reader sends them, too: it costs a copy more, and of two
+/// threads that take turns on one core Linux 6.1 lets that one go on when it is woken which had the core less before. Where the caller
+/// sends, that is the reader, who is woken too early and goes to sleep once more for each request. Of the lengths measured in
+/// docs/kernel.md those up to this one took less.
+const SENT_BY_READERS_MAX: usize = 16 << 10;
 
 /// Readers that are kept for the next requests: so many callers at once pay no thread's start.
 const READERS_KEPT: usize = 8;
@@ -94,46 +100,49 @@ impl TimedDriver for Timed {
         text: &mut dyn Text,
         patience: Nanos,
     ) -> Result<(), Unanswered> {
-        let until = Instant::now() + Duration::from(patience);
-        let bytes = text.input().len();
+        let (patience, bytes) = (Duration::from(patience), text.input().len());
         if !self.takes(session.algorithm(), bytes) || session.padding() != Padding::None || !self.has_runner()
         {
             return Err(Unanswered::Failed(JobError::ModuleFull));
         }
         let key = self.desk.key(session);
-        if !self.desk.open(&key, until) {
+        if !self.desk.open(&key, patience) {
             return Err(Unanswered::Late);
         }
         let spec = key.spec;
         let failed = |failure| Unanswered::Failed(error_of(failure, spec));
-        let sent = || -> Result<_, Failure> {
+        let begun = || -> Result<_, Failure> {
             let transform = Keys::known(&key).unwrap_or(Err(Failure::Lost))?;
-            let socket = transform.seat()?;
-            let (encrypts, iv) = (spec.direction == Direction::Encrypt, &iv[..spec.algorithm.iv_bytes()]);
-            send_all(socket.as_fd(), Order { encrypts, iv, aad_bytes: None }, text.input())?;
-            Ok((self.reader()?, socket))
+            let (socket, mut reader) = (transform.seat()?, self.reader()?);
+            let sends = (bytes <= SENT_BY_READERS_MAX && !cfg!(mutant = "callers_send")).then_some(*iv);
+            match sends {
+                Some(_) => reader.fill(text.input()),
+                None => send_all(socket.as_fd(), Order::of(spec, iv), text.input())?,
+            }
+            Ok((reader, socket, sends))
         };
-        let (mut reader, socket) = sent().map_err(failed)?;
-        let Some(answered) = reader.read(Read { socket, key, bytes }, until) else {
+        let (mut reader, socket, sends) = begun().map_err(failed)?;
+        let Some(answered) = reader.read(Read { socket, key, bytes, sends }, patience) else {
             return Err(Unanswered::Late);
         };
-        let room = &mut reader.room()[..bytes];
         if answered.done.is_ok() {
-            text.take(room);
+            text.take(answered.room);
         }
         if answered.done.is_err() || spec.direction == Direction::Decrypt {
-            wipe(room);
+            wipe(answered.room);
         }
-        self.keep(reader);
         let Read { socket, key, .. } = answered.read;
         let done = answered.done.map_err(|attempt| failed(attempt.into()));
+        self.keep(reader);
         // Only a socket on which all went well is used again.
         if let (Ok(()), Some(Ok(transform))) = (&done, Keys::known(&key)) {
             self.desk.device().count(spec.algorithm, bytes);
             transform.idle().push(socket);
         }
-        // A key that was given up meanwhile goes with its last request, but this thread does not close it.
-        self.desk.give_up(Arc::into_inner(key).map(Arc::new).into_iter().collect());
+        if let Some(last) = Arc::into_inner(key) {
+            // It was given up meanwhile, but this thread does not close it.
+            self.desk.give_up(vec![Arc::new(last)]);
+        }
         done
     }
 
