@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use evener_core::driver::Clock as _;
 use evener_core::estimate::ModuleSample;
 use evener_core::guard::{BySize, Load};
-use evener_core::plan::adaptive::{Lane, Offer, Prospect, Queue, Route, Station, Table, plan};
+use evener_core::plan::adaptive::{Lane, Offer, Prospect, Queue, Route, Station, TRY_WORK_MIN, Table, plan};
 use evener_core::statistics::Kind;
 use evener_core::{Class, Estimator, Method, Nanos, Objective};
 use evener_ring::{Mapping, PerProcess};
@@ -374,7 +374,12 @@ impl Learned {
             self.estimator.saw_cpu(class, Method::Plain, 1, bytes, core);
             let worked = self.worked.entry(class).or_default();
             let unseen = self.unseen.get(&class).copied().unwrap_or_default();
+            let before = *worked;
             *worked += Nanos(core.0.saturating_mul(u64::from(unseen) + 1));
+            if before < TRY_WORK_MIN && TRY_WORK_MIN <= *worked && !cfg!(mutant = "tries_wait_for_tables") {
+                // From now on a try is worth while.
+                self.tables.remove(&class);
+            }
             let share = (core.as_secs_f64() / wall.as_secs_f64().max(1e-9)).clamp(0.0, 1.0);
             self.share += SHARE_WEIGHT * (share - self.share);
         }

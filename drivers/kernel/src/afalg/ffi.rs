@@ -170,11 +170,8 @@ mod tests {
         control.put(libc::ALG_SET_OP, operation);
         control.put(libc::ALG_SET_IV, iv);
         control.put(libc::ALG_SET_AEAD_ASSOCLEN, length);
-        let put: [(c_int, &[u8]); 3] = [
-            (libc::ALG_SET_OP, &operation),
-            (libc::ALG_SET_IV, &iv),
-            (libc::ALG_SET_AEAD_ASSOCLEN, &length),
-        ];
+        let put: [(c_int, &[u8]); 3] =
+            [(libc::ALG_SET_OP, &operation), (libc::ALG_SET_IV, &iv), (libc::ALG_SET_AEAD_ASSOCLEN, &length)];
         // SAFETY: all zero is a message without address, data and control.
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
         message.msg_control = control.bytes.0.as_mut_ptr().cast();

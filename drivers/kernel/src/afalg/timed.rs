@@ -1,10 +1,11 @@
-//! Requests of which whoever waits for them may leave: he hands his text to the kernel himself, and a thread reads the result.
+//! Requests of which whoever waits for them may leave: a thread of the driver stands in the kernel for him.
 //!
-//! The way of one: its key, which a runner opens and closes, for the kernel may sleep over keys -> `sendmsg` has the kernel copy the
-//! input, which waits for nobody -> a reader (`reader.rs`) sleeps in the kernel until the module has answered -> the result is shown from
-//! the reader's room; or the time is over, and the reader stays behind with all that the kernel still writes to.
+//! The way of one: its key, which a runner opens and closes, for the kernel may sleep over keys -> a long text is handed to the kernel by
+//! the caller, for `sendmsg` waits for nobody, and a short one is copied to the room of a reader (`reader.rs`) -> who sends it, and sleeps in
+//! the kernel until the module has answered -> the result is shown from the reader's room; or the time is over, and the reader stays
+//! behind with all that the kernel still writes to.
 //!
-//! Beside the driver's desk (`queued.rs`) that saves a copy, and what jobs of many threads need. It is for single requests of one piece.
+//! Beside the driver's desk (`queued.rs`) that saves what jobs of many threads need. It is for single requests of one piece.
 
 use std::io;
 use std::os::fd::AsFd as _;
@@ -25,10 +26,9 @@ use crate::desk::{Desk, Failure};
 use crate::keys::Keys;
 use crate::queued::{FAREWELL, error_of};
 
-/// Texts up to this length go through the reader's room both ways, and the reader sends them, too: it costs a copy more, and of two
-/// threads that take turns on one core Linux 6.1 lets that one go on when it is woken which had the core less before. Where the caller
-/// sends, that is the reader, who is woken too early and goes to sleep once more for each request. Of the lengths measured in
-/// docs/kernel.md those up to this one took less.
+/// Texts up to this length are sent by the reader. That costs a copy more, but of two threads that take turns on one core Linux 6.1 lets
+/// the one that had the core less take it from the other when it is woken. Where callers send, that is the reader: each request wakes it
+/// while its caller still runs, and puts it to sleep twice. Measured in docs/kernel.md: up to this length the copy is cheaper.
 const SENT_BY_READERS_MAX: usize = 16 << 10;
 
 /// Readers that are kept for the next requests: so many callers at once pay no thread's start.
@@ -114,7 +114,7 @@ impl TimedDriver for Timed {
         let begun = || -> Result<_, Failure> {
             let transform = Keys::known(&key).unwrap_or(Err(Failure::Lost))?;
             let (socket, mut reader) = (transform.seat()?, self.reader()?);
-            let sends = (bytes <= SENT_BY_READERS_MAX && !cfg!(mutant = "callers_send")).then_some(*iv);
+            let sends = (bytes <= SENT_BY_READERS_MAX).then_some(*iv);
             match sends {
                 Some(_) => reader.fill(text.input()),
                 None => send_all(socket.as_fd(), Order::of(spec, iv), text.input())?,

@@ -122,6 +122,20 @@ fn loses(beside: Beside) -> bool {
 }
 
 #[test]
+fn a_module_is_tried_as_soon_as_so_much_was_worked() {
+    let (policy, ask, each) = (unlearned(), ask(Beside::Nothing), Nanos::from_millis(2));
+    let mut now = Nanos::from_millis(1_000);
+    let stayed = (0..).take_while(|_| {
+        let turn = policy.begin_at(&ask, now);
+        let stays = turn.stays();
+        now += each;
+        turn.end_at(Some(each), Nanos::ZERO, now);
+        stays
+    });
+    assert_eq!(stayed.count() as u64, TRY_WORK_MIN.0 / each.0);
+}
+
+#[test]
 fn time_counts_where_a_call_waits_for_it_and_not_where_its_thread_goes_on() {
     assert_eq!([Beside::OthersOfCall, Beside::Others].map(loses), [true, false]);
 }
