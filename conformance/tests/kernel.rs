@@ -16,7 +16,7 @@ use evener_conformance::{
     Answer, Ask, Burst, Kit, Layout, Process, Way, answers, ask_all, is_right_in_child, judged, kinds,
     libcrypto, session,
 };
-use evener_core::driver::{self, Unanswered};
+use evener_core::driver::{SingleDriver, Text, Unanswered};
 use evener_core::{
     Algorithm, Direction, InlineDriver, IsOver, Job, JobError, Nanos, Outcome, Padding, Profile,
     QueuedDriver, Session,
@@ -227,11 +227,15 @@ fn gives_what_libcrypto_gives(module: Module, lengths: &[usize], is_left: fn(&As
 fn who_asks_a_module_himself_gets_what_libcrypto_gives_at_all_lengths() {
     for module in modules() {
         let driver = module.called();
-        let count = asked_himself(&module, usize::MAX, |ask, iv| {
-            let mut output = vec![0; ask.input.len()];
-            driver.call(&ask.session, iv, &ask.input, &mut output).map(|()| output)
+        let in_place = asked_himself(&module, usize::MAX, |ask, iv| by_driver(&*driver, ask, iv));
+        let apart = asked_himself(&module, usize::MAX, |ask, iv| {
+            let mut text = Apart { input: &ask.input, output: vec![0; ask.input.len()], is_taken: false };
+            let done = driver.ask_for(&ask.session, iv, &mut text, Nanos::ZERO).map(|()| text.output);
+            assert_eq!(text.is_taken, done.is_ok(), "told once, or not at all");
+            done.map_err(error_of)
         });
-        println!("{}: {count} requests of a caller that waits in the kernel", module.profile().name);
+        let name = &module.profile().name;
+        println!("{name}: {in_place} and {apart} requests of a caller that waits in the kernel");
     }
 }
 
@@ -242,27 +246,59 @@ fn who_may_leave_a_request_gets_what_libcrypto_gives_at_all_lengths() {
         assert_eq!(module.timed().is_some(), name.starts_with("afalg:"), "{name}");
         let Some(driver) = module.timed() else { continue };
         // What is longer goes to the desk, in pieces.
-        let count = asked_himself(&module, 64 << 10, |ask, iv| {
-            let mut text = Text { input: &ask.input, results: Vec::new() };
-            let done = driver.ask_for(&ask.session, iv, &mut text, Nanos::from_millis(60_000));
-            assert_eq!(text.results.len(), usize::from(done.is_ok()), "shown once, or not at all");
-            match done {
-                Ok(()) => Ok(text.results.remove(0)),
-                Err(Unanswered::Failed(error)) => Err(error),
-                Err(Unanswered::Late) => unreachable!("a minute"),
-            }
-        });
+        let count = asked_himself(&module, 64 << 10, |ask, iv| by_driver(&*driver, ask, iv));
         println!("{name}: {count} requests of a caller that may leave");
     }
 }
 
+/// A text that is replaced, with a minute's patience.
+fn by_driver(driver: &dyn SingleDriver, ask: &Ask, iv: &[u8; 16]) -> Result<Vec<u8>, JobError> {
+    let mut text = InPlace { input: &ask.input, results: Vec::new() };
+    let done = driver.ask_for(&ask.session, iv, &mut text, Nanos::from_millis(60_000));
+    assert_eq!(text.results.len(), usize::from(done.is_ok()), "shown once, or not at all");
+    done.map(|()| text.results.remove(0)).map_err(error_of)
+}
+
+fn error_of(unanswered: Unanswered) -> JobError {
+    match unanswered {
+        Unanswered::Failed(error) => error,
+        Unanswered::Late => unreachable!("a minute"),
+    }
+}
+
+/// A text whose result is to stand beside it.
+struct Apart<'a> {
+    input: &'a [u8],
+    output: Vec<u8>,
+    is_taken: bool,
+}
+
+impl Text for Apart<'_> {
+    fn input(&self) -> &[u8] {
+        self.input
+    }
+
+    fn take(&mut self, _: &[u8]) {
+        unreachable!("it is told where the result is to stand");
+    }
+
+    fn apart(&mut self) -> Option<(&[u8], &mut [u8])> {
+        Some((self.input, &mut self.output))
+    }
+
+    fn taken(&mut self) {
+        assert!(!self.is_taken);
+        self.is_taken = true;
+    }
+}
+
 /// A text that keeps what it is given.
-struct Text<'a> {
+struct InPlace<'a> {
     input: &'a [u8],
     results: Vec<Vec<u8>>,
 }
 
-impl driver::Text for Text<'_> {
+impl Text for InPlace<'_> {
     fn input(&self) -> &[u8] {
         self.input
     }

@@ -2,7 +2,7 @@
 //!
 //! Two kinds, because a core and a module differ in one thing: a core computes while it is asked
 //! ([`InlineDriver`]), a module computes while the core does something else ([`QueuedDriver`]). For single requests of others'
-//! threads there are two more, [`CalledDriver`] and [`TimedDriver`].
+//! threads there is one more, [`SingleDriver`].
 
 use crate::algorithm::{Algorithm, Direction};
 use crate::job::{Job, JobError};
@@ -100,28 +100,14 @@ pub trait QueuedDriver<'m>: Send {
     fn forget(&mut self, is_over: IsOver<'_>);
 }
 
-/// A driver whose module whoever waits asks on his own thread. Several threads may be inside at once.
-pub trait CalledDriver: Send + Sync {
-    /// Works with session and IV from an input to an output of the same length before it returns.
-    ///
-    /// # Errors
-    ///
-    /// Why it was not done; anything may stand in `output` then.
-    fn call(&self, session: &Session, iv: &[u8; 16], input: &[u8], output: &mut [u8])
-    -> Result<(), JobError>;
-
-    /// As [`QueuedDriver::forget`]. It may take as long as a request.
-    fn forget(&self, is_over: IsOver<'_>);
-}
-
-/// A driver that whoever waits for his request may leave when his time is over, for he is never inside the module. Several threads may
-/// wait at once.
-pub trait TimedDriver: Send + Sync {
+/// A driver for single requests of whoever waits for them. Several threads may wait at once. Whether they stand in the module themselves, or
+/// may leave when their time is over, is the driver's.
+pub trait SingleDriver: Send + Sync {
     /// Whether it takes so many bytes at once; what it does not take goes to the [`QueuedDriver`] of the same module.
     fn takes(&self, algorithm: Algorithm, bytes: usize) -> bool;
 
-    /// Works with session and IV on a text and gives it the result, unless that takes longer than `patience`. The text is looked at
-    /// while this lasts, and by nobody later.
+    /// Works with session and IV on a text and gives it the result, unless that takes longer than `patience` and the driver lets its
+    /// callers leave. The text is looked at while this lasts, and by nobody later.
     ///
     /// # Errors
     ///
@@ -134,23 +120,32 @@ pub trait TimedDriver: Send + Sync {
         patience: Nanos,
     ) -> Result<(), Unanswered>;
 
-    /// As [`QueuedDriver::core_time`].
+    /// As [`QueuedDriver::core_time`]: that of threads that are nobody's who asks.
     fn core_time(&self) -> Nanos;
 
-    /// As [`QueuedDriver::forget`]. It waits for nothing.
+    /// As [`QueuedDriver::forget`]. Where callers stand in the module themselves it may take as long as a request.
     fn forget(&self, is_over: IsOver<'_>);
 }
 
-/// What a request of a [`TimedDriver`] works on.
+/// What a request of a [`SingleDriver`] works on.
 pub trait Text {
     /// The input; the same until the result was taken.
     fn input(&self) -> &[u8];
 
     /// Takes the result, once; it is as long as the input.
     fn take(&mut self, result: &[u8]);
+
+    /// The input, and beside it where the result is to stand, which is as long: anything may be written there before. `None` where it is to
+    /// stand in the input's place, or the text gives none away.
+    fn apart(&mut self) -> Option<(&[u8], &mut [u8])> {
+        None
+    }
+
+    /// The result stands there: in place of [`Text::take`].
+    fn taken(&mut self) {}
 }
 
-/// Why a request of a [`TimedDriver`] brought no result.
+/// Why a request of a [`SingleDriver`] brought no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unanswered {
     /// The module was silent for too long.

@@ -4,8 +4,8 @@
 //! leads: it hands over whatever waits, sleeps in the driver's poll, lays out what came back, and makes room for the next to
 //! lead (`desk.rs`) -> [`Pending::wait`] takes one's own result, which the caller copies to where it belongs.
 //!
-//! Callers that wait need not go to the desk: where the module has a driver whom callers may leave [`Offload::ask_for`] asks that one, which
-//! takes less than a desk for jobs of all threads; and where that was asked for [`Offload::call`] sleeps in the driver.
+//! Callers that wait need not go to the desk: where the module has a driver for single requests [`Offload::ask_for`] asks that one, which
+//! takes less than a desk for jobs of all threads.
 //!
 //! A session that has ended leaves no key at the module: [`Offload::forget`].
 //!
@@ -21,7 +21,7 @@ use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
-use evener_core::driver::{CalledDriver, Text, TimedDriver};
+use evener_core::driver::{SingleDriver, Text};
 use evener_core::{Algorithm, Direction, Nanos, QueuedDriver, Session, SessionId};
 use evener_ring::Eras;
 
@@ -41,19 +41,15 @@ pub trait Bell: Send {
 /// Makes the driver of a process.
 pub type MakeDriver = dyn Fn() -> Box<dyn QueuedDriver<'static>> + Send + Sync;
 
-/// Makes the driver that a process's threads call.
-pub type MakeCalled = dyn Fn() -> Box<dyn CalledDriver> + Send + Sync;
-
-/// Makes the driver that a process's threads ask and may leave; `None` where the module has none.
-pub type MakeTimed = dyn Fn() -> Option<Box<dyn TimedDriver>> + Send + Sync;
+/// Makes the driver for a process's single requests; `None` where the module has none.
+pub type MakeSingle = dyn Fn() -> Option<Box<dyn SingleDriver>> + Send + Sync;
 
 /// A module, and who waits for it.
 pub struct Offload {
     name: String,
     does: Vec<[bool; 2]>,
     make_driver: Arc<MakeDriver>,
-    make_called: Option<Box<MakeCalled>>,
-    make_timed: Option<Box<MakeTimed>>,
+    make_single: Option<Box<MakeSingle>>,
     desks: Eras<Arc<Desk>>,
 }
 
@@ -82,29 +78,17 @@ impl Offload {
         };
         let does = Algorithm::ALL.iter().map(both).collect();
         let make_driver: Arc<MakeDriver> = Arc::new(make_driver);
-        Self { name, does, make_driver, make_called: None, make_timed: None, desks: Eras::default() }
+        Self { name, does, make_driver, make_single: None, desks: Eras::default() }
     }
 
-    /// The same, where callers that wait for a request ask the module themselves, on their own thread and for as long as it takes:
-    /// nothing frees a caller from a module that hangs. `make_called` is called once in a process.
+    /// The same, where callers that wait ask a driver of their own. `make_single` is called once in a process; where it makes none, and what
+    /// that one does not take, goes to the desk.
     #[must_use]
-    pub fn called(self, make_called: impl Fn() -> Box<dyn CalledDriver> + Send + Sync + 'static) -> Self {
-        Self { make_called: Some(Box::new(make_called)), ..self }
-    }
-
-    /// The same, where callers that wait ask a driver that they leave when their time is over. `make_timed` is called once in a process;
-    /// where it makes none, and what that one does not take, goes to the desk.
-    #[must_use]
-    pub fn timed(
+    pub fn single(
         self,
-        make_timed: impl Fn() -> Option<Box<dyn TimedDriver>> + Send + Sync + 'static,
+        make_single: impl Fn() -> Option<Box<dyn SingleDriver>> + Send + Sync + 'static,
     ) -> Self {
-        Self { make_timed: Some(Box::new(make_timed)), ..self }
-    }
-
-    /// Whether [`Offload::call`] is there.
-    pub fn is_called(&self) -> bool {
-        self.make_called.is_some()
+        Self { make_single: Some(Box::new(make_single)), ..self }
     }
 
     /// Its name, as it was given.
@@ -158,21 +142,6 @@ impl Offload {
         desk.put(order).map(|number| Pending { desk, number, is_over: false })
     }
 
-    /// Does a request on this thread, which sleeps in the module's driver for as long as that takes.
-    ///
-    /// `None` where callers cannot ask it themselves, where it is out of service or has no room, and where it failed.
-    pub fn call(&self, generation: u32, request: &Request<'_>) -> Option<Answer<'_>> {
-        let make = self.make_called.as_ref()?;
-        let desk = self.desk(generation);
-        desk.call(request, make).map(|room| Answer { desk, room: Some(room) })
-    }
-
-    /// The same with `output`, which is as long as the input, in place of a room; where it is false, anything may stand there.
-    pub fn call_into(&self, generation: u32, request: &Request<'_>, output: &mut [u8]) -> bool {
-        let Some(make) = &self.make_called else { return false };
-        self.desk(generation).call_into(request, make, output)
-    }
-
     /// Waits for a request for as long as is allowed, and gives `text` the result. Whether it did; `None` where such requests go to the
     /// desk, by [`Offload::put`].
     pub fn ask_for(
@@ -183,7 +152,7 @@ impl Offload {
         text: &mut dyn Text,
         allowed: Nanos,
     ) -> Option<bool> {
-        let make = self.make_timed.as_ref()?;
+        let make = self.make_single.as_ref()?;
         let desk = self.desk(generation);
         let (algorithm, bytes) = (session.algorithm(), text.input().len());
         desk.ask_for(make, |driver| {

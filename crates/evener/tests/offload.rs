@@ -4,12 +4,12 @@
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
 use evener::offload::{Bell, Offload, OutOfService, Request};
-use evener_core::driver::{CalledDriver, Text, TimedDriver, Unanswered};
+use evener_core::driver::{SingleDriver, Text, Unanswered};
 use evener_core::{Algorithm, Direction, InlineDriver as _, IsOver, Job, JobError, Nanos, Padding, Session};
 use evener_driver_emulated::{Emulated, Fault, Preset, When};
 use evener_driver_libcrypto::Libcrypto;
@@ -90,113 +90,45 @@ fn a_module_that_goes_away_is_out_of_service() {
     assert!(!offload.takes(0, Algorithm::Aes128Cbc, Direction::Encrypt, TEXT.len()));
 }
 
-/// A module that callers ask themselves, which computes by libcrypto and then ends as `ends` says of the request's number. It has no
-/// driver for anybody else.
-fn called(ends: impl Fn(u32) -> Result<(), JobError> + Send + Sync + Copy + 'static) -> Offload {
-    let nobodys = || -> Box<dyn evener_core::QueuedDriver<'static>> { unreachable!("nobody puts a request") };
-    let called = Offload::new("called".to_owned(), |_, _| true, nobodys);
-    called.called(move || Box::new(Called { ends, count: AtomicU32::new(0) }))
-}
-
-struct Called<E> {
-    ends: E,
-    count: AtomicU32,
-}
-
-impl<E: Fn(u32) -> Result<(), JobError> + Send + Sync> CalledDriver for Called<E> {
-    fn call(
-        &self,
-        session: &Session,
-        iv: &[u8; 16],
-        input: &[u8],
-        output: &mut [u8],
-    ) -> Result<(), JobError> {
-        let mut burst = [Job::apart(input, output)];
-        burst[0].arm(session, iv, input.len());
-        Libcrypto::new().unwrap().run(&mut burst);
-        (self.ends)(self.count.fetch_add(1, Relaxed))
-    }
-
-    fn forget(&self, _: IsOver<'_>) {}
-}
-
-/// One request by each of the two ways; both come out alike, or neither does.
-fn ask_twice(offload: &Offload) -> Option<Vec<u8>> {
-    let request = Request { session: &session(), iv: &IV, input: &TEXT, allowed: Nanos::ZERO };
-    let answer = offload.call(0, &request).map(|answer| answer.output().to_vec());
-    let mut output = vec![0; TEXT.len()];
-    let is_done = offload.call_into(0, &request, &mut output);
-    assert_eq!(answer, is_done.then_some(output));
-    answer
-}
-
-#[test]
-fn a_module_that_callers_ask_themselves_is_asked_on_their_own_thread() {
-    let told: &'static Mutex<Vec<thread::ThreadId>> = Box::leak(Box::new(Mutex::new(Vec::new())));
-    let offload = called(move |_| {
-        told.lock().unwrap().push(thread::current().id());
-        Ok(())
-    });
-    assert_eq!(ask_twice(&offload), Some(right()));
-    assert_eq!(*told.lock().unwrap(), [thread::current().id(); 2]);
-    let request = Request { session: &session(), iv: &IV, input: &TEXT, allowed: Nanos::ZERO };
-    assert!(self::offload(Fault::Hang, 1).call(0, &request).is_none(), "others have to be waited for");
-}
-
 #[test]
 fn requests_of_callers_that_are_inside_are_ahead_of_others() {
     let inside: &'static Barrier = Box::leak(Box::new(Barrier::new(2)));
-    let offload = called(|_| {
-        inside.wait();
-        inside.wait();
-        Ok(())
-    });
+    let offload = single(
+        |_| {
+            inside.wait();
+            inside.wait();
+            Ok(())
+        },
+        true,
+    );
     thread::scope(|scope| {
-        let asked = scope.spawn(|| ask_twice(&offload));
+        let callers = scope.spawn(|| [asked(&offload), asked(&offload)]);
         let ahead = [(); 2].map(|()| {
             inside.wait();
             let ahead = offload.ahead(0);
             inside.wait();
             ahead
         });
-        assert_eq!(asked.join().unwrap(), Some(right()));
+        assert_eq!(callers.join().unwrap(), [(); 2].map(|()| (Some(true), vec![right()])));
         assert_eq!((ahead, offload.ahead(0)), ([1, 1], 0));
     });
 }
 
-#[test]
-fn a_module_that_fails_whoever_asks_it_is_out_of_service_as_at_the_desk() {
-    let out_by = |ends: fn(u32) -> Result<(), JobError>| {
-        let offload = called(ends);
-        let asked = (0..20).take_while(|_| offload.takes(0, Algorithm::Aes128Cbc, Direction::Encrypt, 64));
-        let failed = asked.filter(|_| ask_twice(&offload).is_none()).count();
-        (failed, offload.why_out(0))
-    };
-    assert_eq!(out_by(|_| Err(JobError::ModuleLost)), (1, Some(OutOfService::Lost)));
-    assert_eq!(out_by(|_| Err(JobError::Module { code: 5 })), (4, Some(OutOfService::Errors)));
-    assert_eq!(out_by(|_| Err(JobError::ModuleFull)), (20, None));
-    // Seven in a row are none too many.
-    assert_eq!(
-        out_by(|number| if number % 16 < 6 { Err(JobError::Module { code: 5 }) } else { Ok(()) }).1,
-        None
-    );
-}
-
-/// A module that callers may leave, whose requests end as `ends` says of their number. Where they cannot, requests go to the
+/// A module for single requests, which end as `ends` says of their number. Where they cannot, requests go to the
 /// desk of one that answers at once.
-fn timed(ends: impl Fn(u32) -> Result<(), Unanswered> + Send + Sync + Copy + 'static, can: bool) -> Offload {
-    let make = move || -> Option<Box<dyn TimedDriver>> {
-        can.then(|| Box::new(Timed { ends, count: AtomicU32::new(0) }) as Box<dyn TimedDriver>)
+fn single(ends: impl Fn(u32) -> Result<(), Unanswered> + Send + Sync + Copy + 'static, can: bool) -> Offload {
+    let make = move || -> Option<Box<dyn SingleDriver>> {
+        can.then(|| Box::new(Single { ends, count: AtomicU32::new(0) }) as Box<dyn SingleDriver>)
     };
-    offload(Fault::None, 0).timed(make)
+    offload(Fault::None, 0).single(make)
 }
 
-struct Timed<E> {
+struct Single<E> {
     ends: E,
     count: AtomicU32,
 }
 
-impl<E: Fn(u32) -> Result<(), Unanswered> + Send + Sync> TimedDriver for Timed<E> {
+impl<E: Fn(u32) -> Result<(), Unanswered> + Send + Sync> SingleDriver for Single<E> {
     fn ask_for(
         &self,
         _: &Session,
@@ -245,9 +177,9 @@ fn asked(offload: &Offload) -> (Option<bool>, Vec<Vec<u8>>) {
 }
 
 #[test]
-fn a_result_whose_caller_may_leave_is_shown_once_or_not_at_all() {
+fn a_result_of_a_single_request_is_shown_once_or_not_at_all() {
     let fails = |number| if number % 2 == 0 { Ok(()) } else { Err(Unanswered::Failed(JobError::ModuleFull)) };
-    let offload = timed(fails, true);
+    let offload = single(fails, true);
     for _ in 0..3 {
         assert_eq!(asked(&offload), (Some(true), vec![right()]));
         assert_eq!(asked(&offload), (Some(false), vec![]));
@@ -257,8 +189,8 @@ fn a_result_whose_caller_may_leave_is_shown_once_or_not_at_all() {
 }
 
 #[test]
-fn what_callers_cannot_leave_goes_to_the_desk() {
-    let offload = timed(|_| Ok(()), false);
+fn what_is_not_for_a_driver_of_single_requests_goes_to_the_desk() {
+    let offload = single(|_| Ok(()), false);
     assert_eq!(asked(&offload), (None, vec![]));
     assert_eq!(ask(&offload), Some(right()));
     assert_eq!(
@@ -268,10 +200,14 @@ fn what_callers_cannot_leave_goes_to_the_desk() {
     );
 }
 
+fn fails_but_for(right: &[u32], number: u32, error: JobError) -> Result<(), Unanswered> {
+    if right.contains(&number) { Ok(()) } else { Err(Unanswered::Failed(error)) }
+}
+
 #[test]
 fn a_module_that_was_left_or_fails_one_request_after_the_other_is_out_of_service() {
     let out_by = |ends: fn(u32) -> Result<(), Unanswered>| {
-        let offload = timed(ends, true);
+        let offload = single(ends, true);
         let failed = (0..20)
             .take_while(|_| offload.takes(0, Algorithm::Aes128Cbc, Direction::Encrypt, TEXT.len()))
             .filter(|_| asked(&offload).0 == Some(false))
@@ -285,5 +221,11 @@ fn a_module_that_was_left_or_fails_one_request_after_the_other_is_out_of_service
         out_by(|_| Err(Unanswered::Failed(JobError::Module { code: 5 }))),
         (8, Some(OutOfService::Errors))
     );
+    // Seven in a row are none too many, and a module that is full has no fault.
+    assert_eq!(
+        out_by(|number| fails_but_for(&[7, 15, 20], number, JobError::Module { code: 5 })),
+        (18, None)
+    );
+    assert_eq!(out_by(|number| fails_but_for(&[20], number, JobError::ModuleFull)), (20, None));
     assert_eq!(out_by(|_| Ok(())), (0, None));
 }

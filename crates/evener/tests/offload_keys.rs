@@ -9,10 +9,10 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use evener::offload::{Offload, Request};
-use evener_core::driver::CalledDriver;
+use evener_core::driver::{SingleDriver, Text, Unanswered};
 use evener_core::{
-    Algorithm, Direction, InlineDriver as _, IsOver, Job, JobError, Nanos, Padding, Profile, QueuedDriver,
-    Refusal, Session, SessionId,
+    Algorithm, Direction, InlineDriver as _, IsOver, Job, Nanos, Padding, Profile, QueuedDriver, Refusal,
+    Session, SessionId,
 };
 use evener_driver_emulated::{Emulated, Preset};
 use evener_driver_libcrypto::Libcrypto;
@@ -115,20 +115,30 @@ impl QueuedDriver<'static> for Waited {
 /// One that callers ask themselves.
 struct Called(Keys);
 
-impl CalledDriver for Called {
-    fn call(
+impl SingleDriver for Called {
+    fn takes(&self, _: Algorithm, _: usize) -> bool {
+        true
+    }
+
+    fn ask_for(
         &self,
         session: &Session,
         iv: &[u8; 16],
-        input: &[u8],
-        output: &mut [u8],
-    ) -> Result<(), JobError> {
+        text: &mut dyn Text,
+        _: Nanos,
+    ) -> Result<(), Unanswered> {
         self.0.open.lock().unwrap().insert(session.id());
-        let mut burst = [Job::apart(input, output)];
-        burst[0].arm(session, iv, input.len());
+        let mut room = text.input().to_vec();
+        let mut burst = [Job::in_place(&mut room)];
+        burst[0].arm(session, iv, TEXT.len());
         Libcrypto::new().unwrap().run(&mut burst);
         self.0.stay();
+        text.take(burst[0].output());
         Ok(())
+    }
+
+    fn core_time(&self) -> Nanos {
+        Nanos::ZERO
     }
 
     fn forget(&self, is_over: IsOver<'_>) {
@@ -149,18 +159,32 @@ fn both_ways() -> [(Offload, Keys); 2] {
                 Box::new(Waited { module, keys: waited.clone() })
             },
         );
-        (offload.called(move || Box::new(Called(called.clone()))), keys)
+        (offload.single(move || Some(Box::new(Called(called.clone())))), keys)
     })
 }
 
 /// One request, by the way of that number.
 fn ask(offload: &Offload, way: usize, session: &Arc<Session>) -> Option<Vec<u8>> {
     let request = Request { session, iv: &IV, input: &TEXT, allowed: ALLOWED };
-    let answer = match way {
-        0 => offload.put(0, &request, None)?.wait()?,
-        _ => offload.call(0, &request)?,
-    };
-    Some(answer.output().to_vec())
+    if way == 0 {
+        return Some(offload.put(0, &request, None)?.wait()?.output().to_vec());
+    }
+    let mut given = Given(None);
+    offload.ask_for(0, session, &IV, &mut given, ALLOWED).filter(|&is_done| is_done)?;
+    given.0
+}
+
+/// What a text is given.
+struct Given(Option<Vec<u8>>);
+
+impl Text for Given {
+    fn input(&self) -> &[u8] {
+        &TEXT
+    }
+
+    fn take(&mut self, result: &[u8]) {
+        assert!(self.0.replace(result.to_vec()).is_none());
+    }
 }
 
 #[test]

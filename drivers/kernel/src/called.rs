@@ -1,48 +1,108 @@
 //! Requests for which the thread that asks sleeps in the kernel itself, as OpenSSL's engine has it: no other thread is woken for
-//! them and nothing is copied, and nothing frees that thread from a module that never answers.
+//! them, and nothing frees that thread from a module that never answers.
 //!
-//! `call -> key -> device`, on the caller's thread. Several threads may be inside at once, each with a socket of its own.
+//! `ask_for -> key -> device`, on the caller's thread: from input to output where these lie apart, else to a room, so that the input is
+//! there until the module is done. Several threads may be inside at once, each with a socket of its own.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use evener_core::driver::CalledDriver;
-use evener_core::{Algorithm, IsOver, JobError, Padding, Session};
+use evener_core::driver::{SingleDriver, Text, Unanswered};
+use evener_core::{Algorithm, Direction, IsOver, JobError, Nanos, Padding, Session};
 
-use crate::desk::{Device, Spec};
+use zeroize::Zeroizing;
+
+use crate::desk::{Device, Failure, Spec};
 use crate::keys::Keys;
 use crate::queued::error_of;
+use crate::wipe::wipe;
+
+/// Rooms that are kept for the next requests: so many callers at once are given no memory by the system.
+const ROOMS_KEPT: usize = 8;
+
+type Room = Zeroizing<Vec<u8>>;
 
 /// A module behind the kernel, asked by whoever waits for it. Of one process: a forked child makes its own.
 pub(crate) struct Called<D: Device> {
     device: Arc<D>,
     keys: Keys<D::Key>,
+    rooms: Mutex<Vec<Room>>,
 }
 
 impl<D: Device> Called<D> {
     pub(crate) fn new(device: Arc<D>) -> Self {
-        Self { device, keys: Keys::default() }
+        Self { device, keys: Keys::default(), rooms: Mutex::default() }
+    }
+
+    /// A room of so many bytes at least.
+    fn room(&self, bytes: usize) -> Room {
+        let kept = self.rooms().pop().filter(|room| room.len() >= bytes);
+        // Never grown, because what was in it would stay behind unwiped.
+        kept.unwrap_or_else(|| Zeroizing::new(vec![0; bytes.next_power_of_two()]))
+    }
+
+    fn keep(&self, room: Room) {
+        let mut rooms = self.rooms();
+        if rooms.len() < ROOMS_KEPT {
+            rooms.push(room);
+        }
+    }
+
+    fn rooms(&self) -> MutexGuard<'_, Vec<Room>> {
+        self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The result of a text whose place is the input's.
+    fn in_place(
+        &self,
+        text: &mut dyn Text,
+        spec: Spec,
+        work: impl Fn(&[u8], &mut [u8]) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let bytes = text.input().len();
+        let mut room = self.room(bytes);
+        let output = &mut room[..bytes];
+        let done = work(text.input(), output);
+        if done.is_ok() {
+            text.take(output);
+        }
+        if done.is_err() || spec.direction == Direction::Decrypt {
+            wipe(output);
+        }
+        self.keep(room);
+        done
     }
 }
 
-impl<D: Device> CalledDriver for Called<D> {
-    fn call(
+impl<D: Device> SingleDriver for Called<D> {
+    fn takes(&self, algorithm: Algorithm, bytes: usize) -> bool {
+        is_for_callers(&*self.device, algorithm, bytes)
+    }
+
+    fn ask_for(
         &self,
         session: &Session,
         iv: &[u8; 16],
-        input: &[u8],
-        output: &mut [u8],
-    ) -> Result<(), JobError> {
+        text: &mut dyn Text,
+        _: Nanos,
+    ) -> Result<(), Unanswered> {
         let spec = Spec { algorithm: session.algorithm(), direction: session.direction() };
-        if input.len() != output.len()
-            || session.padding() != Padding::None
-            || !is_for_callers(&*self.device, spec.algorithm, input.len())
-        {
-            return Err(JobError::ModuleFull);
+        if session.padding() != Padding::None || !self.takes(spec.algorithm, text.input().len()) {
+            return Err(Unanswered::Failed(JobError::ModuleFull));
         }
         let key = self.keys.entry(session, drop);
-        let opened = self.keys.opened(&key, || self.device.open_key(key.spec, &key.bytes));
-        let done = opened.and_then(|opened| self.device.work(opened, spec, *iv, input, output));
-        done.map_err(|failure| error_of(failure, spec))
+        let done = self.keys.opened(&key, || self.device.open_key(key.spec, &key.bytes)).and_then(|opened| {
+            let work = |input: &[u8], output: &mut [u8]| self.device.work(opened, spec, *iv, input, output);
+            match text.apart() {
+                Some((input, output)) => work(input, output).map(|()| text.taken()),
+                None => self.in_place(text, spec, work),
+            }
+        });
+        done.map_err(|failure| Unanswered::Failed(error_of(failure, spec)))
+    }
+
+    fn core_time(&self) -> Nanos {
+        // All is done on threads of those who ask.
+        Nanos::ZERO
     }
 
     fn forget(&self, is_over: IsOver<'_>) {

@@ -22,6 +22,7 @@ mod pieces;
 mod queued;
 #[cfg(test)]
 mod sample;
+mod wipe;
 
 pub use crate::afalg::{Standing, Survey, survey};
 pub use crate::devcrypto::why_no_node;

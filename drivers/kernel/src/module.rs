@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use evener_core::driver::{CalledDriver, TimedDriver};
+use evener_core::driver::SingleDriver;
 use evener_core::known::{self, KNOWN, Wrong};
 use evener_core::{Algorithm, Direction, Family, Job, Outcome, Padding, Profile, QueuedDriver, Session};
 
@@ -270,7 +270,7 @@ impl Module {
     /// What works on whole blocks while the calling thread sleeps in the kernel, from which nothing frees it where the module never
     /// answers. Several threads may call it at once; a forked child needs one of its own.
     #[must_use]
-    pub fn called(&self) -> Box<dyn CalledDriver> {
+    pub fn called(&self) -> Box<dyn SingleDriver> {
         match &self.behind {
             Behind::Afalg(device) => Box::new(Called::new(Arc::clone(device))),
             Behind::Devcrypto(device) => Box::new(Called::new(Arc::clone(device))),
@@ -282,7 +282,7 @@ impl Module {
     /// What works on whole blocks while the calling thread waits for no longer than it likes. `None` where the interface has no such
     /// requests. Several threads may wait at once; a forked child needs one of its own.
     #[must_use]
-    pub fn timed(&self) -> Option<Box<dyn TimedDriver>> {
+    pub fn timed(&self) -> Option<Box<dyn SingleDriver>> {
         match &self.behind {
             #[cfg(target_os = "linux")]
             Behind::Afalg(device) => Some(Box::new(Timed::new(Arc::clone(device), Arc::clone(&self.stuck)))),

@@ -9,7 +9,6 @@
 //! key no more, the module gives it up.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use evener::offload::{Answer, Bell, Offload, Pending, Request, patience};
@@ -135,21 +134,6 @@ impl Module {
         Ok(())
     }
 
-    /// Has this thread ask the module itself. In place the result comes to a room first, so that the input is there until the module is
-    /// done.
-    fn call(&self, raw: &mut Raw<'_>, session: &Arc<Session>, generation: u32) -> Result<(), RawError> {
-        let iv = raw.iv;
-        let request = |input| Request { session, iv: &iv, input, allowed: Nanos::ZERO };
-        let Memory::Apart { src, dst } = &mut raw.memory else {
-            let answer = self.offload.call(generation, &request(input_of(&raw.memory)));
-            return self.take_over(raw, answer.ok_or(RawError::Undone)?.output(), generation);
-        };
-        let len = src.len();
-        let is_right = self.offload.call_into(generation, &request(src), &mut dst[..len])
-            && self.is_right(raw, input_of(&raw.memory), output_of(&raw.memory, len), generation);
-        if is_right { Ok(()) } else { Err(RawError::Undone) }
-    }
-
     /// Waits for a request without the desk; `None` where it has to go there.
     fn ask_for(
         &self,
@@ -159,7 +143,7 @@ impl Module {
         generation: u32,
     ) -> Option<Result<(), RawError>> {
         let iv = raw.iv;
-        let mut text = Timed { module: self, raw, taken: Err(RawError::Undone), generation };
+        let mut text = Piece { module: self, raw, taken: Err(RawError::Undone), generation };
         self.offload.ask_for(generation, session, &iv, &mut text, allowed)?;
         Some(text.taken)
     }
@@ -210,21 +194,33 @@ fn part(family: Family, len: usize, number: u32, least: usize) -> Range<usize> {
     start..start + bytes
 }
 
-/// A piece of which this thread waits for the result, in the module's memory.
-struct Timed<'l, 'r> {
+/// A piece of which this thread waits for the result.
+struct Piece<'l, 'r> {
     module: &'l Module,
     raw: &'l mut Raw<'r>,
     taken: Result<(), RawError>,
     generation: u32,
 }
 
-impl Text for Timed<'_, '_> {
+impl Text for Piece<'_, '_> {
     fn input(&self) -> &[u8] {
         input_of(&self.raw.memory)
     }
 
     fn take(&mut self, result: &[u8]) {
         self.taken = self.module.take_over(self.raw, result, self.generation);
+    }
+
+    fn apart(&mut self) -> Option<(&[u8], &mut [u8])> {
+        let Memory::Apart { src, dst } = &mut self.raw.memory else { return None };
+        let len = src.len();
+        Some((src, &mut dst[..len]))
+    }
+
+    fn taken(&mut self) {
+        let (input, output) = (input_of(&self.raw.memory), output_of(&self.raw.memory, self.input().len()));
+        let is_right = self.module.is_right(self.raw, input, output, self.generation);
+        self.taken = if is_right { Ok(()) } else { Err(RawError::Undone) };
     }
 }
 
@@ -244,9 +240,6 @@ impl Engine for Module {
     fn run(&self, raw: &mut Raw<'_>) -> Result<(), RawError> {
         let session = raw.session().ok_or(RawError::Undone)?;
         let generation = fork::generation();
-        if raw.job.is_none() && self.offload.is_called() {
-            return self.call(raw, &session, generation);
-        }
         let allowed = patience(raw.expected(), self.offload.ahead(generation));
         if raw.job.is_none() {
             if let Some(done) = self.ask_for(raw, &session, allowed, generation) {

@@ -118,8 +118,8 @@ fn open_one(named: &Named, wait: Wait) -> Result<(), String> {
             let caller = Arc::clone(&driver);
             let offload = Offload::new(name, does, move || driver.driver());
             match wait {
-                Wait::Apart => offload.timed(move || caller.timed()),
-                Wait::Caller => offload.called(move || caller.called()),
+                Wait::Apart => offload.single(move || caller.timed()),
+                Wait::Caller => offload.single(move || Some(caller.called())),
             }
         }
     };

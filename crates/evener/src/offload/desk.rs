@@ -8,17 +8,18 @@
 
 use std::collections::BTreeMap;
 use std::mem;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use evener_core::driver::{CalledDriver, Clock as _, TimedDriver, Unanswered};
+use evener_core::driver::{Clock as _, SingleDriver, Unanswered};
 use evener_core::{Job, JobError, Nanos, Outcome, QueuedDriver, Refusal, SessionId};
 use nix::sys::signal::{SigSet, SigmaskHow};
 
 use super::rooms::{Room, Rooms};
-use super::{Bell, MakeCalled, MakeDriver, MakeTimed, Request};
+use super::{Bell, MakeDriver, MakeSingle, Request};
 use crate::SystemClock;
 
 /// Errors in a row after which a module is out of service, as in the runtime. A guess.
@@ -53,10 +54,12 @@ pub(super) struct Order<'a> {
 /// One process's desk.
 pub(super) struct Desk {
     state: Mutex<State>,
-    /// What callers call that go past the desk.
-    called: OnceLock<Box<dyn CalledDriver>>,
-    /// What callers ask that go past the desk and may leave; `None` inside where the module has none.
-    timed: OnceLock<Option<Box<dyn TimedDriver>>>,
+    /// What callers ask that go past the desk; `None` inside where the module has none.
+    single: OnceLock<Option<Box<dyn SingleDriver>>>,
+    /// Callers that ask it.
+    inside: AtomicU32,
+    /// Whether sessions ended while there were some.
+    has_over: AtomicBool,
     /// Something came back, the driver is free, or there is something for the attendant.
     changed: Condvar,
     /// Requests under way, for who only wants to know. Written under the lock.
@@ -65,6 +68,8 @@ pub(super) struct Desk {
     core_ns: AtomicU64,
     /// Whether it is in service: 1. Written under the lock.
     in_service: AtomicU32,
+    /// As of the state: whether what goes well ends a row. Written under the lock.
+    has_errors: AtomicBool,
 }
 
 struct State {
@@ -79,12 +84,10 @@ struct State {
     out: Option<OutOfService>,
     is_attended: bool,
     attended_core: Nanos,
-    /// Requests that went past the desk and are not back.
-    called: usize,
     /// Sessions that ended while somebody leads; none while the driver is here.
     over: Vec<SessionId>,
-    /// Sessions that ended while callers are inside; none while no one is.
-    over_of_called: Vec<SessionId>,
+    /// Sessions that ended while callers are inside.
+    over_of_single: Vec<SessionId>,
 }
 
 struct Wish {
@@ -131,18 +134,19 @@ impl Desk {
             out: None,
             is_attended: false,
             attended_core: Nanos::ZERO,
-            called: 0,
             over: Vec::new(),
-            over_of_called: Vec::new(),
+            over_of_single: Vec::new(),
         };
         Self {
             state: Mutex::new(state),
-            called: OnceLock::new(),
-            timed: OnceLock::new(),
+            single: OnceLock::new(),
+            inside: AtomicU32::new(0),
+            has_over: AtomicBool::new(false),
             changed: Condvar::new(),
             ahead: AtomicU32::new(0),
             core_ns: AtomicU64::new(0),
             in_service: AtomicU32::new(1),
+            has_errors: AtomicBool::new(false),
         }
     }
 
@@ -152,12 +156,12 @@ impl Desk {
     }
 
     pub(super) fn ahead(&self) -> u32 {
-        self.ahead.load(Relaxed)
+        self.ahead.load(Relaxed).saturating_add(self.inside.load(Relaxed))
     }
 
     pub(super) fn core_time(&self) -> Nanos {
-        let timed = self.timed.get().and_then(Option::as_ref).map(|driver| driver.core_time());
-        Nanos(self.core_ns.load(Relaxed)) + timed.unwrap_or_default()
+        let single = self.single().map(|driver| driver.core_time());
+        Nanos(self.core_ns.load(Relaxed)) + single.unwrap_or_default()
     }
 
     pub(super) fn why_out(&self) -> Option<OutOfService> {
@@ -187,73 +191,40 @@ impl Desk {
         Some(number)
     }
 
-    /// Does a request on this thread in a room; `None` where it was not done.
-    pub(super) fn call(&self, request: &Request<'_>, make: &MakeCalled) -> Option<Room> {
-        let Request { session, iv, input, .. } = *request;
-        let mut room = self.state().rooms.vacant(session, iv, input.len())?;
-        if self.call_into(request, make, room.text_mut()) {
-            room.is_filled();
-            return Some(room);
-        }
-        self.give_back(room);
-        None
-    }
-
-    /// Does a request on this thread; false where it was not done.
-    pub(super) fn call_into(&self, request: &Request<'_>, make: &MakeCalled, output: &mut [u8]) -> bool {
-        if !self.goes_past() {
-            return false;
-        }
-        // Here it may stay for good.
-        let driver = self.called.get_or_init(make);
-        let done = driver.call(request.session, request.iv, request.input, output);
-        let over = self.is_back(done.map_err(Unanswered::Failed));
-        if !over.is_empty() {
-            driver.forget(&|session| over.contains(&session));
-        }
-        done.is_ok()
-    }
-
     /// Has `ask` wait for a request; whether it was done, and `None` where that does not take it, so that it goes to the desk.
     pub(super) fn ask_for(
         &self,
-        make: &MakeTimed,
-        ask: impl FnOnce(&dyn TimedDriver) -> Option<Result<(), Unanswered>>,
+        make: &MakeSingle,
+        ask: impl FnOnce(&dyn SingleDriver) -> Option<Result<(), Unanswered>>,
     ) -> Option<bool> {
-        let driver = self.timed.get_or_init(make).as_ref()?;
-        if !self.goes_past() {
+        let driver = self.single.get_or_init(make).as_ref()?;
+        if !self.is_in_service() {
             return Some(false);
         }
+        self.inside.fetch_add(1, SeqCst);
         let done = ask(&**driver);
         self.is_back(done.unwrap_or(Ok(())));
         done.map(|done| done.is_ok())
     }
 
-    /// A request goes past the desk, but not to a module that is out of service.
-    fn goes_past(&self) -> bool {
-        let mut state = self.state();
-        let is_in_service = state.out.is_none();
-        state.called += usize::from(is_in_service);
-        self.count(&state);
-        is_in_service
-    }
-
-    /// A request that went past the desk is back. Returns sessions that ended meanwhile.
-    fn is_back(&self, done: Result<(), Unanswered>) -> Vec<SessionId> {
-        let mut state = self.state();
-        state.called -= 1;
-        self.count(&state);
-        let why = match done {
-            Err(Unanswered::Late) => Some(OutOfService::Late),
-            Ok(()) => state.judged(None),
-            Err(Unanswered::Failed(error)) => state.judged(Some(error)),
-        };
-        let over = mem::take(&mut state.over_of_called);
-        if let Some(why) = why.filter(|_| state.out.is_none()) {
-            state = self.end(state, why);
+    /// A request that went past the desk is back. Nothing is locked where all is well.
+    fn is_back(&self, done: Result<(), Unanswered>) {
+        self.inside.fetch_sub(1, SeqCst);
+        if done.is_err() || self.has_errors.load(Relaxed) {
+            let mut state = self.state();
+            let why = match done {
+                Err(Unanswered::Late) => Some(OutOfService::Late),
+                Ok(()) => state.judged(None),
+                Err(Unanswered::Failed(error)) => state.judged(Some(error)),
+            };
+            self.count(&state);
+            if let Some(why) = why.filter(|_| state.out.is_none()) {
+                drop(self.end(state, why));
+            }
         }
-        drop(state);
-        over
+        if self.has_over.load(SeqCst) {
+            self.give_up_of_single();
+        }
     }
 
     pub(super) fn is_over(&self, number: u64) -> bool {
@@ -317,17 +288,29 @@ impl Desk {
             Place::Away if state.out.is_some() => {}
             Place::Away => state.over.push(session),
         }
-        let called = self.called.get();
-        if called.is_some() && state.called > 0 && !cfg!(mutant = "keys_given_up_beside_callers") {
-            return state.over_of_called.push(session);
+        if self.single().is_none() {
+            return;
         }
+        state.over_of_single.push(session);
         drop(state);
-        if let Some(driver) = called {
-            driver.forget(&|other| other == session);
+        // Sequentially consistent, as in `is_back`: either this sees that nobody is inside, or who comes back last sees this.
+        self.has_over.store(true, SeqCst);
+        if self.inside.load(SeqCst) == 0 || cfg!(mutant = "keys_given_up_beside_callers") {
+            self.give_up_of_single();
         }
-        if let Some(driver) = self.timed.get().and_then(Option::as_ref) {
-            driver.forget(&|other| other == session);
+    }
+
+    /// Has the driver of single requests give up the keys of sessions that ended.
+    fn give_up_of_single(&self) {
+        self.has_over.store(false, SeqCst);
+        let over = mem::take(&mut self.state().over_of_single);
+        if let Some(driver) = self.single().filter(|_| !over.is_empty()) {
+            driver.forget(&|session| over.contains(&session));
         }
+    }
+
+    fn single(&self) -> Option<&dyn SingleDriver> {
+        self.single.get()?.as_deref()
     }
 
     /// Lays the driver down once it has given up the keys of sessions that ended.
@@ -425,8 +408,9 @@ impl Desk {
 
     fn count(&self, state: &State) {
         // What is back is expected, too, until it is fetched.
-        let ahead = state.expected.len() - state.back.len() + state.called;
+        let ahead = state.expected.len() - state.back.len();
         self.ahead.store(u32::try_from(ahead).unwrap_or(u32::MAX), Relaxed);
+        self.has_errors.store(state.errors_in_row > 0, Relaxed);
     }
 
     /// Sees to it that somebody leads for callers that were put aside.

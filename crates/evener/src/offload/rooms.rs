@@ -26,17 +26,6 @@ impl Room {
         Self { job: Job::owning(Zeroizing::new(vec![0; bytes])), bytes }
     }
 
-    /// Where the result is to stand.
-    pub(super) fn text_mut(&mut self) -> &mut [u8] {
-        let bytes = self.job.input_bytes();
-        &mut self.job.room_mut()[..bytes]
-    }
-
-    /// The result stands there.
-    pub(super) fn is_filled(&mut self) {
-        self.job.done(self.job.input_bytes());
-    }
-
     /// What stands in it after a job that went well.
     pub(super) fn output(&self) -> &[u8] {
         self.job.output()
@@ -67,13 +56,6 @@ impl Rooms {
         room.job.mark = number;
         self.lent.push((number, room.bytes));
         Some(room.job)
-    }
-
-    /// A room for the result of a request; `None` where all are in use.
-    pub(super) fn vacant(&mut self, session: &Arc<Session>, iv: &[u8; 16], bytes: usize) -> Option<Room> {
-        let mut room = self.take(bytes)?;
-        room.job.arm(Arc::clone(session), &iv[..session.algorithm().iv_bytes()], bytes);
-        Some(room)
     }
 
     fn take(&mut self, bytes: usize) -> Option<Room> {

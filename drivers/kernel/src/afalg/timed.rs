@@ -13,9 +13,8 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use evener_core::driver::{Text, TimedDriver, Unanswered};
+use evener_core::driver::{SingleDriver, Text, Unanswered};
 use evener_core::{Algorithm, Direction, IsOver, JobError, Nanos, Padding, Session};
-use evener_ring::wipe;
 
 use super::ffi::Order;
 use super::reader::{Clock, Read, Reader};
@@ -25,6 +24,7 @@ use crate::called::is_for_callers;
 use crate::desk::{Desk, Failure};
 use crate::keys::Keys;
 use crate::queued::{FAREWELL, error_of};
+use crate::wipe::wipe;
 
 /// Texts up to this length are sent by the reader. That costs a copy more, but of two threads that take turns on one core Linux 6.1 lets
 /// the one that had the core less take it from the other when it is woken. Where callers send, that is the reader: each request wakes it
@@ -88,7 +88,7 @@ impl Timed {
     }
 }
 
-impl TimedDriver for Timed {
+impl SingleDriver for Timed {
     fn takes(&self, algorithm: Algorithm, bytes: usize) -> bool {
         bytes <= PIECE_BYTES && is_for_callers(self.desk.device(), algorithm, bytes)
     }
