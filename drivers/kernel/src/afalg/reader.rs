@@ -134,7 +134,7 @@ impl Clock {
     }
 }
 
-/// It reads, and nothing else.
+/// It sends and reads, and nothing else.
 const STACK_BYTES: usize = 128 << 10;
 
 impl Drop for Reader {
