@@ -23,7 +23,10 @@ const WAYS: [(&str, &str); 8] = [
     ("thread", "a thread sends and reads for the caller, who may leave; a copy to a room and one from it"),
     ("thread reads", "the caller sends and the thread reads; a copy from a room"),
     ("thread reads before", "the same, and the thread sleeps in `recv` before the caller sends"),
-    ("provider", "`openssl speed` by the provider, which does it as `thread` (longer texts as `thread reads`)"),
+    (
+        "provider",
+        "`openssl speed` by the provider, which does it as `thread` (longer texts as `thread reads`)",
+    ),
 ];
 
 /// The table, where that was run.

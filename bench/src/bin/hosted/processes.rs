@@ -1,98 +1,21 @@
-//! Measures many processes that share one host against the same processes on their own:
-//! `cargo run --release -p evener-bench --bin hosted -- --evener target/release/evener`.
-//!
-//! Each process encrypts messages by AES-128-CBC, some at a time, under a key of its own. *Hosted*: `evener host --module
-//! multibuffer` has the last core, the processes share the others. *Plain*: the processes have all cores and libcrypto. The two
-//! take turns; what is compared is messages of all processes in one window. Each process compares a result with
-//! libcrypto's before it counts anything.
-#![forbid(unsafe_code)]
-#![allow(clippy::print_stdout, reason = "it prints a table")]
-#![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
+//! Processes of this program that work on messages, and what one of them does.
 
 use std::io::{BufRead as _, BufReader, Write as _, stdin};
-use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
-use clap::Parser;
 use evener_core::{
     Algorithm, Direction, InlineDriver as _, Job, Nanos, Outcome, Padding, QueuedDriver, Session,
 };
 use evener_driver_hosted::Module;
 use evener_driver_libcrypto::Libcrypto;
-use rustix::thread::{CpuSet, sched_getaffinity};
 
-/// Measures processes that share a host against the same processes on their own.
-#[derive(Parser, Clone)]
-struct Arguments {
-    /// The command `evener`
-    #[arg(long, required_unless_present = "client")]
-    evener: Option<PathBuf>,
-    /// Processes
-    #[arg(long, default_value_t = 8)]
-    processes: usize,
-    /// Messages of a process at the same time
-    #[arg(long, default_value_t = 4)]
-    in_flight: usize,
-    /// Bytes of a message
-    #[arg(long, default_value_t = 16_384)]
-    bytes: usize,
-    /// Rounds: in each, both ways
-    #[arg(long, default_value_t = 5)]
-    rounds: usize,
-    /// Window of each measurement, in milliseconds
-    #[arg(long, default_value_t = 1_000)]
-    window_ms: u64,
-    /// Is one of the processes: works through this module, or plainly where it is `plain`
-    #[arg(long, hide = true)]
-    client: Option<String>,
-}
-
-fn main() -> anyhow::Result<()> {
-    let arguments = Arguments::parse();
-    match &arguments.client {
-        Some(way) => client(&arguments, way),
-        None => compare(&arguments),
-    }
-}
-
-fn compare(arguments: &Arguments) -> anyhow::Result<()> {
-    let evener = arguments.evener.as_deref().context("--evener is needed")?;
-    let cores = cores()?;
-    ensure!(cores.len() > 1, "a host of its own core needs two cores");
-    let (host_core, client_cores) = cores.split_last().context("there is a core")?;
-    println!(
-        "{} processes, {} x {} B under way each, AES-128-CBC",
-        arguments.processes, arguments.in_flight, arguments.bytes
-    );
-    println!("{:>8} {:>14} {:>14} {:>7}", "round", "hosted MB/s", "plain MB/s", "ratio");
-    let mut ratios = Vec::new();
-    for round in 0..arguments.rounds {
-        let hosted = || {
-            let host = Host::start(evener, *host_core)?;
-            run(arguments, &format!("hosted:{}", host.socket().display()), client_cores)
-        };
-        let plain = || run(arguments, "plain", &cores);
-        // Whoever is second finds the machine warmer.
-        let (hosted, plain) = match round % 2 {
-            0 => (hosted()?, plain()?),
-            _ => {
-                let plain = plain()?;
-                (hosted()?, plain)
-            }
-        };
-        println!("{round:>8} {hosted:>14.1} {plain:>14.1} {:>7.3}", hosted / plain);
-        ratios.push(hosted / plain);
-    }
-    ratios.sort_by(f64::total_cmp);
-    println!("median ratio {:.3}", ratios[ratios.len() / 2]);
-    Ok(())
-}
+use super::{Arguments, list};
 
 /// Megabytes per second of all processes together.
-fn run(arguments: &Arguments, way: &str, cores: &[usize]) -> anyhow::Result<f64> {
+pub(super) fn run(arguments: &Arguments, way: &str, cores: &[usize]) -> anyhow::Result<f64> {
     let mut clients = Vec::new();
     for _ in 0..arguments.processes {
         clients.push(Client::start(arguments, way, cores)?);
@@ -141,48 +64,8 @@ impl Client {
     }
 }
 
-/// `evener host` on a core of its own, ended when this is dropped.
-struct Host {
-    child: Child,
-    folder: tempfile::TempDir,
-}
-
-impl Host {
-    fn start(evener: &Path, core: usize) -> anyhow::Result<Self> {
-        let folder = tempfile::tempdir()?;
-        let mut command = Command::new("taskset");
-        command.arg("-c").arg(list(&[core])).arg(evener).args([
-            "host",
-            "--module",
-            "multibuffer",
-            "--socket",
-        ]);
-        command.arg(folder.path().join("socket"));
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-        let host = Self { child, folder };
-        let until = Instant::now() + Duration::from_secs(10);
-        while !host.socket().exists() {
-            ensure!(Instant::now() < until, "the host did not start");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        Ok(host)
-    }
-
-    fn socket(&self) -> PathBuf {
-        self.folder.path().join("socket")
-    }
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        // One that has ended already is ended.
-        self.child.kill().unwrap_or_default();
-        self.child.wait().map(drop).unwrap_or_default();
-    }
-}
-
 /// One of the processes.
-fn client(arguments: &Arguments, way: &str) -> anyhow::Result<()> {
+pub(super) fn client(arguments: &Arguments, way: &str) -> anyhow::Result<()> {
     let key: Vec<u8> = std::process::id().to_le_bytes().repeat(4);
     let session = Arc::new(Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &key)?);
     let mut rooms = vec![vec![0x5A; arguments.bytes]; arguments.in_flight];
@@ -281,15 +164,6 @@ impl<'m> Worker<'m> {
         ensure!(ours.len() == 1 && ours[0].output() == right[0].output(), "a result is wrong");
         Ok(())
     }
-}
-
-fn cores() -> anyhow::Result<Vec<usize>> {
-    let allowed = sched_getaffinity(None)?;
-    Ok((0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core)).collect())
-}
-
-fn list(cores: &[usize]) -> String {
-    cores.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
 fn next_line(says: &mut BufReader<ChildStdout>) -> anyhow::Result<String> {

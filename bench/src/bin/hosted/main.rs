@@ -1,0 +1,164 @@
+//! Measures many processes that share one host against the same processes on their own:
+//! `cargo run --release -p evener-bench --bin hosted -- --evener target/release/evener`.
+//!
+//! Each process encrypts messages by AES-128-CBC, some at a time, under a key of its own. *Hosted*: `evener host --module
+//! multibuffer` has the last core, the processes share the others. *Plain*: the processes have all cores and libcrypto. The two
+//! take turns; what is compared is messages of all processes in one window. Each process compares a result with
+//! libcrypto's before it counts anything. With `--provider` they are those of `openssl speed -multi`, with Evener's provider and without it,
+//! one message at a time, and they share all cores with the host.
+//!
+//! The way: [`compare`] -> in each round both ways (`processes.rs`, or `programs.rs`, beside `host.rs`) -> a table, and [`keep`].
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stdout, reason = "it prints a table")]
+#![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
+
+mod host;
+mod processes;
+mod programs;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context as _, ensure};
+use clap::Parser;
+use evener_bench::openssl_conf::Providers;
+use evener_bench::statistics::Spread;
+use evener_core::InlineDriver as _;
+use evener_driver_libcrypto::Libcrypto;
+use rustix::thread::{CpuSet, sched_getaffinity};
+use serde_json::{Value, json};
+
+use self::host::Host;
+
+/// Measures processes that share a host against the same processes on their own.
+#[derive(Parser, Clone)]
+struct Arguments {
+    /// The command `evener`
+    #[arg(long, required_unless_present = "client")]
+    evener: Option<PathBuf>,
+    /// Processes
+    #[arg(long, default_value_t = 8)]
+    processes: usize,
+    /// Messages of a process at the same time
+    #[arg(long, default_value_t = 4)]
+    in_flight: usize,
+    /// Bytes of a message
+    #[arg(long, default_value_t = 16_384)]
+    bytes: usize,
+    /// Rounds: in each, both ways
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Window of each measurement, in milliseconds
+    #[arg(long, default_value_t = 1_000)]
+    window_ms: u64,
+    /// The provider, `evener.so`: compares programs with it and without it
+    #[arg(long)]
+    provider: Option<PathBuf>,
+    /// Keeps every round here
+    #[arg(long)]
+    json: Option<PathBuf>,
+    /// Is one of the processes: works through this module, or plainly where it is `plain`
+    #[arg(long, hide = true)]
+    client: Option<String>,
+}
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    match &arguments.client {
+        Some(way) => processes::client(&arguments, way),
+        None => compare(&arguments),
+    }
+}
+
+fn compare(arguments: &Arguments) -> anyhow::Result<()> {
+    let evener = arguments.evener.as_deref().context("--evener is needed")?;
+    let each = if arguments.provider.is_some() { 1 } else { arguments.in_flight };
+    println!("{} processes, {each} x {} B under way each, AES-128-CBC", arguments.processes, arguments.bytes);
+    println!("{:>8} {:>14} {:>14} {:>7}", "round", "hosted MB/s", "plain MB/s", "ratio");
+    let mut rounds = Vec::new();
+    for round in 0..arguments.rounds {
+        // Whoever is second finds the machine warmer.
+        let (hosted, plain) = match round % 2 {
+            0 => (hosted(arguments, evener)?, plain(arguments)?),
+            _ => {
+                let plain = plain(arguments)?;
+                (hosted(arguments, evener)?, plain)
+            }
+        };
+        println!("{round:>8} {hosted:>14.1} {plain:>14.1} {:>7.3}", hosted / plain);
+        rounds.push((hosted, plain));
+    }
+    let ratios: Vec<f64> = rounds.iter().map(|(hosted, plain)| hosted / plain).collect();
+    let ratio = Spread::of(&ratios).context("there was no round")?;
+    println!("median ratio {:.3} [{:.3} {:.3}]", ratio.median, ratio.low, ratio.high);
+    arguments.json.as_deref().map_or(Ok(()), |file| keep(file, arguments, evener, &rounds, &ratio))
+}
+
+/// Megabytes per second of all processes with a host: of one that has the last core to itself, or shares all with programs.
+fn hosted(arguments: &Arguments, evener: &Path) -> anyhow::Result<f64> {
+    let cores = cores()?;
+    if let Some(provider) = &arguments.provider {
+        let host = Host::start(evener, &cores)?;
+        return programs::run(arguments, provider, Providers::Evener, &host.socket());
+    }
+    ensure!(cores.len() > 1, "a host of its own core needs two cores");
+    let (host_core, client_cores) = cores.split_last().context("there is a core")?;
+    let host = Host::start(evener, &[*host_core])?;
+    processes::run(arguments, &format!("hosted:{}", host.socket().display()), client_cores)
+}
+
+/// The same without one.
+fn plain(arguments: &Arguments) -> anyhow::Result<f64> {
+    match &arguments.provider {
+        Some(provider) => programs::run(arguments, provider, Providers::Default, Path::new("")),
+        None => processes::run(arguments, "plain", &cores()?),
+    }
+}
+
+/// Every round, what was asked for, and on which machine.
+fn keep(
+    file: &Path,
+    arguments: &Arguments,
+    evener: &Path,
+    rounds: &[(f64, f64)],
+    ratio: &Spread,
+) -> anyhow::Result<()> {
+    let rounds: Vec<Value> =
+        rounds.iter().map(|(hosted, plain)| json!({ "hosted": hosted, "plain": plain })).collect();
+    let version = Command::new(evener).arg("--version").output()?.stdout;
+    let since = SystemTime::now().duration_since(UNIX_EPOCH)?;
+    let kept = json!({
+        "unit": "MB/s",
+        "program": arguments.provider.as_ref().map(|_| "openssl speed -multi"),
+        "processes": arguments.processes,
+        "in_flight": if arguments.provider.is_some() { 1 } else { arguments.in_flight },
+        "bytes": arguments.bytes,
+        "window_ms": arguments.window_ms,
+        "measured_at": since.as_secs(),
+        "evener": String::from_utf8_lossy(&version).trim(),
+        "libcrypto": Libcrypto::new()?.profile().detail,
+        "machine": machine()?,
+        "rounds": rounds,
+        "ratio": ratio,
+    });
+    fs::write(file, format!("{kept:#}\n")).with_context(|| file.display().to_string())
+}
+
+fn machine() -> anyhow::Result<String> {
+    let information = fs::read_to_string("/proc/cpuinfo")?;
+    let model = information.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let model = model.map_or("unknown processor", |(_, model)| model);
+    let system = rustix::system::uname();
+    Ok(format!("{model}, {} cores, Linux {}", cores()?.len(), system.release().to_string_lossy()))
+}
+
+fn cores() -> anyhow::Result<Vec<usize>> {
+    let allowed = sched_getaffinity(None)?;
+    Ok((0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core)).collect())
+}
+
+fn list(cores: &[usize]) -> String {
+    cores.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}
