@@ -206,7 +206,9 @@ fn no_key_is_left_in_the_hosts_memory() {
             }
             raw.kick();
             assert!(raw.wait());
-            assert!(host.holds(&key) >= 2, "{module}: in the session, and in what the driver made of it");
+            // Round keys begin with the key's bytes where OpenSSL's assembly for the processor leaves them as they are.
+            let least = if cfg!(target_arch = "x86_64") { 2 } else { 1 };
+            assert!(host.holds(&key) >= least, "{module}: in the session, and in what the driver made of it");
             close(&raw, session);
             // An answer shows that the order was read; the module's thread looks when it comes to it.
             raw.ask(17);
