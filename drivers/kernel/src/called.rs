@@ -4,7 +4,7 @@
 //! `ask_for -> key -> device`, on the caller's thread: from input to output where these lie apart, else to a room, so that the input is
 //! there until the module is done. Several threads may be inside at once, each with a socket of its own.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use evener_core::driver::{SingleDriver, Text, Unanswered};
 use evener_core::{Algorithm, Direction, IsOver, JobError, Nanos, Padding, Session};
@@ -12,12 +12,10 @@ use evener_core::{Algorithm, Direction, IsOver, JobError, Nanos, Padding, Sessio
 use zeroize::Zeroizing;
 
 use crate::desk::{Device, Failure, Spec};
+use crate::kept::Kept;
 use crate::keys::Keys;
 use crate::queued::error_of;
 use crate::wipe::wipe;
-
-/// Rooms that are kept for the next requests: so many callers at once are given no memory by the system.
-const ROOMS_KEPT: usize = 8;
 
 type Room = Zeroizing<Vec<u8>>;
 
@@ -25,30 +23,19 @@ type Room = Zeroizing<Vec<u8>>;
 pub(crate) struct Called<D: Device> {
     device: Arc<D>,
     keys: Keys<D::Key>,
-    rooms: Mutex<Vec<Room>>,
+    rooms: Kept<Room>,
 }
 
 impl<D: Device> Called<D> {
     pub(crate) fn new(device: Arc<D>) -> Self {
-        Self { device, keys: Keys::default(), rooms: Mutex::default() }
+        Self { device, keys: Keys::default(), rooms: Kept::default() }
     }
 
     /// A room of so many bytes at least.
     fn room(&self, bytes: usize) -> Room {
-        let kept = self.rooms().pop().filter(|room| room.len() >= bytes);
+        let kept = self.rooms.take().filter(|room| room.len() >= bytes);
         // Never grown, because what was in it would stay behind unwiped.
         kept.unwrap_or_else(|| Zeroizing::new(vec![0; bytes.next_power_of_two()]))
-    }
-
-    fn keep(&self, room: Room) {
-        let mut rooms = self.rooms();
-        if rooms.len() < ROOMS_KEPT {
-            rooms.push(room);
-        }
-    }
-
-    fn rooms(&self) -> MutexGuard<'_, Vec<Room>> {
-        self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The result of a text whose place is the input's.
@@ -68,7 +55,7 @@ impl<D: Device> Called<D> {
         if done.is_err() || spec.direction == Direction::Decrypt {
             wipe(output);
         }
-        self.keep(room);
+        self.rooms.keep(room);
         done
     }
 }

@@ -15,6 +15,7 @@ mod called;
 mod clock;
 mod desk;
 mod devcrypto;
+mod kept;
 mod keys;
 mod module;
 pub mod ocf;

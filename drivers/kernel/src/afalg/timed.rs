@@ -22,6 +22,7 @@ use super::{Afalg, Attempt, PIECE_BYTES, send_all};
 use crate::birthplace::Birthplace;
 use crate::called::is_for_callers;
 use crate::desk::{Desk, Failure};
+use crate::kept::Kept;
 use crate::keys::Keys;
 use crate::queued::{FAREWELL, error_of};
 use crate::wipe::wipe;
@@ -31,16 +32,13 @@ use crate::wipe::wipe;
 /// while its caller still runs, and puts it to sleep twice. Measured in docs/kernel.md: up to this length the copy is cheaper.
 const SENT_BY_READERS_MAX: usize = 16 << 10;
 
-/// Readers that are kept for the next requests: so many callers at once pay no thread's start.
-const READERS_KEPT: usize = 8;
-
 /// Of one process: a forked child makes its own.
 pub(crate) struct Timed {
     /// Where keys are opened and closed.
     desk: Arc<Desk<Afalg>>,
     /// Whether its runner could be started, which the first request does.
     has_runner: OnceLock<bool>,
-    idle: Mutex<Vec<Reader>>,
+    idle: Kept<Reader>,
     /// Of all readers, those that have ended too until the next is started.
     clocks: Mutex<Vec<Clock>>,
     /// Threads that never came back, of the module.
@@ -57,8 +55,7 @@ impl Timed {
     }
 
     fn reader(&self) -> io::Result<Reader> {
-        // The lock must not be held while a new one is started.
-        if let Some(kept) = self.idle().pop() {
+        if let Some(kept) = self.idle.take() {
             return Ok(kept);
         }
         let reader = Reader::start(&self.stuck)?;
@@ -66,17 +63,6 @@ impl Timed {
         clocks.retain(Clock::goes_on);
         clocks.push(reader.clock());
         Ok(reader)
-    }
-
-    fn keep(&self, reader: Reader) {
-        let mut idle = self.idle();
-        if idle.len() < READERS_KEPT {
-            idle.push(reader);
-        }
-    }
-
-    fn idle(&self) -> MutexGuard<'_, Vec<Reader>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn clocks(&self) -> MutexGuard<'_, Vec<Clock>> {
@@ -133,7 +119,7 @@ impl SingleDriver for Timed {
         }
         let Read { socket, key, .. } = answered.read;
         let done = answered.done.map_err(|attempt| failed(attempt.into()));
-        self.keep(reader);
+        self.idle.keep(reader);
         // Only a socket on which all went well is used again.
         if let (Ok(()), Some(Ok(transform))) = (&done, Keys::known(&key)) {
             self.desk.device().count(spec.algorithm, bytes);

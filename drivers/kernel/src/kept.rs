@@ -1,0 +1,32 @@
+//! What is kept from one request for the next: a few of a kind, for so many callers at once.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Of each kind. A guess.
+const KEPT_MAX: usize = 8;
+
+pub(crate) struct Kept<T>(Mutex<Vec<T>>);
+
+impl<T> Default for Kept<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T> Kept<T> {
+    /// The one that was kept last.
+    pub(crate) fn take(&self) -> Option<T> {
+        self.all().pop()
+    }
+
+    pub(crate) fn keep(&self, one: T) {
+        let mut all = self.all();
+        if all.len() < KEPT_MAX {
+            all.push(one);
+        }
+    }
+
+    fn all(&self) -> MutexGuard<'_, Vec<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
