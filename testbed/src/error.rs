@@ -25,6 +25,14 @@ pub enum Error {
         /// Its version.
         version: String,
     },
+    /// This kind of machine is never what was asked of it.
+    #[error("guests of the profile {profile} have no {what}")]
+    NotOfProfile {
+        /// What they lack.
+        what: &'static str,
+        /// The profile's name.
+        profile: &'static str,
+    },
     /// A program of the host that is needed did not do its work.
     #[error("{program}: {reason}")]
     Program {

@@ -26,7 +26,7 @@ mod apart;
 mod builder;
 mod lent;
 
-pub use builder::{Builder, Icount, Module};
+pub use builder::{Builder, Icount, Module, USER_SPACE_MODULE};
 pub use lent::Lent;
 
 /// How often what we wait for is looked at.

@@ -2,7 +2,7 @@
 # PID 1 of the guest. The way: mounts -> modules -> "up" -> for each line on port 1 a command -> power off.
 # Port 1 carries lines and answers, ports 2 and 3 what commands write. Port 1 ends when the host goes away: the guest
 # with it, unless it is lent to one after the other.
-# /etc/testbed is written for each boot: modules, share, network, shell, lent, console.
+# /etc/testbed is written for each boot: modules, share, network, shell, lent, console, user_space.
 mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev 2>/dev/null
@@ -16,6 +16,11 @@ export PATH=/payload:/bin:/usr/bin HOME=/tmp LC_ALL=C
 . /etc/testbed
 # The kernel asks this program for templates (ctr, gcm, authenc, cryptd).
 echo /bin/modprobe > /proc/sys/kernel/modprobe
+if [ -n "$user_space" ]; then
+    # Before the kernel's own driver is there to take it.
+    echo vfio-pci > /sys/bus/pci/devices/$user_space/driver_override
+    modules="vfio_iommu_type1 vfio-pci $modules"
+fi
 for module in $modules; do
     modprobe "$module" || echo "testbed: no kernel module $module" > /dev/kmsg
 done
@@ -36,6 +41,10 @@ until [ -e /dev/vport*p3 ] || [ $tries = 500 ]; do usleep 10000; tries=$((tries 
 port=$(echo /dev/vport*p3)
 port=${port%3}
 exec 3<>${port}1 4>${port}2 5>${port}3
+if [ -n "$user_space" ] && [ ! -e /sys/bus/pci/drivers/vfio-pci/$user_space ]; then
+    echo "vfio-pci has not taken $user_space" >&3
+    poweroff -f
+fi
 read -r now rest < /proc/uptime
 echo "up $now" >&3
 

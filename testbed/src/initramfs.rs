@@ -18,7 +18,7 @@ use crate::profile::Profile;
 use crate::tools::Tools;
 
 /// PID 1 of the guest.
-pub(crate) const INIT: &str = include_str!("init.sh");
+const INIT: &str = include_str!("init.sh");
 
 /// Folders that init mounts on or that programs expect.
 const FOLDERS: [&str; 10] = ["proc", "sys", "dev", "tmp", "run", "etc", "bin", "usr/bin", "payload", "lib"];
@@ -26,6 +26,13 @@ const FOLDERS: [&str; 10] = ["proc", "sys", "dev", "tmp", "run", "etc", "bin", "
 /// Where the base lies.
 pub(crate) fn base(profile: Profile) -> PathBuf {
     profile.folder().join("base.cpio")
+}
+
+/// All by which one version of this crate makes another base than another one: init, the modules, and what is unpacked for them.
+pub(crate) fn recipe(profile: Profile) -> String {
+    let facts = profile.facts();
+    let lists = [facts.modules, &facts.more_modules.join(" "), &kernel::parts(profile).join(" ")];
+    format!("{INIT}\n{}\n", lists.join("\n"))
 }
 
 /// Makes the base from the unpacked kernel and busybox.

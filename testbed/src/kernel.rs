@@ -18,7 +18,7 @@ use crate::tools::Tools;
 /// Start of an xz stream (xz file format, 2.1.1.1), in which the kernel lies.
 const XZ: &[u8] = b"\xfd7zXZ\0";
 
-/// What of the package is unpacked; the rest is 300 MB of drivers for other hardware.
+/// What of the package is unpacked for every profile; the rest is 300 MB of drivers for other hardware.
 const PARTS: [&str; 11] = [
     "modules.*",
     "kernel/crypto/*",
@@ -32,6 +32,16 @@ const PARTS: [&str; 11] = [
     "kernel/lib/*",
     "kernel/drivers/pci/*",
 ];
+
+/// What was prepared.
+#[derive(Serialize, Deserialize)]
+struct Stamp {
+    #[serde(flatten)]
+    choice: Choice,
+    /// The parts that were unpacked; what older versions of this crate prepared does not name them.
+    #[serde(default)]
+    parts: Vec<String>,
+}
 
 /// A kernel package by name and version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,9 +93,20 @@ fn numbers(name: &str, flavour: &str) -> Option<Vec<u32>> {
     (numbers.len() > 2 && !release.contains('-')).then_some(numbers)
 }
 
-/// The kernel that lies ready.
+/// The kernel that lies ready: none where it was prepared before more of the package was wanted.
 pub(crate) fn prepared(profile: Profile) -> Option<Choice> {
-    serde_json::from_slice(&fs::read(stamp(profile)).ok()?).ok()
+    of_stamp(&fs::read(stamp(profile)).ok()?, &parts(profile))
+}
+
+/// The kernel that `stamp` tells of, if just these parts of it were unpacked.
+fn of_stamp(stamp: &[u8], parts: &[String]) -> Option<Choice> {
+    let stamp: Stamp = serde_json::from_slice(stamp).ok()?;
+    (stamp.parts == parts).then_some(stamp.choice)
+}
+
+/// Patterns of what is unpacked, below the kernel's modules.
+pub(crate) fn parts(profile: Profile) -> Vec<String> {
+    PARTS.iter().chain(profile.facts().more_parts).map(|&part| part.to_owned()).collect()
 }
 
 /// Fetches, unpacks and prepares a kernel.
@@ -95,7 +116,8 @@ pub(crate) fn prepare(apt: &Apt, profile: Profile, choice: &Choice, tools: &Tool
         fs::remove_dir_all(&folder).map_err(|error| at(&folder, error))?;
     }
     let package = apt.download(&[&format!("{}={}", choice.package, choice.version)])?.remove(0);
-    let patterns: Vec<String> = PARTS.iter().map(|part| format!("./lib/modules/*/{part}")).collect();
+    let parts = parts(profile);
+    let patterns: Vec<String> = parts.iter().map(|part| format!("./lib/modules/*/{part}")).collect();
     apt::unpack(&package, &folder, &[vec!["./boot/*".to_owned()], patterns].concat())?;
     let mut depmod = tools.busybox("depmod");
     depmod.arg("-b").arg(&folder).arg(release(profile)?);
@@ -103,7 +125,8 @@ pub(crate) fn prepare(apt: &Apt, profile: Profile, choice: &Choice, tools: &Tool
     if profile.facts().image_holds_elf {
         extract(profile, tools)?;
     }
-    let text = serde_json::to_vec(choice).map_err(std::io::Error::from)?;
+    let stamp_of_it = Stamp { choice: choice.clone(), parts };
+    let text = serde_json::to_vec(&stamp_of_it).map_err(std::io::Error::from)?;
     Ok(place::write_whole(&stamp(profile), &text)?)
 }
 
@@ -164,6 +187,18 @@ mod tests {
         }
         assert_eq!(number("linux-image-6.12.111+deb12-cloud-amd64"), None);
         assert_eq!(number("linux-image-6.12-amd64"), None);
+    }
+
+    #[test]
+    fn a_kernel_of_which_other_parts_were_unpacked_is_prepared_again() {
+        let choice = Choice { package: "linux-image".to_owned(), version: "6.1".to_owned(), pinned: true };
+        let parts = parts(Profile::X86_64);
+        let stamp = Stamp { choice: choice.clone(), parts: parts.clone() };
+        let stamp = serde_json::to_vec(&stamp).unwrap();
+        assert_eq!(of_stamp(&stamp, &parts), Some(choice.clone()));
+        assert_eq!(of_stamp(&stamp, &parts[1..]), None);
+        let older = serde_json::to_vec(&choice).unwrap();
+        assert_eq!(of_stamp(&older, &parts), None, "older versions wrote the choice alone");
     }
 
     #[test]

@@ -34,7 +34,7 @@ mod up;
 
 pub use awake::Awake;
 pub use error::Error;
-pub use guest::{Builder, Guest, Icount, Lent, Module, Outcome};
+pub use guest::{Builder, Guest, Icount, Lent, Module, Outcome, USER_SPACE_MODULE};
 pub use log::KernelLog;
 pub use place::root;
 pub use profile::Profile;

@@ -35,6 +35,8 @@ pub(crate) struct Facts {
     pub(crate) cross: Option<&'static Cross>,
     /// QEMU's words for the machine.
     pub(crate) machine: &'static [&'static str],
+    /// The machine that programs may drive a module of; none where it has not been tried.
+    pub(crate) with_iommu: Option<&'static WithIommu>,
     /// Whether the package's image holds an ELF kernel that QEMU boots at once.
     pub(crate) image_holds_elf: bool,
     /// Device of the serial console.
@@ -49,6 +51,16 @@ pub(crate) struct Facts {
     pub(crate) modules: &'static str,
     /// Kernel modules that are there to be loaded, besides all of `kernel/crypto`.
     pub(crate) more_modules: &'static [&'static str],
+    /// What of the kernel's package is unpacked, besides what every profile needs, as patterns below its modules.
+    pub(crate) more_parts: &'static [&'static str],
+}
+
+/// A machine of the same profile whose devices an IOMMU holds to the memory that they are given.
+pub(crate) struct WithIommu {
+    /// QEMU's words for it, instead of those of the usual one.
+    pub(crate) machine: &'static [&'static str],
+    /// More words for the kernel.
+    pub(crate) kernel_words: &'static str,
 }
 
 /// Flavour `amd64`: the cloud flavour lacks virtio_crypto, crypto_engine and 9p.
@@ -62,6 +74,7 @@ const X86_64: Facts = Facts {
     userland: &[],
     cross: None,
     machine: &["-machine", "pc", "-cpu", "qemu64"],
+    with_iommu: Some(&X86_64_WITH_IOMMU),
     image_holds_elf: true,
     console: "ttyS0",
     // no_timer_check: on a busy host the kernel's test of its timer fails now and then, and it panics.
@@ -76,7 +89,25 @@ const X86_64: Facts = Facts {
     ],
     afalg_engine: "/usr/lib/x86_64-linux-gnu/engines-3/afalg.so",
     modules: "virtio_pci virtio_console virtio_crypto algif_skcipher algif_hash algif_aead",
-    more_modules: &["virtio_net", "9p", "9pnet_virtio", "cuse", "tls", "aesni-intel", "virtio_rng"],
+    more_modules: &[
+        "virtio_net",
+        "9p",
+        "9pnet_virtio",
+        "cuse",
+        "tls",
+        "aesni-intel",
+        "virtio_rng",
+        "vfio-pci",
+        "vfio_iommu_type1",
+    ],
+    more_parts: &["kernel/drivers/vfio/*", "kernel/virt/lib/*"],
+};
+
+/// `pc` takes no intel-iommu (QEMU refuses it). The IOMMU stands before the devices that it is for. Interrupts are
+/// remapped, because VFIO gives no device away that could send one to wherever it likes.
+const X86_64_WITH_IOMMU: WithIommu = WithIommu {
+    machine: &["-machine", "q35", "-cpu", "qemu64", "-device", "intel-iommu,intremap=on"],
+    kernel_words: "intel_iommu=on",
 };
 
 /// highmem=off: this kernel knows no LPAE, so it cannot reach what lies above 4 GiB. The kernel is the newest that armhf's
@@ -91,6 +122,7 @@ const ARMV7: Facts = Facts {
     userland: &["openssl:armhf", "libssl3:armhf", "libc6:armhf", "libgcc-s1:armhf"],
     cross: Some(&ARMHF),
     machine: &["-machine", "virt,highmem=off", "-cpu", "cortex-a7"],
+    with_iommu: None,
     image_holds_elf: false,
     console: "ttyAMA0",
     kernel_words: "nowatchdog rcupdate.rcu_cpu_stall_suppress=1",
@@ -98,6 +130,7 @@ const ARMV7: Facts = Facts {
     afalg_engine: "/usr/lib/arm-linux-gnueabihf/engines-3/afalg.so",
     modules: "pci-host-generic virtio_pci virtio_console virtio_crypto algif_skcipher algif_hash algif_aead",
     more_modules: &["virtio_net", "9p", "9pnet_virtio", "cuse", "tls", "virtio_rng"],
+    more_parts: &[],
 };
 
 /// Debian names its archive's architecture so; the standard library is for ARMv7, as all of armhf.

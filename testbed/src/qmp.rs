@@ -91,8 +91,21 @@ impl Qmp {
     ///
     /// As of [`Qmp::command`]; QEMU 7 does not count.
     pub fn module_counts(&mut self) -> Result<ModuleCounts, Error> {
+        self.counts_of("cryptodev0")
+    }
+
+    /// What the module of [`crate::Builder::user_space_module`] did until now.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Qmp::module_counts`]; [`Error::Protocol`] where the guest has no such module.
+    pub fn user_space_module_counts(&mut self) -> Result<ModuleCounts, Error> {
+        self.counts_of("cryptodev1")
+    }
+
+    fn counts_of(&mut self, backend: &str) -> Result<ModuleCounts, Error> {
         let answer = self.command("query-stats", json!({ "target": "cryptodev" }))?;
-        counts(&answer).ok_or_else(|| Error::Protocol { who: "QEMU", said: answer.to_string() })
+        counts(&answer, backend).ok_or_else(|| Error::Protocol { who: "QEMU", said: answer.to_string() })
     }
 
     fn read(&mut self) -> Result<Value, Error> {
@@ -102,9 +115,10 @@ impl Qmp {
     }
 }
 
-fn counts(answer: &Value) -> Option<ModuleCounts> {
-    let statistics: Vec<&Value> =
-        answer.as_array()?.iter().filter_map(|one| one["stats"].as_array()).flatten().collect();
+fn counts(answer: &Value, backend: &str) -> Option<ModuleCounts> {
+    let path = format!("/objects/{backend}");
+    let ours = answer.as_array()?.iter().filter(|one| one["qom-path"] == path.as_str());
+    let statistics: Vec<&Value> = ours.filter_map(|one| one["stats"].as_array()).flatten().collect();
     let value = |name: &str| {
         let found = statistics.iter().filter(|one| one["name"] == name).map(|one| one["value"].as_u64());
         found.sum::<Option<u64>>().filter(|_| statistics.iter().any(|one| one["name"] == name))

@@ -26,8 +26,8 @@ pub struct Ready {
     pub kernel_version: String,
     /// Whether it is the version that everything was tried with.
     pub kernel_is_pinned: bool,
-    /// What init is made of: another one makes the base anew.
-    init: String,
+    /// What the base is made of ([`initramfs::recipe`]): another one makes it anew.
+    recipe: String,
 }
 
 /// A step that is done, and what it took.
@@ -68,7 +68,7 @@ pub fn up(profile: Profile, probe: Option<&Path>, tell: &mut dyn FnMut(&Step)) -
         kernel: choice.package,
         kernel_version: choice.version,
         kernel_is_pinned: choice.pinned,
-        init: initramfs::INIT.to_owned(),
+        recipe: initramfs::recipe(profile),
     };
     let text = serde_json::to_string_pretty(&ready).map_err(std::io::Error::from)?;
     place::write_whole(&mark(profile), text.as_bytes())?;
@@ -129,7 +129,7 @@ pub fn check(profile: Profile) -> Result<Ready, Error> {
     }
     let text = fs::read_to_string(mark(profile)).map_err(|_| Error::NotUp)?;
     let ready: Ready = serde_json::from_str(&text).map_err(|_| Error::NotUp)?;
-    if ready.init == initramfs::INIT { Ok(ready) } else { Err(Error::NotUp) }
+    if ready.recipe == initramfs::recipe(profile) { Ok(ready) } else { Err(Error::NotUp) }
 }
 
 /// Removes all that was set up. Guests that still run keep what they have open.

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use evener_testbed::{Error, Guest, Module, ModuleCounts, Throttle};
+use evener_testbed::{Error, Guest, Module, ModuleCounts, Throttle, USER_SPACE_MODULE};
 use serde_json::json;
 
 const PROBE: &str = env!("CARGO_BIN_EXE_testbed-probe");
@@ -192,6 +192,30 @@ fn a_borrower_who_leaves_in_the_middle() {
     let Some(mut guest) = Guest::builder().in_common().boot_or_skip() else { return };
     assert_eq!((guest.boot_s == 0.0, &*whose), (true, "lent"));
     guest.start("sleep 1000").unwrap();
+}
+
+#[test]
+#[ignore = "a boot more"]
+fn a_module_for_user_space_is_vfio_s_alone_and_the_kernel_drives_its_own() {
+    let Some(mut guest) = Guest::builder().user_space_module().program(PROBE).boot_or_skip() else { return };
+    let device = format!("/sys/bus/pci/devices/{USER_SPACE_MODULE}");
+    let look = format!(
+        "set -e; basename $(readlink {device}/driver); ls {device}/iommu_group/devices
+        test -c /dev/vfio/vfio; test -c /dev/vfio/$(basename $(readlink {device}/iommu_group))"
+    );
+    // Alone in its group: else the group could not be opened while the kernel has the others.
+    let found = guest.run(&look).unwrap();
+    assert_eq!(found.expect_success(), format!("vfio-pci\n{USER_SPACE_MODULE}\n"));
+    assert!(found.kernel_log.0.contains("DMAR-IR: Enabled IRQ remapping"), "{}", found.kernel_log.0);
+    the_driver_binds_by_name_and_the_module_did_it(&mut guest);
+    let Ok(counts) = guest.qmp().unwrap().user_space_module_counts() else {
+        return println!("skipped: this QEMU does not count");
+    };
+    assert_eq!(
+        counts,
+        ModuleCounts::default(),
+        "nobody has asked anything of it, the kernel's own tests included"
+    );
 }
 
 #[test]

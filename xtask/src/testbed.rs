@@ -40,6 +40,7 @@ options: --profile x86_64|armv7  the machine
          --share FOLDER          shows a folder of this machine at /share
          --network               lets the guest reach this machine's loopback, as 10.0.2.2
          --module built-in|none|vhost-user:SOCKET[,event_idx=off]
+         --user-space            a second module, at PCI address 0000:00:10.0, for programs of the guest to drive by VFIO
          --throttle-bps N, --throttle-ops N   of the built-in module (QEMU 8)
          --awake                 keeps this machine's processors awake meanwhile, one for each core of the guest (docs/testbed.md)
          --vcpus N, --memory MIB, --icount, --limit SECONDS (default 300)
@@ -145,6 +146,7 @@ impl Wish {
                 "--" => {}
                 "--json" => wish.json = true,
                 "--awake" => wish.awake = true,
+                "--user-space" => wish.builder = wish.builder.user_space_module(),
                 "--network" => wish.builder = wish.builder.host_loopback(),
                 "--icount" => wish.builder = wish.builder.icount(Icount::NEAR_AM3358),
                 _ => {
@@ -214,9 +216,7 @@ impl Wish {
         }
         let warnings = outcome.kernel_log.warnings();
         if json {
-            // QEMU 7 does not count; a vhost-user module counts by itself.
-            let counts = guest.qmp().and_then(|mut qmp| qmp.module_counts()).ok();
-            println!("{}", line_of(&outcome, guest.boot_s, counts));
+            println!("{}", line_of(&outcome, guest.boot_s, counts(&guest)));
         } else {
             warnings.iter().for_each(|line| eprintln!("testbed: the guest's kernel warns: {line}"));
         }
@@ -226,10 +226,22 @@ impl Wish {
     }
 }
 
+/// What the kernel's module and the one for user space did. QEMU 7 does not count; a vhost-user module counts by itself.
+fn counts(guest: &Guest) -> [Option<ModuleCounts>; 2] {
+    let Ok(mut qmp) = guest.qmp() else { return [None; 2] };
+    [qmp.module_counts().ok(), qmp.user_space_module_counts().ok()]
+}
+
 /// All that is known of a command, as one line of JSON.
-fn line_of(outcome: &Outcome, boot_s: f64, counts: Option<ModuleCounts>) -> String {
-    let warnings = outcome.kernel_log.warnings();
-    json!({ "outcome": outcome, "boot_s": boot_s, "kernel_warnings": warnings, "module": counts }).to_string()
+fn line_of(outcome: &Outcome, boot_s: f64, [module, user_space]: [Option<ModuleCounts>; 2]) -> String {
+    json!({
+        "outcome": outcome,
+        "boot_s": boot_s,
+        "kernel_warnings": outcome.kernel_log.warnings(),
+        "module": module,
+        "user_space_module": user_space,
+    })
+    .to_string()
 }
 
 /// Writes what the command left in /out below `folder`.
@@ -322,17 +334,22 @@ mod tests {
             kernel_log: KernelLog("<6>[ 1.0] fine\n<4>[ 1.1] a warning\n".to_owned()),
         };
         let counts = ModuleCounts { encrypted_count: 7, encrypted_bytes: 112, ..ModuleCounts::default() };
-        let line = line_of(&outcome, 3.5, Some(counts));
+        let line = line_of(&outcome, 3.5, [Some(counts), None]);
         assert_eq!(line.lines().count(), 1, "{line}");
         let expected = json!({
             "outcome": { "status": 3, "stdout": "two\nlines\n", "stderr": "a \"word\"\n", "guest_s": 0.25 },
             "boot_s": 3.5,
             "kernel_warnings": ["<4>[ 1.1] a warning"],
             "module": { "encrypted_count": 7, "decrypted_count": 0, "encrypted_bytes": 112, "decrypted_bytes": 0 },
+            "user_space_module": null,
         });
         assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), expected);
-        let line = line_of(&outcome, 3.5, None);
-        assert_eq!(serde_json::from_str::<Value>(&line).unwrap()["module"], Value::Null);
+        let line = line_of(&outcome, 3.5, [None, Some(counts)]);
+        let told = serde_json::from_str::<Value>(&line).unwrap();
+        assert_eq!(
+            (&told["module"], &told["user_space_module"]["encrypted_bytes"]),
+            (&Value::Null, &json!(112))
+        );
     }
 
     #[test]

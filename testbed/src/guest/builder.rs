@@ -19,7 +19,7 @@ use super::{GLANCE, Guest, Holder, Machine, ended};
 use crate::error::{Error, at};
 use crate::initramfs::Payload;
 use crate::place;
-use crate::profile::Profile;
+use crate::profile::{Facts, Profile, WithIommu};
 use crate::qemu::Qemu;
 use crate::qmp::Throttle;
 use crate::{kernel, up};
@@ -28,6 +28,8 @@ use crate::{kernel, up};
 const GRACE_S: u64 = 20;
 /// Settings that init reads.
 const SETTINGS: &str = "etc/testbed";
+/// PCI address, in the guest, of the module of [`Builder::user_space_module`]. The slot lies above those that QEMU gives by itself.
+pub const USER_SPACE_MODULE: &str = "0000:00:10.0";
 
 /// The crypto module of a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +74,7 @@ pub struct Builder {
     kernel_modules: Vec<String>,
     share: Option<PathBuf>,
     network: bool,
+    user_space_module: bool,
     limit: Duration,
     /// Whether one that others use too will do.
     in_common: bool,
@@ -90,6 +93,7 @@ impl Default for Builder {
             kernel_modules: Vec::new(),
             share: None,
             network: false,
+            user_space_module: false,
             limit: Duration::from_secs(300),
             in_common: false,
             is_lent: false,
@@ -168,6 +172,13 @@ impl Builder {
         Self { network: true, ..self }
     }
 
+    /// Adds a second built-in module behind an IOMMU, at [`USER_SPACE_MODULE`] and bound to vfio-pci, for programs of the guest
+    /// to drive themselves. What [`Builder::module`] says is the kernel's.
+    #[must_use]
+    pub fn user_space_module(self) -> Self {
+        Self { user_space_module: true, ..self }
+    }
+
     /// Sets how long the guest may live, its boot included.
     #[must_use]
     pub fn limit(self, limit: Duration) -> Self {
@@ -187,7 +198,8 @@ impl Builder {
     ///
     /// [`Error::NoQemu`] and [`Error::NotUp`] where the test bed is not there, [`Error::OldQemu`] where a newer QEMU is needed for
     /// what was asked: tests print these as the reason for which they are skipped ([`Error::is_absence`]).
-    /// [`Error::TimeLimit`] and [`Error::Ended`] where the guest does not come up.
+    /// [`Error::NotOfProfile`] where no guest of its profile can be that. [`Error::TimeLimit`] and [`Error::Ended`] where the guest
+    /// does not come up, [`Error::Protocol`] where vfio-pci has not taken the module for user space.
     pub fn boot(self) -> Result<Guest, Error> {
         if let Some(folder) = lent::to_borrow().filter(|_| self.in_common) {
             return self.borrow(&folder);
@@ -206,9 +218,26 @@ impl Builder {
     }
 
     fn boot_own(self) -> Result<Guest, Error> {
+        let qemu = self.qemu()?;
+        self.start(&qemu)
+    }
+
+    /// The QEMU for this guest, where the test bed is set up for it.
+    fn qemu(&self) -> Result<Qemu, Error> {
+        self.iommu()?;
         let qemu = Qemu::find(self.profile)?;
         up::check(self.profile)?;
-        self.start(&qemu)
+        Ok(qemu)
+    }
+
+    /// The machine with an IOMMU, where this guest needs one.
+    fn iommu(&self) -> Result<Option<&'static WithIommu>, Error> {
+        let Facts { name: profile, with_iommu, .. } = *self.profile.facts();
+        match (self.user_space_module, with_iommu) {
+            (false, _) => Ok(None),
+            (true, Some(machine)) => Ok(Some(machine)),
+            (true, None) => Err(Error::NotOfProfile { what: "module for user space", profile }),
+        }
     }
 
     /// Takes the guest that lies in `folder`, as soon as nobody else has it.
@@ -281,8 +310,7 @@ impl Builder {
     ///
     /// As of [`Builder::boot`].
     pub fn shell(mut self) -> Result<(), Error> {
-        let qemu = Qemu::find(self.profile)?;
-        up::check(self.profile)?;
+        let qemu = self.qemu()?;
         self.check(&qemu)?;
         let folder = tempfile::Builder::new().prefix("boot").tempdir_in(place::folder("boots")?)?;
         self.complete_payload()?;
@@ -319,9 +347,10 @@ impl Builder {
         let network = if self.network { "virtio_net" } else { "" };
         let share = if self.share.is_some() { "9pnet_virtio 9p" } else { "" };
         let modules = format!("{} {network} {share} {}", facts.modules, self.kernel_modules.join(" "));
+        let user_space = if self.user_space_module { USER_SPACE_MODULE } else { "" };
         let yes = |on: bool| if on { "yes" } else { "" };
         self.setting(&format!(
-            "modules='{modules}'\nnetwork={}\nshare={}\nlent={}\nconsole={}\n",
+            "modules='{modules}'\nnetwork={}\nshare={}\nlent={}\nconsole={}\nuser_space={user_space}\n",
             yes(self.network),
             yes(self.share.is_some()),
             yes(self.is_lent),
@@ -367,7 +396,9 @@ impl Builder {
     /// Machine, kernel, module, share and network.
     fn machine(&self) -> Result<Vec<String>, Error> {
         let facts = self.profile.facts();
-        let mut words: Vec<String> = facts.machine.iter().map(|&word| word.to_owned()).collect();
+        let iommu = self.iommu()?;
+        let machine = iommu.map_or(facts.machine, |with| with.machine);
+        let mut words: Vec<String> = machine.iter().map(|&word| word.to_owned()).collect();
         let mut add = |text: String| words.extend(text.split(' ').map(str::to_owned));
         add(format!("-accel tcg -smp {} -m {}", self.vcpus, self.memory_mib));
         add("-nodefaults -no-user-config -display none -no-reboot -initrd initrd".to_owned());
@@ -390,6 +421,9 @@ impl Builder {
                 ));
             }
             Module::None => {}
+        }
+        if iommu.is_some() {
+            add(user_space_words());
         }
         if let Some(Icount { shift, sleep }) = self.icount {
             add(format!("-icount shift={shift},sleep={}", if sleep { "on" } else { "off" }));
@@ -415,10 +449,11 @@ impl Builder {
         if let Module::VhostUser { socket, .. } = &self.module {
             words.extend(["-chardev".to_owned(), format!("socket,id=module,path={}", path(socket)?)]);
         }
+        let more = iommu.map_or_else(String::new, |with| format!(" {}", with.kernel_words));
         words.extend(["-kernel".to_owned(), kernel::image(self.profile)?.display().to_string()]);
         words.extend([
             "-append".to_owned(),
-            format!("console={} quiet panic=-1 {}", facts.console, facts.kernel_words),
+            format!("console={} quiet panic=-1 {}{more}", facts.console, facts.kernel_words),
         ]);
         Ok(words)
     }
@@ -434,6 +469,15 @@ fn or_skip(booted: Result<Guest, Error>) -> Option<Guest> {
         }
         Err(error) => panic!("{error}"),
     }
+}
+
+/// The second module. Without `iommu_platform` QEMU would let it reach all of the guest's memory, past the IOMMU.
+fn user_space_words() -> String {
+    let slot = USER_SPACE_MODULE.trim_start_matches("0000:00:");
+    format!(
+        "-object cryptodev-backend-builtin,id=cryptodev1,queues=1 \
+        -device virtio-crypto-pci,id=crypto1,cryptodev=cryptodev1,iommu_platform=on,disable-legacy=on,addr={slot}"
+    )
 }
 
 fn throttled(throttle: Throttle) -> String {
@@ -498,5 +542,12 @@ mod tests {
         let ended =
             || Err(Error::Ended { status: "1".into(), reason: String::new(), console: String::new() });
         assert!(std::panic::catch_unwind(|| or_skip(ended())).is_err(), "only what is not there is skipped");
+    }
+
+    #[test]
+    fn a_module_for_user_space_is_refused_where_no_guest_of_the_profile_can_have_one() {
+        let refused = Guest::builder().profile(Profile::Armv7).user_space_module().boot();
+        assert!(matches!(refused, Err(Error::NotOfProfile { profile: "armv7", .. })), "{refused:?}");
+        assert!(refused.is_err_and(|error| !error.is_absence()), "no package would make it possible");
     }
 }
