@@ -35,7 +35,7 @@ impl FromStr for Named {
         match text.parse::<Preset>() {
             Ok(preset) => Ok(Self::Emulated(preset)),
             Err(PresetError::NotEmulated(_)) => Err(format!(
-                "{text:?} is no module: there are emulated:NAME, hosted:SOCKET, afalg:DRIVER and devcrypto"
+                "{text:?} is no module: there are emulated:NAME, hosted:SOCKET, virtio:ADDRESS, afalg:DRIVER and devcrypto"
             )),
             Err(error) => Err(error.to_string()),
         }
@@ -147,6 +147,7 @@ mod tests {
         assert!(matches!("afalg:cryptd(cbc(aes-generic))".parse(), Ok(Named::Kernel(_))));
         assert!(matches!("devcrypto:/dev/evener".parse(), Ok(Named::Kernel(_))));
         let told = |text: &str| text.parse::<Named>().unwrap_err();
+        assert!(matches!("virtio:0000:00:10.0".parse(), Ok(Named::Hosted(_))));
         assert!(told("qat0").contains("emulated:") && told("qat0").contains("hosted:"));
         assert!(told("afalg:").contains("/proc/crypto"));
         assert!(told("devcrypto:evener").contains("devcrypto:/dev/"));

@@ -3,7 +3,7 @@
 //! The way of one session: [`Header`] and a payload (`message.rs`) set up memory and rings ([`MemoryTable`],
 //! [`RingAddresses`], `payload.rs`) -> [`CreateSession`] (`session.rs`) -> data requests in a ring, each with a
 //! [`DataRequest`] in front (`request.rs`), numbers from `numbers.rs` (Evener's algorithms in them: `algorithm.rs`), answered by a [`Status`] -> close. What a host does is
-//! in its [`Config`] (`config.rs`).
+//! in its [`Config`] (`config.rs`). A device that has no socket in front of it is told of sessions by its control queue (`control.rs`).
 //!
 //! Sources: QEMU docs/interop/vhost-user.rst (messages), QEMU include/hw/virtio/vhost-user.h and backends/cryptodev-vhost.c
 //! (session payload, 1072 bytes since QEMU 8), virtio 1.2, 5.9 (crypto device), Linux include/uapi/linux/virtio_crypto.h (data
@@ -15,6 +15,7 @@
 mod algorithm;
 mod bytes;
 mod config;
+mod control;
 mod message;
 pub mod numbers;
 mod payload;
@@ -23,6 +24,7 @@ mod session;
 
 pub use algorithm::{create_code, direction_of, number_of, operation_of};
 pub use config::{CONFIG_BYTES, Config, ConfigMessage};
+pub use control::{ANSWER_BYTES, CONTROL_BYTES, close_request, opened_id};
 pub use message::{HEADER_BYTES, Header, Message, PAYLOAD_BYTES_MAX, features, protocol_features};
 pub use payload::{MemoryTable, REGION_COUNT_MAX, Region, RingAddresses, RingDescriptor, RingState, number};
 pub use request::{DATA_HEADER_BYTES, DataRequest, Lengths, Operation, Status};

@@ -19,6 +19,8 @@ pub mod features {
     pub const PROTOCOL: u64 = 1 << 30;
     /// Rings are little-endian, as from virtio 1.0.
     pub const VERSION_1: u64 = 1 << 32;
+    /// Addresses are translated as the platform does it for devices: by its IOMMU (devices only; virtio 1.2, 6).
+    pub const ACCESS_PLATFORM: u64 = 1 << 33;
 }
 
 /// Feature bits of the protocol (messages 15 and 16).

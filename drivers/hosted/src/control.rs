@@ -56,6 +56,9 @@ pub enum Trouble {
     /// The host does not offer what this client needs.
     #[error("the host lacks {0}")]
     Lacks(&'static str),
+    /// The device cannot be had.
+    #[error("{0}")]
+    Function(String),
     /// The host wrote nonsense into the queue.
     #[error("the host wrote what cannot be into the queue: {0:?}")]
     Malformed(Malformed),

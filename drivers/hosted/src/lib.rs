@@ -12,15 +12,20 @@
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 
 mod control;
+#[cfg(target_arch = "x86_64")]
+mod device;
 mod keys;
 mod line;
+mod link;
 mod module;
 mod name;
 mod pool;
 mod queued;
 mod shape;
+mod shared;
+mod single;
 mod wait;
 
 pub use crate::control::Trouble;
 pub use crate::module::{DEPTH, Module, OpenError};
-pub use crate::name::{ModuleName, NameError, Offer};
+pub use crate::name::{ModuleName, NameError, Offer, Place};

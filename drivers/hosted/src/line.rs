@@ -1,25 +1,25 @@
-//! One connection: the region, the queue in it, seats for requests, and the events.
+//! One connection, to a host or a device: the region, the queue in it, seats for requests, and what came back by seat.
 //!
 //! The region holds the queue's parts, one seat per request (header, IV, status, table) and the pool of data. A seat's table is
 //! the one descriptor that the queue needs for it; the pieces are header, IV, source, destination, status, as Linux's
 //! driver lays them.
 
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::fs::File;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
-use evener_core::{IsOver, Job};
+use evener_core::{IsOver, Session, SessionId};
 use evener_ring::virtqueue::{Driver, Mapped, PIECE_BYTES, Piece, write_table};
-use evener_ring::{Mapping, OutOfRegion, Region, Words as _};
-use evener_wire::{Config, DATA_HEADER_BYTES};
+use evener_ring::{OutOfRegion, Region};
+use evener_wire::{Config, DATA_HEADER_BYTES, KEY_BYTES_MAX};
 
 use crate::control::{BASE, Control, Parts, Trouble};
 use crate::keys::Keys;
+use crate::link::{self, Link, Linked};
 use crate::pool::{Pool, Span};
 use crate::shape::{Lengths, Shape};
-use crate::wait::{Spin, event, look_awake, ring, sleep};
+use crate::wait::{Spin, Waiter, look_awake};
 
 /// Requests of one connection that are under way at the same time: two batches of sixteen, the lanes of a multi-buffer core.
 pub(crate) const DEPTH: usize = 32;
@@ -37,19 +37,23 @@ const IV_AT: usize = DATA_HEADER_BYTES;
 const STATUS_AT: usize = 96;
 const TABLE_AT: usize = 128;
 const POOL_AT: usize = SEATS_AT + DEPTH * SEAT_BYTES;
+/// Behind the pool: the control queue of a device.
+#[cfg(target_arch = "x86_64")]
+const CONTROL_AT: usize = (POOL_AT + POOL_BYTES).next_multiple_of(64);
 
 /// Most pieces of a request.
 const PIECES: usize = 5;
 
+/// Some length for a key that may have any.
+const SOME_MAC_KEY_BYTES: usize = 20;
+
 /// What stands in a status before the host has written it: no number of the wire's.
 const UNWRITTEN: u8 = 0xFF;
 
-/// A connection to a host.
+/// A connection to a host, or a device.
 #[derive(Debug)]
 pub(crate) struct Line {
-    control: Control,
-    kick: OwnedFd,
-    call: OwnedFd,
+    link: Box<dyn Link>,
     region: Arc<Region>,
     queue: Driver<Mapped>,
     pool: Pool,
@@ -57,15 +61,17 @@ pub(crate) struct Line {
     free: Vec<usize>,
     /// Seat of each request by the name that the queue gave it.
     by_head: Vec<usize>,
+    /// By seat: statuses of requests that came back and were not taken yet.
+    back: [Option<u8>; DEPTH],
+    /// What was wrong behind that.
+    fault: Option<Trouble>,
     keys: Keys,
     config: Option<Config>,
     spin: Spin,
     /// Whether requests were added since the last flush.
     is_unshown: bool,
-    /// When the last batch was shown.
-    shown: Instant,
-    /// A word that a fork wipes: 1 in the process that made the connection.
-    mark: Mapping,
+    /// When the last batch was shown, where that is of use.
+    shown: Option<Instant>,
 }
 
 /// The place of one request.
@@ -89,48 +95,44 @@ pub(crate) enum NoSession {
 }
 
 impl Line {
-    /// Connects and sets everything up.
-    pub(crate) fn open(path: &Path) -> Result<Self, Trouble> {
-        let failed = |error: std::io::Error| Trouble::system("shared memory", &error);
-        let mut control = Control::connect(path)?;
-        let agreement = control.agree()?;
-        let (region, memory) = Region::create(c"evener-hosted", POOL_AT + POOL_BYTES).map_err(failed)?;
-        let region = Arc::new(region);
-        let places = [PARTS.descriptors, PARTS.available, PARTS.used].map(|at| (Arc::clone(&region), at));
-        let home = Mapped::new(PARTS.size, places).expect("the parts lie inside the region");
-        let queue = Driver::new(home, agreement.events).expect("a home has the slices of one size");
-        control.share(&memory, region.byte_count(), PARTS)?;
-        let (kick, call) = (event()?, event()?);
-        control.start(&kick, &call)?;
-        let mark = Mapping::wiped_by_fork(1).map_err(failed)?;
-        mark.words()[0].store(1, Relaxed);
-        Ok(Self {
-            control,
-            kick,
-            call,
+    /// Connects to a host and sets everything up.
+    pub(crate) fn to_host(path: &Path) -> Result<Self, Trouble> {
+        let control = Control::connect(path)?;
+        let (region, memory) = shared(POOL_AT + POOL_BYTES)?;
+        let linked = link::host(control, &region, &memory, PARTS)?;
+        Ok(Self::over(linked, region))
+    }
+
+    /// Takes a device and sets everything up.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn to_device(address: evener_vfio::Address) -> Result<Self, Trouble> {
+        let (region, _) = shared(CONTROL_AT + crate::device::CONTROL_BYTES)?;
+        let linked = crate::device::open(address, &region, PARTS, CONTROL_AT)?;
+        Ok(Self::over(linked, region))
+    }
+
+    fn over(linked: Linked, region: Arc<Region>) -> Self {
+        let Linked { link, queue, config, spin } = linked;
+        Self {
+            link,
             region,
             queue,
             pool: Pool::new(POOL_AT, POOL_BYTES),
             free: (0..DEPTH).rev().collect(),
             by_head: vec![0; PARTS.size.into()],
+            back: [None; DEPTH],
+            fault: None,
             keys: Keys::default(),
-            config: agreement.config,
-            spin: Spin::new(),
+            config,
+            spin,
             is_unshown: false,
-            shown: Instant::now(),
-            mark,
-        })
+            shown: None,
+        }
     }
 
     /// What the host says of itself.
     pub(crate) const fn config(&self) -> Option<&Config> {
         self.config.as_ref()
-    }
-
-    /// Whether this process made it. In a child, nothing of it may be touched: the region is not there.
-    pub(crate) fn is_ours(&self) -> bool {
-        // Relaxed: a word that changes by a fork only.
-        self.mark.words()[0].load(Relaxed) == 1
     }
 
     /// A place for a request; none where there is none now.
@@ -161,14 +163,20 @@ impl Line {
         inside(self.region.wipe(at, bytes));
     }
 
-    /// Overwrites all data: for a connection that ends with requests under way.
-    pub(crate) fn wipe_all(&self) {
+    /// Ends a connection with requests under way: nothing works on the data any more, which are overwritten.
+    pub(crate) fn end(mut self) {
+        self.link.end();
         self.wipe(POOL_AT, POOL_BYTES);
     }
 
-    /// The host's session for a job, opened where it is not; counts a use, which [`Line::release`] ends.
-    pub(crate) fn session(&mut self, job: &Job<'_>, shape: Shape) -> Result<Result<u64, NoSession>, Trouble> {
-        let session = job.session();
+    /// The other side's session for one of ours, opened where it is not; counts a use, which [`Line::release`] ends. Whether anybody has
+    /// it still its owner tells; without one somebody will say so.
+    pub(crate) fn session(
+        &mut self,
+        session: &Session,
+        owner: impl FnOnce() -> Option<Weak<Session>>,
+        shape: Shape,
+    ) -> Result<Result<u64, NoSession>, Trouble> {
         if let Some(id) = self.keys.known(session.id()) {
             return Ok(Ok(id));
         }
@@ -178,9 +186,9 @@ impl Line {
         }
         let mut has_made_room = false;
         loop {
-            match self.control.create(&shape.create(session.key()))? {
+            match self.link.create(&shape.create(session.key()))? {
                 Ok(id) => {
-                    self.keys.keep(job, id);
+                    self.keys.keep(session.id(), owner(), id);
                     if has_made_room {
                         self.keys.limit();
                     }
@@ -194,14 +202,24 @@ impl Line {
         }
     }
 
+    /// Whether the other side opens a session of this shape, with some key.
+    pub(crate) fn can_open(&mut self, shape: Shape) -> Result<bool, Trouble> {
+        let key: [u8; KEY_BYTES_MAX] = std::array::from_fn(|at| u8::try_from(at).unwrap_or_default());
+        let bytes = shape.algorithm.key_bytes().unwrap_or(SOME_MAC_KEY_BYTES);
+        match self.link.create(&shape.create(&key[..bytes]))? {
+            Ok(id) => self.link.close(id).map(|()| true),
+            Err(_) => Ok(false),
+        }
+    }
+
     /// Ends a use of a session.
-    pub(crate) fn release(&mut self, job: &Job<'_>) {
-        self.keys.release(job.session().id());
+    pub(crate) fn release(&mut self, session: SessionId) {
+        self.keys.release(session);
     }
 
     /// Forgets a session that the host does not know.
-    pub(crate) fn forget(&mut self, job: &Job<'_>) {
-        self.keys.forget(job.session().id());
+    pub(crate) fn forget(&mut self, session: SessionId) {
+        self.keys.forget(session);
     }
 
     /// Closes sessions that have ended: now, or when their last request is back.
@@ -213,7 +231,7 @@ impl Line {
     /// Closes sessions that nobody can use any more.
     pub(crate) fn close_orphans(&mut self) -> Result<(), Trouble> {
         while let Some(orphan) = self.keys.take_orphan() {
-            self.control.close(orphan)?;
+            self.link.close(orphan)?;
         }
         Ok(())
     }
@@ -259,46 +277,73 @@ impl Line {
     /// Shows the host what was added, and kicks it where it sleeps.
     pub(crate) fn flush(&mut self) -> Result<(), Trouble> {
         let is_new = std::mem::take(&mut self.is_unshown);
-        if is_new {
-            self.shown = Instant::now();
+        if is_new && self.spin.learns() {
+            self.shown = Some(Instant::now());
         }
         let is_wanted = self.queue.publish() || is_new && cfg!(mutant = "kick_always");
-        if is_wanted { ring(&self.kick) } else { Ok(()) }
+        if is_wanted { self.link.kick() } else { Ok(()) }
     }
 
-    /// The seat of the next request that came back, with its status; none where none did.
-    pub(crate) fn take(&mut self) -> Result<Option<(usize, u8)>, Trouble> {
-        let Some(used) = self.queue.take()? else { return Ok(None) };
-        let number = self.by_head[usize::from(used.head)];
-        let mut status = [0];
-        self.copy_out(SEATS_AT + number * SEAT_BYTES + STATUS_AT, &mut status);
-        Ok(Some((number, status[0])))
+    /// Looks what came back; says whether anything did. What came before something that cannot be counts, and the error follows.
+    pub(crate) fn collect(&mut self) -> Result<bool, Trouble> {
+        if let Some(fault) = self.fault.take() {
+            return Err(fault);
+        }
+        let mut any = false;
+        loop {
+            let used = match self.queue.take() {
+                Ok(Some(used)) => used,
+                Ok(None) => return Ok(any),
+                Err(malformed) if any => {
+                    self.fault = Some(malformed.into());
+                    return Ok(any);
+                }
+                Err(malformed) => return Err(malformed.into()),
+            };
+            let number = self.by_head[usize::from(used.head)];
+            let mut status = [0];
+            self.copy_out(SEATS_AT + number * SEAT_BYTES + STATUS_AT, &mut status);
+            self.back[number] = Some(status[0]);
+            any = true;
+        }
     }
 
-    /// Waits until `count` requests came back, or `until`.
-    pub(crate) fn wait(&mut self, count: u16, until: Instant) -> Result<(), Trouble> {
-        let left = until.saturating_duration_since(Instant::now());
-        if let Some(limit) = self.spin.next() {
-            self.queue.quiet();
-            let queue = &mut self.queue;
-            if look_awake(limit.min(left), || Ok(queue.look()? >= count))? {
-                self.spin.came(self.shown.elapsed());
-                return Ok(());
-            }
-            // A wait that had less time says nothing of the host.
-            if limit <= left {
-                self.spin.missed();
-            }
+    /// Whether the request at that seat came back.
+    pub(crate) fn is_back(&self, number: usize) -> bool {
+        self.back[number].is_some()
+    }
+
+    /// Takes the status of the request at that seat; none where it did not come back.
+    pub(crate) fn take(&mut self, number: usize) -> Option<u8> {
+        self.back[number].take()
+    }
+
+    /// Looks awake whether `count` requests came back, for as long as that is sooner than to sleep, and `limit` at most.
+    pub(crate) fn look_awake(&mut self, count: u16, limit: Duration) -> Result<bool, Trouble> {
+        let Some(pays) = self.spin.next() else { return Ok(false) };
+        self.queue.quiet();
+        let queue = &mut self.queue;
+        if look_awake(pays.min(limit), || Ok(queue.look()? >= count))? {
+            let shown = self.shown.unwrap_or_else(Instant::now);
+            self.spin.came(shown.elapsed());
+            return Ok(true);
         }
-        while !self.queue.wake_after(count)? && Instant::now() < until {
-            sleep(&self.call, self.control.as_fd(), until)?;
+        // A wait that had less time says nothing of the host.
+        if pays <= limit {
+            self.spin.missed();
         }
-        Ok(())
+        Ok(false)
+    }
+
+    /// Asks for a call once `count` requests came back. None where they are back already, else where to wait for that.
+    pub(crate) fn ask_for_call(&mut self, count: u16) -> Result<Option<Arc<Waiter>>, Trouble> {
+        let is_there = self.queue.wake_after(count)?;
+        Ok((!is_there).then(|| Arc::clone(self.link.waiter())))
     }
 
     fn close_oldest(&mut self) -> Result<bool, Trouble> {
         let Some(id) = self.keys.take_oldest() else { return Ok(false) };
-        self.control.close(id)?;
+        self.link.close(id)?;
         Ok(true)
     }
 }
@@ -306,7 +351,13 @@ impl Line {
 /// What a host answers that has no room for another session: the wire's "no space", negative.
 const NO_SPACE: i64 = -(evener_wire::Status::NoSpace as i64);
 
+fn shared(bytes: usize) -> Result<(Arc<Region>, File), Trouble> {
+    let made = Region::create(c"evener-hosted", bytes);
+    let (region, memory) = made.map_err(|error| Trouble::system("shared memory", &error))?;
+    Ok((Arc::new(region), memory))
+}
+
 /// A seat lies inside the region, and its data inside its span.
-fn inside(result: Result<(), OutOfRegion>) {
+pub(crate) fn inside(result: Result<(), OutOfRegion>) {
     result.expect("seats and spans lie inside the region");
 }

@@ -1,18 +1,20 @@
-//! A host's module: named, asked what it does and known answers, and then used by as many runs as there are.
+//! A host's module, or a device: named, asked what it does and known answers, and then used by as many runs as there are.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use evener_core::driver::SingleDriver;
 use evener_core::known::{self, KNOWN, Wrong};
 use evener_core::{Algorithm, Direction, Job, Profile, QueuedDriver};
 
 use crate::control::Trouble;
 use crate::line::{self, Line};
-use crate::name::ModuleName;
+use crate::name::{ModuleName, Place};
 use crate::queued::Hosted;
 use crate::shape::Shape;
+use crate::shared::Shared;
+use crate::single::Single;
 
 /// Requests of one run that are at the host at the same time.
 pub const DEPTH: u32 = 32;
@@ -71,6 +73,19 @@ impl Offered {
         Self { name, table, request_bytes_max: told.unwrap_or(usize::MAX) }
     }
 
+    /// Leaves out what the other side opens no session for: QEMU's own device (10.0) names hashes that it does not do.
+    fn ask_for_each(&mut self, line: &mut Line) -> Result<(), Trouble> {
+        let mut asked = Ok(());
+        self.table.retain(|&(index, direction)| {
+            let shape = Shape { algorithm: Algorithm::ALL[index], direction };
+            line.can_open(shape).unwrap_or_else(|trouble| {
+                asked = Err(trouble);
+                false
+            })
+        });
+        asked
+    }
+
     pub(crate) fn has(&self, algorithm: Algorithm, direction: Direction) -> bool {
         self.table.contains(&(algorithm.index(), direction))
     }
@@ -79,8 +94,12 @@ impl Offered {
         self.request_bytes_max
     }
 
-    pub(crate) fn socket(&self) -> &Path {
-        self.name.socket()
+    /// A line besides those that are there; none where it does not come about, or where there can be one only.
+    pub(crate) fn another_line(&self) -> Option<Line> {
+        match self.name.place() {
+            Place::Socket(_) => connect(self.name.place()).ok(),
+            Place::Function(_) => None,
+        }
     }
 }
 
@@ -89,8 +108,9 @@ impl Offered {
 pub struct Module {
     profile: Profile,
     offered: Arc<Offered>,
-    /// The connection by which it was asked, for the first run.
-    line: Mutex<Option<Line>>,
+    /// Of a host, the connection by which it was asked, for the first run; of a device, its only one, for all.
+    line: Mutex<Option<Arc<Shared>>>,
+    is_device: bool,
 }
 
 impl Module {
@@ -112,15 +132,24 @@ impl Module {
     /// An [`OpenError`] where no connection comes about, or it does nothing for us.
     pub fn connect(name: &ModuleName) -> Result<Self, OpenError> {
         let shown = || name.to_string();
-        let line =
-            Line::open(name.socket()).map_err(|trouble| OpenError::Unreachable { name: shown(), trouble })?;
-        let offered = Arc::new(Offered::new(name.clone(), &line));
+        let unreachable = |trouble| OpenError::Unreachable { name: shown(), trouble };
+        let mut line = connect(name.place()).map_err(unreachable)?;
+        let is_device = matches!(name.place(), Place::Function(_));
+        let mut offered = Offered::new(name.clone(), &line);
+        if is_device {
+            offered.ask_for_each(&mut line).map_err(unreachable)?;
+        }
+        let offered = Arc::new(offered);
         if offered.table.is_empty() {
             return Err(OpenError::NothingForUs { name: shown() });
         }
-        let detail = "another process, by vhost-user-crypto".to_owned();
-        let profile = Profile { name: shown(), detail, width: DEPTH, emulated: false };
-        Ok(Self { profile, offered, line: Mutex::new(Some(line)) })
+        let detail = match is_device {
+            true => "a virtio-crypto device, driven by this process",
+            false => "another process, by vhost-user-crypto",
+        };
+        let profile = Profile { name: shown(), detail: detail.to_owned(), width: DEPTH, emulated: false };
+        let line = Mutex::new(Some(Arc::new(Shared::new(Some(line)))));
+        Ok(Self { profile, offered, line, is_device })
     }
 
     /// What it says of itself.
@@ -142,11 +171,24 @@ impl Module {
         Box::new(self.hosted())
     }
 
-    fn hosted<'m>(&self) -> Hosted<'m> {
+    /// A driver for single requests of whoever waits for them, of a device; a host's are batches, or do not pay.
+    #[must_use]
+    pub fn single(&self) -> Option<Box<dyn SingleDriver>> {
+        let shared = self.shared().filter(|shared| self.is_device && shared.is_ours())?;
+        Some(Box::new(Single::new(Arc::clone(&self.offered), shared)))
+    }
+
+    /// The line that is kept: of a host for one, of a device for all.
+    fn shared(&self) -> Option<Arc<Shared>> {
         // Not waited for: in a forked child it may be locked by a thread that is not there.
-        let kept = self.line.try_lock().ok().and_then(|mut line| line.take()).filter(Line::is_ours);
-        let line = kept.or_else(|| Line::open(self.offered.socket()).ok());
-        Hosted::new(self.profile.clone(), Arc::clone(&self.offered), line)
+        let mut line = self.line.try_lock().ok()?;
+        if self.is_device { line.clone() } else { line.take() }
+    }
+
+    fn hosted<'m>(&self) -> Hosted<'m> {
+        let kept = self.shared().filter(|shared| shared.is_ours());
+        let shared = kept.unwrap_or_else(|| Arc::new(Shared::new(self.offered.another_line())));
+        Hosted::new(self.profile.clone(), Arc::clone(&self.offered), shared)
     }
 
     fn ask_known_answers(&self) -> Result<(), OpenError> {
@@ -166,7 +208,17 @@ impl Module {
         let mut driver = self.hosted();
         let began = Instant::now();
         known::ask(&mut driver, jobs, || began.elapsed() >= TRIAL_PATIENCE);
-        *self.line.lock().unwrap_or_else(PoisonError::into_inner) = driver.into_line();
+        *self.line.lock().unwrap_or_else(PoisonError::into_inner) = driver.into_shared();
+    }
+}
+
+fn connect(place: &Place) -> Result<Line, Trouble> {
+    match place {
+        Place::Socket(path) => Line::to_host(path),
+        #[cfg(target_arch = "x86_64")]
+        Place::Function(address) => Line::to_device(*address),
+        #[cfg(not(target_arch = "x86_64"))]
+        Place::Function(_) => Err(Trouble::Function("devices are driven on x86-64 only".to_owned())),
     }
 }
 

@@ -1,16 +1,26 @@
-//! How a user names a host, and what he lets it have.
+//! How a user names a host or a device, and what he lets it have.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use evener_core::{Algorithm, Direction, Family};
+use evener_vfio::{Address, NoAddress};
 
-/// `hosted:PATH` or `hosted:PATH,offer=all` or `hosted:PATH,offer=AES-128-CTR+AES-256-GCM`.
+/// `hosted:PATH` or `hosted:PATH,offer=all` or `hosted:PATH,offer=AES-128-CTR+AES-256-GCM`; `virtio:ADDRESS` with the same behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModuleName {
-    socket: PathBuf,
+    place: Place,
     offer: Offer,
+}
+
+/// Where a module is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Behind a host's socket.
+    Socket(PathBuf),
+    /// On the PCI bus, driven by this process.
+    Function(Address),
 }
 
 /// What is offered to a host, beyond what it says that it does.
@@ -48,24 +58,28 @@ impl Offer {
 #[non_exhaustive]
 pub enum NameError {
     /// It does not begin as such names do.
-    #[error("{0:?} names no host: such names are hosted:SOCKET")]
+    #[error("{0:?} names no host and no device: such names are hosted:SOCKET and virtio:ADDRESS")]
     NotHosted(String),
+    /// Behind the colon stands no place on the PCI bus.
+    #[error("{0:?}: {1}")]
+    NoFunction(String, NoAddress),
     /// Nothing stands behind the colon.
     #[error("{0:?} names no socket: hosted:SOCKET, or hosted:SOCKET,offer=all")]
     NoSocket(String),
     /// What is offered is no list of algorithms.
-    #[error("{0:?} is nothing to offer a host: all, or algorithms joined by a plus sign")]
+    #[error("{0:?} is nothing to offer: all, or algorithms joined by a plus sign")]
     Offer(String),
 }
 
-const KIND: &str = "hosted:";
+const HOSTED: &str = "hosted:";
+const VIRTIO: &str = "virtio:";
 const OFFER: &str = ",offer=";
 
 impl ModuleName {
-    /// The host's socket.
+    /// Where it is.
     #[must_use]
-    pub fn socket(&self) -> &Path {
-        &self.socket
+    pub const fn place(&self) -> &Place {
+        &self.place
     }
 
     /// What it is offered.
@@ -79,13 +93,24 @@ impl FromStr for ModuleName {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, NameError> {
-        let rest = text.strip_prefix(KIND).ok_or_else(|| NameError::NotHosted(text.to_owned()))?;
-        let (socket, offer) =
-            rest.rsplit_once(OFFER).map_or((rest, None), |(path, offer)| (path, Some(offer)));
+        let split = |rest: &'_ str| -> (String, Option<String>) {
+            let parts = rest.rsplit_once(OFFER);
+            let (place, offer) = parts.map_or((rest, None), |(place, offer)| (place, Some(offer)));
+            (place.to_owned(), offer.map(str::to_owned))
+        };
+        if let Some((address, offer)) = text.strip_prefix(VIRTIO).map(split) {
+            let address = address.parse().map_err(|error| NameError::NoFunction(text.to_owned(), error))?;
+            // Nobody else has it, and its user knows what it is good for.
+            let offer = offer.map_or(Ok(Offer::All), |offer| offer_of(&offer))?;
+            return Ok(Self { place: Place::Function(address), offer });
+        }
+        let rest = text.strip_prefix(HOSTED).ok_or_else(|| NameError::NotHosted(text.to_owned()))?;
+        let (socket, offer) = split(rest);
         if socket.is_empty() || socket.contains('\0') {
             return Err(NameError::NoSocket(text.to_owned()));
         }
-        Ok(Self { socket: socket.into(), offer: offer.map_or(Ok(Offer::Dear), offer_of)? })
+        let offer = offer.map_or(Ok(Offer::Dear), |offer| offer_of(&offer))?;
+        Ok(Self { place: Place::Socket(socket.into()), offer })
     }
 }
 
@@ -99,11 +124,14 @@ fn offer_of(text: &str) -> Result<Offer, NameError> {
 
 impl fmt::Display for ModuleName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{KIND}{}", self.socket.display())?;
-        match &self.offer {
-            Offer::Dear => Ok(()),
-            Offer::All => write!(f, "{OFFER}all"),
-            Offer::AlsoThese(these) => {
+        match &self.place {
+            Place::Socket(socket) => write!(f, "{HOSTED}{}", socket.display())?,
+            Place::Function(address) => write!(f, "{VIRTIO}{address}")?,
+        }
+        match (&self.offer, &self.place) {
+            (Offer::Dear, _) | (Offer::All, Place::Function(_)) => Ok(()),
+            (Offer::All, _) => write!(f, "{OFFER}all"),
+            (Offer::AlsoThese(these), _) => {
                 let names: Vec<&str> = these.iter().map(|algorithm| algorithm.name()).collect();
                 write!(f, "{OFFER}{}", names.join("+"))
             }
@@ -124,8 +152,11 @@ mod tests {
             assert_eq!(name.to_string(), text);
         }
         let name: ModuleName = "hosted:a,b,offer=aes-128-ctr".parse().unwrap();
-        assert_eq!(name.socket(), Path::new("a,b"));
+        assert_eq!(name.place(), &Place::Socket("a,b".into()));
         assert_eq!(name.offer(), &Offer::AlsoThese(vec![Algorithm::Aes128Ctr]));
+        let name: ModuleName = "virtio:00:10.0".parse().unwrap();
+        assert_eq!((name.to_string().as_str(), name.offer()), ("virtio:0000:00:10.0", &Offer::All));
+        assert!(matches!("virtio:/dev/vfio/3".parse::<ModuleName>(), Err(NameError::NoFunction(..))));
         assert!(matches!("emulated:x".parse::<ModuleName>(), Err(NameError::NotHosted(_))));
         assert!(matches!("hosted:,offer=all".parse::<ModuleName>(), Err(NameError::NoSocket(_))));
         assert!(matches!("hosted:x,offer=".parse::<ModuleName>(), Err(NameError::Offer(_))));

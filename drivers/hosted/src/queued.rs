@@ -4,27 +4,26 @@
 //! copied out, and at no other time.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use evener_core::job::{Memory, Parts};
 use evener_core::padding::{pad, padded_bytes, text_bytes};
 use evener_core::{
     Algorithm, BLOCK_BYTES, Direction, IsOver, Job, JobError, Nanos, Padding, Profile, QueuedDriver, Refusal,
-    TAG_BYTES_MAX,
+    SessionRef, TAG_BYTES_MAX,
 };
 use evener_wire::Status;
 
-use crate::control::Trouble;
 use crate::line::{DATA_BYTES_MAX, DEPTH, Line, NoSession, Seat};
 use crate::module::Offered;
 use crate::shape::{Lengths, Shape};
+use crate::shared::{Shared, State};
 
 /// A host's module, of one run.
 pub(crate) struct Hosted<'m> {
     profile: Profile,
     offered: Arc<Offered>,
-    /// None: lost.
-    line: Option<Line>,
+    shared: Arc<Shared>,
     /// By seat.
     held: Vec<Option<Held<'m>>>,
     held_count: usize,
@@ -51,31 +50,31 @@ enum Unsent {
 }
 
 impl<'m> Hosted<'m> {
-    pub(crate) fn new(profile: Profile, offered: Arc<Offered>, line: Option<Line>) -> Self {
+    pub(crate) fn new(profile: Profile, offered: Arc<Offered>, shared: Arc<Shared>) -> Self {
         let held = (0..DEPTH).map(|_| None).collect();
-        Self { profile, offered, line, held, held_count: 0, answered: Vec::new() }
+        Self { profile, offered, shared, held, held_count: 0, answered: Vec::new() }
     }
 
     /// The connection without its sessions, for the next driver; none where jobs are under way or where it is lost.
-    pub(crate) fn into_line(mut self) -> Option<Line> {
-        let mut line = self.line.take().filter(|_| self.held_count == 0)?;
-        line.close_idle().is_ok().then_some(line)
+    pub(crate) fn into_shared(self) -> Option<Arc<Shared>> {
+        let mut state = self.shared.lock();
+        state.try_with(Line::close_idle)?;
+        (self.held_count == 0).then(|| Arc::clone(&self.shared))
     }
 
-    /// In a forked child the connection is the parent's: the child lets go of it and makes its own.
+    /// In a forked child the connection is the parent's: the child lets go of it, and makes its own where there can be two.
     fn adopt_process(&mut self) {
-        if self.line.as_ref().is_none_or(Line::is_ours) {
+        if self.shared.is_ours() {
             return;
         }
-        // Closes this process's copies of the socket and the events; the region was never here.
-        self.line = None;
+        // Closes this process's copies of socket and events where nobody else has them; the region was never here.
+        self.shared = Arc::new(Shared::new(self.offered.another_line()));
         let mut answered = std::mem::take(&mut self.answered);
         self.lose_all(&mut answered);
         self.answered = answered;
-        self.line = Line::open(self.offered.socket()).ok();
     }
 
-    fn send(&mut self, job: &Job<'_>) -> Result<(Seat, Shape, Lengths), Unsent> {
+    fn send(&self, job: &Job<'_>) -> Result<(Seat, Shape, Lengths), Unsent> {
         let session = job.session();
         let shape = Shape { algorithm: session.algorithm(), direction: session.direction() };
         let lengths = lengths_of(job);
@@ -87,9 +86,17 @@ impl<'m> Hosted<'m> {
             return Err(Unsent::Never(JobError::ModuleFull));
         }
         let is_idle = self.held_count == 0;
-        let line = self.line.as_mut().ok_or(Unsent::Lost)?;
-        let seat = line.seat(shape, lengths).ok_or(Unsent::Later)?;
-        match line.session(job, shape) {
+        let mut state = self.shared.lock();
+        let line = state.line().ok_or(Unsent::Lost)?;
+        // Others may have all of it, and bring nothing back here.
+        let Some(seat) = line.seat(shape, lengths) else {
+            return Err(if is_idle { Unsent::Never(JobError::ModuleFull) } else { Unsent::Later });
+        };
+        let owner = || match job.session_ref() {
+            SessionRef::Shared(session) => Some(Arc::downgrade(&session)),
+            SessionRef::Borrowed(_) => None,
+        };
+        match line.session(session, owner, shape) {
             Ok(Ok(id)) => {
                 copy_in(line, &seat, job, shape, lengths);
                 line.add(&seat, shape, lengths, job.iv(), id);
@@ -100,10 +107,7 @@ impl<'m> Hosted<'m> {
                 Err(match refused {
                     // What is under way may end and make room.
                     NoSession::Full if !is_idle => Unsent::Later,
-                    NoSession::Full => Unsent::Never(JobError::ModuleFull),
-                    NoSession::Refused(code) => {
-                        Unsent::Never(JobError::Module { code: i32::try_from(code).unwrap_or(i32::MIN) })
-                    }
+                    refused => Unsent::Never(refused.into()),
                 })
             }
             Err(_) => Err(Unsent::Lost),
@@ -111,41 +115,47 @@ impl<'m> Hosted<'m> {
     }
 
     /// Takes in what came back; waits for some of it where nothing did.
-    fn collect(&mut self, done: &mut Vec<Box<Job<'m>>>, patience: Duration) -> Result<(), Trouble> {
-        let Some(line) = &mut self.line else { return Ok(()) };
-        line.flush()?;
-        if self.take_ready(done)? > 0 || self.held_count == 0 || patience.is_zero() {
-            return Ok(());
+    fn collect(&mut self, done: &mut Vec<Box<Job<'m>>>, patience: Duration) {
+        let shared = Arc::clone(&self.shared);
+        let mut state = shared.lock();
+        // What came back before the end counts.
+        state.try_with(|line| line.flush().and_then(|()| line.collect()));
+        if self.take_ready(&mut state, done) == 0 && self.held_count > 0 && !patience.is_zero() {
+            // Half of what is under way: while the host works on the other half, this half is replaced.
+            let count = u16::try_from(self.held_count.div_ceil(2)).expect("at most as many as seats");
+            let is_there =
+                |line: &Line| self.numbers().filter(|&number| line.is_back(number)).count() >= count.into();
+            state = shared.wait(state, count, patience, is_there);
+            self.take_ready(&mut state, done);
         }
-        // Half of what is under way: while the host works on the other half, this half is replaced.
-        let count = u16::try_from(self.held_count.div_ceil(2)).expect("at most as many as seats");
-        if let Some(line) = &mut self.line {
-            line.wait(count, Instant::now() + patience)?;
+        if state.is_lost() {
+            drop(state);
+            self.lose_all(done);
         }
-        self.take_ready(done)?;
-        Ok(())
     }
 
-    fn take_ready(&mut self, done: &mut Vec<Box<Job<'m>>>) -> Result<usize, Trouble> {
+    /// Seats of what is under way.
+    fn numbers(&self) -> impl Iterator<Item = usize> {
+        self.held.iter().flatten().map(|held| held.seat.number)
+    }
+
+    fn take_ready(&mut self, state: &mut State, done: &mut Vec<Box<Job<'m>>>) -> usize {
         let before = done.len();
-        let Some(line) = &mut self.line else { return Ok(0) };
-        while let Some((number, status)) = line.take()? {
-            if let Some(held) = self.held[number].take() {
-                self.held_count -= 1;
-                done.push(held.settle(line, status));
-            }
+        let Some(line) = state.line() else { return 0 };
+        for held in &mut self.held {
+            let Some(status) = held.as_ref().and_then(|held| line.take(held.seat.number)) else { continue };
+            self.held_count -= 1;
+            done.extend(held.take().map(|held| held.settle(line, status)));
         }
         if done.len() > before {
-            line.close_orphans()?;
+            state.try_with(Line::close_orphans);
         }
-        Ok(done.len() - before)
+        done.len() - before
     }
 
     /// Ends the connection and gives back every job that was under way.
     fn hang_up(&mut self, lost: &mut Vec<Box<Job<'m>>>) {
-        if let Some(line) = self.line.take() {
-            line.wipe_all();
-        }
+        self.shared.lock().end();
         self.lose_all(lost);
     }
 
@@ -170,9 +180,6 @@ impl<'m> QueuedDriver<'m> for Hosted<'m> {
 
     fn submit(&mut self, mut job: Box<Job<'m>>) -> Result<(), (Box<Job<'m>>, Refusal)> {
         self.adopt_process();
-        if self.line.is_none() {
-            return Err((job, Refusal::Lost));
-        }
         let early = if !job.lengths_fit() {
             Some(Err(JobError::BadLength))
         } else if job.input_bytes() == 0 && !needs_work(&job) {
@@ -211,11 +218,7 @@ impl<'m> QueuedDriver<'m> for Hosted<'m> {
         let before = done.len();
         done.append(&mut self.answered);
         let patience = if done.len() > before { Nanos::ZERO } else { patience };
-        if self.collect(done, patience.into()).is_err() {
-            // What came back before the end counts; a queue that is malformed says so again.
-            self.take_ready(done).unwrap_or_default();
-            self.hang_up(done);
-        }
+        self.collect(done, patience.into());
         done.len() - before
     }
 
@@ -230,12 +233,9 @@ impl<'m> QueuedDriver<'m> for Hosted<'m> {
     }
 
     fn forget(&mut self, is_over: IsOver<'_>) {
-        let Some(line) = self.line.as_mut().filter(|line| line.is_ours()) else { return };
-        if line.end_sessions(is_over).is_err() {
-            // As in `submit`: what was under way comes back as lost with the next poll.
-            let mut lost = Vec::new();
-            self.hang_up(&mut lost);
-            self.answered.append(&mut lost);
+        if self.shared.is_ours() {
+            // Where that fails, what was under way comes back as lost with the next poll.
+            self.shared.lock().try_with(|line| line.end_sessions(is_over));
         }
     }
 }
@@ -243,8 +243,9 @@ impl<'m> QueuedDriver<'m> for Hosted<'m> {
 impl Drop for Hosted<'_> {
     /// Leaves no data behind in memory that the host may still have.
     fn drop(&mut self) {
-        let line = self.line.as_ref().filter(|line| self.held_count > 0 && line.is_ours());
-        line.into_iter().for_each(Line::wipe_all);
+        if self.held_count > 0 && self.shared.is_ours() {
+            self.shared.lock().end();
+        }
     }
 }
 
@@ -254,15 +255,15 @@ impl<'m> Held<'m> {
         let Self { mut job, seat, shape, lengths } = self;
         let (readable, writable) = shape.data_bytes(lengths);
         let mut outcome = verdict(status, shape);
-        if outcome.is_ok() && shape.is_in_place() && is_untouched(line, &seat, &job) {
-            outcome = Err(JobError::Module { code: status.into() });
+        if outcome.is_ok() && shape.is_in_place() {
+            outcome = line.has_worked(&seat, job.input(), status);
         }
         match outcome {
             Ok(()) => copy_out(line, &seat, &mut job, shape, lengths),
             Err(error) => job.fail(error),
         }
         if status == Status::InvalidSession as u8 {
-            line.forget(&job);
+            line.forget(job.session().id());
         }
         // Text in clear does not stay behind.
         match shape.direction {
@@ -271,14 +272,14 @@ impl<'m> Held<'m> {
             Direction::Encrypt => line.wipe(seat.src_at, readable),
             Direction::Decrypt => line.wipe(seat.dst_at, writable),
         }
-        line.release(&job);
+        line.release(job.session().id());
         line.free(seat);
         job
     }
 }
 
 /// What a status says; a number that the wire does not have is the module's error too.
-fn verdict(status: u8, shape: Shape) -> Result<(), JobError> {
+pub(crate) fn verdict(status: u8, shape: Shape) -> Result<(), JobError> {
     let opens = shape.algorithm.is_aead() && shape.direction == Direction::Decrypt;
     match Status::from_number(status) {
         Some(Status::Ok) => Ok(()),
@@ -289,18 +290,32 @@ fn verdict(status: u8, shape: Shape) -> Result<(), JobError> {
     }
 }
 
-/// Whether the input still stands where the result should, by its first and last block: a host that says that it is done and has
-/// done nothing must not make a text pass for its ciphertext. Of a right result this is so once in 2^128.
-fn is_untouched(line: &Line, seat: &Seat, job: &Job<'_>) -> bool {
-    let input = job.input();
-    let (Some(first), Some(last)) = (input.first_chunk(), input.last_chunk()) else { return false };
-    let stands = |at: usize, block: &[u8; BLOCK_BYTES]| {
-        let mut found = [0; BLOCK_BYTES];
-        line.copy_out(at, &mut found);
-        found == *block
-    };
-    !cfg!(mutant = "text_for_result")
-        && (stands(seat.dst_at, first) || stands(seat.dst_at + input.len() - BLOCK_BYTES, last))
+impl Line {
+    /// An error where the input still stands where the result should, by its first and last block: a host that says that it is done and has
+    /// done nothing must not make a text pass for its ciphertext. Of a right result this is so once in 2^128.
+    pub(crate) fn has_worked(&self, seat: &Seat, input: &[u8], status: u8) -> Result<(), JobError> {
+        let (Some(first), Some(last)) = (input.first_chunk(), input.last_chunk()) else { return Ok(()) };
+        let stands = |at: usize, block: &[u8; BLOCK_BYTES]| {
+            let mut found = [0; BLOCK_BYTES];
+            self.copy_out(at, &mut found);
+            found == *block
+        };
+        let is_untouched =
+            stands(seat.dst_at, first) || stands(seat.dst_at + input.len() - BLOCK_BYTES, last);
+        match is_untouched && !cfg!(mutant = "text_for_result") {
+            true => Err(JobError::Module { code: status.into() }),
+            false => Ok(()),
+        }
+    }
+}
+
+impl From<NoSession> for JobError {
+    fn from(refused: NoSession) -> Self {
+        match refused {
+            NoSession::Full => Self::ModuleFull,
+            NoSession::Refused(code) => Self::Module { code: i32::try_from(code).unwrap_or(i32::MIN) },
+        }
+    }
 }
 
 /// Whether a job without input has output: a digest, a tag, or padding.

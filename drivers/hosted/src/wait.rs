@@ -5,12 +5,14 @@
 //! waking.
 
 use std::hint;
-use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
+use rustix::io::Errno;
 
 use crate::control::Trouble;
 
@@ -35,9 +37,19 @@ pub(crate) struct Spin {
 }
 
 impl Spin {
+    /// One that never looks.
+    pub(crate) const fn never() -> Self {
+        Self { service: None, waits: 0, has_cores: false }
+    }
+
     pub(crate) fn new() -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         Self { service: None, waits: 0, has_cores: cores > 1 }
+    }
+
+    /// Whether anything is learned at all.
+    pub(crate) const fn learns(&self) -> bool {
+        self.has_cores
     }
 
     /// How long the next wait may look before it sleeps; none: not at all.
@@ -87,35 +99,48 @@ pub(crate) fn event() -> Result<OwnedFd, Trouble> {
 pub(crate) fn ring(event: &OwnedFd) -> Result<(), Trouble> {
     match rustix::io::retry_on_intr(|| rustix::io::write(event, &1_u64.to_ne_bytes())) {
         // An event that is full was rung.
-        Ok(_) | Err(rustix::io::Errno::AGAIN) => Ok(()),
+        Ok(_) | Err(Errno::AGAIN) => Ok(()),
         Err(errno) => Err(Trouble::system("a kick", &errno.into())),
     }
 }
 
-/// Sleeps until `event` is rung, `until`, or the end of the host, whose socket says it at once.
-pub(crate) fn sleep(event: &OwnedFd, socket: BorrowedFd<'_>, until: Instant) -> Result<(), Trouble> {
-    let left = until.saturating_duration_since(Instant::now());
-    let left = Timespec {
-        tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX),
-        tv_nsec: left.subsec_nanos().into(),
-    };
-    // The host sends nothing unasked: whatever happens on the socket is its end.
-    let mut watched = [
-        PollFd::new(event, PollFlags::IN),
-        PollFd::from_borrowed_fd(socket, PollFlags::IN | PollFlags::RDHUP),
-    ];
-    match poll(&mut watched, Some(&left)) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => {}
-        Err(errno) => return Err(Trouble::system("a wait", &io::Error::from(errno))),
+/// Where one sleeps until the other side calls, or goes away. One call wakes one sleeper.
+#[derive(Debug)]
+pub(crate) struct Waiter {
+    epoll: OwnedFd,
+}
+
+/// What is watched, as an event says it.
+const CALL: u64 = 0;
+const END: u64 = 1;
+
+impl Waiter {
+    /// `call` is rung when something came back; on `end` nothing ever happens but that the other side goes away.
+    pub(crate) fn new(call: BorrowedFd<'_>, end: Option<BorrowedFd<'_>>) -> Result<Self, Trouble> {
+        let failed = |errno: Errno| Trouble::system("a place to wait", &errno.into());
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;
+        let watch = |file, what, flags| epoll::add(&epoll, file, EventData::new_u64(what), flags);
+        // By its edges: who is told of a ring need not read it, which would be a call more for each.
+        watch(call, CALL, EventFlags::IN | EventFlags::ET).map_err(failed)?;
+        if let Some(end) = end {
+            watch(end, END, EventFlags::IN | EventFlags::RDHUP).map_err(failed)?;
+        }
+        Ok(Self { epoll })
     }
-    if !watched[0].revents().is_empty() {
-        // It is non-blocking: a ring that was taken already is no error.
-        match rustix::io::read(event.as_fd(), &mut [0; 8]) {
-            Ok(_) | Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
-            Err(errno) => return Err(Trouble::system("a call", &io::Error::from(errno))),
+
+    /// Sleeps until there was a call that nobody was told of, for `patience` at most. May return for no reason.
+    pub(crate) fn sleep(&self, patience: Duration) -> Result<(), Trouble> {
+        let patience = Timespec {
+            tv_sec: patience.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: patience.subsec_nanos().into(),
+        };
+        let mut room = [MaybeUninit::uninit(); 2];
+        match epoll::wait(&self.epoll, &mut room, Some(&patience)) {
+            Ok((events, _)) if events.iter().any(|event| event.data.u64() == END) => Err(Trouble::Gone),
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(errno) => Err(Trouble::system("a wait", &errno.into())),
         }
     }
-    if watched[1].revents().is_empty() { Ok(()) } else { Err(Trouble::Gone) }
 }
 
 #[cfg(test)]

@@ -19,7 +19,12 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
     ("evener-ring", Use(&[]), &[]),
     ("evener-driver-libcrypto", Use(&["evener-core", "evener-ring"]), &["evener-vectors"]),
     ("evener-driver-multibuffer", Use(&["evener-core", "evener-ring"]), DRIVER_TESTS),
-    ("evener-driver-hosted", Use(&["evener-core", "evener-ring", "evener-wire"]), DRIVER_TESTS),
+    ("evener-vfio", Use(&["evener-ring"]), &[]),
+    (
+        "evener-driver-hosted",
+        Use(&["evener-core", "evener-ring", "evener-vfio", "evener-wire"]),
+        DRIVER_TESTS,
+    ),
     ("evener-driver-kernel", Use(&["evener-core", "evener-ring"]), DRIVER_TESTS),
     ("evener-driver-emulated", Use(&["evener-core", "evener-ring"]), DRIVER_TESTS),
     // Drivers are handed in; the runtime's own tests are one who hands in.

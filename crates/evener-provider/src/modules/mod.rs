@@ -108,8 +108,9 @@ fn open_one(named: &Named, wait: Wait) -> Result<(), String> {
         Named::Hosted(module) => {
             let module = hosted::Module::connect(module).map_err(|error| error.to_string())?;
             let (module, driver) = twice(module);
+            let single = Arc::clone(&driver);
             let does = engine::table(move |algorithm, direction| module.supports(algorithm, direction));
-            Offload::new(name, does, move || driver.driver())
+            Offload::new(name, does, move || driver.driver()).single(move || single.single())
         }
         Named::Kernel(module) => {
             let module = kernel::Module::bind(module).map_err(|error| error.to_string())?;

@@ -1,0 +1,224 @@
+//! One function that this process has taken, with its group and its container.
+//!
+//! `address -> the driver it is bound to -> its group's node -> container and IOMMU -> its file`. Each step that the system refuses is
+//! a [`Refused`] with what the administrator can do about it.
+
+use std::ffi::CString;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::Arc;
+
+use evener_ring::Region;
+
+use crate::address::Address;
+use crate::ffi;
+use crate::registers::Registers;
+
+/// The number of the part that is the function's configuration space (`VFIO_PCI_CONFIG_REGION_INDEX`); base address registers are 0 to 5.
+pub const CONFIGURATION: u32 = 7;
+
+/// The driver that hands functions to programs.
+const DRIVER: &str = "vfio-pci";
+
+/// Why a function cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refused {
+    /// No such function.
+    #[error("there is no PCI function {0}")]
+    NoFunction(Address),
+    /// The system has no IOMMU that is on, so no program may let a function reach memory.
+    #[error("{0} is in no IOMMU group: the machine has no IOMMU, or the kernel was not told to use it")]
+    NoIommu(Address),
+    /// Another driver has it.
+    #[error("{address} is bound to {driver}, not to vfio-pci")]
+    OtherDriver {
+        /// The function.
+        address: Address,
+        /// What it is bound to.
+        driver: String,
+    },
+    /// Other functions of its group are bound to drivers of the kernel.
+    #[error("IOMMU group {group} of {address} has other functions that are not bound to vfio-pci")]
+    GroupShared {
+        /// The function.
+        address: Address,
+        /// The number of its group.
+        group: String,
+    },
+    /// Another process has it.
+    #[error("another process has {0}")]
+    Taken(Address),
+    /// The system refused something else.
+    #[error("{what}: {error}")]
+    System {
+        /// What was asked of it.
+        what: String,
+        /// Its answer.
+        error: io::Error,
+    },
+}
+
+impl Refused {
+    fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let what = what.into();
+        |error| Self::System { what, error }
+    }
+}
+
+/// A function of which this process alone disposes, until this is dropped.
+#[derive(Debug)]
+pub struct Function {
+    address: Address,
+    /// Dropped, and so closed, in this order.
+    file: File,
+    _group: File,
+    container: File,
+    lent: Vec<(u64, Arc<Region>)>,
+    /// The process that took it.
+    process: u32,
+}
+
+impl Function {
+    /// Takes a function.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`], with the reason.
+    pub fn open(address: Address) -> Result<Self, Refused> {
+        let folder = PathBuf::from(format!("/sys/bus/pci/devices/{address}"));
+        if !folder.exists() {
+            return Err(Refused::NoFunction(address));
+        }
+        let number = target(&folder.join("iommu_group")).ok_or(Refused::NoIommu(address))?;
+        let driver = target(&folder.join("driver")).unwrap_or_else(|| "no driver".to_owned());
+        if driver != DRIVER {
+            return Err(Refused::OtherDriver { address, driver });
+        }
+        let container = open("/dev/vfio/vfio".as_ref(), address)?;
+        let node = PathBuf::from(format!("/dev/vfio/{number}"));
+        let group = open(&node, address)?;
+        let asked = |what: &str| Refused::system(format!("{what} of {address}"));
+        if !ffi::has_iommu(container.as_fd()).map_err(asked("the IOMMU"))? {
+            return Err(Refused::NoIommu(address));
+        }
+        if !ffi::is_viable(group.as_fd()).map_err(asked("the group"))? {
+            return Err(Refused::GroupShared { address, group: number });
+        }
+        ffi::join(group.as_fd(), container.as_fd()).map_err(asked("the group"))?;
+        // Digits, colons and a point.
+        let name = CString::new(address.to_string()).unwrap_or_default();
+        let file: OwnedFd = ffi::function(group.as_fd(), &name).map_err(asked("the file"))?;
+        Ok(Self {
+            address,
+            file: file.into(),
+            _group: group,
+            container,
+            lent: Vec::new(),
+            process: process::id(),
+        })
+    }
+
+    /// Returns its address.
+    #[must_use]
+    pub const fn address(&self) -> Address {
+        self.address
+    }
+
+    /// Reads bytes of its configuration space.
+    ///
+    /// # Errors
+    ///
+    /// The system's.
+    pub fn read_configuration(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        let part = ffi::part(self.file.as_fd(), CONFIGURATION)?;
+        let read = rustix::io::retry_on_intr(|| rustix::io::pread(&self.file, &mut *into, part.offset + at))?;
+        if read == into.len() { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+    }
+
+    /// Writes bytes of its configuration space; the system guards what programs may not change.
+    ///
+    /// # Errors
+    ///
+    /// The system's.
+    pub fn write_configuration(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let part = ffi::part(self.file.as_fd(), CONFIGURATION)?;
+        let written = rustix::io::retry_on_intr(|| rustix::io::pwrite(&self.file, bytes, part.offset + at))?;
+        if written == bytes.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
+    }
+
+    /// Maps the memory of a base address register, 0 to 5.
+    ///
+    /// # Errors
+    ///
+    /// `Unsupported` where it has none, or none that can be mapped; the system's otherwise.
+    pub fn registers(&self, index: u32) -> io::Result<Registers> {
+        let part = ffi::part(self.file.as_fd(), index)?;
+        if !part.can_map || part.bytes == 0 {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let (first, bytes) = ffi::map(self.file.as_fd(), part)?;
+        Ok(Registers::new(first, bytes))
+    }
+
+    /// Lets the function read and write a region, which begins at `there` for it: a number, no pointer of this process. Its pages stay in
+    /// memory, which counts as locked memory of the process.
+    ///
+    /// # Errors
+    ///
+    /// The system's: `ENOMEM` where the process may lock no more, `EINVAL` or `EEXIST` where such addresses cannot be had.
+    pub fn lend(&mut self, region: &Arc<Region>, there: u64) -> io::Result<()> {
+        let bytes = region.byte_count();
+        let here = region.span(0, bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
+        // SAFETY: a region's bytes may change at any time by its contract, and `lent` keeps it until they are taken back.
+        unsafe { ffi::map_dma(self.container.as_fd(), here, there, bytes) }?;
+        self.lent.push((there, Arc::clone(region)));
+        Ok(())
+    }
+
+    /// Returns how many interrupts of kind MSI-X it has.
+    ///
+    /// # Errors
+    ///
+    /// The system's.
+    pub fn call_count(&self) -> io::Result<u32> {
+        ffi::interrupt_count(self.file.as_fd())
+    }
+
+    /// Has its first interrupts ring these events, one each.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` where these are more than a few; the system's otherwise.
+    pub fn call_by(&self, events: &[BorrowedFd<'_>]) -> io::Result<()> {
+        ffi::ring_events(self.file.as_fd(), events)
+    }
+}
+
+impl Drop for Function {
+    fn drop(&mut self) {
+        // A forked child has the files, too: what it drops is its parent's still, and what the parent drops ends though the child has them.
+        if process::id() != self.process {
+            return;
+        }
+        for (there, region) in &self.lent {
+            ffi::unmap_dma(self.container.as_fd(), *there, region.byte_count()).unwrap_or_default();
+        }
+    }
+}
+
+fn open(path: &Path, address: Address) -> Result<File, Refused> {
+    OpenOptions::new().read(true).write(true).open(path).map_err(|error| match error.raw_os_error() {
+        Some(libc::EBUSY) => Refused::Taken(address),
+        _ => Refused::System { what: path.display().to_string(), error },
+    })
+}
+
+/// The last name of what a link of sysfs leads to.
+fn target(link: &Path) -> Option<String> {
+    let path = fs::read_link(link).ok()?;
+    Some(path.file_name()?.to_string_lossy().into_owned())
+}

@@ -1,0 +1,151 @@
+//! A virtio-crypto device on the PCI bus that this process drives itself: no other process and no kernel between a request and it.
+//!
+//! The way: a function is taken ([`evener_vfio::Function`]) -> its registers are found (`transport.rs`) -> reset, features, both queues,
+//! ready ([`open`]; virtio 1.2, 3.1.1) -> sessions go over its control queue (`sessions.rs`), requests over the line's -> reset, before
+//! the memory is anybody else's ([`Link::end`]).
+//!
+//! The device reaches the region through the IOMMU and nothing else; what it writes there is checked as a host's is.
+
+mod sessions;
+mod transport;
+
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::process;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use evener_ring::Region;
+use evener_ring::virtqueue::{Driver, Events};
+use evener_vfio::{Address, Bell, Function};
+use evener_wire::{CreateSession, features};
+
+pub(crate) use self::sessions::BYTES as CONTROL_BYTES;
+use self::sessions::Sessions;
+use self::transport::{Queue, Transport, state};
+use crate::control::{BASE, Parts, Trouble};
+use crate::link::{Link, Linked, home};
+use crate::wait::{Spin, Waiter, event};
+
+/// The data queue; the control queue's number is that of data queues.
+const DATA: u16 = 0;
+
+/// Interrupts: the data queue's and the control queue's.
+const VECTORS: u32 = 2;
+
+/// How long a device may take to be reset. A guess; QEMU's is reset at once.
+const RESET_PATIENCE: Duration = Duration::from_secs(1);
+
+/// A device that is ready.
+#[derive(Debug)]
+struct Device {
+    transport: Transport,
+    bell: Bell,
+    sessions: Sessions,
+    waiter: Arc<Waiter>,
+    /// Kept open: who waits is told of what is rung there.
+    _call: OwnedFd,
+    is_over: bool,
+    /// The process that has it.
+    process: u32,
+    /// Given back last.
+    function: Function,
+}
+
+/// Takes a device and sets it up: its data queue lies at `parts`, its control queue behind everything else, at `control_at`.
+pub(crate) fn open(
+    address: Address,
+    region: &Arc<Region>,
+    parts: Parts,
+    control_at: usize,
+) -> Result<Linked, Trouble> {
+    let mut function = Function::open(address).map_err(|refused| Trouble::Function(refused.to_string()))?;
+    if function.call_count().map_err(asked("interrupts"))? < VECTORS {
+        return Err(Trouble::Lacks("two interrupts of kind MSI-X"));
+    }
+    let transport = Transport::find(&function)?;
+    transport.reset(RESET_PATIENCE)?;
+    function.lend(region, BASE).map_err(asked("memory for the device"))?;
+    let (call, answer) = (event()?, event()?);
+    function.call_by(&[call.as_fd(), answer.as_fd()]).map_err(asked("interrupts"))?;
+    transport.add_state(state::ACKNOWLEDGE | state::DRIVER)?;
+    let events = agree(&transport)?;
+    let config = transport.config()?;
+    let data = Queue { number: DATA, parts, vector: 0 };
+    let bell = transport.start_queue(&data)?;
+    let number = u16::try_from(config.data_queues_max).map_err(|_| Trouble::Lacks("a control queue"))?;
+    let control = Queue { number, parts: Sessions::parts(control_at), vector: 1 };
+    let told = transport.start_queue(&control)?;
+    transport.add_state(state::DRIVER_OK)?;
+    let queue = Driver::new(home(region, parts), events).expect("a home has the slices of one size");
+    let sessions = Sessions::new(region, control_at, events, (told, number), answer)?;
+    let waiter = Arc::new(Waiter::new(call.as_fd(), None)?);
+    let process = process::id();
+    let device = Device { transport, bell, sessions, waiter, _call: call, is_over: false, process, function };
+    Ok(Linked { link: Box::new(device), queue, config: Some(config), spin: Spin::never() })
+}
+
+/// Settles what both sides can do.
+fn agree(transport: &Transport) -> Result<Events, Trouble> {
+    const NEEDED: u64 = features::VERSION_1 | features::INDIRECT | features::ACCESS_PLATFORM;
+    let offered = transport.offered()?;
+    if offered & features::ACCESS_PLATFORM == 0 {
+        return Err(Trouble::Lacks("the feature ACCESS_PLATFORM: it would go around the IOMMU"));
+    }
+    if offered & NEEDED != NEEDED {
+        return Err(Trouble::Lacks("version 1 or indirect descriptors"));
+    }
+    transport.choose(offered & (NEEDED | features::EVENT_IDX))?;
+    Ok(if offered & features::EVENT_IDX == 0 { Events::Flags } else { Events::Index })
+}
+
+impl Link for Device {
+    fn create(&mut self, session: &CreateSession<'_>) -> Result<Result<u64, i64>, Trouble> {
+        self.sessions.create(session)
+    }
+
+    fn close(&mut self, id: u64) -> Result<(), Trouble> {
+        self.sessions.close(id)
+    }
+
+    fn kick(&self) -> Result<(), Trouble> {
+        self.bell.ring(DATA);
+        Ok(())
+    }
+
+    fn waiter(&self) -> &Arc<Waiter> {
+        &self.waiter
+    }
+
+    fn end(&mut self) {
+        if std::mem::replace(&mut self.is_over, true) || self.process != process::id() {
+            return;
+        }
+        // One that does not let itself be reset may not reach memory at all from here on.
+        if self.transport.reset(RESET_PATIENCE).is_err() {
+            transport::silence(&self.function).unwrap_or_default();
+        }
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// What the system refused.
+fn asked(what: &'static str) -> impl Fn(std::io::Error) -> Trouble {
+    move |error| Trouble::system(what, &error)
+}
+
+/// Repeats `is_done` until it holds, for `patience` at most; says whether it does.
+fn soon(patience: Duration, mut is_done: impl FnMut() -> Result<bool, Trouble>) -> Result<bool, Trouble> {
+    let began = Instant::now();
+    while !is_done()? {
+        if began.elapsed() >= patience {
+            return Ok(false);
+        }
+        std::thread::yield_now();
+    }
+    Ok(true)
+}

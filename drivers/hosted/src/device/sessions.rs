@@ -1,0 +1,126 @@
+//! Sessions over a device's control queue, one message at a time: who opens one waits for the answer.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use evener_ring::Region;
+use evener_ring::virtqueue::{Driver, Events, Mapped, Piece};
+use evener_vfio::Bell;
+use evener_wire::{
+    ANSWER_BYTES, AUTH_KEY_BYTES_MAX, CONTROL_BYTES, CreateSession, Status, close_request, opened_id,
+};
+
+use crate::control::{BASE, Parts, Trouble};
+use crate::line::inside;
+use crate::link::home;
+use crate::wait::Waiter;
+
+/// How long a device may take for an answer, as a host may.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Entries of the queue, of which a message takes three.
+const SIZE: u16 = 16;
+/// Places behind the beginning of this part of the region.
+const AVAILABLE_AT: usize = 256;
+const USED_AT: usize = 512;
+const REQUEST_AT: usize = 1024;
+const KEY_AT: usize = 1152;
+const ANSWER_AT: usize = 1792;
+/// Bytes of this part.
+pub(crate) const BYTES: usize = 4096;
+
+const _: () = assert!(KEY_AT + AUTH_KEY_BYTES_MAX <= ANSWER_AT && ANSWER_AT + ANSWER_BYTES <= BYTES);
+
+/// The control queue.
+#[derive(Debug)]
+pub(super) struct Sessions {
+    region: Arc<Region>,
+    at: usize,
+    queue: Driver<Mapped>,
+    bell: Bell,
+    waiter: Waiter,
+    /// Kept open: who waits is told of what is rung there.
+    _call: OwnedFd,
+    /// Codes by which sessions were opened, to close them.
+    codes: HashMap<u64, u64>,
+    /// The number by which the bell knows this queue.
+    number: u16,
+}
+
+impl Sessions {
+    /// Where the queue lies in a part of the region that begins at `at`.
+    pub(super) const fn parts(at: usize) -> Parts {
+        Parts { size: SIZE, descriptors: at, available: at + AVAILABLE_AT, used: at + USED_AT }
+    }
+
+    pub(super) fn new(
+        region: &Arc<Region>,
+        at: usize,
+        events: Events,
+        (bell, number): (Bell, u16),
+        call: OwnedFd,
+    ) -> Result<Self, Trouble> {
+        let home = home(region, Self::parts(at));
+        let queue = Driver::new(home, events).expect("a home has the slices of one size");
+        let waiter = Waiter::new(call.as_fd(), None)?;
+        let (region, codes) = (Arc::clone(region), HashMap::new());
+        Ok(Self { region, at, queue, bell, waiter, _call: call, codes, number })
+    }
+
+    /// Opens a session: its id, or the device's status, negative.
+    pub(super) fn create(&mut self, session: &CreateSession<'_>) -> Result<Result<u64, i64>, Trouble> {
+        let (request, key) = session.to_control();
+        let mut answer = [0; ANSWER_BYTES];
+        // The device has copied the key when it answers; none stays behind in memory that it may read.
+        let asked = self.ask(&request, key, &mut answer);
+        inside(self.region.wipe(self.at + KEY_AT, key.len()));
+        asked?;
+        let opened = opened_id(&answer)?;
+        if let Ok(id) = opened {
+            self.codes.insert(id, session.op_code);
+        }
+        Ok(opened.map_err(|status| -i64::from(status)))
+    }
+
+    /// Closes a session; that a device does not know it changes nothing.
+    pub(super) fn close(&mut self, id: u64) -> Result<(), Trouble> {
+        let Some(code) = self.codes.remove(&id) else { return Ok(()) };
+        self.ask(&close_request(code, id), &[], &mut [Status::Ok as u8])
+    }
+
+    /// Sends a message, and waits for its answer.
+    fn ask(&mut self, request: &[u8; CONTROL_BYTES], key: &[u8], answer: &mut [u8]) -> Result<(), Trouble> {
+        inside(self.region.copy_in(self.at + REQUEST_AT, request));
+        inside(self.region.copy_in(self.at + KEY_AT, key));
+        inside(self.region.wipe(self.at + ANSWER_AT, answer.len()));
+        let piece = |at: usize, bytes: usize, is_writable| Piece {
+            address: BASE + (self.at + at) as u64,
+            len: u32::try_from(bytes).expect("a message is short"),
+            is_writable,
+        };
+        let all = [
+            piece(REQUEST_AT, CONTROL_BYTES, false),
+            piece(ANSWER_AT, answer.len(), true),
+            piece(KEY_AT, key.len(), false),
+        ];
+        // A session without a key has one piece less.
+        let pieces = [all[0], all[2], all[1]];
+        let pieces = if key.is_empty() { &all[..2] } else { &pieces[..] };
+        self.queue.add(pieces).expect("the last message was answered");
+        if self.queue.publish() {
+            self.bell.ring(self.number);
+        }
+        let until = Instant::now() + PATIENCE;
+        while !self.queue.wake_after(1)? {
+            match until.saturating_duration_since(Instant::now()) {
+                Duration::ZERO => return Err(Trouble::Silent),
+                left => self.waiter.sleep(left)?,
+            }
+        }
+        self.queue.take()?;
+        inside(self.region.copy_out(self.at + ANSWER_AT, answer));
+        Ok(())
+    }
+}

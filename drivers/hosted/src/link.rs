@@ -1,0 +1,95 @@
+//! What stands between a line and whoever works on its queue: a host's socket, or a device's registers.
+
+use std::fmt::Debug;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::Arc;
+
+use evener_ring::Region;
+use evener_ring::virtqueue::{Driver, Mapped};
+use evener_wire::{Config, CreateSession};
+
+use crate::control::{Control, Parts, Trouble};
+use crate::wait::{Spin, Waiter, event, ring};
+
+/// The way to the other side beside the queue. Where a call fails, it is over.
+pub(crate) trait Link: Debug + Send {
+    /// Opens a session: its id, or a negative number of the wire's.
+    fn create(&mut self, session: &CreateSession<'_>) -> Result<Result<u64, i64>, Trouble>;
+
+    /// Closes a session.
+    fn close(&mut self, id: u64) -> Result<(), Trouble>;
+
+    /// Says that there is something new in the queue.
+    fn kick(&self) -> Result<(), Trouble>;
+
+    /// Where calls are waited for.
+    fn waiter(&self) -> &Arc<Waiter>;
+
+    /// Ends it; the memory is worked on no more, as far as this side can see to that.
+    fn end(&mut self);
+}
+
+/// A link that was made, with the queue over it.
+pub(crate) struct Linked {
+    pub(crate) link: Box<dyn Link>,
+    pub(crate) queue: Driver<Mapped>,
+    /// What the other side says of itself.
+    pub(crate) config: Option<Config>,
+    pub(crate) spin: Spin,
+}
+
+/// Where the queue's parts lie.
+pub(crate) fn home(region: &Arc<Region>, parts: Parts) -> Mapped {
+    let places = [parts.descriptors, parts.available, parts.used].map(|at| (Arc::clone(region), at));
+    Mapped::new(parts.size, places).expect("the parts lie inside the region")
+}
+
+/// A host behind a socket.
+#[derive(Debug)]
+struct Host {
+    control: Control,
+    kick: OwnedFd,
+    /// Kept open: who waits is told of what is rung there.
+    _call: OwnedFd,
+    waiter: Arc<Waiter>,
+}
+
+/// Agrees with a host and hands it the region.
+pub(crate) fn host(
+    mut control: Control,
+    region: &Arc<Region>,
+    memory: &std::fs::File,
+    parts: Parts,
+) -> Result<Linked, Trouble> {
+    let agreement = control.agree()?;
+    let queue =
+        Driver::new(home(region, parts), agreement.events).expect("a home has the slices of one size");
+    control.share(memory, region.byte_count(), parts)?;
+    let (kick, call) = (event()?, event()?);
+    control.start(&kick, &call)?;
+    // The host sends nothing unasked: whatever happens on the socket is its end. The host rings its copy of the call.
+    let waiter = Arc::new(Waiter::new(call.as_fd(), Some(control.as_fd()))?);
+    let link = Host { control, kick, _call: call, waiter };
+    Ok(Linked { link: Box::new(link), queue, config: agreement.config, spin: Spin::new() })
+}
+
+impl Link for Host {
+    fn create(&mut self, session: &CreateSession<'_>) -> Result<Result<u64, i64>, Trouble> {
+        self.control.create(session)
+    }
+
+    fn close(&mut self, id: u64) -> Result<(), Trouble> {
+        self.control.close(id)
+    }
+
+    fn kick(&self) -> Result<(), Trouble> {
+        ring(&self.kick)
+    }
+
+    fn waiter(&self) -> &Arc<Waiter> {
+        &self.waiter
+    }
+
+    /// The socket closes when this is dropped.
+    fn end(&mut self) {}
+}
