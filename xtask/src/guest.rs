@@ -115,7 +115,7 @@ fn guest() -> Result<Builder, String> {
     // OpenSSL wants it under this name.
     let named = built.with_file_name("evener.so");
     fs::copy(&built, &named).map_err(|error| format!("{}: {error}", named.display()))?;
-    let builder = Guest::builder().program(program).library(named);
+    let builder = Guest::builder().user_space_module().program(program).library(named);
     Ok(builder.file("/etc/evener.cnf", configuration).limit(LIMIT))
 }
 

@@ -85,9 +85,13 @@ impl Found {
         matches!(self, Self::Emulated(_))
     }
 
-    /// Whether the kernel works for its path where no thread's clock sees it.
+    /// Whether the kernel works for its path where no thread's clock sees it: for requests, or for a device's interrupts.
     pub(crate) const fn is_behind_the_kernel(&self) -> bool {
-        matches!(self, Self::Kernel(_))
+        match self {
+            Self::Emulated(_) => false,
+            Self::Hosted(module) => module.is_device(),
+            Self::Kernel(_) => true,
+        }
     }
 
     /// It as a planner sees it.

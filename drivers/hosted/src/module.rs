@@ -158,6 +158,12 @@ impl Module {
         &self.profile
     }
 
+    /// Whether it is a device that this process drives, and no host's.
+    #[must_use]
+    pub const fn is_device(&self) -> bool {
+        self.is_device
+    }
+
     /// Whether it does this for us.
     #[must_use]
     pub fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool {

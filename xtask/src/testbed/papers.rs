@@ -2,22 +2,26 @@
 //!
 //! The way: a row of [`REPORTS`] -> a guest of its own -> the command in it, on the module behind AF_ALG -> its report, with command and
 //! circumstances, in `docs/results/guest/NAME.json` ([`keep`]) -> `guest_pages` of the bench draws all reports that are there ([`draw`]).
-//! `cargo xtask figures` takes the same names. Under `NAME-counted` a report is made in a guest whose clock counts instructions.
+//! `cargo xtask figures` takes the same names. Under `NAME-counted` a report is made in a guest whose clock counts instructions, under
+//! `virtio/NAME-counted` with a module that the command drives itself, kept and drawn beside these.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use evener_testbed::{Awake, Guest, Icount, ModuleCounts};
+use evener_testbed::{Awake, Guest, Icount, ModuleCounts, Qmp, USER_SPACE_MODULE};
 use serde_json::{Value, json};
 
 use crate::figures::{circumstances, commit, load, sleep};
 use crate::programs::{built_evener, run};
 use crate::tree::{cargo, root};
 
-/// The module, by its driver's name.
+/// The module, by its driver's name; the one that programs drive themselves, by its place.
 const MODULE: &str = "--module afalg:virtio_crypto_aes_cbc";
+const VIRTIO_MODULE: &str = "--module virtio:";
+/// What begins the names of reports with that one.
+const VIRTIO: &str = "virtio/";
 const SETTING: &str = "export HOME=/tmp EVENER_CACHE_DIR=/tmp/costs";
 /// Life of a guest: none of the reports takes so long.
 const LIFE: Duration = Duration::from_secs(900);
@@ -72,23 +76,31 @@ const COUNTED: &str = "-counted";
 /// Many pairs are for a clock that strays.
 const NEVER_COUNTED: [&str; 4] = ["aes-128-even", "aes-256-even", "aes-128-near", "aes-256-near"];
 
-/// One of [`REPORTS`], by the guest's own clock or by counted instructions.
+/// One of [`REPORTS`], by the guest's own clock or by counted instructions, behind the kernel or not.
 struct Wanted {
     name: String,
     words: String,
     is_counted: bool,
+    is_virtio: bool,
 }
 
 fn all() -> impl Iterator<Item = Wanted> {
-    let wanted = |is_counted: bool| {
+    let wanted = |is_counted: bool, is_virtio: bool| {
         let rows = REPORTS.iter().filter(move |(name, ..)| !is_counted || !NEVER_COUNTED.contains(name));
+        let module =
+            if is_virtio { format!("{VIRTIO_MODULE}{USER_SPACE_MODULE}") } else { MODULE.to_owned() };
         rows.map(move |(name, words, more)| Wanted {
-            name: format!("{name}{}", if is_counted { COUNTED } else { "" }),
-            words: format!("{words} {} {MODULE}", more.join(" ")),
+            name: format!(
+                "{}{name}{}",
+                if is_virtio { VIRTIO } else { "" },
+                if is_counted { COUNTED } else { "" }
+            ),
+            words: format!("{words} {} {module}", more.join(" ")),
             is_counted,
+            is_virtio,
         })
     };
-    wanted(false).chain(wanted(true))
+    wanted(false, false).chain(wanted(true, false)).chain(wanted(true, true))
 }
 
 /// The names of all reports.
@@ -124,7 +136,7 @@ pub(crate) fn make(asked: &[&str]) -> Result<(), String> {
 pub(crate) fn predict_again(asked: &[&str]) -> Result<(), String> {
     let evener = built_evener()?;
     for name in asked {
-        let path = folder().join(name).with_extension("json");
+        let path = path_of(name);
         let text = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         let mut kept: Value = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
         let file = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
@@ -145,16 +157,26 @@ pub(crate) fn predict_again(asked: &[&str]) -> Result<(), String> {
 /// Begins the last line of the circumstances of a report whose predictions were made later.
 const AGAIN: &str = "- predicted again, from the same costs and live runs: commit ";
 
-fn folder() -> PathBuf {
-    root().join("docs/results/guest")
+/// Where reports are kept: those with the module behind the kernel, and the others.
+fn folders() -> [PathBuf; 2] {
+    ["guest", "guest-virtio"].map(|name| root().join("docs/results").join(name))
+}
+
+fn path_of(name: &str) -> PathBuf {
+    let [behind_the_kernel, virtio] = folders();
+    let path = match name.strip_prefix(VIRTIO) {
+        Some(name) => virtio.join(name),
+        None => behind_the_kernel.join(name),
+    };
+    path.with_extension("json")
 }
 
 /// Keeps a report with how it came about.
 pub(crate) fn keep(name: &str, report: &Value) -> Result<(), String> {
-    let path = folder().join(name).with_extension("json");
+    let path = path_of(name);
     let text = serde_json::to_string_pretty(report).map_err(|error| error.to_string())? + "\n";
-    let written = fs::create_dir_all(folder()).and_then(|()| fs::write(&path, text));
-    written.map_err(|error| format!("{}: {error}", path.display()))
+    let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
+    folder.and_then(|()| fs::write(&path, text)).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// Runs the command in a guest of its own.
@@ -163,9 +185,13 @@ fn report(evener: &Path, wanted: &Wanted) -> Result<Value, String> {
     let awake = Awake::hold();
     let builder = Guest::builder().program(evener).memory_mib(MEMORY_MIB).limit(LIFE);
     let builder = if wanted.is_counted { builder.icount(Icount::NEAR_AM3358) } else { builder };
+    let builder = if wanted.is_virtio { builder.user_space_module() } else { builder };
     let mut guest = builder.boot().map_err(|error| error.to_string())?;
     // QEMU 7 does not count.
-    let counts = |guest: &Guest| guest.qmp().and_then(|mut qmp| qmp.module_counts()).ok();
+    let counts = |guest: &Guest| {
+        let counts = if wanted.is_virtio { Qmp::user_space_module_counts } else { Qmp::module_counts };
+        guest.qmp().and_then(|mut qmp| counts(&mut qmp)).ok()
+    };
     let before = counts(&guest);
     let is_apart = guest.set_apart().map_err(|error| error.to_string())?;
     let command = format!("{SETTING}; evener {} --json /out/report.json", wanted.words);
@@ -217,11 +243,14 @@ fn must_agree(report: &Value, before: ModuleCounts, after: ModuleCounts) -> Resu
     }
 }
 
-/// Draws the page from all reports that are kept.
+/// Draws a page from each folder's reports.
 pub(crate) fn draw() -> Result<(), String> {
-    let mut pages: Command = cargo();
-    pages.args(["run", "-q", "--release", "-p", "evener-bench", "--bin", "guest_pages"]).arg(folder());
-    run(pages)
+    for folder in folders().iter().filter(|folder| folder.exists()) {
+        let mut pages: Command = cargo();
+        pages.args(["run", "-q", "--release", "-p", "evener-bench", "--bin", "guest_pages"]).arg(folder);
+        run(pages)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -246,7 +275,7 @@ mod tests {
     fn every_report_has_a_name_of_its_own() {
         let different: std::collections::BTreeSet<_> = names().collect();
         assert_eq!(different.len(), names().count());
-        assert_eq!(names().count(), 2 * REPORTS.len() - NEVER_COUNTED.len());
+        assert_eq!(names().count(), 3 * REPORTS.len() - 2 * NEVER_COUNTED.len());
         let told = |reason: String| reason.contains("hog-100") && reason.contains("busy-1m-counted");
         assert!(make(&["hog-1"]).is_err_and(told));
     }

@@ -1,7 +1,8 @@
 //! Writes the page of the papers' experiments in the test bed's guest, from what `cargo xtask testbed papers` measured there.
 //!
 //! The way: reports in a folder (`NAME.json`, [`kept::Kept`]) -> a section for each kind (`policies`, `busy`, `neighbours`,
-//! `openssl`, `waits`, `simulated`), the papers' own figures beside ours -> `guest-papers.md` above the folder, pictures inside.
+//! `openssl`, `waits`, `simulated`), the papers' own figures beside ours -> a page above the folder, pictures inside: `guest-papers.md`,
+//! or `guest-virtio.md` of the folder of that name.
 #![forbid(unsafe_code)]
 
 use std::fs;
@@ -21,7 +22,7 @@ mod waits;
 /// Draws the page of the papers' experiments in the guest again, from reports that are there.
 #[derive(Parser)]
 struct Arguments {
-    /// Folder with the reports, `docs/results/guest`.
+    /// Folder with the reports, `docs/results/guest` or `docs/results/guest-virtio`.
     folder: PathBuf,
 }
 
@@ -29,7 +30,9 @@ fn main() -> anyhow::Result<()> {
     let Arguments { folder } = Arguments::parse();
     let all = kept::read(&folder)?;
     anyhow::ensure!(!all.is_empty(), "{} holds no report", folder.display());
-    let mut page = HEAD.to_owned();
+    let is_virtio = folder.ends_with(VIRTIO);
+    let (name, head) = if is_virtio { ("guest-virtio.md", HEAD_VIRTIO) } else { ("guest-papers.md", HEAD) };
+    let mut page = head.to_owned();
     page += &policies::section(&all, &folder)?;
     page += &busy::section(&all)?;
     page += &neighbours::section(&all, &folder)?;
@@ -37,9 +40,23 @@ fn main() -> anyhow::Result<()> {
     page += &waits::section(&all);
     page += &simulated::section(&all);
     page += &kept::circumstances(&all);
-    let path = folder.parent().context("the folder lies in another")?.join("guest-papers.md");
+    if is_virtio {
+        page = page.replace("(guest/", &format!("({VIRTIO}/"));
+    }
+    let path = folder.parent().context("the folder lies in another")?.join(name);
     fs::write(&path, page).with_context(|| format!("{}", path.display()))
 }
+
+/// The folder of reports with a module that the command drives itself.
+const VIRTIO: &str = "guest-virtio";
+
+const HEAD_VIRTIO: &str = "\
+# The papers' experiments with a module that programs drive themselves
+
+As [guest-papers](guest-papers.md), by counted instructions, with another virtio-crypto device of the same emulated machine, which stands behind an IOMMU and is driven
+by Evener itself, through VFIO, without Linux's driver and AF_ALG ([virtio](../virtio.md)). Again: `cargo xtask figures virtio/aes-128-encrypt-counted` and so on;
+OpenSSL's programs by this way stand in [guest-papers](guest-papers.md) beside the others, for they take turns in one run.
+";
 
 const HEAD: &str = "\
 # The papers' experiments, live in the guest

@@ -8,8 +8,8 @@ use std::fs;
 use std::process::{Command, Stdio};
 
 use super::{
-    CALLER, CIPHERS, WAYS, WITH, WITHOUT, Window, busy, by_way, curl, enc, in_turn, median, speed_command,
-    updates,
+    CALLER, CIPHERS, VIRTIO, WAYS, WITH, WITHOUT, Window, busy, by_way, curl, enc, in_turn, median,
+    speed_command, updates,
 };
 
 /// As the guest's clock counts them.
@@ -58,7 +58,8 @@ fn file(path: &str, bytes: usize) -> Result<(), String> {
 /// Prints a row: every way, and the module's over that without it.
 fn tell(what: &str, rounds: usize, measure: &dyn Fn(usize) -> Result<f64, String>) -> Result<(), String> {
     let counted: [f64; WAYS.len()] = in_turn(rounds, measure)?.map(median);
-    let ratios = [WITH, CALLER].map(|way| format!("  {:.3}", counted[way] / counted[WITHOUT])).concat();
+    let ratios =
+        [WITH, CALLER, VIRTIO].map(|way| format!("  {:.3}", counted[way] / counted[WITHOUT])).concat();
     println!("{what:28}{}{ratios}", counted.map(|thousands| format!("{thousands:14.1}")).concat());
     Ok(())
 }

@@ -34,7 +34,7 @@ struct Way {
     words: &'static [&'static str],
 }
 
-const WAYS: [Way; 5] = [
+const WAYS: [Way; 6] = [
     Way { name: "default", configuration: "/dev/null", variables: &[], words: &[] },
     Way { name: "afalg engine", configuration: "/dev/null", variables: &[], words: &["-engine", "afalg"] },
     Way { name: "provider", configuration: WITH_MODULE, variables: &[], words: &[] },
@@ -44,6 +44,12 @@ const WAYS: [Way; 5] = [
         variables: &[("EVENER_WAIT", "caller")],
         words: &[],
     },
+    Way {
+        name: "virtio",
+        configuration: WITH_MODULE,
+        variables: &[("EVENER_MODULES", "virtio:0000:00:10.0")],
+        words: &[],
+    },
     Way { name: "no module", configuration: WITH_MODULE, variables: &[("EVENER_MODULES", "")], words: &[] },
 ];
 
@@ -51,7 +57,9 @@ const ENGINE: usize = 1;
 /// The ways that have the provider.
 const WITH: usize = 2;
 const CALLER: usize = 3;
-const WITHOUT: usize = 4;
+/// By a module that the program drives itself.
+const VIRTIO: usize = 4;
+const WITHOUT: usize = 5;
 
 /// What every round gave, where `cargo xtask guest` finds it.
 const REPORT: &str = "/out/report.json";
@@ -177,8 +185,15 @@ fn enc(way: usize, cipher: &Cipher) -> Command {
 fn uploads(rounds: usize, url: &str) -> Result<(), String> {
     println!("uploads over TLS 1.2, {SUITE}, Encrypt-then-MAC; medians of {rounds}");
     println!(
-        "{:>10}  {:>19}  {:>19}  {:>19}  {:>11}  {:>13}  paper 003",
-        "bytes", "no module: ms, core", "module: ms, core", "caller: ms, core", "wall, core", "caller's"
+        "{:>10}  {:>19}  {:>19}  {:>19}  {:>19}  {:>11}  {:>13}  {:>13}  paper 003",
+        "bytes",
+        "no module: ms, core",
+        "module: ms, core",
+        "caller: ms, core",
+        "virtio: ms, core",
+        "wall, core",
+        "caller's",
+        "virtio's"
     );
     // The first upload of a guest's life takes several times as long: nothing is loaded yet.
     fs::write("/tmp/file", [0x42; 70]).map_err(|error| error.to_string())?;
@@ -186,8 +201,8 @@ fn uploads(rounds: usize, url: &str) -> Result<(), String> {
     let mut rows = Vec::new();
     for (bytes, with_ms, without_ms) in PAPER {
         fs::write("/tmp/file", vec![0x42; bytes]).map_err(|error| error.to_string())?;
-        let ways = [WITHOUT, WITH, CALLER];
-        let mut seen: [[Vec<f64>; 2]; 3] = Default::default();
+        let ways = [WITHOUT, WITH, CALLER, VIRTIO];
+        let mut seen: [[Vec<f64>; 2]; 4] = Default::default();
         for round in 0..rounds {
             for turn in 0..ways.len() {
                 let place = (round + turn) % ways.len();
@@ -205,11 +220,11 @@ fn uploads(rounds: usize, url: &str) -> Result<(), String> {
             .collect();
         let paper = json!({ "with_ms": with_ms, "without_ms": without_ms });
         rows.push(json!({ "bytes": bytes, "paper": paper, "ways": kept }));
-        let [without, with, caller] = seen.map(|way| way.map(median));
-        let columns =
-            [without, with, caller].map(|[wall, core]| format!("  {wall:>9.1} {core:>9.1}")).concat();
-        let over = [with, caller]
-            .map(|[wall, core]| format!("  {:>6.3} {:>5.3}", wall / without[0], core / without[1]));
+        let [without, with @ ..] = seen.map(|way| way.map(median));
+        let all = std::iter::once(without).chain(with);
+        let columns: String = all.map(|[wall, core]| format!("  {wall:>9.1} {core:>9.1}")).collect();
+        let over =
+            with.map(|[wall, core]| format!("  {:>6.3} {:>5.3}", wall / without[0], core / without[1]));
         println!("{bytes:>10}{columns}{}  {:.2}", over.concat(), f64::from(with_ms) / f64::from(without_ms));
     }
     report(&json!({ "unit": "ms", "rounds": rounds, "rows": rows }))
