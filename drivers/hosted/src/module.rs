@@ -177,11 +177,11 @@ impl Module {
         Box::new(self.hosted())
     }
 
-    /// A driver for single requests of whoever waits for them, of a device; a host's are batches, or do not pay.
+    /// A driver for single requests of whoever waits for them: of a device over the line of all, of a host over one of its own. Where
+    /// none comes about any more, it is lost from the beginning.
     #[must_use]
-    pub fn single(&self) -> Option<Box<dyn SingleDriver>> {
-        let shared = self.shared().filter(|shared| self.is_device && shared.is_ours())?;
-        Some(Box::new(Single::new(Arc::clone(&self.offered), shared)))
+    pub fn single(&self) -> Box<dyn SingleDriver> {
+        Box::new(Single::new(Arc::clone(&self.offered), self.line()))
     }
 
     /// The line that is kept: of a host for one, of a device for all.
@@ -191,10 +191,14 @@ impl Module {
         if self.is_device { line.clone() } else { line.take() }
     }
 
-    fn hosted<'m>(&self) -> Hosted<'m> {
+    /// That one where it is this process's, or another.
+    fn line(&self) -> Arc<Shared> {
         let kept = self.shared().filter(|shared| shared.is_ours());
-        let shared = kept.unwrap_or_else(|| Arc::new(Shared::new(self.offered.another_line())));
-        Hosted::new(self.profile.clone(), Arc::clone(&self.offered), shared)
+        kept.unwrap_or_else(|| Arc::new(Shared::new(self.offered.another_line())))
+    }
+
+    fn hosted<'m>(&self) -> Hosted<'m> {
+        Hosted::new(self.profile.clone(), Arc::clone(&self.offered), self.line())
     }
 
     fn ask_known_answers(&self) -> Result<(), OpenError> {

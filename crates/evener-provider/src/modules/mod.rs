@@ -110,7 +110,9 @@ fn open_one(named: &Named, wait: Wait) -> Result<(), String> {
             let (module, driver) = twice(module);
             let single = Arc::clone(&driver);
             let does = engine::table(move |algorithm, direction| module.supports(algorithm, direction));
-            Offload::new(name, does, move || driver.driver()).single(move || single.single())
+            let offload = Offload::new(name, does, move || driver.driver());
+            // A host is woken for a batch, or not at all.
+            offload.single(move || single.is_device().then(|| single.single()))
         }
         Named::Kernel(module) => {
             let module = kernel::Module::bind(module).map_err(|error| error.to_string())?;
