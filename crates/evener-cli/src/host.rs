@@ -11,6 +11,7 @@ use anyhow::{Context as _, anyhow};
 use evener::core::{Algorithm, Direction};
 use evener::{Costs, Machinery as _};
 use evener_driver_emulated::{Emulated, Preset};
+use evener_driver_hosted as hosted;
 use evener_driver_kernel as kernel;
 use evener_driver_libcrypto::Libcrypto;
 use evener_host::{Access, Limits, Module, Setup};
@@ -35,8 +36,8 @@ pub(crate) struct Host {
     socket: PathBuf,
 
     /// What is served: cpu (a core with all methods), multibuffer (the same, refused without the library), a module behind the
-    /// kernel (afalg:DRIVER, devcrypto or devcrypto:/dev/NAME), or an emulated one (emulated:am3358), whose client pays its own
-    /// core time.
+    /// kernel (afalg:DRIVER, devcrypto or devcrypto:/dev/NAME), a device that this host drives itself (virtio:ADDRESS), or an emulated
+    /// one (emulated:am3358), whose client pays its own core time.
     #[arg(long, value_name = "MODULE")]
     module: Kind,
 
@@ -92,6 +93,7 @@ enum Kind {
     Multibuffer,
     Emulated(Preset),
     Kernel(kernel::ModuleName),
+    Device(hosted::ModuleName),
 }
 
 impl FromStr for Kind {
@@ -102,6 +104,12 @@ impl FromStr for Kind {
             Err(kernel::NameError::NotKernel(_)) => {}
             name => return name.map(Self::Kernel).map_err(|error| error.to_string()),
         }
+        match text.parse::<hosted::ModuleName>() {
+            Ok(name) if matches!(name.place(), hosted::Place::Function(_)) => return Ok(Self::Device(name)),
+            Err(error @ hosted::NameError::NoFunction(..)) => return Err(error.to_string()),
+            // A host of a host's module is none.
+            _ => {}
+        }
         match text {
             "cpu" => Ok(Self::Cpu),
             "multibuffer" => Ok(Self::Multibuffer),
@@ -110,7 +118,7 @@ impl FromStr for Kind {
                 .map(Self::Emulated)
                 .map_err(|error: evener_driver_emulated::PresetError| error.to_string()),
             other => Err(format!(
-                "unknown module {other:?}; there are cpu, multibuffer, afalg:DRIVER, devcrypto and emulated:NAME"
+                "unknown module {other:?}; there are cpu, multibuffer, afalg:DRIVER, devcrypto, virtio:ADDRESS and emulated:NAME"
             )),
         }
     }
@@ -163,11 +171,15 @@ fn module(kind: &Kind, request_bytes_max: usize) -> anyhow::Result<Module> {
             let module = kernel::Module::open(name)?;
             Ok(Module::queued(module.driver(), silence(request_bytes_max)))
         }
+        Kind::Device(name) => {
+            let module = hosted::Module::open(name)?;
+            Ok(Module::queued(module.driver(), silence(request_bytes_max)))
+        }
         Kind::Cpu | Kind::Multibuffer => core(kind),
     }
 }
 
-/// After which a module behind the kernel is taken for dead: two seconds, as in a run, and what the longest request takes one that
+/// After which such a module is taken for dead: two seconds, as in a run, and what the longest request takes one that
 /// does a megabyte in a second. Guesses.
 fn silence(request_bytes_max: usize) -> Duration {
     Duration::from_secs(2) + Duration::from_micros(request_bytes_max as u64)
