@@ -13,6 +13,7 @@ mod ffi;
 mod noise;
 mod process;
 mod published;
+mod queued;
 mod runtime;
 mod way;
 
@@ -21,5 +22,6 @@ pub use ffi::is_right_in_child;
 pub use noise::noise;
 pub use process::Process;
 pub use published::ask_all;
+pub use queued::{all_by, apart, in_place};
 pub use runtime::{ByRuntime, Door};
 pub use way::{Burst, Direct, Kit, Way, judged, libcrypto, multibuffer};

@@ -13,10 +13,10 @@ use std::time::Duration;
 use evener::core::plan::Policy;
 use evener::{Cancel, CpuKit, ModuleSetup, Quarantine, Report, Setup, run};
 use evener_conformance::{
-    Answer, Ask, Burst, Kit, Layout, Process, Way, answers, ask_all, is_right_in_child, judged, kinds,
-    libcrypto, session,
+    Answer, Ask, Burst, Kit, Layout, Process, Way, all_by, answers, apart, ask_all, in_place,
+    is_right_in_child, judged, kinds, libcrypto, session,
 };
-use evener_core::driver::{SingleDriver, Text, Unanswered};
+use evener_core::driver::Unanswered;
 use evener_core::{
     Algorithm, Direction, InlineDriver, IsOver, Job, JobError, Nanos, Outcome, Padding, Profile,
     QueuedDriver, Session,
@@ -97,7 +97,7 @@ struct Alone(Module);
 
 impl Way for Alone {
     fn run<'m>(&mut self, jobs: Burst<'m>) -> Burst<'m> {
-        all_by(&mut *self.0.driver(), jobs)
+        all_by(&mut *self.0.driver(), jobs, PATIENCE)
     }
 }
 
@@ -106,30 +106,8 @@ struct AtHost(evener_driver_hosted::Module);
 
 impl Way for AtHost {
     fn run<'m>(&mut self, jobs: Burst<'m>) -> Burst<'m> {
-        all_by(&mut *self.0.driver(), jobs)
+        all_by(&mut *self.0.driver(), jobs, PATIENCE)
     }
-}
-
-fn all_by<'m>(driver: &mut dyn QueuedDriver<'m>, mut jobs: Burst<'m>) -> Burst<'m> {
-    let mut done = Burst::new();
-    while !jobs.is_empty() || driver.in_flight() > 0 {
-        while let Some(mut job) = jobs.pop() {
-            if !job.lengths_fit() {
-                // As the runtime does, which asks no module then.
-                job.fail(JobError::BadLength);
-                done.push(job);
-                continue;
-            }
-            if let Err((job, _)) = driver.submit(job) {
-                jobs.push(job);
-                break;
-            }
-        }
-        let held = driver.in_flight();
-        let came = driver.poll(&mut done, PATIENCE);
-        assert!(came > 0 || held == 0, "{} does not answer", driver.profile().name);
-    }
-    done
 }
 
 /// A module under a run, which redoes what the module leaves.
@@ -227,13 +205,8 @@ fn gives_what_libcrypto_gives(module: Module, lengths: &[usize], is_left: fn(&As
 fn who_asks_a_module_himself_gets_what_libcrypto_gives_at_all_lengths() {
     for module in modules() {
         let driver = module.called();
-        let in_place = asked_himself(&module, usize::MAX, |ask, iv| by_driver(&*driver, ask, iv));
-        let apart = asked_himself(&module, usize::MAX, |ask, iv| {
-            let mut text = Apart { input: &ask.input, output: vec![0; ask.input.len()], is_taken: false };
-            let done = driver.ask_for(&ask.session, iv, &mut text, Nanos::ZERO).map(|()| text.output);
-            assert_eq!(text.is_taken, done.is_ok(), "told once, or not at all");
-            done.map_err(error_of)
-        });
+        let in_place = asked_himself(&module, usize::MAX, |ask| in_place(&*driver, ask, A_MINUTE));
+        let apart = asked_himself(&module, usize::MAX, |ask| apart(&*driver, ask, Nanos::ZERO));
         let name = &module.profile().name;
         println!("{name}: {in_place} and {apart} requests of a caller that waits in the kernel");
     }
@@ -246,74 +219,20 @@ fn who_may_leave_a_request_gets_what_libcrypto_gives_at_all_lengths() {
         assert_eq!(module.timed().is_some(), name.starts_with("afalg:"), "{name}");
         let Some(driver) = module.timed() else { continue };
         // What is longer goes to the desk, in pieces.
-        let count = asked_himself(&module, 64 << 10, |ask, iv| by_driver(&*driver, ask, iv));
+        let count = asked_himself(&module, 64 << 10, |ask| in_place(&*driver, ask, A_MINUTE));
         println!("{name}: {count} requests of a caller that may leave");
     }
 }
 
-/// A text that is replaced, with a minute's patience.
-fn by_driver(driver: &dyn SingleDriver, ask: &Ask, iv: &[u8; 16]) -> Result<Vec<u8>, JobError> {
-    let mut text = InPlace { input: &ask.input, results: Vec::new() };
-    let done = driver.ask_for(&ask.session, iv, &mut text, Nanos::from_millis(60_000));
-    assert_eq!(text.results.len(), usize::from(done.is_ok()), "shown once, or not at all");
-    done.map(|()| text.results.remove(0)).map_err(error_of)
-}
-
-fn error_of(unanswered: Unanswered) -> JobError {
-    match unanswered {
-        Unanswered::Failed(error) => error,
-        Unanswered::Late => unreachable!("a minute"),
-    }
-}
-
-/// A text whose result is to stand beside it.
-struct Apart<'a> {
-    input: &'a [u8],
-    output: Vec<u8>,
-    is_taken: bool,
-}
-
-impl Text for Apart<'_> {
-    fn input(&self) -> &[u8] {
-        self.input
-    }
-
-    fn take(&mut self, _: &[u8]) {
-        unreachable!("it is told where the result is to stand");
-    }
-
-    fn apart(&mut self) -> Option<(&[u8], &mut [u8])> {
-        Some((self.input, &mut self.output))
-    }
-
-    fn taken(&mut self) {
-        assert!(!self.is_taken);
-        self.is_taken = true;
-    }
-}
-
-/// A text that keeps what it is given.
-struct InPlace<'a> {
-    input: &'a [u8],
-    results: Vec<Vec<u8>>,
-}
-
-impl Text for InPlace<'_> {
-    fn input(&self) -> &[u8] {
-        self.input
-    }
-
-    fn take(&mut self, result: &[u8]) {
-        self.results.push(result.to_vec());
-    }
-}
+/// Longer than any request takes.
+const A_MINUTE: Nanos = Nanos::from_millis(60_000);
 
 /// Compares with libcrypto what comes of whole blocks of all lengths, by all ciphers of a module, of which what is longer than `longest` is
 /// left; says how many there were.
 fn asked_himself(
     module: &Module,
     longest: usize,
-    mut ask_it: impl FnMut(&Ask, &[u8; 16]) -> Result<Vec<u8>, JobError>,
+    ask_it: impl Fn(&Ask) -> Result<Vec<u8>, Unanswered>,
 ) -> u64 {
     let (does, mut count) = (module.algorithms(), 0);
     let is_raw = |session: &&Arc<Session>| {
@@ -325,12 +244,12 @@ fn asked_himself(
         for (seed, &bytes) in LENGTHS.iter().enumerate().filter(|(_, bytes)| **bytes % 16 == 0) {
             let ask = Ask::noisy(&session, bytes, seed);
             // XTS has no text shorter than a block.
-            let (bytes, mut iv) = (ask.input.len(), [0; 16]);
-            iv[..ask.iv.len()].copy_from_slice(&ask.iv);
+            let bytes = ask.input.len();
             let is_xts = session.algorithm().name().ends_with("XTS");
             let is_left = bytes == 0 || bytes > longest || is_xts && bytes > 128 << 10;
-            let due = if is_left { Err(JobError::ModuleFull) } else { Ok(judged(&ask).output) };
-            let done = ask_it(&ask, &iv);
+            let left = Unanswered::Failed(JobError::ModuleFull);
+            let due = if is_left { Err(left) } else { Ok(judged(&ask).output) };
+            let done = ask_it(&ask);
             let failed = done.as_ref().err();
             assert!(done == due, "{}: {failed:?} where {:?} was due", ask.what(), due.err());
             count += 1;

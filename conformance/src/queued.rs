@@ -1,0 +1,115 @@
+//! Drivers of modules asked directly, with no runtime above them.
+
+use evener_core::driver::{SingleDriver, Text, Unanswered};
+use evener_core::{JobError, Nanos, QueuedDriver};
+
+use crate::ask::Ask;
+use crate::way::Burst;
+
+/// Gives a module's driver jobs as it takes them, and returns all of them.
+///
+/// # Panics
+///
+/// Where nothing of what it holds comes back for `patience`.
+pub fn all_by<'m>(driver: &mut dyn QueuedDriver<'m>, mut jobs: Burst<'m>, patience: Nanos) -> Burst<'m> {
+    let mut done = Burst::new();
+    while !jobs.is_empty() || driver.in_flight() > 0 {
+        while let Some(mut job) = jobs.pop() {
+            if !job.lengths_fit() {
+                // As the runtime does, which asks no module then.
+                job.fail(JobError::BadLength);
+                done.push(job);
+                continue;
+            }
+            if let Err((job, _)) = driver.submit(job) {
+                jobs.push(job);
+                break;
+            }
+        }
+        let held = driver.in_flight();
+        let came = driver.poll(&mut done, patience);
+        assert!(came > 0 || held == 0, "{} does not answer", driver.profile().name);
+    }
+    done
+}
+
+/// What comes of a text that is replaced.
+///
+/// # Errors
+///
+/// As of [`SingleDriver::ask_for`].
+///
+/// # Panics
+///
+/// Where the text was not shown its result once, or was shown one though there is none.
+pub fn in_place(driver: &dyn SingleDriver, ask: &Ask, patience: Nanos) -> Result<Vec<u8>, Unanswered> {
+    let mut text = InPlace { input: &ask.input, results: Vec::new() };
+    let done = driver.ask_for(&ask.session, &iv(ask), &mut text, patience);
+    assert_eq!(text.results.len(), usize::from(done.is_ok()), "shown once, or not at all");
+    done.map(|()| text.results.remove(0))
+}
+
+/// What comes of a text whose result is to stand beside it.
+///
+/// # Errors
+///
+/// As of [`SingleDriver::ask_for`].
+///
+/// # Panics
+///
+/// Where the text was not told of its result once, or was told of one though there is none.
+pub fn apart(driver: &dyn SingleDriver, ask: &Ask, patience: Nanos) -> Result<Vec<u8>, Unanswered> {
+    let mut text = Apart { input: &ask.input, output: vec![0; ask.input.len()], is_taken: false };
+    let done = driver.ask_for(&ask.session, &iv(ask), &mut text, patience);
+    assert_eq!(text.is_taken, done.is_ok(), "told once, or not at all");
+    done.map(|()| text.output)
+}
+
+/// A nonce has less than a block.
+fn iv(ask: &Ask) -> [u8; 16] {
+    let mut iv = [0; 16];
+    iv[..ask.iv.len()].copy_from_slice(&ask.iv);
+    iv
+}
+
+/// A text whose result is to stand beside it.
+struct Apart<'a> {
+    input: &'a [u8],
+    output: Vec<u8>,
+    is_taken: bool,
+}
+
+impl Text for Apart<'_> {
+    fn input(&self) -> &[u8] {
+        self.input
+    }
+
+    fn take(&mut self, _: &[u8]) {
+        unreachable!("it is told where the result is to stand");
+    }
+
+    fn apart(&mut self) -> Option<(&[u8], &mut [u8])> {
+        Some((self.input, &mut self.output))
+    }
+
+    fn taken(&mut self) {
+        assert!(!self.is_taken);
+        self.is_taken = true;
+    }
+}
+
+/// A text that keeps what it is given.
+struct InPlace<'a> {
+    input: &'a [u8],
+    results: Vec<Vec<u8>>,
+}
+
+impl Text for InPlace<'_> {
+    fn input(&self) -> &[u8] {
+        self.input
+    }
+
+    fn take(&mut self, result: &[u8]) {
+        self.results.push(result.to_vec());
+    }
+}
