@@ -76,10 +76,24 @@ impl Qmp {
     ///
     /// As of [`Qmp::command`]; QEMU 7 has no such thing.
     pub fn throttle(&mut self, throttle: Throttle) -> Result<(), Error> {
+        self.throttle_backend("cryptodev0", throttle)
+    }
+
+    /// As [`Qmp::throttle`], for the module of [`crate::Builder::user_space_module`].
+    ///
+    /// # Errors
+    ///
+    /// As of [`Qmp::command`]; QEMU 7 has no such thing.
+    pub fn throttle_user_space_module(&mut self, throttle: Throttle) -> Result<(), Error> {
+        self.throttle_backend("cryptodev1", throttle)
+    }
+
+    fn throttle_backend(&mut self, backend: &str, throttle: Throttle) -> Result<(), Error> {
+        let path = format!("/objects/{backend}");
         for (property, value) in
             [("throttle-bps", throttle.bytes_per_s), ("throttle-ops", throttle.ops_per_s)]
         {
-            let arguments = json!({ "path": "/objects/cryptodev0", "property": property, "value": value });
+            let arguments = json!({ "path": path, "property": property, "value": value });
             self.command("qom-set", arguments)?;
         }
         Ok(())
