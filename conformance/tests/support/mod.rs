@@ -42,12 +42,13 @@ pub(crate) const HAS_NO_TESTS: &str = "it has no tests";
 const NO_LANES: &str = "the multi-buffer library is not for this processor";
 
 /// What no guest runs of this package.
-static LEFT_OUT: [LeftOut; 9] = [
+static LEFT_OUT: [LeftOut; 10] = [
     LeftOut::program("conformance/src/lib.rs", HAS_NO_TESTS),
     LeftOut::program("conformance/tests/armv7.rs", STARTS_GUESTS),
     LeftOut::program("conformance/tests/core_time.rs", STARTS_GUESTS),
     LeftOut::program("conformance/tests/shared_host/main.rs", STARTS_GUESTS),
     LeftOut::program("conformance/tests/vhost_crypto/main.rs", STARTS_GUESTS),
+    LeftOut::program("conformance/tests/virtio/main.rs", STARTS_GUESTS),
     LeftOut::program("conformance/tests/x86_64.rs", STARTS_GUESTS),
     LeftOut::program("conformance/tests/widths.rs", NO_LANES),
     LeftOut::tests("conformance/tests/vectors.rs", &["multi_buffer_gives_what_was_published"], NO_LANES),

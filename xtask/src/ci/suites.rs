@@ -20,7 +20,7 @@ use crate::tree::{cargo, root};
 const SIDE_BY_SIDE: [(&str, &[&str]); 2] = [
     ("suites of other hands", &["differ", "evp_test", "nginx", "python", "tls"]),
     // Not the one that counts core time: beside a busy core its module is ready at other moments.
-    ("guests", &["guest", "kernel"]),
+    ("guests", &["guest", "kernel", "virtio"]),
 ];
 
 /// Runs them all.
