@@ -25,7 +25,8 @@ const COMMAND: u64 = 4;
 const STATUS: u64 = 6;
 const FIRST_CAPABILITY: u64 = 0x34;
 /// Bits there.
-const MEMORY_AND_MASTER: u16 = 6;
+const MEMORY: u16 = 1 << 1;
+const MASTER: u16 = 1 << 2;
 const HAS_CAPABILITIES: u16 = 1 << 4;
 
 /// Places in the common configuration (4.1.4.3).
@@ -45,6 +46,9 @@ mod at {
     pub(super) const QUEUE_BELL: usize = 30;
     pub(super) const QUEUE_PARTS: usize = 32;
 }
+
+/// How often the configuration is read anew because it changed. A guess; it changes when a module comes or goes.
+const CONFIG_READS_MAX: usize = 16;
 
 const NO_VECTOR: u16 = 0xFFFF;
 
@@ -102,7 +106,7 @@ impl Transport {
         if identity != IDENTITY {
             return Err(Trouble::Lacks("what makes it a virtio-crypto device of version 1"));
         }
-        let command = read_u16(function, COMMAND)? | MEMORY_AND_MASTER;
+        let command = read_u16(function, COMMAND)? | MEMORY | MASTER;
         function
             .write_configuration(COMMAND, &command.to_le_bytes())
             .map_err(asked("its command register"))?;
@@ -160,7 +164,7 @@ impl Transport {
 
     /// What the device says of itself, read while it did not change.
     pub(super) fn config(&self) -> Result<Config, Trouble> {
-        loop {
+        for _ in 0..CONFIG_READS_MAX {
             let before = self.common.read_u8(at::GENERATION)?;
             let mut bytes = [0; CONFIG_BYTES];
             for (word, place) in bytes.chunks_exact_mut(4).zip((0..).step_by(4)) {
@@ -170,6 +174,7 @@ impl Transport {
                 return Ok(Config::parse(&bytes)?);
             }
         }
+        Err(Trouble::Lacks("a configuration that stays while it is read"))
     }
 
     /// Sets a queue up, and returns what is rung when there is something new in it.
@@ -223,7 +228,8 @@ impl Window {
 
 /// Takes a device's right to reach memory.
 pub(super) fn silence(function: &Function) -> Result<(), Trouble> {
-    let command = read_u16(function, COMMAND)? & !MEMORY_AND_MASTER;
+    // Its registers stay: they are mapped.
+    let command = read_u16(function, COMMAND)? & !MASTER;
     function.write_configuration(COMMAND, &command.to_le_bytes()).map_err(asked("its command register"))
 }
 
