@@ -1,6 +1,7 @@
 //! A host's module, or a device: named, asked what it does and known answers, and then used by as many runs as there are.
 
 use std::collections::BTreeSet;
+use std::process;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -111,6 +112,8 @@ pub struct Module {
     /// Of a host, the connection by which it was asked, for the first run; of a device, its only one, for all.
     line: Mutex<Option<Arc<Shared>>>,
     is_device: bool,
+    /// The process that opened it.
+    process: u32,
 }
 
 impl Module {
@@ -149,7 +152,7 @@ impl Module {
         };
         let profile = Profile { name: shown(), detail: detail.to_owned(), width: DEPTH, emulated: false };
         let line = Mutex::new(Some(Arc::new(Shared::new(Some(line)))));
-        Ok(Self { profile, offered, line, is_device })
+        Ok(Self { profile, offered, line, is_device, process: process::id() })
     }
 
     /// What it says of itself.
@@ -186,8 +189,11 @@ impl Module {
 
     /// The line that is kept: of a host for one, of a device for all.
     fn shared(&self) -> Option<Arc<Shared>> {
-        // Not waited for: in a forked child it may be locked by a thread that is not there.
-        let mut line = self.line.try_lock().ok()?;
+        // In a forked child it may be locked by a thread that is not there, and the line is its parent's.
+        if self.process != process::id() {
+            return None;
+        }
+        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         if self.is_device { line.clone() } else { line.take() }
     }
 
