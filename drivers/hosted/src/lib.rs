@@ -19,6 +19,8 @@ mod line;
 mod link;
 mod module;
 mod name;
+#[cfg(test)]
+mod other_side;
 mod pool;
 mod queued;
 mod shape;

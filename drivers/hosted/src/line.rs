@@ -72,6 +72,8 @@ pub(crate) struct Line {
     is_unshown: bool,
     /// When the last batch was shown, where that is of use.
     shown: Option<Instant>,
+    /// So many must come back until the other side calls; 0: it has, or does so just now.
+    until_call: u16,
 }
 
 /// The place of one request.
@@ -111,6 +113,14 @@ impl Line {
         Ok(Self::over(linked, region))
     }
 
+    /// A line whose other side a test is.
+    #[cfg(test)]
+    pub(crate) fn to_test(other: impl FnOnce(&Arc<Region>, Parts) -> Linked) -> Self {
+        let (region, _) = shared(POOL_AT + POOL_BYTES).expect("a region");
+        let linked = other(&region, PARTS);
+        Self::over(linked, region)
+    }
+
     fn over(linked: Linked, region: Arc<Region>) -> Self {
         let Linked { link, queue, config, spin } = linked;
         Self {
@@ -127,6 +137,7 @@ impl Line {
             spin,
             is_unshown: false,
             shown: None,
+            until_call: 0,
         }
     }
 
@@ -163,10 +174,14 @@ impl Line {
         inside(self.region.wipe(at, bytes));
     }
 
-    /// Ends a connection with requests under way: nothing works on the data any more, which are overwritten.
+    /// Ends a connection with requests under way: nothing works on the data any more, which are overwritten. Who sleeps at it wakes.
     pub(crate) fn end(mut self) {
         self.link.end();
         self.wipe(POOL_AT, POOL_BYTES);
+        if !cfg!(mutant = "end_wakes_nobody") {
+            // Where that fails, he sleeps until his time is over.
+            self.link.waiter().wake().unwrap_or_default();
+        }
     }
 
     /// The other side's session for one of ours, opened where it is not; counts a use, which [`Line::release`] ends. Whether anybody has
@@ -304,8 +319,14 @@ impl Line {
             let mut status = [0];
             self.copy_out(SEATS_AT + number * SEAT_BYTES + STATUS_AT, &mut status);
             self.back[number] = Some(status[0]);
+            self.until_call = self.until_call.saturating_sub(1);
             any = true;
         }
+    }
+
+    /// Whether the next look ends the line: nothing comes behind what cannot be.
+    pub(crate) const fn has_fault(&self) -> bool {
+        self.fault.is_some() && !cfg!(mutant = "fault_slept_on")
     }
 
     /// Whether the request at that seat came back.
@@ -338,7 +359,23 @@ impl Line {
     /// Asks for a call once `count` requests came back. None where they are back already, else where to wait for that.
     pub(crate) fn ask_for_call(&mut self, count: u16) -> Result<Option<Arc<Waiter>>, Trouble> {
         let is_there = self.queue.wake_after(count)?;
+        // Where they are back, the other side may have seen the old wish or the new, so that no call is certain.
+        self.until_call = if is_there { u16::MAX } else { count };
         Ok((!is_there).then(|| Arc::clone(self.link.waiter())))
+    }
+
+    /// Has who sleeps at the line called for the next request that comes back, though he asked for more. Says whether that is so; if not,
+    /// something came back.
+    pub(crate) fn hasten_call(&mut self) -> Result<bool, Trouble> {
+        // A call that comes anyway is left as it is: a new wish could hide the old one from the other side.
+        if self.until_call <= 1 || cfg!(mutant = "follower_asks_no_call") {
+            return Ok(true);
+        }
+        match self.ask_for_call(1)? {
+            Some(_) => Ok(true),
+            // The sleeper's may be among it, and his wish was overwritten.
+            None => self.link.waiter().wake().map(|()| false),
+        }
     }
 
     fn close_oldest(&mut self) -> Result<bool, Trouble> {

@@ -49,8 +49,6 @@ pub(crate) fn home(region: &Arc<Region>, parts: Parts) -> Mapped {
 struct Host {
     control: Control,
     kick: OwnedFd,
-    /// Kept open: who waits is told of what is rung there.
-    _call: OwnedFd,
     waiter: Arc<Waiter>,
 }
 
@@ -68,8 +66,8 @@ pub(crate) fn host(
     let (kick, call) = (event()?, event()?);
     control.start(&kick, &call)?;
     // The host sends nothing unasked: whatever happens on the socket is its end. The host rings its copy of the call.
-    let waiter = Arc::new(Waiter::new(call.as_fd(), Some(control.as_fd()))?);
-    let link = Host { control, kick, _call: call, waiter };
+    let waiter = Arc::new(Waiter::new(call, Some(control.as_fd()))?);
+    let link = Host { control, kick, waiter };
     Ok(Linked { link: Box::new(link), queue, config: agreement.config, spin: Spin::new() })
 }
 

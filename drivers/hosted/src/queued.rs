@@ -119,13 +119,13 @@ impl<'m> Hosted<'m> {
         let shared = Arc::clone(&self.shared);
         let mut state = shared.lock();
         // What came back before the end counts.
-        state.try_with(|line| line.flush().and_then(|()| line.collect()));
+        state.try_with(Line::flush);
+        shared.collect(&mut state);
         if self.take_ready(&mut state, done) == 0 && self.held_count > 0 && !patience.is_zero() {
             // Half of what is under way: while the host works on the other half, this half is replaced.
-            let count = u16::try_from(self.held_count.div_ceil(2)).expect("at most as many as seats");
-            let is_there =
-                |line: &Line| self.numbers().filter(|&number| line.is_back(number)).count() >= count.into();
-            state = shared.wait(state, count, patience, is_there);
+            let count = self.held_count.div_ceil(2);
+            let back = |line: &Line| self.numbers().filter(|&number| line.is_back(number)).count();
+            state = shared.wait(state, patience, |line| count.saturating_sub(back(line)));
             self.take_ready(&mut state, done);
         }
         if state.is_lost() {

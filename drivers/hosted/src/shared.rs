@@ -56,27 +56,23 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until `is_there` holds, which asks for some of `count` requests more, or the line is lost, or for `patience`.
+    /// Waits until none of the requests is missing that the caller waits for, or the line is lost, now or with the next look, or for
+    /// `patience`.
     pub(crate) fn wait<'s>(
         &'s self,
         mut state: Guard<'s>,
-        count: u16,
         patience: Duration,
-        is_there: impl Fn(&Line) -> bool,
+        missing: impl Fn(&Line) -> usize,
     ) -> Guard<'s> {
-        // Read when it is first needed: most waits end with the first call.
+        // Read when it is first needed: what is there already needs no clock.
         let mut until = None;
-        let mut is_first = true;
         loop {
-            let any = state.try_with(Line::collect);
-            if state.followers > 0 && any != Some(false) {
-                self.changed.notify_all();
-            }
-            if state.line.as_ref().is_none_or(&is_there) {
+            self.collect(&mut state);
+            let missing = state.line.as_ref().filter(|line| !line.has_fault()).map_or(0, &missing);
+            if missing == 0 {
                 break;
             }
             let left = match until {
-                _ if is_first => patience,
                 Some(until) => Instant::saturating_duration_since(&until, Instant::now()),
                 None => {
                     until = Some(Instant::now() + patience);
@@ -88,20 +84,29 @@ impl Shared {
             }
             state = match state.is_led {
                 true => self.follow(state, left),
-                false => self.lead(state, count, left),
+                false => self.lead(state, missing, left),
             };
-            is_first = false;
         }
-        if state.followers > 0 {
+        // Who led leaves: another leads.
+        if state.followers > 0 && !cfg!(mutant = "lead_not_handed_over") {
             self.changed.notify_all();
         }
         state
     }
 
+    /// Looks what came back, for whomever, and tells those who sleep behind who leads; that one the other side calls.
+    pub(crate) fn collect(&self, state: &mut State) {
+        let any = state.try_with(Line::collect);
+        if state.followers > 0 && any != Some(false) && !cfg!(mutant = "followers_not_told") {
+            self.changed.notify_all();
+        }
+    }
+
     /// Sleeps at the line, without the lock.
-    fn lead<'s>(&'s self, mut state: Guard<'s>, count: u16, left: Duration) -> Guard<'s> {
+    fn lead<'s>(&'s self, mut state: Guard<'s>, missing: usize, left: Duration) -> Guard<'s> {
         // What others wait for counts, too.
-        let count = if state.followers > 0 { 1 } else { count };
+        let count = if state.followers > 0 { 1 } else { missing };
+        let count = u16::try_from(count).expect("at most as many as seats");
         if state.try_with(|line| line.look_awake(count, left)) != Some(false) {
             return state;
         }
@@ -111,13 +116,18 @@ impl Shared {
         let slept = waiter.sleep(left);
         let mut state = self.lock();
         state.is_led = false;
+        // The answer to another thread that opens a session looks like an end; with the lock, that has read it.
+        let slept = slept.or_else(|end| match cfg!(mutant = "answer_taken_for_end") {
+            true => Err(end),
+            false => waiter.sleep(Duration::ZERO),
+        });
         state.try_with(|_| slept);
         state
     }
 
     /// Sleeps until who leads has something, who may wait for more than the next that comes.
     fn follow<'s>(&'s self, mut state: Guard<'s>, left: Duration) -> Guard<'s> {
-        if !matches!(state.try_with(|line| line.ask_for_call(1)), Some(Some(_))) {
+        if state.try_with(Line::hasten_call) != Some(true) {
             return state;
         }
         state.followers += 1;
@@ -145,8 +155,183 @@ impl State {
         done.ok()
     }
 
-    /// Ends the line, for all.
+    /// Ends the line, for all: who sleeps at it is woken, and tells those behind.
     pub(crate) fn end(&mut self) {
         self.line.take().into_iter().for_each(Line::end);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::thread::{self, Scope, ScopedJoinHandle};
+
+    use evener_core::{Algorithm, Direction, Padding, Session};
+    use evener_ring::virtqueue::Events;
+
+    use super::*;
+    use crate::line::Seat;
+    use crate::other_side::OtherSide;
+    use crate::shape::{Lengths, Shape};
+    use crate::single::begin;
+
+    const BYTES: usize = 64;
+    /// Who is not told comes back with its end, and then says how long that was.
+    const LONG: Duration = Duration::from_secs(10);
+    const AT_ONCE: Duration = Duration::from_secs(5);
+
+    struct Scene {
+        shared: Arc<Shared>,
+        session: Session,
+    }
+
+    impl Scene {
+        fn new(events: Events) -> (Self, OtherSide) {
+            let (line, other) = OtherSide::new(events);
+            let session = Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &[1; 16]);
+            (Self { shared: Arc::new(Shared::new(Some(line))), session: session.unwrap() }, other)
+        }
+
+        fn begin(&self, state: &mut State) -> Seat {
+            let shape = Shape { algorithm: self.session.algorithm(), direction: self.session.direction() };
+            let lengths = Lengths { text: BYTES, aad: 0 };
+            let begin = |line: &mut Line| begin(line, &self.session, shape, lengths, &[0; 16], &[7; BYTES]);
+            state.try_with(begin).unwrap().unwrap()
+        }
+
+        /// Waits for so many requests, and says how long that was and how many were there then.
+        fn wait(&self, requests: usize, patience: Duration) -> (Duration, usize) {
+            let mut state = self.shared.lock();
+            let numbers: Vec<usize> = (0..requests).map(|_| self.begin(&mut state).number).collect();
+            let missing = |line: &Line| requests - count_of(&numbers, line);
+            let began = Instant::now();
+            let mut state = self.shared.wait(state, patience, missing);
+            let there = state.line().map_or(0, |line| count_of(&numbers, line));
+            (began.elapsed(), there)
+        }
+
+        /// As that on a thread of its own, which sleeps when this returns: at the line, or behind who does.
+        fn sleeper<'s>(
+            &'s self,
+            scope: &'s Scope<'s, '_>,
+            requests: usize,
+            patience: Duration,
+        ) -> ScopedJoinHandle<'s, (Duration, usize)> {
+            let sleepers = |state: &State| state.followers + u32::from(state.is_led);
+            let before = sleepers(&self.shared.lock());
+            let sleeper = scope.spawn(move || self.wait(requests, patience));
+            let began = Instant::now();
+            while sleepers(&self.shared.lock()) == before {
+                assert!(began.elapsed() < AT_ONCE, "nobody sleeps");
+                thread::yield_now();
+            }
+            sleeper
+        }
+    }
+
+    fn count_of(numbers: &[usize], line: &Line) -> usize {
+        numbers.iter().filter(|&&number| line.is_back(number)).count()
+    }
+
+    fn at_once((took, there): (Duration, usize)) -> usize {
+        assert!(took < AT_ONCE, "{took:?}");
+        there
+    }
+
+    #[test]
+    fn who_leads_tells_those_behind_of_theirs_and_waits_on() {
+        for events in [Events::Index, Events::Flags] {
+            let (scene, mut other) = Scene::new(events);
+            thread::scope(|scope| {
+                let leader = scene.sleeper(scope, 1, LONG);
+                let followers = [(); 3].map(|()| scene.sleeper(scope, 1, LONG));
+                let [first, rest @ ..] = [(); 4].map(|()| other.take());
+                for (chain, follower) in rest.iter().zip(followers) {
+                    other.give_back(chain);
+                    assert_eq!(at_once(follower.join().unwrap()), 1);
+                }
+                assert!(!leader.is_finished(), "its own is not back");
+                other.give_back(&first);
+                assert_eq!(at_once(leader.join().unwrap()), 1);
+            });
+        }
+    }
+
+    #[test]
+    fn one_request_behind_a_leader_who_waits_for_more_is_called_for() {
+        let (scene, mut other) = Scene::new(Events::Index);
+        thread::scope(|scope| {
+            let leader = scene.sleeper(scope, 3, LONG);
+            let follower = scene.sleeper(scope, 1, LONG);
+            let all = [(); 4].map(|()| other.take());
+            other.give_back(&all[3]);
+            assert_eq!(at_once(follower.join().unwrap()), 1);
+            all[..3].iter().for_each(|chain| other.give_back(chain));
+            assert_eq!(at_once(leader.join().unwrap()), 3);
+        });
+    }
+
+    #[test]
+    fn where_who_leads_leaves_another_leads() {
+        let (scene, mut other) = Scene::new(Events::Index);
+        thread::scope(|scope| {
+            let leader = scene.sleeper(scope, 1, Duration::from_millis(200));
+            let followers = [(); 2].map(|()| scene.sleeper(scope, 1, LONG));
+            assert_eq!(leader.join().unwrap().1, 0, "its time is over");
+            let [_, rest @ ..] = [(); 3].map(|()| other.take());
+            rest.iter().for_each(|chain| other.give_back(chain));
+            assert!(followers.map(|follower| at_once(follower.join().unwrap())) == [1, 1]);
+        });
+    }
+
+    #[test]
+    fn what_somebody_who_does_not_wait_finds_is_told_to_those_who_do() {
+        let (scene, mut other) = Scene::new(Events::Index);
+        thread::scope(|scope| {
+            let leader = scene.sleeper(scope, 1, LONG);
+            let follower = scene.sleeper(scope, 1, LONG);
+            let (first, second) = (other.take(), other.take());
+            // Who leads is called, and comes too late to find it.
+            let mut state = scene.shared.lock();
+            other.give_back(&second);
+            scene.shared.collect(&mut state);
+            drop(state);
+            assert_eq!(at_once(follower.join().unwrap()), 1);
+            other.give_back(&first);
+            assert_eq!(at_once(leader.join().unwrap()), 1);
+        });
+    }
+
+    #[test]
+    fn an_end_is_told_to_all_who_sleep_at_once() {
+        let (scene, _other) = Scene::new(Events::Index);
+        thread::scope(|scope| {
+            let sleepers = [(); 4].map(|()| scene.sleeper(scope, 1, LONG));
+            scene.shared.lock().end();
+            assert!(sleepers.map(|sleeper| at_once(sleeper.join().unwrap())) == [0; 4]);
+        });
+    }
+
+    #[test]
+    fn what_came_before_nonsense_counts_and_nobody_waits_for_what_would_come_behind() {
+        let (scene, mut other) = Scene::new(Events::Index);
+        thread::scope(|scope| {
+            let leader = scene.sleeper(scope, 3, LONG);
+            let all = [(); 3].map(|()| other.take());
+            // The first one three times.
+            (0..3).for_each(|_| other.give_back(&all[0]));
+            assert_eq!(at_once(leader.join().unwrap()), 1);
+        });
+        scene.shared.collect(&mut scene.shared.lock());
+        assert!(scene.shared.lock().is_lost());
+    }
+
+    #[test]
+    fn a_wait_is_as_long_as_its_patience() {
+        let (scene, _other) = Scene::new(Events::Index);
+        let patience = Duration::from_millis(300);
+        let (took, there) = scene.wait(1, patience);
+        assert!(there == 0 && took >= patience && took < patience * 2, "{took:?}");
+        assert_eq!(at_once(scene.wait(1, Duration::ZERO)), 0);
     }
 }

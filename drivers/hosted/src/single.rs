@@ -4,12 +4,10 @@
 //! leaves at once: the line ends with that, and a device reaches its memory no more.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use evener_core::driver::{SingleDriver, Text, Unanswered};
-use evener_core::{Algorithm, Direction, IsOver, JobError, Nanos, Padding, Session};
+use evener_core::{Algorithm, BLOCK_BYTES, Direction, IsOver, JobError, Nanos, Padding, Session};
 use evener_ring::wipe;
-use zeroize::Zeroizing;
 
 use crate::line::{DATA_BYTES_MAX, Line, Seat};
 use crate::module::Offered;
@@ -32,7 +30,8 @@ impl Single {
 impl SingleDriver for Single {
     fn takes(&self, algorithm: Algorithm, bytes: usize) -> bool {
         let is_plain = algorithm.is_cipher() && !algorithm.is_aead();
-        is_plain && bytes > 0 && bytes <= DATA_BYTES_MAX.min(self.offered.request_bytes_max())
+        let is_whole = !algorithm.needs_whole_blocks() || bytes % BLOCK_BYTES == 0;
+        is_plain && is_whole && bytes > 0 && bytes <= DATA_BYTES_MAX.min(self.offered.request_bytes_max())
     }
 
     fn ask_for(
@@ -59,16 +58,18 @@ impl SingleDriver for Single {
             Err(error) => return Err(Unanswered::Failed(error)),
         };
         let number = seat.number;
-        let mut state = self.shared.wait(state, 1, Duration::from(patience), |line| line.is_back(number));
+        let mut state = self.shared.wait(state, patience.into(), |line| usize::from(!line.is_back(number)));
         let Some(line) = state.line() else { return Err(LOST) };
         let Some(status) = line.take(number) else {
+            // Nothing comes any more, or not in time.
+            let is_late = !line.has_fault();
             state.end();
-            return Err(Unanswered::Late);
+            return Err(if is_late { Unanswered::Late } else { LOST });
         };
         line.release(session.id());
         let done = verdict(status, shape).and_then(|()| line.has_worked(&seat, text.input(), status));
         if done.is_ok() {
-            take(line, &seat, text);
+            take(line, &seat, text, shape.direction);
         }
         if status == evener_wire::Status::InvalidSession as u8 {
             line.forget(session.id());
@@ -95,7 +96,7 @@ impl SingleDriver for Single {
 const LOST: Unanswered = Unanswered::Failed(JobError::ModuleLost);
 
 /// Puts a request into the queue and shows it; the seat is its place until it is back.
-fn begin(
+pub(crate) fn begin(
     line: &mut Line,
     session: &Session,
     shape: Shape,
@@ -119,13 +120,15 @@ fn begin(
 }
 
 /// Gives a text its result: there, where it stands apart from the input; else by a room, for the input is looked at until then.
-fn take(line: &Line, seat: &Seat, text: &mut dyn Text) {
+fn take(line: &Line, seat: &Seat, text: &mut dyn Text, direction: Direction) {
     if let Some((_, output)) = text.apart() {
         line.copy_out(seat.dst_at, output);
         return text.taken();
     }
-    let mut room = Zeroizing::new(vec![0; text.input().len()]);
+    let mut room = vec![0; text.input().len()];
     line.copy_out(seat.dst_at, &mut room);
     text.take(&room);
-    wipe(&mut room);
+    if direction == Direction::Decrypt {
+        wipe(&mut room);
+    }
 }

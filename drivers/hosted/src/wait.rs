@@ -6,7 +6,7 @@
 
 use std::hint;
 use std::mem::MaybeUninit;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -38,6 +38,7 @@ pub(crate) struct Spin {
 
 impl Spin {
     /// One that never looks.
+    #[cfg(any(test, target_arch = "x86_64"))]
     pub(crate) const fn never() -> Self {
         Self { service: None, waits: 0, has_cores: false }
     }
@@ -108,6 +109,7 @@ pub(crate) fn ring(event: &OwnedFd) -> Result<(), Trouble> {
 #[derive(Debug)]
 pub(crate) struct Waiter {
     epoll: OwnedFd,
+    call: OwnedFd,
 }
 
 /// What is watched, as an event says it.
@@ -115,20 +117,27 @@ const CALL: u64 = 0;
 const END: u64 = 1;
 
 impl Waiter {
-    /// `call` is rung when something came back; on `end` nothing ever happens but that the other side goes away.
-    pub(crate) fn new(call: BorrowedFd<'_>, end: Option<BorrowedFd<'_>>) -> Result<Self, Trouble> {
+    /// `call` is rung when something came back; on `end` nothing happens but that the other side goes away, or answers whoever asks it there.
+    pub(crate) fn new(call: OwnedFd, end: Option<BorrowedFd<'_>>) -> Result<Self, Trouble> {
         let failed = |errno: Errno| Trouble::system("a place to wait", &errno.into());
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;
-        let watch = |file, what, flags| epoll::add(&epoll, file, EventData::new_u64(what), flags);
+        let watch =
+            |file: BorrowedFd<'_>, what, flags| epoll::add(&epoll, file, EventData::new_u64(what), flags);
         // By its edges: who is told of a ring need not read it, which would be a call more for each.
-        watch(call, CALL, EventFlags::IN | EventFlags::ET).map_err(failed)?;
+        watch(call.as_fd(), CALL, EventFlags::IN | EventFlags::ET).map_err(failed)?;
         if let Some(end) = end {
             watch(end, END, EventFlags::IN | EventFlags::RDHUP).map_err(failed)?;
         }
-        Ok(Self { epoll })
+        Ok(Self { epoll, call })
     }
 
-    /// Sleeps until there was a call that nobody was told of, for `patience` at most. May return for no reason.
+    /// Wakes one sleeper as the other side does.
+    pub(crate) fn wake(&self) -> Result<(), Trouble> {
+        ring(&self.call)
+    }
+
+    /// Sleeps until there was a call that nobody was told of, for `patience` at most. May return for no reason. An end is told to all, as long
+    /// as nobody reads it away.
     pub(crate) fn sleep(&self, patience: Duration) -> Result<(), Trouble> {
         let patience = Timespec {
             tv_sec: patience.as_secs().try_into().unwrap_or(i64::MAX),
@@ -145,6 +154,9 @@ impl Waiter {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+
     use super::*;
 
     fn spin(has_cores: bool) -> Spin {
@@ -178,6 +190,72 @@ mod tests {
             probes += 1;
         }
         assert!(probes < 8, "{probes}");
+    }
+
+    const LONG: Duration = Duration::from_secs(10);
+
+    fn waiter(end: Option<BorrowedFd<'_>>) -> Waiter {
+        Waiter::new(event().unwrap(), end).unwrap()
+    }
+
+    /// How long a sleep was that may be long.
+    fn slept(waiter: &Waiter) -> Duration {
+        let began = Instant::now();
+        waiter.sleep(LONG).unwrap();
+        began.elapsed()
+    }
+
+    #[test]
+    fn a_ring_before_the_sleep_is_not_lost_and_counts_once() {
+        let waiter = waiter(None);
+        waiter.wake().unwrap();
+        assert!(slept(&waiter) < LONG / 2);
+        let (began, short) = (Instant::now(), Duration::from_millis(50));
+        waiter.sleep(short).unwrap();
+        assert!(began.elapsed() >= short, "nobody rang again");
+        // One that was never read rings as well as one that was.
+        waiter.wake().unwrap();
+        assert!(slept(&waiter) < LONG / 2);
+    }
+
+    #[test]
+    fn a_ring_wakes_one_sleeper() {
+        let (waiter, awake) = (waiter(None), AtomicU32::new(0));
+        let is_soon = |count| {
+            let began = Instant::now();
+            while awake.load(SeqCst) < count && began.elapsed() < LONG / 2 {
+                thread::sleep(Duration::from_millis(1));
+            }
+            // One more would be awake by now, too, or is not seen this time.
+            thread::sleep(Duration::from_millis(50));
+            awake.load(SeqCst) == count
+        };
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    slept(&waiter);
+                    awake.fetch_add(1, SeqCst);
+                });
+            }
+            for count in 1..=3 {
+                waiter.wake().unwrap();
+                assert!(is_soon(count), "{} of 3 after {count} rings", awake.load(SeqCst));
+            }
+        });
+    }
+
+    #[test]
+    fn the_end_is_told_to_each_sleeper() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let waiter = waiter(Some(ours.as_fd()));
+        thread::scope(|scope| {
+            let sleepers = [(); 2].map(|()| scope.spawn(|| waiter.sleep(LONG)));
+            drop(theirs);
+            assert!(
+                sleepers.map(|sleeper| sleeper.join().unwrap()) == [Err(Trouble::Gone), Err(Trouble::Gone)]
+            );
+        });
+        assert_eq!(waiter.sleep(LONG), Err(Trouble::Gone), "and to who comes later");
     }
 
     #[test]

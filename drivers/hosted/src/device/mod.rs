@@ -9,7 +9,7 @@
 mod sessions;
 mod transport;
 
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::AsFd as _;
 use std::process;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -42,8 +42,6 @@ struct Device {
     bell: Bell,
     sessions: Sessions,
     waiter: Arc<Waiter>,
-    /// Kept open: who waits is told of what is rung there.
-    _call: OwnedFd,
     is_over: bool,
     /// The process that has it.
     process: u32,
@@ -78,9 +76,9 @@ pub(crate) fn open(
     transport.add_state(state::DRIVER_OK)?;
     let queue = Driver::new(home(region, parts), events).expect("a home has the slices of one size");
     let sessions = Sessions::new(region, control_at, events, (told, number), answer)?;
-    let waiter = Arc::new(Waiter::new(call.as_fd(), None)?);
+    let waiter = Arc::new(Waiter::new(call, None)?);
     let process = process::id();
-    let device = Device { transport, bell, sessions, waiter, _call: call, is_over: false, process, function };
+    let device = Device { transport, bell, sessions, waiter, is_over: false, process, function };
     Ok(Linked { link: Box::new(device), queue, config: Some(config), spin: Spin::never() })
 }
 

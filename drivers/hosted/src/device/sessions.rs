@@ -1,7 +1,7 @@
 //! Sessions over a device's control queue, one message at a time: who opens one waits for the answer.
 
 use std::collections::HashMap;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -45,8 +45,6 @@ pub(super) struct Sessions {
     queue: Driver<Mapped>,
     bell: Bell,
     waiter: Waiter,
-    /// Kept open: who waits is told of what is rung there.
-    _call: OwnedFd,
     /// Codes by which sessions were opened, to close them.
     codes: HashMap<u64, u64>,
     /// Below it no session is somebody else's.
@@ -70,9 +68,9 @@ impl Sessions {
     ) -> Result<Self, Trouble> {
         let home = home(region, Self::parts(at));
         let queue = Driver::new(home, events).expect("a home has the slices of one size");
-        let waiter = Waiter::new(call.as_fd(), None)?;
+        let waiter = Waiter::new(call, None)?;
         let (region, codes) = (Arc::clone(region), HashMap::new());
-        Ok(Self { region, at, queue, bell, waiter, _call: call, codes, swept: 0, number })
+        Ok(Self { region, at, queue, bell, waiter, codes, swept: 0, number })
     }
 
     /// Opens a session: its id, or the device's status, negative.
@@ -114,7 +112,9 @@ impl Sessions {
     fn ask(&mut self, request: &[u8; CONTROL_BYTES], key: &[u8], answer: &mut [u8]) -> Result<(), Trouble> {
         inside(self.region.copy_in(self.at + REQUEST_AT, request));
         inside(self.region.copy_in(self.at + KEY_AT, key));
-        inside(self.region.wipe(self.at + ANSWER_AT, answer.len()));
+        // All ones are no answer: a device that says that it is done and wrote nothing has opened no session.
+        answer.fill(0xFF);
+        inside(self.region.copy_in(self.at + ANSWER_AT, answer));
         let piece = |at: usize, bytes: usize, is_writable| Piece {
             address: BASE + (self.at + at) as u64,
             len: u32::try_from(bytes).expect("a message is short"),

@@ -1,0 +1,94 @@
+//! The other side of a line, for tests that say when a request comes back, and whether anybody is called.
+
+use std::sync::Arc;
+
+use evener_ring::Region;
+use evener_ring::virtqueue::{Chain, Device, Driver, Events, Mapped, Tables};
+use evener_wire::CreateSession;
+
+use crate::control::{BASE, Trouble};
+use crate::line::Line;
+use crate::link::{Link, Linked, home};
+use crate::wait::{Spin, Waiter, event};
+
+/// Opens any session, and leaves the queue to the test.
+#[derive(Debug)]
+struct Silent(Arc<Waiter>);
+
+impl Link for Silent {
+    fn create(&mut self, _: &CreateSession<'_>) -> Result<Result<u64, i64>, Trouble> {
+        Ok(Ok(1))
+    }
+
+    fn close(&mut self, _: u64) -> Result<(), Trouble> {
+        Ok(())
+    }
+
+    fn kick(&self) -> Result<(), Trouble> {
+        Ok(())
+    }
+
+    fn waiter(&self) -> &Arc<Waiter> {
+        &self.0
+    }
+
+    fn end(&mut self) {}
+}
+
+/// A device in the test's hands.
+pub(crate) struct OtherSide {
+    memory: Memory,
+    device: Device<Mapped>,
+    waiter: Arc<Waiter>,
+}
+
+struct Memory(Arc<Region>);
+
+impl Memory {
+    fn place(address: u64) -> usize {
+        usize::try_from(address - BASE).unwrap()
+    }
+}
+
+impl Tables for Memory {
+    fn copy_out(&self, address: u64, into: &mut [u8]) -> bool {
+        self.0.copy_out(Self::place(address), into).is_ok()
+    }
+}
+
+impl OtherSide {
+    pub(crate) fn new(events: Events) -> (Line, Self) {
+        let waiter = Arc::new(Waiter::new(event().unwrap(), None).unwrap());
+        let (link, mut made) = (Box::new(Silent(Arc::clone(&waiter))), None);
+        let line = Line::to_test(|region, parts| {
+            let device = Device::starting_at(home(region, parts), events, 0).unwrap();
+            made = Some((Memory(Arc::clone(region)), device));
+            let queue = Driver::new(home(region, parts), events).unwrap();
+            // Nobody looks awake, so that it is a call that wakes.
+            Linked { link, queue, config: None, spin: Spin::never() }
+        });
+        let (memory, device) = made.unwrap();
+        (line, Self { memory, device, waiter })
+    }
+
+    /// Takes the oldest request that waits.
+    pub(crate) fn take(&mut self) -> Chain {
+        let mut chain = Chain::default();
+        assert!(self.device.take(&self.memory, &mut chain).unwrap(), "a request waits");
+        chain
+    }
+
+    /// Gives a request back with every bit of its text turned, and calls where that is asked for.
+    pub(crate) fn give_back(&mut self, chain: &Chain) {
+        let [text, status] = chain.writable() else { panic!("text and status") };
+        let mut bytes = vec![0; text.len.try_into().unwrap()];
+        assert!(self.memory.copy_out(text.address, &mut bytes));
+        bytes.iter_mut().for_each(|byte| *byte = !*byte);
+        self.memory.0.copy_in(Memory::place(text.address), &bytes).unwrap();
+        self.memory.0.copy_in(Memory::place(status.address), &[0]).unwrap();
+        self.device.give_back(chain.head(), 0);
+        if self.device.publish() {
+            self.waiter.wake().unwrap();
+        }
+    }
+}
