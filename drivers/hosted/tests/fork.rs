@@ -6,7 +6,10 @@ mod support;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
+use std::thread;
+use std::time::{Duration, Instant};
 
+use evener_core::driver::{SingleDriver, Text, Unanswered};
 use evener_core::{
     Algorithm, Direction, InlineDriver as _, Job, JobError, Nanos, Outcome, Padding, QueuedDriver, Session,
 };
@@ -46,6 +49,24 @@ fn in_child(driver: &mut dyn QueuedDriver<'static>, session: &Arc<Session>, held
     check(is_mapped(), 14)
 }
 
+/// How a forked child ended that did this.
+fn status_of_child(work: impl FnOnce() -> Result<(), i32>) -> i32 {
+    // SAFETY: the child runs this function's own code, with the C library's allocator, which a fork leaves usable, and ends by
+    // `_exit`.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: takes a number; a child that stands still for so many seconds is ended by the signal.
+        unsafe { libc::alarm(120) };
+        let code = work().err().unwrap_or(0);
+        // SAFETY: ends the child without running what belongs to the parent.
+        unsafe { libc::_exit(code) };
+    }
+    let mut status = -1;
+    // SAFETY: the status is this frame's.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    status
+}
+
 #[test]
 fn a_child_gives_up_its_copies_of_jobs_and_gets_a_connection_of_its_own_while_the_parent_s_goes_on() {
     let peer = Peer::start();
@@ -55,19 +76,7 @@ fn a_child_gives_up_its_copies_of_jobs_and_gets_a_connection_of_its_own_while_th
     let session = Arc::new(key);
     (0..3).for_each(|_| driver.submit(job(&session)).unwrap());
     assert_eq!(peer.orders.connections.load(SeqCst), 1);
-    // SAFETY: the child runs this function's own code, with the C library's allocator, which a fork leaves usable, and ends by
-    // `_exit`.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
-        // SAFETY: takes a number; a child that stands still for so many seconds is ended by the signal.
-        unsafe { libc::alarm(120) };
-        let code = in_child(&mut *driver, &session, 3).err().unwrap_or(0);
-        // SAFETY: ends the child without running what belongs to the parent.
-        unsafe { libc::_exit(code) };
-    }
-    let mut status = -1;
-    // SAFETY: the status is this frame's.
-    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    let status = status_of_child(|| in_child(&mut *driver, &session, 3));
     assert_eq!(status, 0, "the child's code is the upper byte");
     assert!(soon(|| peer.orders.connections.load(SeqCst) == 2), "one of its own");
     let mut done = Vec::new();
@@ -76,4 +85,61 @@ fn a_child_gives_up_its_copies_of_jobs_and_gets_a_connection_of_its_own_while_th
     }
     assert!(done.len() == 3 && done.iter().all(|job| is_right(job, &session)));
     assert!(soon(|| peer.orders.ended.load(SeqCst) == 1), "the child's ended with it");
+}
+
+/// A text that its result replaces.
+struct InPlace(Vec<u8>);
+
+impl Text for InPlace {
+    fn input(&self) -> &[u8] {
+        &self.0
+    }
+
+    fn take(&mut self, result: &[u8]) {
+        self.0.copy_from_slice(result);
+    }
+}
+
+/// Asks once; whether the text is right then, or as it was.
+fn ask(driver: &dyn SingleDriver, session: &Arc<Session>) -> (Result<(), Unanswered>, bool) {
+    let mut text = InPlace(TEXT.to_vec());
+    let done = driver.ask_for(session, &[7; 16], &mut text, PATIENCE);
+    let mut burst = [job(session)];
+    Libcrypto::new().unwrap().run(&mut burst);
+    let expected = if done.is_ok() { burst[0].output() } else { &TEXT };
+    (done, text.0 == expected)
+}
+
+#[test]
+fn a_child_s_single_requests_are_lost_at_once_though_its_parent_s_threads_hold_the_line() {
+    let peer = Peer::start();
+    let module = Module::open(&peer.name("")).unwrap();
+    let driver = module.single();
+    let session = |key| {
+        let made = Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &[key; 16]);
+        Arc::new(made.unwrap())
+    };
+    let (one, other) = (session(1), session(2));
+    assert_eq!(ask(&*driver, &one), (Ok(()), true));
+    let asked = peer.orders.requests.load(SeqCst);
+    peer.orders.is_busy.store(true, SeqCst);
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| ask(&*driver, &one));
+        assert!(soon(|| peer.orders.requests.load(SeqCst) == asked + 1));
+        // The host answers no message, so this one holds the lock. Should it not hold it yet, the test says less.
+        let opens = scope.spawn(|| ask(&*driver, &other));
+        thread::sleep(Duration::from_millis(100));
+        let status = status_of_child(|| {
+            let began = Instant::now();
+            driver.forget(&|_| true);
+            let is_lost = ask(&*driver, &one) == (Err(Unanswered::Failed(JobError::ModuleLost)), true);
+            if is_lost && began.elapsed() < Duration::from_secs(2) { Ok(()) } else { Err(1) }
+        });
+        assert_eq!(status, 0);
+        peer.orders.is_busy.store(false, SeqCst);
+        assert_eq!([waits, opens].map(|caller| caller.join().unwrap()), [(Ok(()), true), (Ok(()), true)]);
+    });
+    let asks_anew = || if ask(&*module.single(), &one) == (Ok(()), true) { Ok(()) } else { Err(1) };
+    assert_eq!(status_of_child(asks_anew), 0, "a driver that the child makes has a line of its own");
+    assert_eq!(ask(&*driver, &one), (Ok(()), true), "and the parent's is as good as before");
 }
