@@ -126,7 +126,11 @@ impl Link for Device {
 }
 
 impl Drop for Device {
+    /// QEMU's device keeps sessions over a reset.
     fn drop(&mut self) {
+        if !self.is_over && self.process == process::id() {
+            self.sessions.close_all();
+        }
         self.end();
     }
 }

@@ -108,6 +108,15 @@ impl Sessions {
         self.ask(&close_request(code, id), &[], &mut [Status::Ok as u8])
     }
 
+    /// Closes all, as far as the device answers.
+    pub(super) fn close_all(&mut self) {
+        while let Some(&id) = self.codes.keys().next() {
+            if self.close(id).is_err() {
+                break;
+            }
+        }
+    }
+
     /// Sends a message, and waits for its answer.
     fn ask(&mut self, request: &[u8; CONTROL_BYTES], key: &[u8], answer: &mut [u8]) -> Result<(), Trouble> {
         inside(self.region.copy_in(self.at + REQUEST_AT, request));
