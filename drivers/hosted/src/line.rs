@@ -324,6 +324,13 @@ impl Line {
         }
     }
 
+    /// The other side is gone: what came back before counts, and the end follows.
+    pub(crate) fn break_off(&mut self, end: Trouble) -> Result<(), Trouble> {
+        self.collect()?;
+        self.fault.get_or_insert(end);
+        Ok(())
+    }
+
     /// Whether the next look ends the line: nothing comes behind what cannot be.
     pub(crate) const fn has_fault(&self) -> bool {
         self.fault.is_some() && !cfg!(mutant = "fault_slept_on")

@@ -126,7 +126,10 @@ impl<'m> Hosted<'m> {
             let count = self.held_count.div_ceil(2);
             let back = |line: &Line| self.numbers().filter(|&number| line.is_back(number)).count();
             state = shared.wait(state, patience, |line| count.saturating_sub(back(line)));
-            self.take_ready(&mut state, done);
+            if self.take_ready(&mut state, done) == 0 && state.line().is_some_and(|line| line.has_fault()) {
+                // Nothing of ours came before the end, and nothing will.
+                state.end();
+            }
         }
         if state.is_lost() {
             drop(state);

@@ -67,7 +67,9 @@ impl Shared {
         // Read when it is first needed: what is there already needs no clock.
         let mut until = None;
         loop {
-            self.collect(&mut state);
+            if !state.line.as_ref().is_some_and(Line::has_fault) {
+                self.collect(&mut state);
+            }
             let missing = state.line.as_ref().filter(|line| !line.has_fault()).map_or(0, &missing);
             if missing == 0 {
                 break;
@@ -121,7 +123,9 @@ impl Shared {
             true => Err(end),
             false => waiter.sleep(Duration::ZERO),
         });
-        state.try_with(|_| slept);
+        if let Err(end) = slept {
+            state.try_with(|line| line.break_off(end));
+        }
         state
     }
 
