@@ -22,6 +22,6 @@ pub use ffi::is_right_in_child;
 pub use noise::noise;
 pub use process::Process;
 pub use published::ask_all;
-pub use queued::{all_by, apart, in_place};
+pub use queued::{all_by, apart, by_run, in_place};
 pub use runtime::{ByRuntime, Door};
 pub use way::{Burst, Direct, Kit, Way, judged, libcrypto, multibuffer};

@@ -1,10 +1,12 @@
-//! Drivers of modules asked directly, with no runtime above them.
+//! Drivers of modules, asked directly or under a run that has nobody else.
 
+use evener::core::plan::Policy;
+use evener::{CpuKit, ModuleSetup, Report, Setup, run};
 use evener_core::driver::{SingleDriver, Text, Unanswered};
 use evener_core::{JobError, Nanos, QueuedDriver};
 
 use crate::ask::Ask;
-use crate::way::Burst;
+use crate::way::{Burst, Kit, libcrypto};
 
 /// Gives a module's driver jobs as it takes them, and returns all of them.
 ///
@@ -31,6 +33,22 @@ pub fn all_by<'m>(driver: &mut dyn QueuedDriver<'m>, mut jobs: Burst<'m>, patien
         assert!(came > 0 || held == 0, "{} does not answer", driver.profile().name);
     }
     done
+}
+
+/// Has a run do jobs by a module alone, of which each result is checked and which is taken for dead after `patience`.
+#[must_use]
+pub fn by_run<'m>(
+    driver: Box<dyn QueuedDriver<'m> + 'm>,
+    mut jobs: Burst<'m>,
+    patience: Nanos,
+) -> (Burst<'m>, Report) {
+    let kit = CpuKit::new(Box::new(libcrypto()), None);
+    let module = ModuleSetup { check_every: 1, patience, ..ModuleSetup::new(driver, kit) };
+    let setup = Setup { policy: Policy::ModuleOnly, modules: vec![module], callers: 1, ..Setup::default() };
+    run(setup, |runtime| {
+        runtime.caller(Kit::plain().into_inner()).crypt(&mut jobs);
+        jobs
+    })
 }
 
 /// What comes of a text that is replaced.

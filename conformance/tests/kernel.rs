@@ -11,9 +11,9 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use evener::core::plan::Policy;
-use evener::{Cancel, CpuKit, ModuleSetup, Quarantine, Report, Setup, run};
+use evener::{Cancel, CpuKit, Quarantine, Report, Setup, run};
 use evener_conformance::{
-    Answer, Ask, Burst, Kit, Layout, Process, Way, all_by, answers, apart, ask_all, in_place,
+    Answer, Ask, Burst, Kit, Layout, Process, Way, all_by, answers, apart, ask_all, by_run, in_place,
     is_right_in_child, judged, kinds, libcrypto, session,
 };
 use evener_core::driver::Unanswered;
@@ -125,19 +125,8 @@ impl<'a> ByRun<'a> {
 }
 
 impl Way for ByRun<'_> {
-    fn run<'m>(&mut self, mut jobs: Burst<'m>) -> Burst<'m> {
-        let kit = || CpuKit::new(Box::new(libcrypto()), None);
-        let module = ModuleSetup {
-            check_every: 1,
-            patience: self.patience,
-            ..ModuleSetup::new(self.module.driver(), kit())
-        };
-        let setup =
-            Setup { policy: Policy::ModuleOnly, modules: vec![module], callers: 1, ..Setup::default() };
-        let (jobs, report) = run(setup, |runtime| {
-            runtime.caller(Kit::plain().into_inner()).crypt(&mut jobs);
-            jobs
-        });
+    fn run<'m>(&mut self, jobs: Burst<'m>) -> Burst<'m> {
+        let (jobs, report) = by_run(self.module.driver(), jobs, self.patience);
         self.report = report;
         jobs
     }

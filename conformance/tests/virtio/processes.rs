@@ -3,10 +3,9 @@
 
 use std::env;
 
-use evener::core::plan::Policy;
-use evener::{CpuKit, ModuleSetup, Quarantine, Report, Setup, run};
+use evener::{Quarantine, Report};
 use evener_conformance::{
-    Ask, Burst, Kit, Process, Way, all_by, in_place, is_right_in_child, judged, libcrypto, session,
+    Ask, Burst, Process, Way, all_by, by_run, in_place, is_right_in_child, judged, session,
 };
 use evener_core::driver::Unanswered;
 use evener_core::{Algorithm, Direction, JobError, Nanos, Outcome, Padding, Refusal};
@@ -159,19 +158,8 @@ impl<'a> ByRun<'a> {
 }
 
 impl Way for ByRun<'_> {
-    fn run<'m>(&mut self, mut jobs: Burst<'m>) -> Burst<'m> {
-        let kit = CpuKit::new(Box::new(libcrypto()), None);
-        let module = ModuleSetup {
-            check_every: 1,
-            patience: self.patience,
-            ..ModuleSetup::new(self.module.driver(), kit)
-        };
-        let setup =
-            Setup { policy: Policy::ModuleOnly, modules: vec![module], callers: 1, ..Setup::default() };
-        let (jobs, report) = run(setup, |runtime| {
-            runtime.caller(Kit::plain().into_inner()).crypt(&mut jobs);
-            jobs
-        });
+    fn run<'m>(&mut self, jobs: Burst<'m>) -> Burst<'m> {
+        let (jobs, report) = by_run(self.module.driver(), jobs, self.patience);
         self.report = report;
         jobs
     }

@@ -18,7 +18,7 @@ use crate::ffi;
 use crate::registers::Registers;
 
 /// The number of the part that is the function's configuration space (`VFIO_PCI_CONFIG_REGION_INDEX`); base address registers are 0 to 5.
-pub const CONFIGURATION: u32 = 7;
+const CONFIGURATION: u32 = 7;
 
 /// The driver that hands functions to programs.
 const DRIVER: &str = "vfio-pci";
@@ -72,7 +72,6 @@ impl Refused {
 /// A function of which this process alone disposes, until this is dropped.
 #[derive(Debug)]
 pub struct Function {
-    address: Address,
     /// Dropped, and so closed, in this order.
     file: File,
     _group: File,
@@ -112,20 +111,7 @@ impl Function {
         // Digits, colons and a point.
         let name = CString::new(address.to_string()).unwrap_or_default();
         let file: OwnedFd = ffi::function(group.as_fd(), &name).map_err(asked("the file"))?;
-        Ok(Self {
-            address,
-            file: file.into(),
-            _group: group,
-            container,
-            lent: Vec::new(),
-            process: process::id(),
-        })
-    }
-
-    /// Returns its address.
-    #[must_use]
-    pub const fn address(&self) -> Address {
-        self.address
+        Ok(Self { file: file.into(), _group: group, container, lent: Vec::new(), process: process::id() })
     }
 
     /// Reads bytes of its configuration space.

@@ -15,5 +15,5 @@ mod function;
 mod registers;
 
 pub use crate::address::{Address, NoAddress};
-pub use crate::function::{CONFIGURATION, Function, Refused};
+pub use crate::function::{Function, Refused};
 pub use crate::registers::{Bell, NoRegister, Registers};

@@ -58,12 +58,6 @@ impl Registers {
         Self { first, bytes, process: process::id() }
     }
 
-    /// Returns how many bytes there are.
-    #[must_use]
-    pub const fn byte_count(&self) -> usize {
-        self.bytes
-    }
-
     access! {
         read_u8, write_u8: u8;
         read_u16, write_u16: u16;

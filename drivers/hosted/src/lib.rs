@@ -1,13 +1,16 @@
-//! A driver for modules that another process owns: `evener host`, or any back end that speaks vhost-user-crypto.
+//! A driver for modules that another process owns, `evener host` or any back end that speaks vhost-user-crypto, and for virtio-crypto devices
+//! on the PCI bus, which this process drives itself.
 //!
 //! The way of one job: `submit` finds its session at the host (`keys.rs`), room in shared memory (`pool.rs`), copies the input
 //! there and adds a request to the queue (`line.rs`) -> `poll` shows the whole batch to the host with at most one kick, waits
-//! (`wait.rs`) and copies out what came back -> `Done | Failed` (`queued.rs`).
+//! (`shared.rs`, `wait.rs`) and copies out what came back -> `Done | Failed` (`queued.rs`). A single request of a caller who waits goes over
+//! the same line (`single.rs`).
 //!
-//! A connection ([`Module`] opens it, `control.rs` sets it up) has one queue and one region of its own memory, which holds the
-//! queue, the requests and the data; the job's own memory is never shared. A host that goes away or stops answering
+//! A connection ([`Module`] opens it) has one queue and one region of its own memory, which holds the queue, the requests and the data; the
+//! job's own memory is never shared. What differs between a host and a device stands behind `link.rs`: a socket (`control.rs`), or
+//! registers and a control queue (`device/`). A host that goes away or stops answering
 //! loses the connection, and the jobs are redone from their own memory. A forked child gets a connection of its own: nothing of the
-//! parent's is mapped there. `docs/hosted.md` says what is offered to a host and what that costs.
+//! parent's is mapped there; of a device it gets none. `docs/hosted.md` and `docs/virtio.md` say what is sent and what that costs.
 #![allow(unsafe_code, reason = "room: a test that forks; the driver itself has none")]
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 

@@ -78,6 +78,8 @@ impl SingleDriver for Single {
             line.wipe(seat.dst_at, lengths.text);
         }
         line.free(seat);
+        // Its session may have ended meanwhile.
+        state.try_with(Line::close_orphans);
         done.map_err(Unanswered::Failed)
     }
 
