@@ -35,6 +35,19 @@ impl Region {
     ///
     /// The system's.
     pub fn create(name: &CStr, byte_count: usize) -> io::Result<(Self, File)> {
+        Self::make(name, byte_count, libc::MAP_POPULATE)
+    }
+
+    /// The same, whose pages come when they are touched or lent to a device: for a peer that is to have a part of it at first.
+    ///
+    /// # Errors
+    ///
+    /// The system's.
+    pub fn create_bare(name: &CStr, byte_count: usize) -> io::Result<(Self, File)> {
+        Self::make(name, byte_count, 0)
+    }
+
+    fn make(name: &CStr, byte_count: usize, more: libc::c_int) -> io::Result<(Self, File)> {
         // SAFETY: the name is a C string, and the call makes a file and nothing else.
         let file = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
         if file < 0 {
@@ -50,7 +63,7 @@ impl Region {
         if code != 0 {
             return Err(io::Error::last_os_error());
         }
-        let region = Self::map(&file, 0, byte_count, libc::MAP_POPULATE)?;
+        let region = Self::map(&file, 0, byte_count, more)?;
         Ok((region, file))
     }
 

@@ -1,11 +1,12 @@
 //! One function that this process has taken, with its group and its container.
 //!
-//! `address -> the driver it is bound to -> its group's node -> container and IOMMU -> its file`. Each step that the system refuses is
+//! `address -> the driver it is bound to -> its group's node, reserved -> container and IOMMU -> its file`. Each step that the system refuses is
 //! a [`Refused`] with what the administrator can do about it.
 
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Read as _};
+use std::ops::Range;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process;
@@ -69,26 +70,24 @@ impl Refused {
     }
 }
 
-/// A function of which this process alone disposes, until this is dropped.
+/// A function that nobody else can take from here on, and that is as it was.
 #[derive(Debug)]
-pub struct Function {
-    /// Dropped, and so closed, in this order.
-    file: File,
-    _group: File,
+pub struct Reserved {
+    address: Address,
+    group: File,
     container: File,
-    lent: Vec<(u64, Arc<Region>)>,
-    /// The process that took it.
+    /// The process that reserved it.
     process: u32,
 }
 
-impl Function {
-    /// Takes a function.
+impl Reserved {
+    /// Reserves a function.
     ///
     /// # Errors
     ///
     /// [`Refused`], with the reason.
-    pub fn open(address: Address) -> Result<Self, Refused> {
-        let folder = PathBuf::from(format!("/sys/bus/pci/devices/{address}"));
+    pub fn new(address: Address) -> Result<Self, Refused> {
+        let folder = folder(address);
         if !folder.exists() {
             return Err(Refused::NoFunction(address));
         }
@@ -100,20 +99,68 @@ impl Function {
         let container = open("/dev/vfio/vfio".as_ref(), address)?;
         let node = PathBuf::from(format!("/dev/vfio/{number}"));
         let group = open(&node, address)?;
-        let asked = |what: &str| Refused::system(format!("{what} of {address}"));
-        if !ffi::has_iommu(container.as_fd()).map_err(asked("the IOMMU"))? {
+        if !ffi::has_iommu(container.as_fd()).map_err(asked("the IOMMU", address))? {
             return Err(Refused::NoIommu(address));
         }
-        if !ffi::is_viable(group.as_fd()).map_err(asked("the group"))? {
+        if !ffi::is_viable(group.as_fd()).map_err(asked("the group", address))? {
             return Err(Refused::GroupShared { address, group: number });
         }
-        ffi::join(group.as_fd(), container.as_fd()).map_err(asked("the group"))?;
-        // Digits, colons and a point.
-        let name = CString::new(address.to_string()).unwrap_or_default();
-        let file: OwnedFd = ffi::function(group.as_fd(), &name).map_err(asked("the file"))?;
-        Ok(Self { file: file.into(), _group: group, container, lent: Vec::new(), process: process::id() })
+        Ok(Self { address, group, container, process: process::id() })
     }
 
+    /// Returns vendor and device as they stand in its configuration space, without touching it.
+    ///
+    /// # Errors
+    ///
+    /// The system's.
+    pub fn identity(&self) -> io::Result<[u8; 4]> {
+        let mut identity = [0; 4];
+        File::open(folder(self.address).join("config"))?.read_exact(&mut identity)?;
+        Ok(identity)
+    }
+
+    /// Takes it, which has the system reset it.
+    ///
+    /// # Errors
+    ///
+    /// The system's, and [`Refused::Taken`] in a forked child, for it is the parent's.
+    pub fn take(self) -> Result<Function, Refused> {
+        let Self { address, group, container, process } = self;
+        if process != process::id() {
+            return Err(Refused::Taken(address));
+        }
+        ffi::join(group.as_fd(), container.as_fd()).map_err(asked("the group", address))?;
+        // Digits, colons and a point.
+        let name = CString::new(address.to_string()).unwrap_or_default();
+        let file: OwnedFd = ffi::function(group.as_fd(), &name).map_err(asked("the file", address))?;
+        Ok(Function { file: file.into(), _group: group, container, lent: Vec::new(), process })
+    }
+}
+
+/// Where the system tells of a function.
+fn folder(address: Address) -> PathBuf {
+    PathBuf::from(format!("/sys/bus/pci/devices/{address}"))
+}
+
+/// What of a function the system refused.
+fn asked(what: &str, address: Address) -> impl FnOnce(io::Error) -> Refused {
+    Refused::system(format!("{what} of {address}"))
+}
+
+/// A function of which this process alone disposes, until this is dropped.
+#[derive(Debug)]
+pub struct Function {
+    /// Dropped, and so closed, in this order.
+    file: File,
+    _group: File,
+    container: File,
+    /// What is lent: where it begins for the function, its bytes, and what keeps them.
+    lent: Vec<(u64, usize, Arc<Region>)>,
+    /// The process that took it.
+    process: u32,
+}
+
+impl Function {
     /// Reads bytes of its configuration space.
     ///
     /// # Errors
@@ -150,18 +197,18 @@ impl Function {
         Ok(Registers::new(first, bytes))
     }
 
-    /// Lets the function read and write a region, which begins at `there` for it: a number, no pointer of this process. Its pages stay in
-    /// memory, which counts as locked memory of the process.
+    /// Lets the function read and write a span of a region, whole pages, where the region begins at `base` for it: a number, no pointer of this
+    /// process. These pages stay in memory, which counts as locked memory of the process.
     ///
     /// # Errors
     ///
     /// The system's: `ENOMEM` where the process may lock no more, `EINVAL` or `EEXIST` where such addresses cannot be had.
-    pub fn lend(&mut self, region: &Arc<Region>, there: u64) -> io::Result<()> {
-        let bytes = region.byte_count();
-        let here = region.span(0, bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
+    pub fn lend(&mut self, region: &Arc<Region>, span: Range<usize>, base: u64) -> io::Result<()> {
+        let (bytes, there) = (span.len(), base + span.start as u64);
+        let here = region.span(span.start, bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
         // SAFETY: a region's bytes may change at any time by its contract, and `lent` keeps it until they are taken back.
         unsafe { ffi::map_dma(self.container.as_fd(), here, there, bytes) }?;
-        self.lent.push((there, Arc::clone(region)));
+        self.lent.push((there, bytes, Arc::clone(region)));
         Ok(())
     }
 
@@ -190,8 +237,8 @@ impl Drop for Function {
         if process::id() != self.process {
             return;
         }
-        for (there, region) in &self.lent {
-            ffi::unmap_dma(self.container.as_fd(), *there, region.byte_count()).unwrap_or_default();
+        for (there, bytes, _region) in &self.lent {
+            ffi::unmap_dma(self.container.as_fd(), *there, *bytes).unwrap_or_default();
         }
     }
 }

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use evener_vfio::{Address, Function, Refused};
+use evener_vfio::{Address, Refused, Reserved};
 
 const DEVICES: &str = "/sys/bus/pci/devices";
 
@@ -13,7 +13,7 @@ const DEVICES: &str = "/sys/bus/pci/devices";
 fn a_function_that_is_not_there_is_named_as_that() {
     let nowhere: Address = "ffff:ff:1f.7".parse().unwrap();
     assert!(!Path::new(DEVICES).join(nowhere.to_string()).exists());
-    assert!(matches!(Function::open(nowhere), Err(Refused::NoFunction(refused)) if refused == nowhere));
+    assert!(matches!(Reserved::new(nowhere), Err(Refused::NoFunction(refused)) if refused == nowhere));
 }
 
 /// The driver of a function by its `uevent`, which tells it in words: `DRIVER=e1000e`.
@@ -36,7 +36,7 @@ fn a_function_without_an_iommu_or_of_another_driver_is_refused_with_that() {
             continue;
         }
         seen += 1;
-        let refused = Function::open(address).unwrap_err();
+        let refused = Reserved::new(address).unwrap_err();
         match folder.join("iommu_group").exists() {
             false => assert!(matches!(&refused, Refused::NoIommu(of) if *of == address), "{refused}"),
             true => {

@@ -20,6 +20,7 @@ mod rooms;
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use evener_core::driver::{SingleDriver, Text};
 use evener_core::{Algorithm, Direction, Nanos, QueuedDriver, Session, SessionId};
@@ -47,7 +48,7 @@ pub type MakeSingle = dyn Fn() -> Option<Box<dyn SingleDriver>> + Send + Sync;
 /// A module, and who waits for it.
 pub struct Offload {
     name: String,
-    does: Vec<[bool; 2]>,
+    does: Arc<Does>,
     make_driver: Arc<MakeDriver>,
     make_single: Option<Box<MakeSingle>>,
     desks: Eras<Arc<Desk>>,
@@ -66,18 +67,15 @@ pub struct Request<'a> {
 }
 
 impl Offload {
-    /// A module of that name, which does what `does` says. `make_driver` is called once in a process, when the first request
-    /// comes: there may be threads then, and in a child of fork the parent's are not there.
+    /// A module of that name, which does what `does` says: now, and when a driver was made, for some know no sooner. `make_driver` is called
+    /// once in a process, when the first request comes: there may be threads then, and in a child of fork the parent's are not there.
     pub fn new(
         name: String,
-        does: impl Fn(Algorithm, Direction) -> bool,
+        does: impl Fn(Algorithm, Direction) -> bool + Send + Sync + 'static,
         make_driver: impl Fn() -> Box<dyn QueuedDriver<'static>> + Send + Sync + 'static,
     ) -> Self {
-        let both = |&algorithm: &Algorithm| {
-            [Direction::Encrypt, Direction::Decrypt].map(|direction| does(algorithm, direction))
-        };
-        let does = Algorithm::ALL.iter().map(both).collect();
-        let make_driver: Arc<MakeDriver> = Arc::new(make_driver);
+        let does = Arc::new(Does::new(does));
+        let make_driver: Arc<MakeDriver> = Arc::new(does.asked_again_after(make_driver));
         Self { name, does, make_driver, make_single: None, desks: Eras::default() }
     }
 
@@ -88,6 +86,7 @@ impl Offload {
         self,
         make_single: impl Fn() -> Option<Box<dyn SingleDriver>> + Send + Sync + 'static,
     ) -> Self {
+        let make_single = self.does.asked_again_after(make_single);
         Self { make_single: Some(Box::new(make_single)), ..self }
     }
 
@@ -98,7 +97,7 @@ impl Offload {
 
     /// Whether it does this at all.
     pub fn does(&self, algorithm: Algorithm, direction: Direction) -> bool {
-        self.does[algorithm.index()][direction as usize]
+        self.does.has(algorithm, direction)
     }
 
     /// Whether it takes such a request now: it does it, it is in service, and there are rooms of that size.
@@ -170,6 +169,48 @@ impl Offload {
 
     fn desk(&self, generation: u32) -> &Arc<Desk> {
         self.desks.of(generation, || Arc::new(Desk::new(Arc::clone(&self.make_driver))))
+    }
+}
+
+/// What a module does.
+struct Does {
+    says: Box<dyn Fn(Algorithm, Direction) -> bool + Send + Sync>,
+    /// By algorithm and direction.
+    // Relaxed: what a module does not do it refuses, too.
+    table: Vec<[AtomicBool; 2]>,
+}
+
+impl Does {
+    fn new(says: impl Fn(Algorithm, Direction) -> bool + Send + Sync + 'static) -> Self {
+        let table = Algorithm::ALL.iter().map(|_| Default::default()).collect();
+        let does = Self { says: Box::new(says), table };
+        does.ask();
+        does
+    }
+
+    fn has(&self, algorithm: Algorithm, direction: Direction) -> bool {
+        self.table[algorithm.index()][direction as usize].load(Relaxed)
+    }
+
+    fn ask(&self) {
+        for (algorithm, answers) in Algorithm::ALL.iter().zip(&self.table) {
+            for direction in [Direction::Encrypt, Direction::Decrypt] {
+                answers[direction as usize].store((self.says)(*algorithm, direction), Relaxed);
+            }
+        }
+    }
+
+    /// Asks once more when `make` has made something.
+    fn asked_again_after<T>(
+        self: &Arc<Self>,
+        make: impl Fn() -> T + Send + Sync + 'static,
+    ) -> impl Fn() -> T + Send + Sync + 'static {
+        let does = Arc::clone(self);
+        move || {
+            let made = make();
+            does.ask();
+            made
+        }
     }
 }
 

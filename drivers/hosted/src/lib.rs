@@ -4,7 +4,7 @@
 //! The way of one job: `submit` finds its session at the host (`keys.rs`), room in shared memory (`pool.rs`), copies the input
 //! there and adds a request to the queue (`line.rs`) -> `poll` shows the whole batch to the host with at most one kick, waits
 //! (`shared.rs`, `wait.rs`) and copies out what came back -> `Done | Failed` (`queued.rs`). A single request of a caller who waits goes over
-//! the same line (`single.rs`).
+//! the same line (`single.rs`). A device may be taken with the first request only (`later.rs`).
 //!
 //! A connection ([`Module`] opens it) has one queue and one region of its own memory, which holds the queue, the requests and the data; the
 //! job's own memory is never shared. What differs between a host and a device stands behind `link.rs`: a socket (`control.rs`), or
@@ -18,6 +18,7 @@ mod control;
 #[cfg(target_arch = "x86_64")]
 mod device;
 mod keys;
+mod later;
 mod line;
 mod link;
 mod module;
@@ -32,5 +33,6 @@ mod single;
 mod wait;
 
 pub use crate::control::Trouble;
+pub use crate::later::Later;
 pub use crate::module::{DEPTH, Module, OpenError};
 pub use crate::name::{ModuleName, NameError, Offer, Place};

@@ -1,6 +1,7 @@
 //! What stands between a line and whoever works on its queue: a host's socket, or a device's registers.
 
 use std::fmt::Debug;
+use std::ops::Range;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 
@@ -25,6 +26,9 @@ pub(crate) trait Link: Debug + Send {
     /// Where calls are waited for.
     fn waiter(&self) -> &Arc<Waiter>;
 
+    /// Lets the other side reach more of the region, whole pages.
+    fn lend(&mut self, region: &Arc<Region>, span: Range<usize>) -> Result<(), Trouble>;
+
     /// Ends it; the memory is worked on no more, as far as this side can see to that.
     fn end(&mut self);
 }
@@ -36,6 +40,8 @@ pub(crate) struct Linked {
     /// What the other side says of itself.
     pub(crate) config: Option<Config>,
     pub(crate) spin: Spin,
+    /// How much of the region the other side reaches, from its beginning.
+    pub(crate) lent: usize,
 }
 
 /// Where the queue's parts lie.
@@ -68,7 +74,7 @@ pub(crate) fn host(
     // The host sends nothing unasked: whatever happens on the socket is its end. The host rings its copy of the call.
     let waiter = Arc::new(Waiter::new(call, Some(control.as_fd()))?);
     let link = Host { control, kick, waiter };
-    Ok(Linked { link: Box::new(link), queue, config: agreement.config, spin: Spin::new() })
+    Ok(Linked { link: Box::new(link), queue, config: agreement.config, spin: Spin::new(), lent: region.byte_count() })
 }
 
 impl Link for Host {
@@ -86,6 +92,11 @@ impl Link for Host {
 
     fn waiter(&self) -> &Arc<Waiter> {
         &self.waiter
+    }
+
+    /// It has all.
+    fn lend(&mut self, _: &Arc<Region>, _: Range<usize>) -> Result<(), Trouble> {
+        Ok(())
     }
 
     /// The socket closes when this is dropped.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use evener_core::driver::SingleDriver;
 use evener_core::known::{self, KNOWN, Wrong};
 use evener_core::{Algorithm, Direction, Job, Profile, QueuedDriver};
+use evener_vfio::{Address, Reserved};
 
 use crate::control::Trouble;
 use crate::line::{self, Line};
@@ -58,6 +59,11 @@ pub(crate) struct Offered {
 }
 
 impl Offered {
+    /// Of a module that is not there.
+    const fn nothing(name: ModuleName) -> Self {
+        Self { name, table: BTreeSet::new(), request_bytes_max: 0 }
+    }
+
     fn new(name: ModuleName, line: &Line) -> Self {
         let both = [Direction::Encrypt, Direction::Decrypt];
         let all = KNOWN.iter().flat_map(|known| both.map(|direction| (known.algorithm, direction)));
@@ -134,25 +140,40 @@ impl Module {
     ///
     /// An [`OpenError`] where no connection comes about, or it does nothing for us.
     pub fn connect(name: &ModuleName) -> Result<Self, OpenError> {
+        let line = connect(name.place());
+        Self::over(name, line.map_err(|trouble| OpenError::Unreachable { name: name.to_string(), trouble })?)
+    }
+
+    /// A module at the other side of a line.
+    pub(crate) fn over(name: &ModuleName, mut line: Line) -> Result<Self, OpenError> {
         let shown = || name.to_string();
-        let unreachable = |trouble| OpenError::Unreachable { name: shown(), trouble };
-        let mut line = connect(name.place()).map_err(unreachable)?;
-        let is_device = matches!(name.place(), Place::Function(_));
         let mut offered = Offered::new(name.clone(), &line);
-        if is_device {
-            offered.ask_for_each(&mut line).map_err(unreachable)?;
+        if matches!(name.place(), Place::Function(_)) {
+            let asked = offered.ask_for_each(&mut line);
+            asked.map_err(|trouble| OpenError::Unreachable { name: shown(), trouble })?;
         }
         let offered = Arc::new(offered);
         if offered.table.is_empty() {
             return Err(OpenError::NothingForUs { name: shown() });
         }
+        Ok(Self::with(offered, Some(line)))
+    }
+
+    /// One that cannot be had: its drivers are lost from the beginning.
+    pub(crate) fn lost(name: &ModuleName) -> Self {
+        Self::with(Arc::new(Offered::nothing(name.clone())), None)
+    }
+
+    fn with(offered: Arc<Offered>, line: Option<Line>) -> Self {
+        let is_device = matches!(offered.name.place(), Place::Function(_));
         let detail = match is_device {
             true => "a virtio-crypto device, driven by this process",
             false => "another process, by vhost-user-crypto",
         };
-        let profile = Profile { name: shown(), detail: detail.to_owned(), width: DEPTH, emulated: false };
-        let line = Mutex::new(Some(Arc::new(Shared::new(Some(line)))));
-        Ok(Self { profile, offered, line, is_device, process: process::id() })
+        let (name, detail) = (offered.name.to_string(), detail.to_owned());
+        let profile = Profile { name, detail, width: DEPTH, emulated: false };
+        let line = Mutex::new(Some(Arc::new(Shared::new(line))));
+        Self { profile, offered, line, is_device, process: process::id() }
     }
 
     /// What it says of itself.
@@ -231,11 +252,30 @@ impl Module {
 fn connect(place: &Place) -> Result<Line, Trouble> {
     match place {
         Place::Socket(path) => Line::to_host(path),
-        #[cfg(target_arch = "x86_64")]
-        Place::Function(address) => Line::to_device(*address),
-        #[cfg(not(target_arch = "x86_64"))]
-        Place::Function(_) => Err(Trouble::Function("devices are driven on x86-64 only".to_owned())),
+        Place::Function(address) => take(reserve(*address)?),
     }
+}
+
+/// Has nobody else take a device.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn reserve(address: Address) -> Result<Reserved, Trouble> {
+    crate::device::reserve(address)
+}
+
+/// Takes one.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn take(reserved: Reserved) -> Result<Line, Trouble> {
+    Line::to_device(reserved)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn reserve(_: Address) -> Result<Reserved, Trouble> {
+    Err(Trouble::Function("devices are driven on x86-64 only".to_owned()))
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn take(_: Reserved) -> Result<Line, Trouble> {
+    Err(Trouble::Function("devices are driven on x86-64 only".to_owned()))
 }
 
 /// Jobs of one question, so that requests are under way side by side.

@@ -1,5 +1,6 @@
 //! The other side of a line, for tests that say when a request comes back, and whether anybody is called.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use evener_ring::Region;
@@ -30,6 +31,10 @@ impl Link for Silent {
 
     fn waiter(&self) -> &Arc<Waiter> {
         &self.0
+    }
+
+    fn lend(&mut self, _: &Arc<Region>, _: Range<usize>) -> Result<(), Trouble> {
+        Ok(())
     }
 
     fn end(&mut self) {}
@@ -65,7 +70,7 @@ impl OtherSide {
             made = Some((Memory(Arc::clone(region)), device));
             let queue = Driver::new(home(region, parts), events).unwrap();
             // Nobody looks awake, so that it is a call that wakes.
-            Linked { link, queue, config: None, spin: Spin::never() }
+            Linked { link, queue, config: None, spin: Spin::never(), lent: region.byte_count() }
         });
         let (memory, device) = made.unwrap();
         (line, Self { memory, device, waiter })

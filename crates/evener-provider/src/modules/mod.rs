@@ -1,8 +1,8 @@
 //! Modules that the administrator names, `modules =` in `[evener_sect]`: opened while the provider is loaded and at no other
 //! time, for later a sandbox may forbid it.
 //!
-//! The way: the name in the configuration ([`Named`]) -> opened, once in a process -> an engine behind the route (`engine.rs`), over
-//! `evener::offload`. It is asked no known answers here, for that takes longer than many a program: the engine compares its
+//! The way: the name in the configuration ([`Named`]) -> opened, once in a process; a device only reserved, until a request is to be
+//! tried there -> an engine behind the route (`engine.rs`), over `evener::offload`. It is asked no known answers here, for that takes longer than many a program: the engine compares its
 //! first results. What cannot be opened is a complaint; the provider works without it.
 
 mod engine;
@@ -105,15 +105,22 @@ pub(crate) fn open(names: &[Named], wait: Wait, watched: bool, complaints: &mut 
 fn open_one(named: &Named, wait: Wait) -> Result<(), String> {
     let name = named.to_string();
     let offload = match named {
-        Named::Hosted(module) => {
-            let module = hosted::Module::connect(module).map_err(|error| error.to_string())?;
-            let (module, driver) = twice(module);
-            let single = Arc::clone(&driver);
-            let does = engine::table(move |algorithm, direction| module.supports(algorithm, direction));
-            let offload = Offload::new(name, does, move || driver.driver());
+        Named::Hosted(module) => match hosted::Later::reserve(module) {
             // A host is woken for a batch, or not at all.
-            offload.single(move || single.is_device().then(|| single.single()))
-        }
+            None => {
+                let module = hosted::Module::connect(module).map_err(|error| error.to_string())?;
+                let (module, driver) = twice(module);
+                let does = engine::table(move |algorithm, direction| module.supports(algorithm, direction));
+                Offload::new(name, does, move || driver.driver())
+            }
+            // To take it is dearer than all that a short program asks for.
+            Some(device) => {
+                let (device, driver) = twice(device.map_err(|error| error.to_string())?);
+                let single = Arc::clone(&driver);
+                let does = engine::table(move |algorithm, direction| device.supports(algorithm, direction));
+                Offload::new(name, does, move || driver.driver()).single(move || Some(single.single()))
+            }
+        },
         Named::Kernel(module) => {
             let module = kernel::Module::bind(module).map_err(|error| error.to_string())?;
             let (module, driver) = twice(module);

@@ -1,7 +1,7 @@
 //! A virtio-crypto device on the PCI bus that this process drives itself: no other process and no kernel between a request and it.
 //!
-//! The way: a function is taken ([`evener_vfio::Function`]) -> its registers are found (`transport.rs`) -> reset, features, both queues,
-//! ready ([`open`]; virtio 1.2, 3.1.1) -> sessions go over its control queue (`sessions.rs`), requests over the line's -> reset, before
+//! The way: a function is reserved ([`reserve`]) -> taken ([`evener_vfio::Function`]) -> its registers are found (`transport.rs`) -> reset,
+//! features, both queues, ready ([`open`]; virtio 1.2, 3.1.1) -> sessions go over its control queue (`sessions.rs`), requests over the line's -> reset, before
 //! the memory is anybody else's ([`Link::end`]).
 //!
 //! The device reaches the region through the IOMMU and nothing else; what it writes there is checked as a host's is.
@@ -9,6 +9,7 @@
 mod sessions;
 mod transport;
 
+use std::ops::Range;
 use std::os::fd::AsFd as _;
 use std::process;
 use std::sync::Arc;
@@ -16,13 +17,13 @@ use std::time::{Duration, Instant};
 
 use evener_ring::Region;
 use evener_ring::virtqueue::{Driver, Events};
-use evener_vfio::{Address, Bell, Function};
+use evener_vfio::{Address, Bell, Function, Reserved};
 use evener_wire::{CreateSession, features};
 
-pub(crate) use self::sessions::BYTES as CONTROL_BYTES;
 use self::sessions::Sessions;
-use self::transport::{Queue, Transport, state};
+use self::transport::{IDENTITY, Queue, Transport, state};
 use crate::control::{BASE, Parts, Trouble};
+use crate::line::LENT_FIRST;
 use crate::link::{Link, Linked, home};
 use crate::wait::{Spin, Waiter, event};
 
@@ -49,20 +50,29 @@ struct Device {
     function: Function,
 }
 
+/// Has nobody else take a device, and sees that it is one.
+pub(crate) fn reserve(address: Address) -> Result<Reserved, Trouble> {
+    let reserved = Reserved::new(address).map_err(|refused| Trouble::Function(refused.to_string()))?;
+    match reserved.identity().map_err(asked("its identity"))? {
+        IDENTITY => Ok(reserved),
+        _ => Err(Trouble::Lacks("what makes it a virtio-crypto device of version 1")),
+    }
+}
+
 /// Takes a device and sets it up: its data queue lies at `parts`, its control queue behind everything else, at `control_at`.
 pub(crate) fn open(
-    address: Address,
+    reserved: Reserved,
     region: &Arc<Region>,
     parts: Parts,
     control_at: usize,
 ) -> Result<Linked, Trouble> {
-    let mut function = Function::open(address).map_err(|refused| Trouble::Function(refused.to_string()))?;
+    let mut function = reserved.take().map_err(|refused| Trouble::Function(refused.to_string()))?;
     if function.call_count().map_err(asked("interrupts"))? < VECTORS {
         return Err(Trouble::Lacks("two interrupts of kind MSI-X"));
     }
     let transport = Transport::find(&function)?;
     transport.reset(RESET_PATIENCE)?;
-    function.lend(region, BASE).map_err(asked("memory for the device"))?;
+    function.lend(region, 0..LENT_FIRST, BASE).map_err(asked("memory for the device"))?;
     let (call, answer) = (event()?, event()?);
     function.call_by(&[call.as_fd(), answer.as_fd()]).map_err(asked("interrupts"))?;
     transport.add_state(state::ACKNOWLEDGE | state::DRIVER)?;
@@ -79,7 +89,7 @@ pub(crate) fn open(
     let waiter = Arc::new(Waiter::new(call, None)?);
     let process = process::id();
     let device = Device { transport, bell, sessions, waiter, is_over: false, process, function };
-    Ok(Linked { link: Box::new(device), queue, config: Some(config), spin: Spin::never() })
+    Ok(Linked { link: Box::new(device), queue, config: Some(config), spin: Spin::never(), lent: LENT_FIRST })
 }
 
 /// Settles what both sides can do.
@@ -112,6 +122,10 @@ impl Link for Device {
 
     fn waiter(&self) -> &Arc<Waiter> {
         &self.waiter
+    }
+
+    fn lend(&mut self, region: &Arc<Region>, span: Range<usize>) -> Result<(), Trouble> {
+        self.function.lend(region, span, BASE).map_err(asked("memory for the device"))
     }
 
     fn end(&mut self) {

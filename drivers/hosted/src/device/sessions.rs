@@ -13,7 +13,7 @@ use evener_wire::{
 };
 
 use crate::control::{BASE, Parts, Trouble};
-use crate::line::inside;
+use crate::line::{CONTROL_BYTES as PART_BYTES, inside};
 use crate::link::home;
 use crate::wait::Waiter;
 
@@ -32,10 +32,8 @@ const USED_AT: usize = 512;
 const REQUEST_AT: usize = 1024;
 const KEY_AT: usize = 1152;
 const ANSWER_AT: usize = 1792;
-/// Bytes of this part.
-pub(crate) const BYTES: usize = 4096;
 
-const _: () = assert!(KEY_AT + AUTH_KEY_BYTES_MAX <= ANSWER_AT && ANSWER_AT + ANSWER_BYTES <= BYTES);
+const _: () = assert!(KEY_AT + AUTH_KEY_BYTES_MAX <= ANSWER_AT && ANSWER_AT + ANSWER_BYTES <= PART_BYTES);
 
 /// The control queue.
 #[derive(Debug)]
