@@ -2,11 +2,12 @@
 //! a device that another process has, that hangs or whose owner was killed or has forked does no harm.
 //!
 //! The way: one guest with a module for user space -> this program in it, one ignored test after the other (`sessions.rs`, `processes.rs`,
-//! `hangs.rs`), and programs as they are installed (`programs.rs`) -> QEMU's counts and throttle from outside -> the kernel's log.
+//! `later.rs`, `hangs.rs`), and programs as they are installed (`programs.rs`) -> QEMU's counts and throttle from outside -> the kernel's log.
 
 #![allow(clippy::print_stdout, clippy::panic, reason = "helpers of tests are tests; what is skipped is said")]
 
 mod hangs;
+mod later;
 mod processes;
 mod programs;
 mod sessions;
@@ -35,6 +36,7 @@ fn what_is_claimed_of_a_device_that_programs_drive_themselves_holds_in_the_guest
     let Some(mut scene) = Scene::boot() else { return };
     sessions::are_libcryptos_and_counted(&mut scene);
     processes::do_not_disturb_each_other(&mut scene);
+    later::is_reserved_and_taken(&mut scene);
     hangs::are_left(&mut scene);
     if scene.built.has_command() {
         programs::say_why_there_is_no_device(&mut scene);
@@ -165,14 +167,19 @@ fn wait_for_the_host() {
     }
 }
 
-/// In the guest: the device, which is asked nothing yet; elsewhere nothing, said aloud.
-fn device() -> Option<Module> {
+/// Whether this is the guest; elsewhere there is nothing to be tested, said aloud.
+fn is_here() -> bool {
     let driver = fs::read_link(format!("/sys/bus/pci/devices/{USER_SPACE_MODULE}/driver"));
-    if !driver.is_ok_and(|driver| driver.ends_with("vfio-pci")) {
+    let is_here = driver.is_ok_and(|driver| driver.ends_with("vfio-pci"));
+    if !is_here {
         println!("skipped: there is no such device outside the guest");
-        return None;
     }
-    Some(Module::connect(&name()).expect("nobody has it"))
+    is_here
+}
+
+/// In the guest: the device, which is asked nothing yet.
+fn device() -> Option<Module> {
+    is_here().then(|| Module::connect(&name()).expect("nobody has it"))
 }
 
 fn name() -> evener_driver_hosted::ModuleName {

@@ -2,7 +2,7 @@
 //! whose memory nobody has touched.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -21,11 +21,15 @@ const IV: [u8; 16] = [3; 16];
 fn offload(fault: Fault, from: u64) -> Offload {
     let driver = move || -> Box<dyn evener_core::QueuedDriver<'static>> {
         let preset: Preset = "emulated:d=0+0,h=1000+0".parse().unwrap();
-        let module = Emulated::new(preset, Box::new(Libcrypto::new().unwrap()));
+        let module = Emulated::new(preset, libcrypto());
         module.control().set_fault(fault, When { from, every: 1 });
         Box::new(module)
     };
     Offload::new("emulated".to_owned(), |_, _| true, driver)
+}
+
+fn libcrypto() -> Box<Libcrypto> {
+    Box::new(Libcrypto::new().unwrap())
 }
 
 fn session() -> Arc<Session> {
@@ -88,6 +92,33 @@ fn a_module_that_goes_away_is_out_of_service() {
     assert_eq!([ask(&offload), ask(&offload), ask(&offload)], [Some(right()), Some(right()), None]);
     assert_eq!(offload.why_out(0), Some(OutOfService::Lost));
     assert!(!offload.takes(0, Algorithm::Aes128Cbc, Direction::Encrypt, TEXT.len()));
+}
+
+#[test]
+fn what_a_module_does_is_asked_again_when_its_driver_or_that_of_callers_is_made() {
+    for makes_single in [false, true] {
+        let is_made = Arc::new(AtomicBool::new(false));
+        let (told, by_driver, by_single) = (Arc::clone(&is_made), Arc::clone(&is_made), is_made);
+        let does = move |algorithm, _| algorithm == Algorithm::Aes128Cbc || !told.load(Relaxed);
+        let make_driver = move || -> Box<dyn evener_core::QueuedDriver<'static>> {
+            by_driver.store(true, Relaxed);
+            Box::new(Emulated::new("emulated:d=0+0,h=1000+0".parse().unwrap(), libcrypto()))
+        };
+        let make_single = move || -> Option<Box<dyn SingleDriver>> {
+            by_single.store(true, Relaxed);
+            Some(Box::new(Single { ends: |_| Ok(()), count: AtomicU32::new(0) }))
+        };
+        let offload = Offload::new("emulated".to_owned(), does, make_driver).single(make_single);
+        let takes =
+            |algorithm| offload.takes(0, algorithm, Direction::Encrypt, TEXT.len());
+        let both = [Algorithm::Aes128Cbc, Algorithm::Aes256Cbc];
+        assert_eq!(both.map(takes), [true, true]);
+        match makes_single {
+            true => assert_eq!(asked(&offload), (Some(true), vec![right()])),
+            false => assert_eq!(ask(&offload), Some(right())),
+        }
+        assert_eq!(both.map(takes), [true, false]);
+    }
 }
 
 #[test]

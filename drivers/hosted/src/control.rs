@@ -41,8 +41,8 @@ pub enum Trouble {
         /// Its number.
         errno: i32,
     },
-    /// The host took longer than two seconds for an answer.
-    #[error("the host does not answer")]
+    /// The host or device took longer for an answer than it may.
+    #[error("it does not answer")]
     Silent,
     /// The host closed the connection.
     #[error("the host is gone")]
@@ -53,14 +53,14 @@ pub enum Trouble {
     /// The host answered another message than the one that was sent.
     #[error("the host answered another message than the one that was sent")]
     Unasked,
-    /// The host does not offer what this client needs.
-    #[error("the host lacks {0}")]
+    /// The host or device does not offer what is needed.
+    #[error("it lacks {0}")]
     Lacks(&'static str),
     /// The device cannot be had.
     #[error("{0}")]
     Function(String),
-    /// The host wrote nonsense into the queue.
-    #[error("the host wrote what cannot be into the queue: {0:?}")]
+    /// The host or device wrote nonsense into the queue.
+    #[error("it wrote what cannot be into the queue: {0:?}")]
     Malformed(Malformed),
 }
 

@@ -409,7 +409,7 @@ impl Line {
         }
         let most = end.max(2 * self.lent).next_multiple_of(PAGE).min(self.region.byte_count());
         let is_lent = self.link.lend(&self.region, self.lent..most).is_ok();
-        if is_lent {
+        if is_lent && !cfg!(mutant = "lent_again") {
             self.lent = most;
         }
         is_lent
@@ -436,4 +436,56 @@ fn shared(create: CreateRegion) -> Result<(Arc<Region>, File), Trouble> {
 /// A seat lies inside the region, and its data inside its span.
 pub(crate) fn inside(result: Result<(), OutOfRegion>) {
     result.expect("seats and spans lie inside the region");
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use std::sync::atomic::Ordering::Relaxed;
+
+    use evener_core::{Algorithm, Direction};
+    use evener_ring::virtqueue::Events;
+
+    use super::*;
+    use crate::other_side::OtherSide;
+
+    const SHAPE: Shape = Shape { algorithm: Algorithm::Aes128Cbc, direction: Direction::Encrypt };
+
+    fn seat(line: &mut Line, bytes: usize) -> Option<Seat> {
+        line.seat(SHAPE, Lengths { text: bytes, aad: 0 })
+    }
+
+    #[test]
+    fn a_device_is_lent_what_requests_reach_each_page_once_and_no_sooner() {
+        let (mut line, other) = OtherSide::reaching(LENT_FIRST, Events::Index);
+        let spans = || other.lent.spans.lock().unwrap().clone();
+        let first: Vec<Seat> = (0..3).map(|_| seat(&mut line, 16 << 10).unwrap()).collect();
+        assert_eq!(spans(), []);
+        let mut seats: Vec<Seat> = (0..5).map(|_| seat(&mut line, 16 << 10).unwrap()).collect();
+        assert_eq!(spans(), [LENT_FIRST..2 * LENT_FIRST, 2 * LENT_FIRST..4 * LENT_FIRST]);
+        seats.push(seat(&mut line, DATA_BYTES_MAX).unwrap());
+        let largest = seat(&mut line, DATA_BYTES_MAX - (8 * 16 << 10));
+        seats.push(largest.expect("a device reaches everything in the end"));
+        let spans = spans();
+        assert!(spans.windows(2).all(|two| two[0].end == two[1].start), "{spans:?}");
+        assert_eq!(spans.last().map(|last| last.end), Some(REGION_BYTES));
+        assert!(spans.iter().all(|span| span.start % PAGE == 0 && span.end % PAGE == 0), "{spans:?}");
+        first.into_iter().chain(seats).for_each(|seat| line.free(seat));
+        assert!(seat(&mut line, DATA_BYTES_MAX).is_some());
+        assert_eq!(other.lent.spans.lock().unwrap().len(), spans.len(), "it has that already");
+    }
+
+    #[test]
+    fn where_no_more_can_be_lent_what_has_room_in_the_rest_goes_on() {
+        let (mut line, other) = OtherSide::reaching(LENT_FIRST, Events::Index);
+        other.lent.is_refused.store(true, Relaxed);
+        for _ in 0..3 {
+            assert!(seat(&mut line, 64 << 10).is_none());
+            let all: Vec<Seat> = (0..3).map(|_| seat(&mut line, 16 << 10).unwrap()).collect();
+            assert!(seat(&mut line, 16 << 10).is_none());
+            all.into_iter().for_each(|seat| line.free(seat));
+        }
+        other.lent.is_refused.store(false, Relaxed);
+        assert!(seat(&mut line, 64 << 10).is_some());
+        line.end();
+    }
 }

@@ -34,8 +34,9 @@ pub enum OpenError {
         /// What went wrong.
         trouble: Trouble,
     },
-    /// The host does nothing that it is offered.
-    #[error("{name} does nothing that it is offered: CBC encryption and hashes, unless offer= says more")]
+    /// The host or device does nothing that it is offered: of a host CBC encryption and hashes, of a device everything, unless `offer=` says
+    /// otherwise.
+    #[error("{name} does nothing that it is offered, which offer= says")]
     NothingForUs {
         /// The module.
         name: String,

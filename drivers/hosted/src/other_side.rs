@@ -1,7 +1,8 @@
 //! The other side of a line, for tests that say when a request comes back, and whether anybody is called.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
 use evener_ring::Region;
 use evener_ring::virtqueue::{Chain, Device, Driver, Events, Mapped, Tables};
@@ -14,7 +15,18 @@ use crate::wait::{Spin, Waiter, event};
 
 /// Opens any session, and leaves the queue to the test.
 #[derive(Debug)]
-struct Silent(Arc<Waiter>);
+struct Silent {
+    waiter: Arc<Waiter>,
+    lent: Arc<Lent>,
+}
+
+/// What of the region was lent beyond the first.
+#[derive(Debug, Default)]
+pub(crate) struct Lent {
+    pub(crate) spans: Mutex<Vec<Range<usize>>>,
+    /// From here on nothing is lent any more.
+    pub(crate) is_refused: AtomicBool,
+}
 
 impl Link for Silent {
     fn create(&mut self, _: &CreateSession<'_>) -> Result<Result<u64, i64>, Trouble> {
@@ -30,10 +42,14 @@ impl Link for Silent {
     }
 
     fn waiter(&self) -> &Arc<Waiter> {
-        &self.0
+        &self.waiter
     }
 
-    fn lend(&mut self, _: &Arc<Region>, _: Range<usize>) -> Result<(), Trouble> {
+    fn lend(&mut self, _: &Arc<Region>, span: Range<usize>) -> Result<(), Trouble> {
+        if self.lent.is_refused.load(Relaxed) {
+            return Err(Trouble::System { what: "memory for the device", errno: libc::ENOMEM });
+        }
+        self.lent.spans.lock().unwrap().push(span);
         Ok(())
     }
 
@@ -45,6 +61,7 @@ pub(crate) struct OtherSide {
     memory: Memory,
     device: Device<Mapped>,
     waiter: Arc<Waiter>,
+    pub(crate) lent: Arc<Lent>,
 }
 
 struct Memory(Arc<Region>);
@@ -62,18 +79,26 @@ impl Tables for Memory {
 }
 
 impl OtherSide {
+    /// One that reaches everything.
     pub(crate) fn new(events: Events) -> (Line, Self) {
+        Self::reaching(usize::MAX, events)
+    }
+
+    /// One that reaches so much of the region at first.
+    pub(crate) fn reaching(most: usize, events: Events) -> (Line, Self) {
         let waiter = Arc::new(Waiter::new(event().unwrap(), None).unwrap());
-        let (link, mut made) = (Box::new(Silent(Arc::clone(&waiter))), None);
+        let lent = Arc::<Lent>::default();
+        let link = Box::new(Silent { waiter: Arc::clone(&waiter), lent: Arc::clone(&lent) });
+        let mut made = None;
         let line = Line::to_test(|region, parts| {
             let device = Device::starting_at(home(region, parts), events, 0).unwrap();
             made = Some((Memory(Arc::clone(region)), device));
             let queue = Driver::new(home(region, parts), events).unwrap();
             // Nobody looks awake, so that it is a call that wakes.
-            Linked { link, queue, config: None, spin: Spin::never(), lent: region.byte_count() }
+            Linked { link, queue, config: None, spin: Spin::never(), lent: most.min(region.byte_count()) }
         });
         let (memory, device) = made.unwrap();
-        (line, Self { memory, device, waiter })
+        (line, Self { memory, device, waiter, lent })
     }
 
     /// Takes the oldest request that waits.
