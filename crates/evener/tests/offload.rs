@@ -109,8 +109,7 @@ fn what_a_module_does_is_asked_again_when_its_driver_or_that_of_callers_is_made(
             Some(Box::new(Single { ends: |_| Ok(()), count: AtomicU32::new(0) }))
         };
         let offload = Offload::new("emulated".to_owned(), does, make_driver).single(make_single);
-        let takes =
-            |algorithm| offload.takes(0, algorithm, Direction::Encrypt, TEXT.len());
+        let takes = |algorithm| offload.takes(0, algorithm, Direction::Encrypt, TEXT.len());
         let both = [Algorithm::Aes128Cbc, Algorithm::Aes256Cbc];
         assert_eq!(both.map(takes), [true, true]);
         match makes_single {

@@ -74,7 +74,13 @@ pub(crate) fn host(
     // The host sends nothing unasked: whatever happens on the socket is its end. The host rings its copy of the call.
     let waiter = Arc::new(Waiter::new(call, Some(control.as_fd()))?);
     let link = Host { control, kick, waiter };
-    Ok(Linked { link: Box::new(link), queue, config: agreement.config, spin: Spin::new(), lent: region.byte_count() })
+    Ok(Linked {
+        link: Box::new(link),
+        queue,
+        config: agreement.config,
+        spin: Spin::new(),
+        lent: region.byte_count(),
+    })
 }
 
 impl Link for Host {
