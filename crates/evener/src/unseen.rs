@@ -32,8 +32,8 @@ pub const COST_SIZES: [usize; 7] = [16, 256, 512, 1_024, 4_096, 8_192, 16_384];
 const REST: Nanos = Nanos::from_millis(200);
 const BURST: Nanos = Nanos::from_millis(200);
 
-/// Short bursts, the first of which warms up (a key is opened, memory is touched), and requests of each behind those that fill the
-/// module. A guess: what disturbs a virtual machine lasts longer than one of them.
+/// Short bursts, the first of which warms up (a key is opened, memory is touched), and requests of each between those that fill the
+/// module and those that drain it, at least twice as many as it holds. A guess: what disturbs a virtual machine lasts longer than one of them.
 const PASSES: usize = 6;
 const PASS_REQUESTS: u64 = 16;
 
@@ -175,13 +175,13 @@ pub fn unseen<'m>(
     lost: &mut dyn Lost,
 ) -> Option<Line> {
     // A key is opened.
-    keep_busy(driver, &mut jobs, SIZES[0], clock, 0, &mut |begun| begun < PASS_REQUESTS);
+    keep_busy(driver, &mut jobs, SIZES[0], clock, ALL, &mut |begun| begun < PASS_REQUESTS);
     let mut points = Vec::new();
     for bytes in SIZES {
         let mut burst = Busy::default();
         let path = lost.by(clock, &mut || {
             let until = clock.now() + BURST;
-            burst = keep_busy(driver, &mut jobs, bytes, clock, 0, &mut |_| clock.now() < until);
+            burst = keep_busy(driver, &mut jobs, bytes, clock, ALL, &mut |_| clock.now() < until);
         })?;
         points.push((bytes as u64, (path - burst.core).0 / burst.requests?));
     }
@@ -228,7 +228,10 @@ pub fn costs<'m>(
         let c = Nanos((clock.now() - start).0 / PASS_JOBS);
         let (lead, behind) =
             if is_near { (LEAD.into(), PASS_REQUESTS_WHERE_NEAR) } else { (held, PASS_REQUESTS) };
-        let busy = keep_busy(driver, jobs, bytes, clock, lead, &mut |begun| begun < lead + behind);
+        let window = Window { lead, requests: behind.max(2 * held) };
+        // Those that drain it, while less and less is under way, are left out.
+        let most = lead + window.requests + held;
+        let busy = keep_busy(driver, jobs, bytes, clock, window, &mut |begun| begun < most);
         let (wall, jobs) = (busy.wall, busy.requests?);
         let all = busy.core + Nanos(unseen.at(bytes as u64).0 * jobs);
         let d = if cores == 1 { all_of_passed(all, wall, held) } else { all };
@@ -250,31 +253,41 @@ pub(crate) fn all_of_passed(all: Nanos, passed: Nanos, held: u64) -> Nanos {
     all_of_turn(d, h, held)
 }
 
-/// What came of keeping a module busy, behind the first requests.
+/// Requests that count: behind the first `lead`, at least so many.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    lead: u64,
+    requests: u64,
+}
+
+/// All of them.
+const ALL: Window = Window { lead: 0, requests: u64::MAX };
+
+/// What came of keeping a module busy, of those requests that count.
 #[derive(Default)]
 struct Busy {
     /// `None` where one failed, the module was silent, or there were no more.
     requests: Option<u64>,
     /// What the threads on the path show.
     core: Nanos,
-    /// From the last of the first ones to the last of all.
+    /// From the last of the first ones to the last that counts.
     wall: Nanos,
 }
 
 /// Hands the jobs over again and again with `bytes` each, while `more` of those begun says so. What counts begins with the result of
-/// request number `lead`: before it the module is filled, and while it is drained it still works.
+/// the last of the first requests, before which the module is filled, and ends with that of the last in the window, behind which it is drained.
 fn keep_busy<'m>(
     driver: &mut (dyn QueuedDriver<'m> + 'm),
     ready: &mut Vec<Box<Job<'m>>>,
     bytes: usize,
     clock: &dyn Clock,
-    lead: u64,
+    window: Window,
     more: &mut dyn FnMut(u64) -> bool,
 ) -> Busy {
     let look = |driver: &(dyn QueuedDriver<'m> + 'm)| (clock.thread_time() + driver.core_time(), clock.now());
     let (mut begun, mut ended, mut is_sound) = (0, 0, true);
     // Requests that ended before what counts, and core time and time then.
-    let mut mark = (0, look(driver));
+    let (mut mark, mut end) = ((0, look(driver)), None);
     while is_sound {
         while more(begun) {
             let Some(mut job) = ready.pop() else { break };
@@ -297,15 +310,18 @@ fn keep_busy<'m>(
         if !is_sound {
             driver.abandon(&mut done);
         }
-        let is_lead = ended < lead && !cfg!(mutant = "filling_counts");
+        let is_lead = ended < window.lead && !cfg!(mutant = "filling_counts");
         ended += done.len() as u64;
+        let is_last = ended - mark.0 >= window.requests && !cfg!(mutant = "draining_counts");
         if is_lead {
             mark = (ended, look(driver));
+        } else if is_last && end.is_none() {
+            end = Some((ended, look(driver)));
         }
         ready.append(&mut done);
     }
-    let ((core, now), (left_out, (core_then, then))) = (look(driver), mark);
-    let requests = Some(begun - left_out).filter(|&requests| is_sound && requests > 0);
+    let ((counted, (core, now)), (left_out, (core_then, then))) = (end.unwrap_or((begun, look(driver))), mark);
+    let requests = Some(counted - left_out).filter(|&requests| is_sound && requests > 0);
     Busy { requests, core: core - core_then, wall: now - then }
 }
 
@@ -451,14 +467,15 @@ mod tests {
     }
 
     #[test]
-    fn of_a_module_that_is_kept_busy_only_what_is_behind_the_first_requests_counts() {
+    fn of_a_module_that_is_kept_busy_only_what_is_between_filling_and_draining_it_counts() {
         let (world, mut room) = (World::default(), vec![0; 16_384]);
         let mut jobs = one_job(&mut room);
-        let busy = keep_busy(&mut driver(&world), &mut jobs, 1_024, &world, 3, &mut |begun| begun < 8);
+        let window = Window { lead: 3, requests: 5 };
+        let busy = keep_busy(&mut driver(&world), &mut jobs, 1_024, &world, window, &mut |begun| begun < 9);
         let each = SEEN_NS + HIDDEN.at(1_024).0 + FREE_NS;
         assert_eq!((busy.requests, busy.core, busy.wall), (Some(5), Nanos(5 * SEEN_NS), Nanos(5 * each)));
         // Its key was among the first ones.
-        assert_eq!(world.now(), Nanos(KEY_NS + 8 * each));
+        assert_eq!(world.now(), Nanos(KEY_NS + 9 * each));
     }
 
     #[test]
