@@ -74,20 +74,18 @@ impl<'m> Lanes<'m> {
         self.lane_of[class.index()].load(Ordering::Relaxed) & ALONE != 0
     }
 
-    /// Moves as many jobs as there is room for, from the front; returns how many.
+    /// Moves as many jobs of each class as there is room for, those first that came first; returns how many.
     pub(crate) fn push_all(&self, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
+        let Some(class) = jobs.first().map(|job| job.class()) else { return 0 };
+        if jobs.iter().all(|job| job.class() == class) {
+            return self.rings[self.lane_of(class)].push_all(jobs);
+        }
+        let mut by_lane: [Vec<Box<Job<'m>>>; LANES] = Default::default();
+        jobs.drain(..).for_each(|job| by_lane[self.lane_of(job.class())].push(job));
         let mut moved = 0;
-        while let Some(first) = jobs.first() {
-            let class = first.class();
-            let alike = jobs.iter().position(|job| job.class() != class).unwrap_or(jobs.len());
-            let ring = &self.rings[self.lane_of(class)];
-            let mut rest = jobs.split_off(alike);
-            let came = ring.push_all(jobs);
-            moved += came;
-            jobs.append(&mut rest);
-            if came < alike {
-                break;
-            }
+        for (ring, alike) in self.rings.iter().zip(&mut by_lane).filter(|(_, alike)| !alike.is_empty()) {
+            moved += ring.push_all(alike);
+            jobs.append(alike);
         }
         moved
     }
@@ -111,6 +109,11 @@ impl<'m> Lanes<'m> {
     /// The classes by lane.
     pub(crate) fn classes(&self) -> Vec<Class> {
         self.classes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The class of a lane; `None` where it is not in use.
+    pub(crate) fn class_of(&self, lane: usize) -> Option<Class> {
+        self.classes.lock().unwrap_or_else(PoisonError::into_inner).get(lane).copied()
     }
 
     /// A lane in which jobs wait.
@@ -188,12 +191,13 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_stays_with_the_submitter_in_order() {
+    fn what_does_not_fit_stays_with_the_submitter_in_the_order_of_its_class() {
         let (session, lanes) = (session(), Lanes::new(2));
-        let mut jobs: Vec<_> = [100, 101, 102, 5_000].map(|bytes| job(session, bytes)).into();
-        assert_eq!(lanes.push_all(&mut jobs), 2);
+        let mut jobs: Vec<_> = [100, 101, 102, 5_000, 103].map(|bytes| job(session, bytes)).into();
+        assert_eq!(lanes.push_all(&mut jobs), 3);
         assert!(lanes.is_full());
-        assert_eq!(jobs.iter().map(|job| job.input_bytes()).collect::<Vec<_>>(), [102, 5_000]);
+        assert_eq!(jobs.iter().map(|job| job.input_bytes()).collect::<Vec<_>>(), [102, 103]);
+        assert_eq!(lanes.push_all(&mut jobs), 0);
     }
 
     #[test]

@@ -320,7 +320,8 @@ fn keep_busy<'m>(
         }
         ready.append(&mut done);
     }
-    let ((counted, (core, now)), (left_out, (core_then, then))) = (end.unwrap_or((begun, look(driver))), mark);
+    let ((counted, (core, now)), (left_out, (core_then, then))) =
+        (end.unwrap_or_else(|| (begun, look(driver))), mark);
     let requests = Some(counted - left_out).filter(|&requests| is_sound && requests > 0);
     Busy { requests, core: core - core_then, wall: now - then }
 }

@@ -107,7 +107,7 @@ impl Weigher {
         let cores_busy = self.least_busy(0..self.fixed.first_module_desk, now);
         match table.module_takes(module, |lane| lanes.waiting(lane), cores_busy) {
             Choice::Take { lane, is_try } => {
-                let jobs_max = if is_try { 1 } else { self.in_a_row(lanes.waiting(lane)) };
+                let jobs_max = if is_try { 1 } else { self.in_a_row(&table, lane, lanes.waiting(lane)) };
                 let goes = match is_try {
                     true => self.count_try(module, lanes, lane, now),
                     false => self.may_route(module, lane, jobs_max, table.expected(lane, None)),
@@ -123,9 +123,10 @@ impl Weigher {
     }
 
     /// Jobs that a module's worker takes at once. Where turns are taken the core rests meanwhile, so that none is kept from it, and each
-    /// question keeps the next request from the module.
-    fn in_a_row(&self, waiting: u32) -> u32 {
-        if self.turns.is_some() { (waiting / ROWS_MIN).clamp(1, IN_A_ROW) } else { 1 }
+    /// question keeps the next request from the module. What cores leave to it whole it may take as it comes.
+    fn in_a_row(&self, table: &Table, lane: usize, waiting: u32) -> u32 {
+        let least = if table.is_left_whole(lane) && !cfg!(mutant = "one_by_one") { 1 } else { ROWS_MIN };
+        if self.turns.is_some() { (waiting / least).clamp(1, IN_A_ROW) } else { 1 }
     }
 
     /// A module is about to begin some jobs: cores owe its class a control job, where they run too few by themselves. Before

@@ -162,18 +162,34 @@ impl Weigher {
                 // Relaxed: one flag, which is taken away once.
                 let is_alarmed =
                     self.is_alarmed.load(Ordering::Relaxed) && self.is_alarmed.swap(false, Ordering::Relaxed);
-                let classes = || lanes.classes().into_iter().enumerate().take(table.lanes());
-                let due = |(lane, class): (usize, Class)| {
-                    let is_left = table.is_open(lane) && lanes.waiting(lane) > 0;
-                    let stake = self.stake(table, lane, class, lanes.waiting(lane)).filter(|_| is_left)?;
-                    (is_alarmed || turns.is_due(lane, &stake)).then_some((lane, stake))
-                };
-                let (lane, stake) = classes().find_map(due)?;
+                let (lane, stake) = self.due_to_core(&mut turns, table, lanes, is_alarmed)?;
                 turns.begin_core(lane, &stake);
                 self.has_turn.store(true, Ordering::Relaxed);
                 Some(Err(PLAN_AGE_ON_ONE_CORE))
             }
         }
+    }
+
+    /// The lane of which it is the core's turn. With each question one is looked at, for the module's next request waits meanwhile: eight took
+    /// longer than a request of the fastest module. In alarm all are.
+    fn due_to_core(
+        &self,
+        turns: &mut Turns,
+        table: &Table,
+        lanes: &Lanes<'_>,
+        is_alarmed: bool,
+    ) -> Option<(usize, Stake)> {
+        let count = lanes.count().min(table.lanes());
+        let looks = if is_alarmed { count } else { count.min(1) };
+        (0..looks).find_map(|_| {
+            let lane = turns.next_lane(count);
+            let waiting = lanes.waiting(lane);
+            if waiting == 0 || !table.is_open(lane) {
+                return None;
+            }
+            let stake = self.stake(table, lane, lanes.class_of(lane)?, waiting)?;
+            (is_alarmed || turns.is_due(lane, &stake)).then_some((lane, stake))
+        })
     }
 
     /// The module holds nothing any more: its turn may be over, or the core's may begin. Whether the core is to look at that; in the
@@ -284,12 +300,16 @@ mod tests {
 
     /// The only core, which takes 400 us for what the only module takes `turn` for, and so many jobs that wait.
     fn beside(turn: u64, waiting: usize) -> (Weigher, Lanes<'static>, Class) {
+        beside_of(&sample(turn), waiting)
+    }
+
+    fn beside_of(seen: &ModuleSample, waiting: usize) -> (Weigher, Lanes<'static>, Class) {
         let class = job(session(), 16_384).class();
         let mut learned = Estimator::new(1);
         learned.keep_unseen(0, Line { fixed_ns: 100_000, per_byte_ps: 0 });
         for _ in 0..16 {
             learned.saw_cpu(class, Method::Plain, 16, 16 * 16_384, us(16 * 400));
-            learned.saw_module(0, class, &sample(turn));
+            learned.saw_module(0, class, seen);
         }
         learned.pair_up(0, 16);
         let (weigher, lanes) = (weigher_with(1, learned), Lanes::new(4_096));
@@ -385,14 +405,18 @@ mod tests {
     }
 
     #[test]
-    fn while_many_wait_the_module_s_worker_takes_many_at_a_time_and_the_last_ones_one_by_one() {
+    fn the_module_s_worker_takes_many_at_a_time_and_the_last_ones_one_by_one_where_a_core_may_want_them() {
         // The core was measured, so that nothing is owed.
-        let row = |waiting| {
-            let (weigher, lanes, class) = beside(300, waiting);
+        let row = |seen: &ModuleSample, waiting| {
+            let (weigher, lanes, class) = beside_of(seen, waiting);
             weigher.saw_core(&lanes, &[burst(class, 400)]);
             weigher.module_takes(0, &lanes, NOW).map(|claim| claim.jobs_max)
         };
-        assert_eq!([320, 47, 32, 31].map(|waiting| row(waiting).ok()), [20, 2, 2, 1].map(Some));
+        let all = sample(300);
+        assert_eq!([320, 47, 32, 1].map(|waiting| row(&all, waiting).ok()), [64, 47, 32, 1].map(Some));
+        // It leaves most of the core.
+        let part = ModuleSample { d: us(20), ..all };
+        assert_eq!([320, 47, 32, 31].map(|waiting| row(&part, waiting).ok()), [20, 2, 2, 1].map(Some));
         let (weigher, lanes, class) = beside(300, 2_000);
         weigher.saw_core(&lanes, &[burst(class, 400)]);
         assert!(weigher.module_takes(0, &lanes, NOW).is_err(), "the core has its turn first");

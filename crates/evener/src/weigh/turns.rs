@@ -89,12 +89,21 @@ pub(super) struct Turns {
     /// Results that are still to be left out.
     lead: u32,
     accounts: Vec<Account>,
+    /// The lane that is looked at next.
+    next: usize,
 }
 
 impl Turns {
     /// Of a module that holds so many requests.
     pub(super) fn new(lanes: usize, held: u32) -> Self {
-        Self { phase: Phase::Nobody, held, lead: LEAD, accounts: vec![Account::default(); lanes] }
+        Self { phase: Phase::Nobody, held, lead: LEAD, accounts: vec![Account::default(); lanes], next: 0 }
+    }
+
+    /// Of so many lanes one after the other.
+    pub(super) const fn next_lane(&mut self, lanes: usize) -> usize {
+        let lane = if self.next < lanes { self.next } else { 0 };
+        self.next = lane + 1;
+        lane
     }
 
     /// Requests of the module's turn.

@@ -112,9 +112,8 @@ impl Table {
         let mut waits = self.core_order.iter().filter(|&&lane| waiting(lane) > 0).peekable();
         let is_empty = waits.peek().is_none();
         let is_left = |lane: usize| {
-            let row = &self.rows[lane];
-            let keeps_all = row.keeps_all_cores && !cfg!(mutant = "last_ones_shared");
-            row.is_left_to_modules && (keeps_all || waiting(lane) >= self.left_min)
+            let is_enough = || self.rows[lane].is_left_to_modules && waiting(lane) >= self.left_min;
+            self.is_left_whole(lane) || is_enough()
         };
         let Some(&lane) = waits.find(|&&lane| !is_left(lane)) else {
             return if is_empty { Choice::Leave } else { Choice::AskAgainIn(WAIT_FOR_PLAN) };
@@ -250,6 +249,13 @@ impl Table {
     #[must_use]
     pub fn is_open_to(&self, lane: usize, module: usize) -> bool {
         self.rows[lane].cells[module].gain > 0.0
+    }
+
+    /// Whether cores leave all that waits of a lane to the only module, to the last job.
+    #[must_use]
+    pub fn is_left_whole(&self, lane: usize) -> bool {
+        let row = &self.rows[lane];
+        row.is_left_to_modules && row.keeps_all_cores && !cfg!(mutant = "last_ones_shared")
     }
 
     /// Whether any module may take this lane now.
