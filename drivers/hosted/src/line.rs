@@ -463,7 +463,7 @@ mod tests {
         let mut seats: Vec<Seat> = (0..5).map(|_| seat(&mut line, 16 << 10).unwrap()).collect();
         assert_eq!(spans(), [LENT_FIRST..2 * LENT_FIRST, 2 * LENT_FIRST..4 * LENT_FIRST]);
         seats.push(seat(&mut line, DATA_BYTES_MAX).unwrap());
-        let largest = seat(&mut line, DATA_BYTES_MAX - (8 * 16 << 10));
+        let largest = seat(&mut line, DATA_BYTES_MAX - (128 << 10));
         seats.push(largest.expect("a device reaches everything in the end"));
         let spans = spans();
         assert!(spans.windows(2).all(|two| two[0].end == two[1].start), "{spans:?}");
