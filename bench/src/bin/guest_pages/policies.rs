@@ -328,7 +328,7 @@ fn on_module(contender: &Value) -> Option<f64> {
     for share in list(contender, "shares") {
         let jobs = share[1].as_f64()?;
         whole += jobs;
-        module += if share[0].as_str()?.contains("afalg:") { jobs } else { 0.0 };
+        module += if share[0].as_str()?.starts_with("cpu ") { 0.0 } else { jobs };
     }
     (whole > 0.0).then(|| 100.0 * module / whole)
 }
