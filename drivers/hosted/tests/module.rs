@@ -13,7 +13,7 @@ use evener_core::{
     Algorithm, Direction, InlineDriver as _, Job, JobError, Nanos, Outcome, Padding, QueuedDriver, Refusal,
     Session, known,
 };
-use evener_driver_hosted::{DEPTH, Module, OpenError, Trouble};
+use evener_driver_hosted::{DEPTH, Later, Module, OpenError, Trouble};
 use evener_driver_libcrypto::Libcrypto;
 
 use support::{Peer, nowhere, soon};
@@ -191,6 +191,14 @@ fn where_nobody_listens_the_reason_is_the_system_s() {
     let error = Module::open(&name).unwrap_err();
     let OpenError::Unreachable { trouble, .. } = error else { panic!("{error}") };
     assert_eq!(trouble, Trouble::System { what: "its socket", errno: 2 });
+}
+
+#[test]
+fn a_host_is_no_device_to_reserve_and_a_device_that_is_not_there_is_refused_as_it_is_opened() {
+    assert!(Later::reserve(&"hosted:/run/evener.sock".parse().unwrap()).is_none());
+    let nowhere = "virtio:ffff:ff:1f.7".parse().unwrap();
+    let refused = Later::reserve(&nowhere).map(|later| later.unwrap_err());
+    assert_eq!(refused, Some(Module::open(&nowhere).unwrap_err()));
 }
 
 /// Memory of jobs, which lives as long as any driver: texts of 4 KiB.
