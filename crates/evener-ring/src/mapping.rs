@@ -1,8 +1,7 @@
 //! Words that lie in a mapping: of a file, for other processes to read, or of a page that a fork wipes.
 
-use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
 use std::ptr::{self, NonNull};
 use std::slice;
 
@@ -24,9 +23,9 @@ impl Mapping {
     /// # Errors
     ///
     /// The system's, and `UnexpectedEof` where the file is shorter than the words.
-    pub fn shared(file: &File, word_count: usize) -> io::Result<Self> {
-        let bytes = bytes_of(word_count)?;
-        if file.metadata()?.len() < u64::try_from(bytes).unwrap_or(u64::MAX) {
+    pub fn shared(file: impl AsFd, word_count: usize) -> io::Result<Self> {
+        let (file, bytes) = (file.as_fd(), bytes_of(word_count)?);
+        if length_of(file)? < u64::try_from(bytes).unwrap_or(u64::MAX) {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         Self::new(word_count, libc::MAP_SHARED, file.as_raw_fd())
@@ -79,6 +78,18 @@ impl Drop for Mapping {
 unsafe impl Send for Mapping {}
 // SAFETY: it lends atomics only.
 unsafe impl Sync for Mapping {}
+
+/// In bytes.
+fn length_of(file: BorrowedFd<'_>) -> io::Result<u64> {
+    let mut seen = std::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: the descriptor is open, and the place has the size that the call fills.
+    if unsafe { libc::fstat(file.as_raw_fd(), seen.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call succeeded, so it filled the place.
+    let seen = unsafe { seen.assume_init() };
+    Ok(u64::try_from(seen.st_size).unwrap_or(0))
+}
 
 fn bytes_of(word_count: usize) -> io::Result<usize> {
     word_count.checked_mul(size_of::<Word>()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())

@@ -33,7 +33,7 @@ impl Region {
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// `EFBIG` where this process may not make files so long; the system's otherwise.
     pub fn create(name: &CStr, byte_count: usize) -> io::Result<(Self, File)> {
         Self::make(name, byte_count, libc::MAP_POPULATE)
     }
@@ -48,6 +48,10 @@ impl Region {
     }
 
     fn make(name: &CStr, byte_count: usize, more: libc::c_int) -> io::Result<(Self, File)> {
+        let byte_count =
+            byte_count.max(1).checked_next_multiple_of(PAGE).ok_or(io::ErrorKind::OutOfMemory)?;
+        let file_bytes = byte_count.try_into().map_err(|_| io::ErrorKind::OutOfMemory)?;
+        evener_fd::may_extend_to(file_bytes)?;
         // SAFETY: the name is a C string, and the call makes a file and nothing else.
         let file = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
         if file < 0 {
@@ -55,9 +59,7 @@ impl Region {
         }
         // SAFETY: the call above made this descriptor, and nobody else has it.
         let file = unsafe { File::from_raw_fd(file) };
-        let byte_count =
-            byte_count.max(1).checked_next_multiple_of(PAGE).ok_or(io::ErrorKind::OutOfMemory)?;
-        file.set_len(byte_count.try_into().map_err(|_| io::ErrorKind::OutOfMemory)?)?;
+        file.set_len(file_bytes)?;
         // SAFETY: the descriptor is open, and seals are a number.
         let code = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, SEALS | libc::F_SEAL_SEAL) };
         if code != 0 {

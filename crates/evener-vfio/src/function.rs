@@ -7,11 +7,12 @@ use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _};
 use std::ops::Range;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::Arc;
 
+use evener_fd::CheckedFd;
 use evener_ring::Region;
 
 use crate::address::Address;
@@ -74,8 +75,8 @@ impl Refused {
 #[derive(Debug)]
 pub struct Reserved {
     address: Address,
-    group: File,
-    container: File,
+    group: CheckedFd,
+    container: CheckedFd,
     /// The process that reserved it.
     process: u32,
 }
@@ -99,10 +100,10 @@ impl Reserved {
         let container = open("/dev/vfio/vfio".as_ref(), address)?;
         let node = PathBuf::from(format!("/dev/vfio/{number}"));
         let group = open(&node, address)?;
-        if !ffi::has_iommu(container.as_fd()).map_err(asked("the IOMMU", address))? {
+        if !container.checked().and_then(ffi::has_iommu).map_err(asked("the IOMMU", address))? {
             return Err(Refused::NoIommu(address));
         }
-        if !ffi::is_viable(group.as_fd()).map_err(asked("the group", address))? {
+        if !group.checked().and_then(ffi::is_viable).map_err(asked("the group", address))? {
             return Err(Refused::GroupShared { address, group: number });
         }
         Ok(Self { address, group, container, process: process::id() })
@@ -129,11 +130,13 @@ impl Reserved {
         if process != process::id() {
             return Err(Refused::Taken(address));
         }
-        ffi::join(group.as_fd(), container.as_fd()).map_err(asked("the group", address))?;
+        let joined = group.checked().and_then(|group| ffi::join(group, container.checked()?));
+        joined.map_err(asked("the group", address))?;
         // Digits, colons and a point.
         let name = CString::new(address.to_string()).unwrap_or_default();
-        let file: OwnedFd = ffi::function(group.as_fd(), &name).map_err(asked("the file", address))?;
-        Ok(Function { file: file.into(), _group: group, container, lent: Vec::new(), process })
+        let file = group.checked().and_then(|group| ffi::function(group, &name)).and_then(CheckedFd::new);
+        let file = file.map_err(asked("the file", address))?;
+        Ok(Function { file, _group: group, container, lent: Vec::new(), process })
     }
 }
 
@@ -151,9 +154,9 @@ fn asked(what: &str, address: Address) -> impl FnOnce(io::Error) -> Refused {
 #[derive(Debug)]
 pub struct Function {
     /// Dropped, and so closed, in this order.
-    file: File,
-    _group: File,
-    container: File,
+    file: CheckedFd,
+    _group: CheckedFd,
+    container: CheckedFd,
     /// What is lent: where it begins for the function, its bytes, and what keeps them.
     lent: Vec<(u64, usize, Arc<Region>)>,
     /// The process that took it.
@@ -167,8 +170,9 @@ impl Function {
     ///
     /// The system's.
     pub fn read_configuration(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
-        let part = ffi::part(self.file.as_fd(), CONFIGURATION)?;
-        let read = rustix::io::retry_on_intr(|| rustix::io::pread(&self.file, &mut *into, part.offset + at))?;
+        let file = self.file.checked()?;
+        let at = ffi::part(file, CONFIGURATION)?.offset + at;
+        let read = rustix::io::retry_on_intr(|| rustix::io::pread(file, &mut *into, at))?;
         if read == into.len() { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     }
 
@@ -178,8 +182,9 @@ impl Function {
     ///
     /// The system's.
     pub fn write_configuration(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
-        let part = ffi::part(self.file.as_fd(), CONFIGURATION)?;
-        let written = rustix::io::retry_on_intr(|| rustix::io::pwrite(&self.file, bytes, part.offset + at))?;
+        let file = self.file.checked()?;
+        let at = ffi::part(file, CONFIGURATION)?.offset + at;
+        let written = rustix::io::retry_on_intr(|| rustix::io::pwrite(file, bytes, at))?;
         if written == bytes.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
     }
 
@@ -189,11 +194,12 @@ impl Function {
     ///
     /// `Unsupported` where it has none, or none that can be mapped; the system's otherwise.
     pub fn registers(&self, index: u32) -> io::Result<Registers> {
-        let part = ffi::part(self.file.as_fd(), index)?;
+        let file = self.file.checked()?;
+        let part = ffi::part(file, index)?;
         if !part.can_map || part.bytes == 0 {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        let (first, bytes) = ffi::map(self.file.as_fd(), part)?;
+        let (first, bytes) = ffi::map(file, part)?;
         Ok(Registers::new(first, bytes))
     }
 
@@ -207,7 +213,7 @@ impl Function {
         let (bytes, there) = (span.len(), base + span.start as u64);
         let here = region.span(span.start, bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
         // SAFETY: a region's bytes may change at any time by its contract, and `lent` keeps it until they are taken back.
-        unsafe { ffi::map_dma(self.container.as_fd(), here, there, bytes) }?;
+        unsafe { ffi::map_dma(self.container.checked()?, here, there, bytes) }?;
         self.lent.push((there, bytes, Arc::clone(region)));
         Ok(())
     }
@@ -218,7 +224,7 @@ impl Function {
     ///
     /// The system's.
     pub fn call_count(&self) -> io::Result<u32> {
-        ffi::interrupt_count(self.file.as_fd())
+        ffi::interrupt_count(self.file.checked()?)
     }
 
     /// Has its first interrupts ring these events, one each.
@@ -226,8 +232,9 @@ impl Function {
     /// # Errors
     ///
     /// `InvalidInput` where these are more than a few; the system's otherwise.
-    pub fn call_by(&self, events: &[BorrowedFd<'_>]) -> io::Result<()> {
-        ffi::ring_events(self.file.as_fd(), events)
+    pub fn call_by<'e>(&self, events: impl IntoIterator<Item = &'e CheckedFd>) -> io::Result<()> {
+        let events: io::Result<Vec<BorrowedFd<'_>>> = events.into_iter().map(CheckedFd::checked).collect();
+        ffi::ring_events(self.file.checked()?, &events?)
     }
 }
 
@@ -237,14 +244,17 @@ impl Drop for Function {
         if process::id() != self.process {
             return;
         }
+        // Where the program closed the container's file, the mappings go with the last file of the function.
+        let Ok(container) = self.container.checked() else { return };
         for (there, bytes, _region) in &self.lent {
-            ffi::unmap_dma(self.container.as_fd(), *there, *bytes).unwrap_or_default();
+            ffi::unmap_dma(container, *there, *bytes).unwrap_or_default();
         }
     }
 }
 
-fn open(path: &Path, address: Address) -> Result<File, Refused> {
-    OpenOptions::new().read(true).write(true).open(path).map_err(|error| match error.raw_os_error() {
+fn open(path: &Path, address: Address) -> Result<CheckedFd, Refused> {
+    let file = OpenOptions::new().read(true).write(true).open(path).map(OwnedFd::from);
+    file.and_then(CheckedFd::new).map_err(|error| match error.raw_os_error() {
         Some(libc::EBUSY) => Refused::Taken(address),
         _ => Refused::System { what: path.display().to_string(), error },
     })

@@ -4,21 +4,22 @@
 //! here is the end of the connection.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, IoSlice, Read as _, Write as _};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixStream;
+use std::io::{self, ErrorKind, IoSlice};
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use evener_fd::CheckedFd;
 use evener_ring::virtqueue::{Events, Malformed};
 use evener_wire::{
     CONFIG_BYTES, Config, ConfigMessage, CreateSession, HEADER_BYTES, Header, MemoryTable, Message, Region,
     RingAddresses, RingDescriptor, RingState, SESSION_BYTES, WireError, features, number, protocol_features,
 };
+use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
-    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags,
-    SocketType, connect, sendmsg, socket_with,
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
+    SocketFlags, SocketType, connect, recv, send, sendmsg, socket_with,
 };
 use zeroize::Zeroizing;
 
@@ -47,6 +48,9 @@ pub enum Trouble {
     /// The host closed the connection.
     #[error("the host is gone")]
     Gone,
+    /// The program closed a descriptor of the connection, whose number may be another file's by now.
+    #[error("the program closed its descriptors")]
+    Closed,
     /// The host answered what cannot be understood.
     #[error("the host's answer is none: {0}")]
     Wire(#[from] WireError),
@@ -66,6 +70,9 @@ pub enum Trouble {
 
 impl Trouble {
     pub(crate) fn system(what: &'static str, error: &io::Error) -> Self {
+        if error.raw_os_error() == Some(Errno::BADF.raw_os_error()) {
+            return Self::Closed;
+        }
         match error.kind() {
             ErrorKind::WouldBlock | ErrorKind::TimedOut => Self::Silent,
             ErrorKind::UnexpectedEof | ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => Self::Gone,
@@ -83,7 +90,7 @@ impl From<Malformed> for Trouble {
 /// The socket.
 #[derive(Debug)]
 pub(crate) struct Control {
-    stream: UnixStream,
+    socket: CheckedFd,
 }
 
 /// What the two sides agreed on.
@@ -105,7 +112,7 @@ pub(crate) struct Parts {
 
 impl Control {
     pub(crate) fn connect(path: &Path) -> Result<Self, Trouble> {
-        let failed = |errno: rustix::io::Errno| Trouble::system("its socket", &errno.into());
+        let failed = |errno: Errno| Trouble::system("its socket", &errno.into());
         let address = SocketAddrUnix::new(path).map_err(failed)?;
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
         let socket = socket.map_err(failed)?;
@@ -115,7 +122,8 @@ impl Control {
         }
         let connected = until(Instant::now() + PATIENCE, || Ok(connect(&socket, &address)?));
         connected.map_err(|error| Trouble::system("its socket", &error))?;
-        Ok(Self { stream: socket.into() })
+        let socket = CheckedFd::new(socket).map_err(|error| Trouble::system("its socket", &error))?;
+        Ok(Self { socket })
     }
 
     /// Settles what both sides can do.
@@ -161,10 +169,12 @@ impl Control {
     }
 
     /// Hands over both events; the host serves the queue from here on.
-    pub(crate) fn start(&mut self, kick: &OwnedFd, call: &OwnedFd) -> Result<(), Trouble> {
+    pub(crate) fn start(&mut self, kick: &CheckedFd, call: &CheckedFd) -> Result<(), Trouble> {
         let ring = RingDescriptor { ring: 0, has_file: true }.to_bytes();
-        self.send(Message::SetRingCall, &ring, Some(call.as_fd()))?;
-        self.send(Message::SetRingKick, &ring, Some(kick.as_fd()))?;
+        for (message, event) in [(Message::SetRingCall, call), (Message::SetRingKick, kick)] {
+            let event = event.checked().map_err(|error| Trouble::system("an event", &error))?;
+            self.send(message, &ring, Some(event))?;
+        }
         self.send(Message::SetRingEnable, &RingState { ring: 0, number: 1 }.to_bytes(), None)
     }
 
@@ -221,11 +231,12 @@ impl Control {
             beside.push(SendAncillaryMessage::ScmRights(&files));
         }
         let (slices, deadline) = ([IoSlice::new(&bytes)], Instant::now() + PATIENCE);
-        let send = || Ok(sendmsg(&self.stream, &slices, &mut beside, SendFlags::NOSIGNAL)?);
-        let mut sent = until(deadline, send).map_err(failed)?;
+        let first = || Ok(sendmsg(self.socket.checked()?, &slices, &mut beside, SendFlags::NOSIGNAL)?);
+        let mut sent = until(deadline, first).map_err(failed)?;
         // A stream socket takes short messages whole; a signal may cut a wait for room.
         while sent < bytes.len() {
-            sent += until(deadline, || self.stream.write(&bytes[sent..])).map_err(failed)?;
+            let next = || Ok(send(self.socket.checked()?, &bytes[sent..], SendFlags::NOSIGNAL)?);
+            sent += until(deadline, next).map_err(failed)?;
         }
         Ok(())
     }
@@ -246,7 +257,8 @@ impl Control {
     /// Fills `room`, at most until `deadline`, or for one read of [`PATIENCE`] beyond.
     fn read_whole(&mut self, mut room: &mut [u8], deadline: Instant) -> Result<(), Trouble> {
         while !room.is_empty() {
-            let read = until(deadline, || self.stream.read(room));
+            let read =
+                until(deadline, || Ok(recv(self.socket.checked()?, &mut *room, RecvFlags::empty())?.0));
             match read.map_err(|error| Trouble::system("the host's answer", &error))? {
                 0 => return Err(Trouble::Gone),
                 read if read < room.len() && Instant::now() >= deadline => return Err(Trouble::Silent),
@@ -269,8 +281,9 @@ fn until<T>(deadline: Instant, mut call: impl FnMut() -> io::Result<T>) -> io::R
     }
 }
 
-impl AsFd for Control {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.stream.as_fd()
+impl Control {
+    /// What its end is seen at.
+    pub(crate) const fn socket(&self) -> &CheckedFd {
+        &self.socket
     }
 }

@@ -2,9 +2,9 @@
 
 use std::fmt::Debug;
 use std::ops::Range;
-use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 
+use evener_fd::CheckedFd;
 use evener_ring::Region;
 use evener_ring::virtqueue::{Driver, Mapped};
 use evener_wire::{Config, CreateSession};
@@ -54,7 +54,7 @@ pub(crate) fn home(region: &Arc<Region>, parts: Parts) -> Mapped {
 #[derive(Debug)]
 struct Host {
     control: Control,
-    kick: OwnedFd,
+    kick: CheckedFd,
     waiter: Arc<Waiter>,
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn host(
     let (kick, call) = (event()?, event()?);
     control.start(&kick, &call)?;
     // The host sends nothing unasked: whatever happens on the socket is its end. The host rings its copy of the call.
-    let waiter = Arc::new(Waiter::new(call, Some(control.as_fd()))?);
+    let waiter = Arc::new(Waiter::new(call, Some(control.socket()))?);
     let link = Host { control, kick, waiter };
     Ok(Linked {
         link: Box::new(link),

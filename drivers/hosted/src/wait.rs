@@ -4,12 +4,11 @@
 //! what was learned says that this will do. Now and then it looks awake to learn: a sleeper cannot tell a fast host from its own slow
 //! waking.
 
-use std::hint;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{hint, io, thread};
 
+use evener_fd::CheckedFd;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::io::Errno;
@@ -91,13 +90,14 @@ pub(crate) fn look_awake(
 }
 
 /// An event that two processes share; sleeping on it is the kernel's.
-pub(crate) fn event() -> Result<OwnedFd, Trouble> {
-    eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-        .map_err(|errno| Trouble::system("an event", &errno.into()))
+pub(crate) fn event() -> Result<CheckedFd, Trouble> {
+    let made = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(io::Error::from);
+    made.and_then(CheckedFd::new).map_err(|error| Trouble::system("an event", &error))
 }
 
 /// Rings an event.
-pub(crate) fn ring(event: &OwnedFd) -> Result<(), Trouble> {
+pub(crate) fn ring(event: &CheckedFd) -> Result<(), Trouble> {
+    let event = event.checked().map_err(|error| Trouble::system("a kick", &error))?;
     match rustix::io::retry_on_intr(|| rustix::io::write(event, &1_u64.to_ne_bytes())) {
         // An event that is full was rung.
         Ok(_) | Err(Errno::AGAIN) => Ok(()),
@@ -108,8 +108,8 @@ pub(crate) fn ring(event: &OwnedFd) -> Result<(), Trouble> {
 /// Where one sleeps until the other side calls, or goes away. One call wakes one sleeper.
 #[derive(Debug)]
 pub(crate) struct Waiter {
-    epoll: OwnedFd,
-    call: OwnedFd,
+    epoll: CheckedFd,
+    call: CheckedFd,
 }
 
 /// What is watched, as an event says it.
@@ -118,17 +118,21 @@ const END: u64 = 1;
 
 impl Waiter {
     /// `call` is rung when something came back; on `end` nothing happens but that the other side goes away, or answers whoever asks it there.
-    pub(crate) fn new(call: OwnedFd, end: Option<BorrowedFd<'_>>) -> Result<Self, Trouble> {
-        let failed = |errno: Errno| Trouble::system("a place to wait", &errno.into());
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;
-        let watch =
-            |file: BorrowedFd<'_>, what, flags| epoll::add(&epoll, file, EventData::new_u64(what), flags);
+    pub(crate) fn new(call: CheckedFd, end: Option<&CheckedFd>) -> Result<Self, Trouble> {
+        Self::watching(call, end).map_err(|error| Trouble::system("a place to wait", &error))
+    }
+
+    fn watching(call: CheckedFd, end: Option<&CheckedFd>) -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let watch = |file: &CheckedFd, what, flags| {
+            io::Result::Ok(epoll::add(&epoll, file.checked()?, EventData::new_u64(what), flags)?)
+        };
         // By its edges: who is told of a ring need not read it, which would be a call more for each.
-        watch(call.as_fd(), CALL, EventFlags::IN | EventFlags::ET).map_err(failed)?;
+        watch(&call, CALL, EventFlags::IN | EventFlags::ET)?;
         if let Some(end) = end {
-            watch(end, END, EventFlags::IN | EventFlags::RDHUP).map_err(failed)?;
+            watch(end, END, EventFlags::IN | EventFlags::RDHUP)?;
         }
-        Ok(Self { epoll, call })
+        Ok(Self { epoll: CheckedFd::new(epoll)?, call })
     }
 
     /// Wakes one sleeper as the other side does.
@@ -143,8 +147,9 @@ impl Waiter {
             tv_sec: patience.as_secs().try_into().unwrap_or(i64::MAX),
             tv_nsec: patience.subsec_nanos().into(),
         };
+        let epoll = self.epoll.checked().map_err(|error| Trouble::system("a wait", &error))?;
         let mut room = [MaybeUninit::uninit(); 2];
-        match epoll::wait(&self.epoll, &mut room, Some(&patience)) {
+        match epoll::wait(epoll, &mut room, Some(&patience)) {
             Ok((events, _)) if events.iter().any(|event| event.data.u64() == END) => Err(Trouble::Gone),
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(errno) => Err(Trouble::system("a wait", &errno.into())),
@@ -194,7 +199,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(10);
 
-    fn waiter(end: Option<BorrowedFd<'_>>) -> Waiter {
+    fn waiter(end: Option<&CheckedFd>) -> Waiter {
         Waiter::new(event().unwrap(), end).unwrap()
     }
 
@@ -247,7 +252,8 @@ mod tests {
     #[test]
     fn the_end_is_told_to_each_sleeper() {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        let waiter = waiter(Some(ours.as_fd()));
+        let ours = CheckedFd::new(ours.into()).unwrap();
+        let waiter = waiter(Some(&ours));
         thread::scope(|scope| {
             let sleepers = [(); 2].map(|()| scope.spawn(|| waiter.sleep(LONG)));
             drop(theirs);

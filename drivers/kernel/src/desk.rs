@@ -79,7 +79,9 @@ impl Failure {
             Errno::BADMSG => Self::NotAuthentic,
             Errno::NODEV | Errno::NXIO | Errno::SHUTDOWN | Errno::NOENT
             // So says CUSE of a node whose process has ended, of requests on the way and of later ones.
-            | Errno::CONNABORTED | Errno::NOTCONN => Self::Lost,
+            | Errno::CONNABORTED | Errno::NOTCONN
+            // So says a descriptor that the program closed.
+            | Errno::BADF => Self::Lost,
             errno => Self::Errno(errno.raw_os_error()),
         }
     }

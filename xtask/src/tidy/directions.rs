@@ -16,19 +16,20 @@ use May::{Use, UseAll};
 /// Crate, what it may use, what its tests may use besides.
 const DIRECTIONS: &[(&str, May, &[&str])] = &[
     ("evener-core", Use(&[]), &["evener-vectors"]),
-    ("evener-ring", Use(&[]), &[]),
+    ("evener-fd", Use(&[]), &[]),
+    ("evener-ring", Use(&["evener-fd"]), &[]),
     ("evener-driver-libcrypto", Use(&["evener-core", "evener-ring"]), &["evener-vectors"]),
     ("evener-driver-multibuffer", Use(&["evener-core", "evener-ring"]), DRIVER_TESTS),
-    ("evener-vfio", Use(&["evener-ring"]), &[]),
+    ("evener-vfio", Use(&["evener-fd", "evener-ring"]), &[]),
     (
         "evener-driver-hosted",
-        Use(&["evener-core", "evener-ring", "evener-vfio", "evener-wire"]),
+        Use(&["evener-core", "evener-fd", "evener-ring", "evener-vfio", "evener-wire"]),
         DRIVER_TESTS,
     ),
-    ("evener-driver-kernel", Use(&["evener-core", "evener-ring"]), DRIVER_TESTS),
+    ("evener-driver-kernel", Use(&["evener-core", "evener-fd", "evener-ring"]), DRIVER_TESTS),
     ("evener-driver-emulated", Use(&["evener-core", "evener-ring"]), DRIVER_TESTS),
     // Drivers are handed in; the runtime's own tests are one who hands in.
-    ("evener", Use(&["evener-core", "evener-ring"]), RUNTIME_TESTS),
+    ("evener", Use(&["evener-core", "evener-fd", "evener-ring"]), RUNTIME_TESTS),
     ("evener-files", Use(&["evener", "evener-core"]), RUNTIME_TESTS),
     ("evener-sim", Use(&["evener-core"]), &["evener-vectors"]),
     ("evener-wire", Use(&["evener-core"]), &[]),

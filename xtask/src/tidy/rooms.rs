@@ -6,6 +6,7 @@ use crate::tree::{Package, TextFile};
 
 /// Crate and what may contain unsafe code in it, from its folder: files, and folders with all below them.
 const ROOMS: &[(&str, &[&str])] = &[
+    ("evener-fd", &["src/checked_fd.rs", "src/limit.rs", "tests/program.rs"]),
     ("evener-ring", RING),
     ("evener-vfio", &["src/ffi.rs", "src/function.rs", "src/registers.rs"]),
     ("evener-host", &["src/calls.rs", "src/slots.rs", "tests/support/ffi.rs"]),

@@ -7,6 +7,9 @@
 //! (the same as in OpenSSL's engines/e_dasync.c). A job that waits for a module is another matter: [`CurrentJob::doorbell`]
 //! gives the thread that brings the result what it makes the descriptor readable by, and [`CurrentJob::rest`] pauses.
 //!
+//! The descriptor is in the program's hands, which may close it: each use and the end begin with a look whether it is ours still
+//! (`evener_fd`).
+//!
 //! The functions are looked up by name in the libcrypto that loaded us; where it hides them there are no jobs to see.
 
 use std::ffi::{c_int, c_void};
@@ -14,6 +17,7 @@ use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::ptr;
 
 use evener::offload::Bell;
+use evener_fd::{CheckedFd, KnownFd};
 use evener_ossl_sys::Function;
 
 use super::dispatch;
@@ -97,11 +101,7 @@ impl CurrentJob<'_> {
             return Doorbell(None);
         }
         // A descriptor of its own: the wait context may be gone when it is rung.
-        // SAFETY: takes numbers.
-        let own = self.descriptor(wait_ctx).map(|fd| unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) });
-        let own = own.filter(|&fd| fd >= 0);
-        // SAFETY: just made, and nobody else's.
-        Doorbell(own.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }))
+        Doorbell(self.descriptor(wait_ctx).and_then(|fd| fd.try_clone().ok()))
     }
 
     /// Puts the job aside until its doorbell is rung, or the program starts it again for another reason.
@@ -141,56 +141,62 @@ impl CurrentJob<'_> {
     }
 
     /// Our descriptor in the wait context, made where there is none; `None` where the system has none left, and the
-    /// program then has nothing to wait for and starts the job again when it likes.
-    fn descriptor(self, wait_ctx: *mut c_void) -> Option<c_int> {
+    /// program then has nothing to wait for and starts the job again when it likes. Beside its number the wait context keeps how it is
+    /// known.
+    fn descriptor(self, wait_ctx: *mut c_void) -> Option<KnownFd> {
         let key: *const c_void = (&raw const KEY).cast();
-        let (mut fd, mut unused) = (-1, ptr::null_mut());
+        let (mut number, mut kept) = (-1, ptr::null_mut());
         // SAFETY: the job's wait context, and room for both answers.
-        if unsafe { (self.jobs.get_fd)(wait_ctx, key, &raw mut fd, &raw mut unused) } == 1 {
-            return Some(fd);
+        if unsafe { (self.jobs.get_fd)(wait_ctx, key, &raw mut number, &raw mut kept) } == 1 {
+            // SAFETY: what was kept under our key below, and `closed` has not freed, for the wait context has it.
+            return Some(unsafe { &*kept.cast::<CheckedFd>() }.known());
         }
-        // SAFETY: takes numbers.
-        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        if fd < 0 {
-            return None;
+        let fd = CheckedFd::new(event()?).ok()?;
+        let (known, kept) = (fd.known(), Box::into_raw(Box::new(fd)));
+        // SAFETY: as above; the wait context owns both from here on, and ends them by `closed`.
+        if unsafe { (self.jobs.set_fd)(wait_ctx, key, known.number(), kept.cast(), closed) } == 1 {
+            return Some(known);
         }
-        // SAFETY: as above; the wait context owns the descriptor from here on, and closes it by `closed`.
-        if unsafe { (self.jobs.set_fd)(wait_ctx, key, fd, ptr::null_mut(), closed) } == 1 {
-            return Some(fd);
-        }
-        // SAFETY: just opened, and nobody else's.
-        unsafe { libc::close(fd) };
+        // SAFETY: made above, and given to nobody.
+        drop(unsafe { Box::from_raw(kept) });
         None
     }
 }
 
 /// What wakes a job.
-pub(crate) struct Doorbell(Option<OwnedFd>);
+pub(crate) struct Doorbell(Option<CheckedFd>);
 
 impl Bell for Doorbell {
     fn ring(&self) {
-        if let Some(fd) = &self.0 {
-            ring(fd.as_raw_fd());
-        }
+        self.0.iter().map(CheckedFd::known).for_each(ring);
     }
 }
 
-fn ring(fd: c_int) {
-    let one = 1_u64.to_ne_bytes();
-    // SAFETY: our descriptor takes eight bytes, and never blocks.
-    unsafe { libc::write(fd, one.as_ptr().cast(), one.len()) };
+fn event() -> Option<OwnedFd> {
+    // SAFETY: takes numbers.
+    let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+    // SAFETY: just opened, and nobody else's.
+    (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-fn hush(fd: c_int) {
+fn ring(fd: KnownFd) {
+    let Ok(fd) = fd.checked() else { return };
+    let one = 1_u64.to_ne_bytes();
+    // SAFETY: our descriptor takes eight bytes, and never blocks.
+    unsafe { libc::write(fd.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+}
+
+fn hush(fd: KnownFd) {
+    let Ok(fd) = fd.checked() else { return };
     let mut count = [0_u8; 8];
     // SAFETY: our descriptor gives eight bytes or none, and never blocks.
-    unsafe { libc::read(fd, count.as_mut_ptr().cast(), count.len()) };
+    unsafe { libc::read(fd.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) };
 }
 
 dispatch! {
     /// A wait context goes, or lets the descriptor go.
-    fn closed(_wait_ctx: *mut c_void, _key: *const c_void, fd: c_int, _custom: *mut c_void) {
-        // SAFETY: opened by `descriptor` for this wait context alone.
-        unsafe { libc::close(fd) };
+    fn closed(_wait_ctx: *mut c_void, _key: *const c_void, _fd: c_int, kept: *mut c_void) {
+        // SAFETY: kept by `descriptor` for this wait context alone, which lets it go once.
+        drop(unsafe { Box::from_raw(kept.cast::<CheckedFd>()) });
     }
 }

@@ -1,14 +1,16 @@
 //! A process's own file: made for its owner only, with all its blocks, and mapped.
+//!
+//! Other threads of the program may close any descriptor meanwhile, so each is looked at before it is used or closed. Once the file is
+//! mapped none is left open.
 
-use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::os::unix::fs::FileExt as _;
+use std::os::fd::BorrowedFd;
 
 use evener_core::statistics::{FILE_WORDS, HEADER_WORDS, Header, MAGIC, VERSION};
+use evener_fd::{CheckedFd, may_extend_to};
 use evener_ring::Mapping;
 use rustix::fs::{self, AtFlags, FallocateFlags, Mode, OFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, pwrite, retry_on_intr};
 use rustix::process::{geteuid, getpid};
 
 use super::place::{self, Places, Unusable};
@@ -21,47 +23,62 @@ pub(super) const FILE_BYTES: usize = FILE_WORDS * size_of::<u32>();
 /// Makes this process's file in one of `places` and maps it. A file of the same name is one that this process left when it
 /// became another program, or that of an ended one.
 pub(super) fn create(places: &Places) -> io::Result<Mapping> {
+    // Before anything is made: a signal would end a program that never asked for a file.
+    may_extend_to(FILE_BYTES as u64)?;
     let directory = place::open_or_make(places, geteuid().as_raw()).map_err(|reason| match reason {
         Unusable::Missing => io::ErrorKind::NotFound.into(),
         Unusable::NotPrivate => io::ErrorKind::PermissionDenied.into(),
         Unusable::Refused(errno) => io::Error::from(errno),
     })?;
+    let directory = CheckedFd::new(directory)?;
     let pid = getpid().as_raw_nonzero().get().unsigned_abs();
-    record::remove_leftovers(directory.as_fd());
+    record::remove_leftovers(directory.checked()?);
     let name = record::file_name(pid);
-    let file = create_new(directory.as_fd(), &name)?;
-    let mapped = fill(&file, pid).and_then(|()| Mapping::shared(&file, FILE_WORDS));
-    if mapped.is_err() {
-        fs::unlinkat(&directory, &name, AtFlags::empty()).ok();
+    let file = create_new(directory.checked()?, &name)?;
+    let mapped = fill(&file, pid).and_then(|()| Mapping::shared(file.checked()?, FILE_WORDS));
+    if let (Err(_), Ok(directory)) = (&mapped, directory.checked()) {
+        fs::unlinkat(directory, &name, AtFlags::empty()).ok();
     }
     mapped
 }
 
-fn create_new(directory: BorrowedFd<'_>, name: &str) -> io::Result<File> {
+fn create_new(directory: BorrowedFd<'_>, name: &str) -> io::Result<CheckedFd> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let open = || fs::openat(directory, name, flags, Mode::RUSR | Mode::WUSR);
-    let file: OwnedFd = match open() {
+    CheckedFd::new(match open() {
         Err(Errno::EXIST) => {
             fs::unlinkat(directory, name, AtFlags::empty())?;
             open()?
         }
         other => other?,
-    };
-    Ok(file.into())
+    })
 }
 
 /// Gives the file its length and header. The blocks are taken now: a full file system would otherwise stop the program
 /// with a signal at some later count.
-fn fill(file: &File, pid: u32) -> io::Result<()> {
-    match fs::fallocate(file, FallocateFlags::empty(), 0, FILE_BYTES as u64) {
-        Err(Errno::OPNOTSUPP | Errno::NOSYS) => file.write_all_at(&vec![0; FILE_BYTES], 0)?,
+fn fill(file: &CheckedFd, pid: u32) -> io::Result<()> {
+    match fs::fallocate(file.checked()?, FallocateFlags::empty(), 0, FILE_BYTES as u64) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => write_first(file, &vec![0; FILE_BYTES])?,
         other => other?,
     }
     let mut words = header(pid);
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-    file.write_all_at(&bytes, 0)?;
+    write_first(file, &bytes)?;
     words[Header::Magic as usize] = MAGIC;
-    file.write_all_at(&words[Header::Magic as usize].to_ne_bytes(), 0)
+    write_first(file, &words[Header::Magic as usize].to_ne_bytes())
+}
+
+/// Writes all `bytes` from the beginning on.
+fn write_first(file: &CheckedFd, bytes: &[u8]) -> io::Result<()> {
+    let mut written = 0;
+    while written < bytes.len() {
+        let file = file.checked()?;
+        match retry_on_intr(|| pwrite(file, &bytes[written..], written as u64))? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            more => written += more,
+        }
+    }
+    Ok(())
 }
 
 /// The header without its first word.

@@ -10,7 +10,6 @@ mod sessions;
 mod transport;
 
 use std::ops::Range;
-use std::os::fd::AsFd as _;
 use std::process;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -74,7 +73,7 @@ pub(crate) fn open(
     transport.reset(RESET_PATIENCE)?;
     function.lend(region, 0..LENT_FIRST, BASE).map_err(asked("memory for the device"))?;
     let (call, answer) = (event()?, event()?);
-    function.call_by(&[call.as_fd(), answer.as_fd()]).map_err(asked("interrupts"))?;
+    function.call_by([&call, &answer]).map_err(asked("interrupts"))?;
     transport.add_state(state::ACKNOWLEDGE | state::DRIVER)?;
     let events = agree(&transport)?;
     let config = transport.config()?;

@@ -1,10 +1,10 @@
 //! Sessions over a device's control queue, one message at a time: who opens one waits for the answer.
 
 use std::collections::HashMap;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use evener_fd::CheckedFd;
 use evener_ring::Region;
 use evener_ring::virtqueue::{Driver, Events, Mapped, Piece};
 use evener_vfio::Bell;
@@ -62,7 +62,7 @@ impl Sessions {
         at: usize,
         events: Events,
         (bell, number): (Bell, u16),
-        call: OwnedFd,
+        call: CheckedFd,
     ) -> Result<Self, Trouble> {
         let home = home(region, Self::parts(at));
         let queue = Driver::new(home, events).expect("a home has the slices of one size");

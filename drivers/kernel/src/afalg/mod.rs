@@ -4,6 +4,9 @@
 //! one socket do not keep CBC's chain on all drivers (smuellerDD/libkcapi#96). `AIO` brings nothing: the kernel
 //! waits for the operation within `io_submit`, where nothing frees who called it (measured, Linux 6.1), so threads wait instead.
 //!
+//! Every socket is looked at before it is used or closed, for the program may have closed it and have another file at its number
+//! (`evener_fd`). Between `sendmsg` and the `read` behind it nothing is looked at again: a caller that sends is in the kernel all that time.
+//!
 //! The way of a request: socket of the key (kept between requests) -> `sendmsg` with operation, IV and data -> `read`,
 //! which sleeps until the driver has answered. A caller who waits for one alone does the former himself, and a thread the latter
 //! (`timed.rs`).
@@ -28,6 +31,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use evener_core::{Algorithm, Direction, Family};
+use evener_fd::CheckedFd;
 use rustix::io::{Errno, retry_on_intr};
 
 use self::ffi::Order;
@@ -61,8 +65,8 @@ pub(crate) struct Afalg {
 
 /// A key: the transform, and sockets for requests that nobody uses now.
 pub(crate) struct Transform {
-    socket: OwnedFd,
-    idle: Mutex<Vec<OwnedFd>>,
+    socket: CheckedFd,
+    idle: Mutex<Vec<CheckedFd>>,
 }
 
 impl Afalg {
@@ -153,14 +157,14 @@ impl Device for Afalg {
         if spec.algorithm.is_aead() {
             ffi::set_tag_bytes(socket.as_fd(), spec.algorithm.tag_bytes())?;
         }
-        Ok(Transform { socket, idle: Mutex::default() })
+        Ok(Transform { socket: CheckedFd::new(socket)?, idle: Mutex::default() })
     }
 
     fn run(&self, key: &Transform, task: &mut Task) -> Result<(), Failure> {
         let input_kept = Attempt::keeps_input(task);
         for _ in 0..ATTEMPTS_MAX {
             let socket = key.seat()?;
-            match run_on(socket.as_fd(), task) {
+            match run_on(&socket, task) {
                 // A socket on which something went wrong may still hold data: only sound ones are used again.
                 Ok(()) => {
                     self.count(task.spec.algorithm, task.text_bytes);
@@ -185,7 +189,7 @@ impl Device for Afalg {
     ) -> Result<(), Failure> {
         for _ in 0..ATTEMPTS_MAX {
             let socket = key.seat()?;
-            match apart(socket.as_fd(), spec, iv, input, output) {
+            match apart(&socket, spec, iv, input, output) {
                 Ok(()) => {
                     self.count(spec.algorithm, input.len());
                     key.idle().push(socket);
@@ -202,13 +206,13 @@ impl Device for Afalg {
 
 impl Transform {
     /// A socket for one request.
-    fn seat(&self) -> io::Result<OwnedFd> {
+    fn seat(&self) -> io::Result<CheckedFd> {
         // The lock must not be held while a new one is made.
         let kept = self.idle().pop();
-        kept.map_or_else(|| ffi::accept(self.socket.as_fd()), Ok)
+        kept.map_or_else(|| ffi::accept(self.socket.checked()?).and_then(CheckedFd::new), Ok)
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<OwnedFd>> {
+    fn idle(&self) -> MutexGuard<'_, Vec<CheckedFd>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -241,7 +245,7 @@ impl From<io::Error> for Attempt {
     }
 }
 
-fn run_on(socket: BorrowedFd<'_>, task: &mut Task) -> Result<(), Attempt> {
+fn run_on(socket: &CheckedFd, task: &mut Task) -> Result<(), Attempt> {
     match task.spec.algorithm.family() {
         Family::Digest(_) | Family::Hmac(_) => hash(socket, task),
         Family::Gcm | Family::ChaCha20Poly1305 => aead(socket, task),
@@ -256,7 +260,7 @@ fn piece_bytes(algorithm: Algorithm) -> usize {
 
 /// In pieces, from one place to another.
 fn apart(
-    socket: BorrowedFd<'_>,
+    socket: &CheckedFd,
     spec: Spec,
     iv: [u8; 16],
     input: &[u8],
@@ -265,7 +269,7 @@ fn apart(
     let Spec { algorithm, direction } = spec;
     let (bytes, mut iv) = (piece_bytes(algorithm), iv);
     for (piece, room) in input.chunks(bytes).zip(output.chunks_mut(bytes)) {
-        send_all(socket, Order::of(spec, &iv), piece)?;
+        let socket = send_all(socket, Order::of(spec, &iv), piece)?;
         read_all(socket, room)?;
         iv = next_iv(algorithm.family(), &iv, piece, direction).unwrap_or_else(|| last_block(room));
     }
@@ -273,29 +277,30 @@ fn apart(
 }
 
 /// In pieces.
-fn cipher(socket: BorrowedFd<'_>, task: &mut Task) -> Result<(), Attempt> {
+fn cipher(socket: &CheckedFd, task: &mut Task) -> Result<(), Attempt> {
     let Spec { algorithm, direction } = task.spec;
     let encrypts = direction == Direction::Encrypt;
     in_pieces(task, piece_bytes(algorithm), |iv, piece, is_first| {
         let order = Order { encrypts, iv, aad_bytes: None };
         let sent = send_all(socket, order, piece);
-        sent.and_then(|()| read_all(socket, piece)).map_err(|it| it.keeping(is_first))
+        sent.and_then(|socket| read_all(socket, piece)).map_err(|it| it.keeping(is_first))
     })
 }
 
 /// One request over associated data, text and tag, which lie one behind the other.
-fn aead(socket: BorrowedFd<'_>, task: &mut Task) -> Result<(), Attempt> {
+fn aead(socket: &CheckedFd, task: &mut Task) -> Result<(), Attempt> {
     let Spec { algorithm, direction } = task.spec;
     let encrypts = direction == Direction::Encrypt;
     let (iv, front) = (task.iv, task.aad_bytes + task.text_bytes);
     let (tag_bytes, aad_bytes) = (algorithm.tag_bytes(), u32::try_from(task.aad_bytes).unwrap_or(u32::MAX));
     let order = Order { encrypts, iv: &iv[..algorithm.iv_bytes()], aad_bytes: Some(aad_bytes) };
     let (given, wanted) = if encrypts { (front, front + tag_bytes) } else { (front + tag_bytes, front) };
-    send_all(socket, order, &task.room[..given])?;
+    let socket = send_all(socket, order, &task.room[..given])?;
     read_all(socket, &mut task.room[..wanted])
 }
 
-fn hash(socket: BorrowedFd<'_>, task: &mut Task) -> Result<(), Attempt> {
+fn hash(socket: &CheckedFd, task: &mut Task) -> Result<(), Attempt> {
+    let socket = socket.checked()?;
     let mut rest = &task.room[..task.text_bytes];
     while !rest.is_empty() {
         let sent = send_part(socket, None, rest, true)?;
@@ -313,10 +318,11 @@ impl<'a> Order<'a> {
     }
 }
 
-/// Hands over all of a request. What comes back short has lost its end, and is given up.
-fn send_all(socket: BorrowedFd<'_>, order: Order<'_>, data: &[u8]) -> Result<(), Attempt> {
+/// Hands over all of a request, and lends the socket for the answer. What comes back short has lost its end, and is given up.
+fn send_all<'s>(socket: &'s CheckedFd, order: Order<'_>, data: &[u8]) -> Result<BorrowedFd<'s>, Attempt> {
+    let socket = socket.checked()?;
     match send_part(socket, Some(order), data, false)? {
-        sent if sent == data.len() => Ok(()),
+        sent if sent == data.len() => Ok(socket),
         _ => Err(Attempt::Short { is_intact: true }),
     }
 }

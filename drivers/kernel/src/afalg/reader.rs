@@ -4,13 +4,13 @@
 //! over leaves: the thread has socket, memory and key then, gives them up when it comes back from the kernel, and ends.
 
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use evener_core::Nanos;
+use evener_fd::CheckedFd;
 use evener_ring::Doorbell;
 use nix::sys::signal::SigSet;
 use nix::time::ClockId;
@@ -38,7 +38,7 @@ struct Parcel {
 
 /// What a thread is to read.
 pub(super) struct Read {
-    pub(super) socket: OwnedFd,
+    pub(super) socket: CheckedFd,
     /// Until it is closed, the socket needs its transform.
     pub(super) key: Arc<Entry<Transform>>,
     pub(super) bytes: usize,
@@ -161,8 +161,11 @@ impl Parcel {
         let Some(Read { socket, key, bytes, sends }) = &self.read else { return };
         let room = &mut self.room[..*bytes];
         let sends = sends.as_ref().filter(|_| !cfg!(mutant = "nothing_sent"));
-        let sent = sends.map_or(Ok(()), |iv| send_all(socket.as_fd(), Order::of(key.spec, iv), room));
-        self.failed = sent.and_then(|()| read_all(socket.as_fd(), room)).err();
+        let sent = match sends {
+            Some(iv) => send_all(socket, Order::of(key.spec, iv), room),
+            None => socket.checked().map_err(Attempt::from),
+        };
+        self.failed = sent.and_then(|socket| read_all(socket, room)).err();
     }
 }
 
@@ -291,7 +294,7 @@ mod tests {
         let session =
             Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &[7; 16]).unwrap();
         let key = Keys::default().entry(&session, drop);
-        (Read { socket: ours.into(), key, bytes: BYTES, sends: None }, theirs)
+        (Read { socket: CheckedFd::new(ours.into()).unwrap(), key, bytes: BYTES, sends: None }, theirs)
     }
 
     const SOON: Duration = Duration::from_secs(60);

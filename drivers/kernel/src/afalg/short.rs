@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Duration;
 
-use rustix::net::sockopt::set_socket_send_buffer_size;
+use rustix::net::sockopt::{Timeout, set_socket_send_buffer_size, set_socket_timeout};
 
 use super::*;
 use crate::sample::{is_inverted_once, task, text};
@@ -17,12 +17,12 @@ const KEY: Spec = Spec { algorithm: Algorithm::Aes128Ctr, direction: Direction::
 const GIVEN_UP: Result<(), Failure> = Err(Failure::Errno(libc::EINTR));
 
 /// Our end of a pair at whose other end `serve` stands for the kernel.
-fn seat(serve: impl FnOnce(UnixStream) + Send + 'static) -> OwnedFd {
+fn seat(serve: impl FnOnce(UnixStream) + Send + 'static) -> CheckedFd {
     let (ours, theirs) = UnixStream::pair().unwrap();
     // A driver that waits for what never comes has failed; it must not stand here for ever.
     ours.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     thread::spawn(move || serve(theirs));
-    ours.into()
+    checked(ours)
 }
 
 /// Reads `bytes` bytes and inverts them.
@@ -34,7 +34,7 @@ fn inverted(stream: &mut UnixStream, bytes: usize) -> Vec<u8> {
 }
 
 /// Answers each of `pieces` requests of so many bytes in parts of `part` bytes.
-fn in_parts(pieces: &'static [usize], part: usize) -> OwnedFd {
+fn in_parts(pieces: &'static [usize], part: usize) -> CheckedFd {
     seat(move |mut stream| {
         for &bytes in pieces {
             for part in inverted(&mut stream, bytes).chunks(part) {
@@ -45,7 +45,7 @@ fn in_parts(pieces: &'static [usize], part: usize) -> OwnedFd {
 }
 
 /// Answers `whole` requests and of the next, which has `bytes` bytes, `answered` bytes.
-fn ends_early(whole: &'static [usize], bytes: usize, answered: usize) -> OwnedFd {
+fn ends_early(whole: &'static [usize], bytes: usize, answered: usize) -> CheckedFd {
     seat(move |mut stream| {
         for &bytes in whole {
             let text = inverted(&mut stream, bytes);
@@ -56,11 +56,19 @@ fn ends_early(whole: &'static [usize], bytes: usize, answered: usize) -> OwnedFd
     })
 }
 
-/// Has `task` done at `seats`, of which the first is taken first; says how many are left besides.
-fn run(task: &mut Task, seats: Vec<OwnedFd>) -> (Result<(), Failure>, usize) {
-    // Nobody can be accepted from it: whoever asks for another seat than those fails.
+fn checked(stream: UnixStream) -> CheckedFd {
+    CheckedFd::new(stream.into()).unwrap()
+}
+
+/// A key with seats that are taken in this order. No other can be accepted from it: whoever asks for one fails.
+fn transform(seats: Vec<CheckedFd>) -> Transform {
     let (socket, _) = UnixStream::pair().unwrap();
-    let key = Transform { socket: socket.into(), idle: Mutex::new(seats.into_iter().rev().collect()) };
+    Transform { socket: checked(socket), idle: Mutex::new(seats.into_iter().rev().collect()) }
+}
+
+/// Has `task` done at `seats`, of which the first is taken first; says how many are left besides.
+fn run(task: &mut Task, seats: Vec<CheckedFd>) -> (Result<(), Failure>, usize) {
+    let key = transform(seats);
     let done =
         Afalg { listed: Listed::default(), door: "skcipher", answered: Arc::default() }.run(&key, task);
     (done, key.idle().len())
@@ -97,9 +105,8 @@ fn what_was_answered_in_part_is_given_up_and_never_worked_on_twice() {
 }
 
 /// Has a text of `bytes` bytes worked on from one place to another at `seats`; what came, and how many seats are left besides.
-fn work(bytes: usize, seats: Vec<OwnedFd>) -> (Result<(), Failure>, Vec<u8>, usize) {
-    let (socket, _) = UnixStream::pair().unwrap();
-    let key = Transform { socket: socket.into(), idle: Mutex::new(seats.into_iter().rev().collect()) };
+fn work(bytes: usize, seats: Vec<CheckedFd>) -> (Result<(), Failure>, Vec<u8>, usize) {
+    let key = transform(seats);
     let device = Afalg { listed: Listed::default(), door: "skcipher", answered: Arc::default() };
     let mut output = vec![0; bytes];
     let done = device.work(&key, KEY, [0; 16], &text(bytes), &mut output);
@@ -126,11 +133,11 @@ fn from_one_place_to_another_whatever_was_answered_in_part_is_asked_once_more() 
 }
 
 /// Our end takes a few thousand bytes before it waits for the other, and then only so long: what it took is what a call says.
-fn narrow(seat: OwnedFd, patience: Duration) -> OwnedFd {
-    let stream = UnixStream::from(seat);
-    set_socket_send_buffer_size(&stream, 4_096).unwrap();
-    stream.set_write_timeout(Some(patience)).unwrap();
-    stream.into()
+fn narrow(seat: CheckedFd, patience: Duration) -> CheckedFd {
+    let stream = seat.checked().unwrap();
+    set_socket_send_buffer_size(stream, 4_096).unwrap();
+    set_socket_timeout(stream, Timeout::Send, Some(patience)).unwrap();
+    seat
 }
 
 #[test]

@@ -8,7 +8,6 @@
 //! Beside the driver's desk (`queued.rs`) that saves what jobs of many threads need. It is for single requests of one piece.
 
 use std::io;
-use std::os::fd::AsFd as _;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -103,7 +102,7 @@ impl SingleDriver for Timed {
             let sends = (bytes <= SENT_BY_READERS_MAX).then_some(*iv);
             match sends {
                 Some(_) => reader.fill(text.input()),
-                None => send_all(socket.as_fd(), Order::of(spec, iv), text.input())?,
+                None => drop(send_all(&socket, Order::of(spec, iv), text.input())?),
             }
             Ok((reader, socket, sends))
         };

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::{io, mem};
 
+use evener_fd::CheckedFd;
 use rustix::ioctl::{Getter, Setter, Updater, ioctl};
 use zeroize::Zeroizing;
 
@@ -73,13 +74,13 @@ fn call(node: BorrowedFd<'_>, mut op: CryptOp) -> io::Result<()> {
 
 /// Memory of which parts are left with a node, which writes to them until it gives them back.
 pub(super) struct Lent<'n> {
-    node: BorrowedFd<'n>,
+    node: &'n CheckedFd,
     room: Zeroizing<Vec<u8>>,
     /// Addresses of the parts that are out, the oldest first.
     out: VecDeque<usize>,
     /// Where the last part ended: none overlaps another.
     end: usize,
-    /// A signal ended a call, so that nobody knows what is out.
+    /// A signal ended a call, or the program closed the node's descriptor, so that nobody knows what is out.
     is_lost: bool,
 }
 
@@ -96,7 +97,7 @@ pub(super) enum Back {
 
 impl<'n> Lent<'n> {
     /// One for each descriptor at a time: who else fetches there gets what is meant for this one.
-    pub(super) fn new(node: BorrowedFd<'n>, room: Zeroizing<Vec<u8>>) -> Self {
+    pub(super) fn new(node: &'n CheckedFd, room: Zeroizing<Vec<u8>>) -> Self {
         Self { node, room, out: VecDeque::new(), end: 0, is_lost: false }
     }
 
@@ -113,6 +114,7 @@ impl<'n> Lent<'n> {
     /// Leaves `part`, which begins at the end of the last one or behind it, to be worked on in place.
     pub(super) fn leave(&mut self, session: u32, op: u16, iv: &[u8], part: Range<usize>) -> io::Result<()> {
         assert!(self.end <= part.start && part.end <= self.room.len(), "parts do not overlap");
+        let node = self.node.checked()?;
         let start = self.room[part.clone()].as_mut_ptr().expose_provenance();
         let iv = if iv.is_empty() { 0 } else { iv.as_ptr().expose_provenance() };
         let len = length(part.len())?;
@@ -121,7 +123,7 @@ impl<'n> Lent<'n> {
         let call = unsafe { Setter::<{ Call::Leave.number() }, CryptOp>::new(op) };
         // SAFETY: the IV is read during the call. The part is the node's from now on: nobody reaches it through this type, and its
         // memory is not given back or freed before the node has.
-        let left = unsafe { ioctl(self.node, call) };
+        let left = unsafe { ioctl(node, call) };
         self.is_lost |= left == Err(rustix::io::Errno::INTR);
         left?;
         self.out.push_back(start);
@@ -131,10 +133,11 @@ impl<'n> Lent<'n> {
 
     /// Asks for the oldest. A node gives requests back in the order in which they were left, so one that failed is known.
     pub(super) fn fetch(&mut self) -> io::Result<Back> {
+        let node = self.node.checked().inspect_err(|_| self.is_lost = true)?;
         // SAFETY: the number belongs to this record.
         let call = unsafe { Getter::<{ Call::Fetch.number() }, CryptOp>::new() };
         // SAFETY: what the node writes besides the record are the parts that are out here.
-        match unsafe { ioctl(self.node, call) } {
+        match unsafe { ioctl(node, call) } {
             Ok(op) if Some(&op.src) == self.out.front() => {
                 self.out.pop_front();
                 Ok(Back::Done)
@@ -172,7 +175,7 @@ impl Drop for Lent<'_> {
 }
 
 /// Whether a node keeps requests for those who fetch them later: then it says of a new descriptor that none is finished.
-pub(super) fn is_queue(node: BorrowedFd<'_>) -> bool {
+pub(super) fn is_queue(node: &CheckedFd) -> bool {
     matches!(Lent::new(node, Zeroizing::default()).fetch(), Ok(Back::NotYet))
 }
 

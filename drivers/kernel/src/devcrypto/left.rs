@@ -7,7 +7,6 @@
 //! memory is never freed.
 
 use std::mem;
-use std::os::fd::AsFd as _;
 
 use evener_core::BLOCK_BYTES;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -35,7 +34,7 @@ pub(super) fn side_by_side(key: &OpenSession, op: u16, task: &mut Task) -> Optio
     // Whoever else has it now is not waited for.
     let mut queue = key.queue.try_lock().ok()?;
     queue.as_ref()?;
-    let mut lent = Lent::new(key.file.as_fd(), mem::take(&mut task.room));
+    let mut lent = Lent::new(&key.node, mem::take(&mut task.room));
     let done =
         Pieces { key, op, spec: task.spec, iv: task.iv, start: 0, end: task.text_bytes }.run(&mut lent);
     match lent.take() {
@@ -103,7 +102,8 @@ impl Pieces<'_> {
     }
 
     fn sleep(&self, until: PollFlags) -> Result<(), Failure> {
-        let mut asked = [PollFd::new(&self.key.file, until)];
+        let node = self.key.node.checked()?;
+        let mut asked = [PollFd::new(&node, until)];
         retry_on_intr(|| poll(&mut asked, None)).map(drop).map_err(Failure::of)
     }
 }

@@ -11,14 +11,14 @@ mod left;
 #[cfg(test)]
 pub(crate) mod stand_in;
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io;
-use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use evener_core::{Algorithm, Direction, Family};
+use evener_fd::CheckedFd;
 
 use crate::desk::{Device, Failure, Spec, Task};
 use crate::keys::why_refused;
@@ -39,9 +39,9 @@ pub(crate) struct DevCrypto {
     queue: Option<AtomicBool>,
 }
 
-/// A session, closed when it goes.
+/// A session, closed when it goes. The program may close the descriptor, so each use begins with a look whether it is ours still.
 pub(crate) struct OpenSession {
-    file: File,
+    node: CheckedFd,
     number: u32,
     /// Held by whoever has requests in its queue; none where it has no queue, or what it has is not known any more.
     queue: Mutex<Option<left::Queue>>,
@@ -53,7 +53,7 @@ impl DevCrypto {
         let mut this =
             Self { node: node.to_owned(), algorithms: Vec::new(), detail: String::new(), queue: None };
         let file = this.file().map_err(|error| OpenError::Unavailable(no_node(node, &error)))?;
-        this.queue = ffi::is_queue(file.as_fd()).then(AtomicBool::default);
+        this.queue = ffi::is_queue(&file).then(AtomicBool::default);
         let mut drivers: Vec<String> = Vec::new();
         for &algorithm in Algorithm::ALL {
             let key: Vec<u8> = (0..=254).take(algorithm.key_bytes().unwrap_or(32)).collect();
@@ -90,8 +90,8 @@ impl DevCrypto {
         self.queue.as_ref()
     }
 
-    fn file(&self) -> io::Result<File> {
-        OpenOptions::new().read(true).write(true).open(&self.node)
+    fn file(&self) -> io::Result<CheckedFd> {
+        CheckedFd::new(OpenOptions::new().read(true).write(true).open(&self.node)?.into())
     }
 }
 
@@ -108,25 +108,24 @@ impl Device for DevCrypto {
 
     fn open_key(&self, spec: Spec, key: &[u8]) -> Result<OpenSession, Failure> {
         let number = ocf::number_of(spec.algorithm).ok_or(Failure::Errno(libc::ENOENT))?;
-        let file = self.file()?;
+        let node = self.file()?;
         let open = |key: &[u8]| {
             uninterrupted(|| match spec.algorithm.is_cipher() {
-                true => ffi::open_session(file.as_fd(), (number, 0), key, &[]),
-                false => ffi::open_session(file.as_fd(), (0, number), &[], key),
+                true => ffi::open_session(node.checked()?, (number, 0), key, &[]),
+                false => ffi::open_session(node.checked()?, (0, number), &[], key),
             })
         };
         let number = open(key).map_err(|error| {
             why_refused(error.raw_os_error().unwrap_or(libc::EIO), key, |other| open(other).is_ok())
         })?;
-        Ok(OpenSession { file, number, queue: Mutex::new(self.queue.as_ref().map(|_| left::Queue)) })
+        Ok(OpenSession { node, number, queue: Mutex::new(self.queue.as_ref().map(|_| left::Queue)) })
     }
 
     fn run(&self, key: &OpenSession, task: &mut Task) -> Result<(), Failure> {
         let Spec { algorithm, direction } = task.spec;
-        let node = key.file.as_fd();
         if !algorithm.is_cipher() {
             let digest = &mut task.tag[..algorithm.tag_bytes()];
-            return Ok(ffi::hash(node, key.number, &task.room[..task.text_bytes], digest)?);
+            return Ok(ffi::hash(key.node.checked()?, key.number, &task.room[..task.text_bytes], digest)?);
         }
         let op = if direction == Direction::Encrypt { ocf::ENCRYPT } else { ocf::DECRYPT };
         // Relaxed: either way is right.
@@ -134,14 +133,16 @@ impl Device for DevCrypto {
         if let Some(done) = uses_queue.then(|| left::side_by_side(key, op, task)).flatten() {
             return done;
         }
-        in_pieces(task, PIECE_BYTES, |iv, piece, _| Ok(ffi::crypt(node, key.number, op, iv, piece)?))
+        in_pieces(task, PIECE_BYTES, |iv, piece, _| {
+            Ok(ffi::crypt(key.node.checked()?, key.number, op, iv, piece)?)
+        })
     }
 }
 
 impl OpenSession {
     /// The name of the kernel's driver behind it, where the node tells.
     fn driver(&self, algorithm: Algorithm) -> Option<String> {
-        let info = uninterrupted(|| ffi::session_info(self.file.as_fd(), self.number)).ok()?;
+        let info = uninterrupted(|| ffi::session_info(self.node.checked()?, self.number)).ok()?;
         let place = ocf::SESSION_INFO_PLACES[usize::from(!algorithm.is_cipher())];
         let name = info[place..place + ocf::NAME_BYTES].split(|&byte| byte == 0).next()?;
         Some(String::from_utf8_lossy(name).into_owned()).filter(|name| !name.is_empty())
@@ -151,7 +152,9 @@ impl OpenSession {
 impl Drop for OpenSession {
     fn drop(&mut self) {
         // The descriptor goes too, and all of its sessions with it.
-        ffi::close_session(self.file.as_fd(), self.number).ok();
+        if let Ok(node) = self.node.checked() {
+            ffi::close_session(node, self.number).ok();
+        }
     }
 }
 
