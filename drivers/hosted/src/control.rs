@@ -16,12 +16,15 @@ use evener_wire::{
     RingAddresses, RingDescriptor, RingState, SESSION_BYTES, WireError, features, number, protocol_features,
 };
 use rustix::io::Errno;
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
 use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
     SocketFlags, SocketType, connect, recv, send, sendmsg, socket_with,
 };
+use rustix::process::geteuid;
 use zeroize::Zeroizing;
+
+use crate::name::Trusted;
 
 /// How long the host may take for an answer. A guess: a thousand times what it takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -48,6 +51,14 @@ pub enum Trouble {
     /// The host closed the connection.
     #[error("the host is gone")]
     Gone,
+    /// Somebody else's host listens, and keys would go to him.
+    #[error(
+        "it runs as user {uid}, who is neither root nor this program's user (,uid={uid} behind the socket's name trusts it)"
+    )]
+    Stranger {
+        /// As whom it listens.
+        uid: u32,
+    },
     /// The program closed a descriptor of the connection, whose number may be another file's by now.
     #[error("the program closed its descriptors")]
     Closed,
@@ -111,7 +122,8 @@ pub(crate) struct Parts {
 }
 
 impl Control {
-    pub(crate) fn connect(path: &Path) -> Result<Self, Trouble> {
+    /// Connects to a host of one whom the program trusts with its keys: before anything is sent, by what the kernel says of who listens.
+    pub(crate) fn connect(path: &Path, trusted: &Trusted) -> Result<Self, Trouble> {
         let failed = |errno: Errno| Trouble::system("its socket", &errno.into());
         let address = SocketAddrUnix::new(path).map_err(failed)?;
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
@@ -122,6 +134,10 @@ impl Control {
         }
         let connected = until(Instant::now() + PATIENCE, || Ok(connect(&socket, &address)?));
         connected.map_err(|error| Trouble::system("its socket", &error))?;
+        let uid = socket_peercred(&socket).map_err(failed)?.uid.as_raw();
+        if !trusted.has(uid, geteuid().as_raw()) {
+            return Err(Trouble::Stranger { uid });
+        }
         let socket = CheckedFd::new(socket).map_err(|error| Trouble::system("its socket", &error))?;
         Ok(Self { socket })
     }

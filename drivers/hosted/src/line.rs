@@ -19,6 +19,7 @@ use evener_wire::{Config, DATA_HEADER_BYTES, KEY_BYTES_MAX};
 use crate::control::{BASE, Control, Parts, Trouble};
 use crate::keys::Keys;
 use crate::link::{self, Link, Linked};
+use crate::name::Trusted;
 use crate::pool::{Pool, Span};
 use crate::shape::{Lengths, Shape};
 use crate::wait::{Spin, Waiter, look_awake};
@@ -110,8 +111,8 @@ pub(crate) enum NoSession {
 
 impl Line {
     /// Connects to a host and sets everything up.
-    pub(crate) fn to_host(path: &Path) -> Result<Self, Trouble> {
-        let control = Control::connect(path)?;
+    pub(crate) fn to_host(path: &Path, trusted: &Trusted) -> Result<Self, Trouble> {
+        let control = Control::connect(path, trusted)?;
         let (region, memory) = shared(Region::create)?;
         let linked = link::host(control, &region, &memory, PARTS)?;
         Ok(Self::over(linked, region))

@@ -105,7 +105,7 @@ impl Offered {
     /// A line besides those that are there; none where it does not come about, or where there can be one only.
     pub(crate) fn another_line(&self) -> Option<Line> {
         match self.name.place() {
-            Place::Socket(_) => connect(self.name.place()).ok(),
+            Place::Socket(_) => connect(&self.name).ok(),
             Place::Function(_) => None,
         }
     }
@@ -141,7 +141,7 @@ impl Module {
     ///
     /// An [`OpenError`] where no connection comes about, or it does nothing for us.
     pub fn connect(name: &ModuleName) -> Result<Self, OpenError> {
-        let line = connect(name.place());
+        let line = connect(name);
         Self::over(name, line.map_err(|trouble| OpenError::Unreachable { name: name.to_string(), trouble })?)
     }
 
@@ -250,9 +250,9 @@ impl Module {
     }
 }
 
-fn connect(place: &Place) -> Result<Line, Trouble> {
-    match place {
-        Place::Socket(path) => Line::to_host(path),
+fn connect(name: &ModuleName) -> Result<Line, Trouble> {
+    match name.place() {
+        Place::Socket(path) => Line::to_host(path, name.trusted()),
         Place::Function(address) => take(reserve(*address)?),
     }
 }

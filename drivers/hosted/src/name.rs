@@ -7,11 +7,26 @@ use std::str::FromStr;
 use evener_core::{Algorithm, Direction, Family};
 use evener_vfio::{Address, NoAddress};
 
-/// `hosted:PATH` or `hosted:PATH,offer=all` or `hosted:PATH,offer=AES-128-CTR+AES-256-GCM`; `virtio:ADDRESS` with the same behind it.
+/// `hosted:PATH`, behind it `,offer=all` or `,offer=AES-128-CTR+AES-256-GCM`, and `,uid=120` or `,uid=120+121`; `virtio:ADDRESS` with an
+/// offer behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModuleName {
     place: Place,
     offer: Offer,
+    trusted: Trusted,
+}
+
+/// Whose hosts get keys besides those of root and of the user as whom this program runs: users by their numbers. Names are not taken, for
+/// the system's data base of users loads libraries into the program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trusted(Vec<u32>);
+
+impl Trusted {
+    /// Whether a host of user `uid` may have keys of user `own`.
+    #[must_use]
+    pub fn has(&self, uid: u32, own: u32) -> bool {
+        uid == own || uid == 0 || self.0.contains(&uid)
+    }
 }
 
 /// Where a module is.
@@ -69,11 +84,15 @@ pub enum NameError {
     /// What is offered is no list of algorithms.
     #[error("{0:?} is nothing to offer: all, or algorithms joined by a plus sign")]
     Offer(String),
+    /// Who is trusted is no list of users, or is asked of a device.
+    #[error("{0:?} names no users: numbers joined by a plus sign, behind hosted:SOCKET")]
+    Trusted(String),
 }
 
 const HOSTED: &str = "hosted:";
 const VIRTIO: &str = "virtio:";
 const OFFER: &str = ",offer=";
+const TRUSTED: &str = ",uid=";
 
 impl ModuleName {
     /// Where it is.
@@ -87,31 +106,65 @@ impl ModuleName {
     pub const fn offer(&self) -> &Offer {
         &self.offer
     }
+
+    /// Whose host may stand behind a socket.
+    #[must_use]
+    pub const fn trusted(&self) -> &Trusted {
+        &self.trusted
+    }
+}
+
+/// What stands behind a place, as far as it was named. A place may have commas of its own.
+#[derive(Default)]
+struct Behind<'t> {
+    offer: Option<&'t str>,
+    trusted: Option<&'t str>,
+}
+
+impl<'t> Behind<'t> {
+    /// Parts a name behind its kind, from its end on; each option at most once.
+    fn split(mut rest: &'t str) -> (&'t str, Self) {
+        let mut behind = Self::default();
+        loop {
+            let last = |option| rest.rsplit_once(option).filter(|(_, value)| !value.contains(','));
+            if let (Some((place, offer)), None) = (last(OFFER), behind.offer) {
+                (rest, behind.offer) = (place, Some(offer));
+            } else if let (Some((place, trusted)), None) = (last(TRUSTED), behind.trusted) {
+                (rest, behind.trusted) = (place, Some(trusted));
+            } else {
+                return (rest, behind);
+            }
+        }
+    }
 }
 
 impl FromStr for ModuleName {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, NameError> {
-        let split = |rest: &'_ str| -> (String, Option<String>) {
-            let parts = rest.rsplit_once(OFFER);
-            let (place, offer) = parts.map_or((rest, None), |(place, offer)| (place, Some(offer)));
-            (place.to_owned(), offer.map(str::to_owned))
-        };
-        if let Some((address, offer)) = text.strip_prefix(VIRTIO).map(split) {
+        if let Some((address, behind)) = text.strip_prefix(VIRTIO).map(Behind::split) {
             let address = address.parse().map_err(|error| NameError::NoFunction(text.to_owned(), error))?;
+            if let Some(trusted) = behind.trusted {
+                return Err(NameError::Trusted(trusted.to_owned()));
+            }
             // Nobody else has it, and its user knows what it is good for.
-            let offer = offer.map_or(Ok(Offer::All), |offer| offer_of(&offer))?;
-            return Ok(Self { place: Place::Function(address), offer });
+            let offer = behind.offer.map_or(Ok(Offer::All), offer_of)?;
+            return Ok(Self { place: Place::Function(address), offer, trusted: Trusted::default() });
         }
         let rest = text.strip_prefix(HOSTED).ok_or_else(|| NameError::NotHosted(text.to_owned()))?;
-        let (socket, offer) = split(rest);
+        let (socket, behind) = Behind::split(rest);
         if socket.is_empty() || socket.contains('\0') {
             return Err(NameError::NoSocket(text.to_owned()));
         }
-        let offer = offer.map_or(Ok(Offer::Dear), |offer| offer_of(&offer))?;
-        Ok(Self { place: Place::Socket(socket.into()), offer })
+        let offer = behind.offer.map_or(Ok(Offer::Dear), offer_of)?;
+        let trusted = behind.trusted.map_or(Ok(Trusted::default()), trusted_of)?;
+        Ok(Self { place: Place::Socket(socket.into()), offer, trusted })
     }
+}
+
+fn trusted_of(text: &str) -> Result<Trusted, NameError> {
+    let users: Result<_, _> = text.split('+').map(u32::from_str).collect();
+    users.map(Trusted).map_err(|_| NameError::Trusted(text.to_owned()))
 }
 
 fn offer_of(text: &str) -> Result<Offer, NameError> {
@@ -129,13 +182,18 @@ impl fmt::Display for ModuleName {
             Place::Function(address) => write!(f, "{VIRTIO}{address}")?,
         }
         match (&self.offer, &self.place) {
-            (Offer::Dear, _) | (Offer::All, Place::Function(_)) => Ok(()),
-            (Offer::All, _) => write!(f, "{OFFER}all"),
+            (Offer::Dear, _) | (Offer::All, Place::Function(_)) => {}
+            (Offer::All, _) => write!(f, "{OFFER}all")?,
             (Offer::AlsoThese(these), _) => {
                 let names: Vec<&str> = these.iter().map(|algorithm| algorithm.name()).collect();
-                write!(f, "{OFFER}{}", names.join("+"))
+                write!(f, "{OFFER}{}", names.join("+"))?;
             }
         }
+        if self.trusted == Trusted::default() {
+            return Ok(());
+        }
+        let users: Vec<String> = self.trusted.0.iter().map(u32::to_string).collect();
+        write!(f, "{TRUSTED}{}", users.join("+"))
     }
 }
 
@@ -160,6 +218,25 @@ mod tests {
         assert!(matches!("emulated:x".parse::<ModuleName>(), Err(NameError::NotHosted(_))));
         assert!(matches!("hosted:,offer=all".parse::<ModuleName>(), Err(NameError::NoSocket(_))));
         assert!(matches!("hosted:x,offer=".parse::<ModuleName>(), Err(NameError::Offer(_))));
+    }
+
+    #[test]
+    fn a_host_s_user_is_its_client_s_or_root_or_one_that_the_name_names() {
+        let trusted = |text: &str| text.parse::<ModuleName>().map(|name| name.trusted().clone());
+        let usual = trusted("hosted:/run/h").unwrap();
+        assert!(usual.has(1000, 1000) && usual.has(0, 1000));
+        assert!(!usual.has(65534, 1000) && !usual.has(1000, 0), "not even root's keys go to anybody");
+        for text in ["hosted:/run/a,b,offer=all,uid=120+121", "hosted:/run/a,b,uid=120+121,offer=all"] {
+            let name: ModuleName = text.parse().unwrap();
+            assert_eq!((name.place(), name.offer()), (&Place::Socket("/run/a,b".into()), &Offer::All));
+            assert!(
+                [120, 121].iter().all(|&uid| name.trusted().has(uid, 1000)) && !name.trusted().has(122, 1000)
+            );
+            assert_eq!(name.to_string(), "hosted:/run/a,b,offer=all,uid=120+121");
+        }
+        for wrong in ["hosted:h,uid=", "hosted:h,uid=evener", "hosted:h,uid=-1", "virtio:00:10.0,uid=0"] {
+            assert!(matches!(trusted(wrong), Err(NameError::Trusted(_))), "{wrong}");
+        }
     }
 
     #[test]
