@@ -2,7 +2,7 @@
 
 use core::ffi::{c_char, c_int, c_uchar, c_void};
 
-use crate::{Algorithm, CoreHandle, Dispatch, Item, Param};
+use crate::{Algorithm, CoreHandle, Dispatch, Param};
 
 macro_rules! functions {
     ($($(#[$doc:meta])* $name:ident = fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
@@ -54,8 +54,6 @@ functions! {
     GetParams = fn(*mut c_void, *mut Param) -> c_int;
     /// `provider_query_operation`.
     ProviderQueryOperation = fn(*mut c_void, c_int, *mut c_int) -> *const Algorithm;
-    /// `provider_get_reason_strings`.
-    ProviderReasonStrings = fn(*mut c_void) -> *const Item;
 
     // -- of operations
     /// `newctx` of ciphers and digests.

@@ -69,16 +69,6 @@ impl Param {
     };
 }
 
-/// A number with something, `OSSL_ITEM`. A table ends with 0 and null.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Item {
-    /// The number.
-    pub id: c_uint,
-    /// For reasons: their text.
-    pub ptr: *const c_void,
-}
-
 /// What the core calls a provider by, `OSSL_CORE_HANDLE`. Never looked into.
 #[repr(C)]
 #[derive(Debug)]

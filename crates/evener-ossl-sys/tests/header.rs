@@ -47,7 +47,6 @@ fn assertions() -> String {
     layout!("OSSL_PARAM", sys::Param {
         key "key", data_type "data_type", data "data", data_size "data_size", return_size "return_size"
     });
-    layout!("OSSL_ITEM", sys::Item { id "id", ptr "ptr" });
     says("OSSL_PARAM_INTEGER".into(), sys::PARAM_INTEGER as usize);
     says("OSSL_PARAM_UNSIGNED_INTEGER".into(), sys::PARAM_UNSIGNED_INTEGER as usize);
     says("OSSL_PARAM_UTF8_STRING".into(), sys::PARAM_UTF8_STRING as usize);

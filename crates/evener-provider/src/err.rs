@@ -1,8 +1,10 @@
 //! This provider's own errors, on OpenSSL's queue. What an inner function raised is there already and stays alone.
+//!
+//! The text of a reason goes along with each error, as its data. Not taken: a table of texts (`get_reason_strings`). OpenSSL unloads it
+//! with the last reference to the provider, and where a program frees that after libcrypto's own handler at exit, as the destructor of a
+//! C++ global does, it dies of a lock that is gone (`ERR_unload_strings`, in 3.0, 3.5 and 4.0 alike).
 
 use std::ffi::{CStr, CString, c_uint};
-
-use evener_ossl_sys::Item;
 
 use crate::core::Core;
 
@@ -12,50 +14,47 @@ macro_rules! reasons {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Reason { $($(#[$doc])* $name = $number),* }
 
-        /// Their texts, for the core.
-        pub(crate) static REASONS: Reasons = Reasons(&[
-            $(Item { id: $number, ptr: $text.as_ptr().cast() },)*
-            Item { id: 0, ptr: std::ptr::null() },
-        ]);
+        impl Reason {
+            /// What it says to people.
+            const fn text(self) -> &'static str {
+                match self { $(Self::$name => $text),* }
+            }
+        }
     };
 }
 
 reasons! {
     /// A panic reached a door: a bug in Evener.
-    Panicked = 1, c"internal error caught";
+    Panicked = 1, "internal error caught";
     /// Neither an active default provider nor a private one could be had.
-    NoDefault = 2, c"no default provider to build on";
+    NoDefault = 2, "no default provider to build on";
     /// A key or a variable that nobody reads.
-    UnknownKey = 3, c"unknown key in the configuration";
+    UnknownKey = 3, "unknown key in the configuration";
     /// A key whose value says nothing.
-    BadValue = 4, c"bad value in the configuration";
+    BadValue = 4, "bad value in the configuration";
     /// Part of a message is gone.
-    Lost = 5, c"work was lost in the middle of a message";
+    Lost = 5, "work was lost in the middle of a message";
     /// The padding of a TLS record is none.
-    BadRecord = 6, c"bad padding in a TLS record";
+    BadRecord = 6, "bad padding in a TLS record";
     /// Something that the configuration asks for and this system does not have.
-    Unavailable = 7, c"not available on this system";
+    Unavailable = 7, "not available on this system";
     /// A call of a pipeline that does not fit its context: numbers, lengths, room, no key.
-    Pipes = 8, c"the call does not fit the pipeline";
+    Pipes = 8, "the call does not fit the pipeline";
     /// Padding is off, and a message ends within a block.
-    PartialBlock = 9, c"a message of the pipeline ends within a block";
+    PartialBlock = 9, "a message of the pipeline ends within a block";
     /// A message with more text than its mode allows.
-    TooLong = 10, c"the message is longer than its mode allows";
+    TooLong = 10, "the message is longer than its mode allows";
 }
-
-/// A table that is only read.
-pub(crate) struct Reasons(pub(crate) &'static [Item]);
-
-// SAFETY: the pointers are to constant text.
-unsafe impl Sync for Reasons {}
 
 impl Core {
     /// Puts `reason` onto the queue, with `detail` where there is more to say.
     pub(crate) fn raise(&self, reason: Reason, detail: Option<&str>) {
         let Some(errors) = self.errors else { return };
         // The text is a format to the core, and there are no arguments to it.
-        let detail = detail.and_then(|text| CString::new(text.replace('%', "_")).ok());
-        let detail = detail.as_deref().map_or(std::ptr::null(), CStr::as_ptr);
+        let said =
+            detail.map_or_else(|| reason.text().to_owned(), |more| format!("{}: {more}", reason.text()));
+        let said = CString::new(said.replace('%', "_")).ok();
+        let said = said.as_deref().map_or(std::ptr::null(), CStr::as_ptr);
         // An empty va_list: x86-64 and 64-bit ARM pass its address, other systems one word that no format looks at.
         let mut arguments = [0_u64; 8];
         // SAFETY: the core's function for its own handle.
@@ -63,6 +62,6 @@ impl Core {
         // SAFETY: as above; the texts are constant.
         unsafe { (errors.debug)(self.handle, c"evener".as_ptr(), 0, c"".as_ptr()) };
         // SAFETY: as above; the core copies the text, which has no conversion that would look at arguments.
-        unsafe { (errors.vset)(self.handle, reason as c_uint, detail, arguments.as_mut_ptr().cast()) };
+        unsafe { (errors.vset)(self.handle, reason as c_uint, said, arguments.as_mut_ptr().cast()) };
     }
 }

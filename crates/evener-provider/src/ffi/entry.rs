@@ -7,14 +7,13 @@ use std::ptr;
 use std::sync::Once;
 
 use evener_ossl_sys::{
-    Algorithm, ChildChanged, CoreHandle, Dispatch, Function, GetParams, GettableParams, Item, PARAM_INTEGER,
+    Algorithm, ChildChanged, CoreHandle, Dispatch, Function, GetParams, GettableParams, PARAM_INTEGER,
     PARAM_UNMODIFIED, PARAM_UNSIGNED_INTEGER, PARAM_UTF8_PTR, Param, PropertiesChanged,
-    ProviderQueryOperation, ProviderReasonStrings, ProviderTeardown, number,
+    ProviderQueryOperation, ProviderTeardown, number,
 };
 
 use super::{dispatch, for_c};
 use crate::core::Core;
-use crate::err::REASONS;
 use crate::provctx::ProvCtx;
 
 /// A table that is only read.
@@ -38,7 +37,6 @@ static PROVIDER: Table<Dispatch> = Table(&[
     entry!(PROVIDER_GETTABLE_PARAMS, gettable_params: GettableParams),
     entry!(PROVIDER_GET_PARAMS, get_params: GetParams),
     entry!(PROVIDER_QUERY_OPERATION, query_operation: ProviderQueryOperation),
-    entry!(PROVIDER_GET_REASON_STRINGS, reason_strings: ProviderReasonStrings),
     Dispatch::END,
 ]);
 
@@ -134,11 +132,6 @@ dispatch! {
             }
             Ok(offer.flatten().unwrap_or_else(ptr::null))
         })
-    }
-
-    /// The core asks for the texts of our errors.
-    fn reason_strings(_provctx: *mut c_void) -> *const Item {
-        REASONS.0.as_ptr()
     }
 
     /// The core has activated a neighbour. It holds locks: nothing is done here but counting and keeping.
