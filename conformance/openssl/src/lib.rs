@@ -10,6 +10,7 @@ pub mod checker;
 pub mod differ;
 pub mod evp_test;
 pub mod ffi;
+pub mod program;
 
 mod certificate;
 mod fetched;

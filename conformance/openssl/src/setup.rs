@@ -58,6 +58,18 @@ impl Setup {
         made
     }
 
+    /// The same without the old algorithms, whose module has faults of its own.
+    ///
+    /// # Panics
+    ///
+    /// Where the file cannot be written again.
+    #[must_use]
+    pub fn without_legacy(self) -> Self {
+        let text = fs::read_to_string(self.path()).expect("it was just written");
+        fs::write(self.path(), text.replace("legacy = legacy_sect\n", "")).expect("the folder is ours");
+        self
+    }
+
     /// The name by which a test tells the runs apart.
     #[must_use]
     pub fn name(&self) -> &'static str {

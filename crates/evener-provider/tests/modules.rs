@@ -24,6 +24,7 @@ mod host;
 mod support;
 
 use host::{AT_ONCE, Host, order, requests, sessions};
+use support::ffi::descriptor::{Occupied, close_all};
 use support::ffi::job::{Fibre, Step, are_ready, clean_up};
 use support::ffi::pipe::{Library, Pipes};
 use support::ffi::{CipherCtx, DEFAULT, Provider, in_child};
@@ -512,5 +513,44 @@ fn a_module_that_cannot_be_opened_is_named_and_everything_goes_on() {
         assert!(evener.says(c"buildinfo").unwrap().contains("modules = hosted:/nowhere/evener.sock: "));
         messages(1);
         assert_eq!(count(&evener, c"evener-routed"), 0);
+    });
+}
+
+#[test]
+fn a_program_that_closes_what_it_did_not_open_finds_only_its_own_bytes_in_what_it_opens_there() {
+    let name = "a_program_that_closes_what_it_did_not_open_finds_only_its_own_bytes_in_what_it_opens_there";
+    with_host(name, AT_ONCE, ALL, || {
+        let (default, evener) = providers();
+        messages(1);
+        let (routed, redone) = (count(&evener, c"evener-routed"), count(&evener, c"evener-redone"));
+        assert!(routed > 50 && redone == 0, "{routed} {redone}");
+        close_all();
+        let own = Occupied::new();
+        // New keys, too, which would be sent where the connection was.
+        messages(2);
+        assert!(count(&evener, c"evener-redone") > 0, "what the module did not do is counted");
+        default.unload();
+        evener.unload();
+        assert_eq!(own.touched(), [""; 0]);
+    });
+}
+
+#[test]
+fn a_job_s_descriptor_that_the_program_closed_is_neither_rung_nor_closed_again() {
+    let name = "a_job_s_descriptor_that_the_program_closed_is_neither_rung_nor_closed_again";
+    with_host(name, "emulated:d=0+0,h=300000+0", ALL, || {
+        let (_default, evener) = providers();
+        let mut fibre = Fibre::new(|| assert!(encrypts_right(7)));
+        assert_eq!(fibre.step(), Step::Paused, "it waits for the module");
+        assert_eq!(fibre.descriptors().len(), 1);
+        close_all();
+        let own = Occupied::new();
+        while fibre.step() == Step::Paused {
+            thread::sleep(Duration::from_millis(1));
+        }
+        drop(fibre);
+        clean_up();
+        assert!(count(&evener, c"evener-routed") > 0);
+        assert_eq!(own.touched(), [""; 0]);
     });
 }

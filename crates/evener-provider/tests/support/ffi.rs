@@ -14,6 +14,7 @@ macro_rules! libcrypto {
     };
 }
 
+pub mod descriptor;
 pub mod job;
 pub mod memory;
 pub mod pipe;
