@@ -158,6 +158,13 @@ fn socklen(bytes: usize) -> libc::socklen_t {
     libc::socklen_t::try_from(bytes).expect("options and addresses are short")
 }
 
+/// Puts another file at a descriptor's number, as a program does that takes any number for free.
+#[cfg(test)]
+pub(crate) fn put_over(number: c_int, theirs: BorrowedFd<'_>) {
+    // SAFETY: takes numbers. Whose the number is does not matter: owners look before they use or close theirs.
+    assert_eq!(unsafe { libc::dup2(theirs.as_raw_fd(), number) }, number);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

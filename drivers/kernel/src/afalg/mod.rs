@@ -35,6 +35,8 @@ use evener_fd::CheckedFd;
 use rustix::io::{Errno, retry_on_intr};
 
 use self::ffi::Order;
+#[cfg(test)]
+pub(crate) use self::ffi::put_over;
 use self::listed::Listed;
 pub use self::survey::{Standing, Survey, survey};
 #[cfg(target_os = "linux")]

@@ -281,6 +281,7 @@ fn own_clock() -> ClockId {
 mod tests {
     use evener_core::{Algorithm, Direction, Padding, Session};
     use std::io::{Read as _, Write as _};
+    use std::os::fd::AsFd as _;
     use std::os::unix::net::UnixStream;
 
     use super::*;
@@ -336,6 +337,25 @@ mod tests {
         let answered = reader.read(Read { sends: Some([0; 16]), ..read }, SOON / 6).unwrap();
         assert!(answered.done.is_ok() && *answered.room == [5; BYTES]);
         module.join().unwrap();
+    }
+
+    #[test]
+    fn a_result_is_not_read_from_a_file_that_the_program_has_there_by_now() {
+        let mut reader = Reader::start(&Arc::default()).unwrap();
+        for sends in [None, Some([0; 16])] {
+            let (read, _module) = pipe();
+            let (theirs, mut end) = UnixStream::pair().unwrap();
+            end.write_all(&[9; BYTES]).unwrap();
+            super::super::ffi::put_over(read.socket.known().number(), theirs.as_fd());
+            let answered = reader.read(Read { sends, ..read }, SOON).unwrap();
+            assert!(matches!(answered.done, Err(Attempt::Failed(rustix::io::Errno::BADF))));
+            drop(answered.read);
+            let (mut theirs, mut came) = (theirs, [0; BYTES]);
+            theirs.read_exact(&mut came).unwrap();
+            assert_eq!(came, [9; BYTES], "what came for the program is there");
+            end.set_nonblocking(true).unwrap();
+            assert!(end.read(&mut came).is_err(), "nothing was sent to it");
+        }
     }
 
     #[test]

@@ -172,3 +172,35 @@ fn a_message_to_hash_that_goes_out_in_parts_is_hashed_whole() {
     let expected: u128 = text(bytes).iter().map(|&byte| u128::from(byte)).sum();
     assert_eq!(task.tag[..16], expected.to_be_bytes());
 }
+
+/// Puts a file of the program's at the number of `ours`; returns its other end, which sees what is done there.
+fn put_over(ours: &CheckedFd) -> UnixStream {
+    let (theirs, end) = UnixStream::pair().unwrap();
+    end.set_nonblocking(true).unwrap();
+    ffi::put_over(ours.known().number(), theirs.as_fd());
+    end
+}
+
+fn is_untouched(mut end: &UnixStream) -> bool {
+    matches!(end.read(&mut [0; 64]), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+}
+
+#[test]
+fn a_request_is_not_sent_where_the_program_has_another_file_by_now() {
+    let seat = in_parts(&[4_096], 4_096);
+    let end = put_over(&seat);
+    let mut task = task(KEY, 4_096);
+    assert_eq!(run(&mut task, vec![seat]), (Err(Failure::Lost), 0));
+    assert_eq!(task.text(), text(4_096), "whoever does it again has the input");
+    assert!(is_untouched(&end), "nothing was sent, and it is not closed");
+}
+
+#[test]
+fn a_key_s_socket_that_is_the_program_s_by_now_accepts_no_seat_and_is_not_closed() {
+    let key = transform(Vec::new());
+    let end = put_over(&key.socket);
+    let lost = key.seat().map(drop).map_err(Failure::from);
+    drop(key);
+    assert_eq!(lost, Err(Failure::Lost));
+    assert!(is_untouched(&end));
+}

@@ -4,6 +4,8 @@
 //! `CIOCASYNCCRYPT`, which most builds lack, and it proved to be faster so (`module.rs`), the pieces of a long request are left with it side by
 //! side (`left.rs`). A forked child opens everything anew (`queued.rs`).
 
+#[cfg(test)]
+mod closed;
 mod ffi;
 #[cfg(test)]
 mod interrupted;
