@@ -27,7 +27,10 @@ use crate::{progress, quantity, stop, summary};
 /// One file goes to OUT, or into OUT where that is a directory or ends in a slash; one directory is mirrored
 /// by OUT; several inputs go into OUT under their own names. Names, modes and modification times are kept;
 /// symbolic links and special files are named and left out. An output appears under its name only when it is
-/// complete. The same command again after an interruption does what is left.
+/// complete. The same command again after an interruption does what is left: an output counts as finished if time and
+/// length fit and this run's key opens its first segment, which must hold the first bytes of the input. That costs
+/// what it costs to begin the file, with a passphrase about a second; --resume asks for time and length only. Who can
+/// read an output for age1... recipients cannot be seen without an identity; there a decision is asked for.
 #[derive(clap::Args)]
 #[command(
     group = ArgGroup::new("way").required(true).multiple(true),
@@ -87,6 +90,10 @@ struct Run {
     /// Does every file again, and replaces whatever is there under its name.
     #[arg(long)]
     force: bool,
+
+    /// Takes every output of fitting time and length for finished, whatever its key: no key is derived to find out.
+    #[arg(long, conflicts_with = "force")]
+    resume: bool,
 
     /// Says nothing but failures: no progress, no summary.
     #[arg(short, long, help_heading = "Report")]
@@ -243,6 +250,7 @@ impl Run {
             learned: Estimator::default(),
             memory_bytes: self.memory.unwrap_or(MEMORY_BYTES),
             force: self.force,
+            resume: self.resume,
         }
     }
 

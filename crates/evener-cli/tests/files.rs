@@ -227,27 +227,3 @@ fn a_file_that_changes_while_it_is_read_is_never_stored_wrong() {
         fs::remove_dir_all(place.join("out")).ok();
     }
 }
-
-#[test]
-fn a_rerun_derives_no_key_for_what_is_done() {
-    let place = Place::new();
-    place.write_secret("pass", "a passphrase\n");
-    place.write_secret("other", "another one\n");
-    (0..4).for_each(|name: u8| drop(place.write(format!("in/{name}"), [name; 100])));
-    let encrypt = ["encrypt", "-q", "--passphrase-file", "pass", "-o", "sealed", "in"];
-    place.evener().args(encrypt).run().succeeded();
-    place
-        .evener()
-        .args(["decrypt", "-q", "--passphrase-file", "pass", "-o", "back", "sealed"])
-        .run()
-        .succeeded();
-    // Each key costs more than half a second of a core; the kernel ends what takes more than one.
-    let in_a_second = ["-c", r#"ulimit -t 1 && exec "$0" "$@""#, common::EVENER];
-    place.program("sh").args(in_a_second).args(encrypt).run().succeeded();
-    // A passphrase that fits nothing is not even tried.
-    place
-        .evener()
-        .args(["decrypt", "-q", "--passphrase-file", "other", "-o", "back", "sealed"])
-        .run()
-        .succeeded();
-}

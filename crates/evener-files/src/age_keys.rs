@@ -12,6 +12,9 @@ use age::ssh::{ParseRecipientKeyError, UnsupportedKey};
 use age::{DecryptError, Decryptor, EncryptError, Identity, Recipient, scrypt, ssh, tag, tagpq, x25519};
 use age_core::format::{FileKey, Stanza};
 use age_core::secrecy::{ExposeSecret as _, SecretString};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD_NO_PAD;
+use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
 use crate::FormatError;
@@ -21,6 +24,8 @@ use crate::format::age::dearmored;
 const WORK_FACTOR: u8 = 18;
 /// The highest that is read, as in age: 2^22, 4 GiB.
 const WORK_FACTOR_MAX: u8 = 22;
+/// Bytes of the SHA-256 of an SSH public key that stand in a stanza.
+const SSH_TAG_BYTES: usize = 4;
 
 /// Asks the user for the passphrase of what the argument names; `None` where it cannot be had.
 pub type AskPassphrase<'a> = dyn FnMut(&str) -> Option<SecretString> + 'a;
@@ -29,6 +34,18 @@ pub type AskPassphrase<'a> = dyn FnMut(&str) -> Option<SecretString> + 'a;
 #[derive(Default)]
 pub struct Recipients {
     all: Vec<Box<dyn Recipient + Send + Sync>>,
+    /// One for each, in the same order.
+    marks: Vec<Mark>,
+}
+
+/// What tells that a stanza of a header is for a recipient.
+pub(crate) enum Mark {
+    /// It opens the stanza: the passphrase, or the identity that the recipient was made from.
+    Opens(Box<dyn Identity + Send + Sync>),
+    /// Type and first argument of the stanza, which follow from the public key.
+    Tag { kind: &'static str, tag: String },
+    /// The type of the stanza and nothing else: those for others look alike.
+    Kind(&'static str),
 }
 
 impl Recipients {
@@ -38,9 +55,11 @@ impl Recipients {
     /// in the whole process: meant for a few files.
     #[must_use]
     pub fn passphrase(passphrase: SecretString) -> Self {
-        let mut recipient = scrypt::Recipient::new(passphrase);
+        let mut recipient = scrypt::Recipient::new(passphrase.clone());
         recipient.set_work_factor(WORK_FACTOR);
-        Self { all: vec![Box::new(OneAtATime(recipient))] }
+        let mut alone = Self::default();
+        alone.push(OneAtATime(recipient), Mark::Opens(Box::new(passphrase_identity(passphrase))));
+        alone
     }
 
     /// Adds one recipient: `age1...`, `ssh-ed25519 ...` or `ssh-rsa ...`.
@@ -51,15 +70,29 @@ impl Recipients {
     pub fn add(&mut self, text: &str) -> Result<(), FormatError> {
         let text = text.trim();
         if let Ok(recipient) = text.parse::<x25519::Recipient>() {
-            self.all.push(Box::new(recipient));
+            self.push(recipient, Mark::Kind("X25519"));
         } else if let Ok(recipient) = text.parse::<tag::Recipient>() {
-            self.all.push(Box::new(recipient));
+            self.push(recipient, Mark::Kind("p256tag"));
         } else if let Ok(recipient) = text.parse::<tagpq::Recipient>() {
-            self.all.push(Box::new(recipient));
+            self.push(recipient, Mark::Kind("mlkem768p256tag"));
         } else {
-            self.all.push(Box::new(ssh_recipient(text)?));
+            self.push_ssh(ssh_recipient(text)?);
         }
         Ok(())
+    }
+
+    fn push(&mut self, recipient: impl Recipient + Send + Sync + 'static, mark: Mark) {
+        self.all.push(Box::new(recipient));
+        self.marks.push(mark);
+    }
+
+    fn push_ssh(&mut self, recipient: ssh::Recipient) {
+        let (kind, key) = match &recipient {
+            ssh::Recipient::SshRsa(key, _) => ("ssh-rsa", key),
+            ssh::Recipient::SshEd25519(key, _) => ("ssh-ed25519", key),
+        };
+        let tag = BASE64_STANDARD_NO_PAD.encode(&Sha256::digest(key)[..SSH_TAG_BYTES]);
+        self.push(recipient, Mark::Tag { kind, tag });
     }
 
     /// Adds every recipient of a recipients file: one a line, empty lines and those that start with `#` aside.
@@ -87,10 +120,11 @@ impl Recipients {
     ) -> Result<(), FormatError> {
         for secret in secrets(bytes, ask)? {
             match secret {
-                Secret::Native(identity) => self.all.push(Box::new(identity.to_public())),
+                Secret::Native(identity) => {
+                    self.push(identity.to_public(), Mark::Opens(Box::new(identity)));
+                }
                 Secret::Ssh(identity) => {
-                    let recipient = ssh::Recipient::try_from(identity).map_err(ssh_recipient_error)?;
-                    self.all.push(Box::new(recipient));
+                    self.push_ssh(ssh::Recipient::try_from(identity).map_err(ssh_recipient_error)?);
                 }
             }
         }
@@ -99,6 +133,27 @@ impl Recipients {
 
     pub(crate) fn all(&self) -> &[Box<dyn Recipient + Send + Sync>] {
         &self.all
+    }
+
+    pub(crate) fn marks(&self) -> &[Mark] {
+        &self.marks
+    }
+}
+
+impl Mark {
+    /// Whether a stanza is for the recipient, or may be. Where the mark opens it, the file key goes to `file_key`.
+    pub(crate) fn is_on(&self, stanza: &Stanza, file_key: &mut Option<FileKey>) -> bool {
+        match self {
+            Self::Opens(identity) => match identity.unwrap_stanza(stanza) {
+                Some(Ok(key)) => {
+                    *file_key = Some(key);
+                    true
+                }
+                _ => false,
+            },
+            Self::Tag { kind, tag } => stanza.tag == *kind && stanza.args.first() == Some(tag),
+            Self::Kind(kind) => stanza.tag == *kind,
+        }
     }
 }
 
@@ -111,9 +166,7 @@ pub struct Identities {
 impl Identities {
     /// Adds whoever knows `passphrase`.
     pub fn add_passphrase(&mut self, passphrase: SecretString) {
-        let mut identity = scrypt::Identity::new(passphrase);
-        identity.set_max_work_factor(WORK_FACTOR_MAX);
-        self.all.push(Box::new(OneAtATime(identity)));
+        self.all.push(Box::new(passphrase_identity(passphrase)));
     }
 
     /// Adds the identities of a file: age identities one a line, or an SSH private key, or age identities
@@ -283,6 +336,12 @@ fn not_a_recipient(text: &str) -> FormatError {
 struct OneAtATime<T>(T);
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn passphrase_identity(passphrase: SecretString) -> OneAtATime<scrypt::Identity> {
+    let mut identity = scrypt::Identity::new(passphrase);
+    identity.set_max_work_factor(WORK_FACTOR_MAX);
+    OneAtATime(identity)
+}
 
 impl<T: Recipient> Recipient for OneAtATime<T> {
     fn wrap_file_key(&self, file_key: &FileKey) -> Result<(Vec<Stanza>, HashSet<String>), EncryptError> {

@@ -12,15 +12,15 @@ use std::io::{self, BufRead, Read};
 
 use ::age::armor::ArmoredReader;
 use ::age::{DecryptError, Decryptor, EncryptError, Encryptor, Identity, Recipient};
-use age_core::format::{FILE_KEY_BYTES, FileKey, Stanza};
+use age_core::format::{FILE_KEY_BYTES, FileKey, Stanza, read};
 use age_core::primitives::hkdf;
 use age_core::secrecy::ExposeSecret as _;
 use evener_core::{Algorithm, Direction};
 use zeroize::{Zeroize as _, Zeroizing};
 
-use super::{Body, Cut, Growth, Ivs, Opened, Sealing};
+use super::{Body, Cut, Growth, Ivs, Opened, Recognized, Sealing};
 use crate::FormatError;
-use crate::age_keys::{Identities, Recipients};
+use crate::age_keys::{Identities, Mark, Recipients};
 
 const VERSION_LINE: &[u8] = b"age-encryption.org/v1\n";
 const ARMOR_LINE: &[u8] = b"-----BEGIN AGE ENCRYPTED FILE-----";
@@ -88,14 +88,11 @@ pub(super) fn cut_of_standing(start: &[u8]) -> Cut {
 }
 
 pub(super) fn open(identities: &Identities, start: &[u8]) -> Result<Opened, FormatError> {
-    let header_bytes = match cuts(start)? {
-        Opened::Ready(cuts) => cuts[0].header_bytes(),
-        Opened::NeedMore { start_bytes } => return Ok(Opened::NeedMore { start_bytes }),
+    let header = match header(start)? {
+        Ok(header) => header,
+        Err(start_bytes) => return Ok(Opened::NeedMore { start_bytes }),
     };
-    let header_bytes = usize::try_from(header_bytes).expect("it lies in memory");
-    let header = &start[..header_bytes];
-    let decryptor = Decryptor::new_buffered(Whole { rest: header, header_bytes: header_bytes - NONCE_BYTES })
-        .map_err(open_error)?;
+    let decryptor = decryptor(header)?;
     let witnesses: Vec<_> = identities
         .all()
         .iter()
@@ -106,6 +103,71 @@ pub(super) fn open(identities: &Identities, start: &[u8]) -> Result<Opened, Form
     let file_key = file_key.ok_or(FormatError::NoKeyFits)?;
     let body = body(&file_key, header, Direction::Decrypt)?;
     Ok(Opened::Ready(vec![body]))
+}
+
+/// Whether a file that begins with `start` was sealed for exactly these recipients.
+pub(super) fn recognize(recipients: &Recipients, start: &[u8]) -> Result<Opened<Recognized>, FormatError> {
+    let header = match header(start)? {
+        Ok(header) => header,
+        Err(start_bytes) => return Ok(Opened::NeedMore { start_bytes }),
+    };
+    let mut file_key = None;
+    let recognized = match (are_for(stanzas(header)?, recipients.marks(), &mut file_key), file_key) {
+        (Recognized::Named, Some(file_key)) => {
+            // The MAC binds the stanzas to the file key.
+            decryptor(header)?
+                .decrypt(std::iter::once(&Known(&file_key) as &dyn Identity))
+                .map_err(open_error)?;
+            Recognized::IfOpens(body(file_key.expose_secret(), header, Direction::Decrypt)?)
+        }
+        (recognized, _) => recognized,
+    };
+    Ok(Opened::Ready(vec![recognized]))
+}
+
+/// Whether stanzas are one for each of `marks` and none for anyone else; a file key that they give is kept.
+fn are_for(mut stanzas: Vec<Stanza>, marks: &[Mark], file_key: &mut Option<FileKey>) -> Recognized {
+    stanzas.retain(|stanza| !stanza.tag.ends_with("-grease"));
+    if stanzas.len() != marks.len() {
+        return Recognized::Other;
+    }
+    // Those that may be on several stanzas come last, and take what is left.
+    let (vague, clear): (Vec<&Mark>, Vec<&Mark>) =
+        marks.iter().partition(|mark| matches!(mark, Mark::Kind(_)));
+    for mark in clear.iter().chain(&vague) {
+        match stanzas.iter().position(|stanza| mark.is_on(stanza, file_key)) {
+            Some(place) => drop(stanzas.swap_remove(place)),
+            None => return Recognized::Other,
+        }
+    }
+    if vague.is_empty() { Recognized::Named } else { Recognized::Unknown }
+}
+
+fn stanzas(header: &[u8]) -> Result<Vec<Stanza>, FormatError> {
+    let mut rest = &header[VERSION_LINE.len()..];
+    let mut stanzas = Vec::new();
+    while !rest.starts_with(b"---") {
+        let (behind, stanza) = read::age_stanza(rest).map_err(|_| malformed("its header is damaged"))?;
+        stanzas.push(stanza.into());
+        rest = behind;
+    }
+    Ok(stanzas)
+}
+
+/// The header with the nonce at the start of a file; where `start` does not reach its end, how long it has to be.
+fn header(start: &[u8]) -> Result<Result<&[u8], usize>, FormatError> {
+    match cuts(start)? {
+        Opened::Ready(cuts) => {
+            let bytes = usize::try_from(cuts[0].header_bytes()).expect("it lies in memory");
+            Ok(Ok(&start[..bytes]))
+        }
+        Opened::NeedMore { start_bytes } => Ok(Err(start_bytes)),
+    }
+}
+
+fn decryptor(header: &[u8]) -> Result<Decryptor<Whole<'_>>, FormatError> {
+    let whole = Whole { rest: header, header_bytes: header.len() - NONCE_BYTES };
+    Decryptor::new_buffered(whole).map_err(open_error)
 }
 
 /// The chunks behind a header that ends with the payload nonce.
@@ -199,7 +261,7 @@ impl BufRead for Whole<'_> {
     }
 }
 
-// ---- the witness
+// ---- the witness, and who needs none
 
 /// A recipient or identity that keeps a copy of the file key which passes through it.
 struct Witness<'a, T: ?Sized> {
@@ -231,6 +293,15 @@ impl Identity for Witness<'_, dyn Identity + Send + Sync> {
             self.take_down(file_key);
         }
         unwrapped
+    }
+}
+
+/// The file key itself as an identity.
+struct Known<'a>(&'a FileKey);
+
+impl Identity for Known<'_> {
+    fn unwrap_stanza(&self, _: &Stanza) -> Option<Result<FileKey, DecryptError>> {
+        Some(Ok(FileKey::new(Box::new(*self.0.expose_secret()))))
     }
 }
 

@@ -65,6 +65,34 @@ impl Sealer {
             Self::OpensslEnc(_) => openssl_enc::cut(),
         }
     }
+
+    /// Whether a file that begins with `standing` was sealed with this: under the key that seals, not another one
+    /// that opens. `whole` says that the bytes are all of the file.
+    ///
+    /// # Errors
+    ///
+    /// As [`Opener::open`].
+    pub(crate) fn recognize(&self, standing: &[u8], whole: bool) -> Result<Opened<Recognized>, FormatError> {
+        let recognized = match self {
+            Self::Tink(tink) => tink.open_primary(standing)?.map(Recognized::IfOpens),
+            Self::Age(recipients) => age::recognize(recipients, standing)?,
+            Self::OpensslEnc(enc) => enc.open(standing)?.map(Recognized::IfOpens),
+        };
+        recognized.or_truncated(standing, whole)
+    }
+}
+
+/// What the header of a file tells of what the file was sealed with.
+#[derive(Debug)]
+pub(crate) enum Recognized {
+    /// Something else.
+    Other,
+    /// This, if segment 0 opens under the body.
+    IfOpens(Body),
+    /// This: the header names it. Nothing here opens the file.
+    Named,
+    /// This, or something else that looks alike in a header.
+    Unknown,
 }
 
 /// What files are opened with.
@@ -139,6 +167,14 @@ pub enum Opened<T = Body> {
 }
 
 impl<T> Opened<T> {
+    /// The same with something made of each candidate.
+    fn map<U>(self, make: impl Fn(T) -> U) -> Opened<U> {
+        match self {
+            Self::NeedMore { start_bytes } => Opened::NeedMore { start_bytes },
+            Self::Ready(found) => Opened::Ready(found.into_iter().map(make).collect()),
+        }
+    }
+
     /// There is no more to be had of a file that is `whole`.
     fn or_truncated(self, start: &[u8], whole: bool) -> Result<Self, FormatError> {
         match self {

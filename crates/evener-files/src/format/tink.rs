@@ -47,12 +47,19 @@ impl Tink {
     }
 
     pub(super) fn open(&self, start: &[u8]) -> Result<Opened, FormatError> {
-        self.candidates(start, |key, header| self.body(key, header, Direction::Decrypt))
+        let keys = self.keyset.enabled_keys();
+        Self::candidates(keys, start, |key, header| self.body(key, header, Direction::Decrypt))
+    }
+
+    /// As [`Tink::open`], but under the key alone that seals.
+    pub(super) fn open_primary(&self, start: &[u8]) -> Result<Opened, FormatError> {
+        let keys = std::iter::once(self.keyset.primary());
+        Self::candidates(keys, start, |key, header| self.body(key, header, Direction::Decrypt))
     }
 
     /// How a file that begins with `start` is cut under each key that it may be for.
     pub(super) fn cuts(&self, start: &[u8]) -> Result<Opened<Cut>, FormatError> {
-        self.candidates(start, |key, _| Ok(cut(key)))
+        Self::candidates(self.keyset.enabled_keys(), start, |key, _| Ok(cut(key)))
     }
 
     /// How new files are cut.
@@ -60,9 +67,9 @@ impl Tink {
         cut(self.keyset.primary())
     }
 
-    /// What `make` makes of each enabled key that has headers of this length, and the header.
-    fn candidates<T>(
-        &self,
+    /// What `make` makes of each of `keys` that has headers of this length, and the header.
+    fn candidates<'k, T>(
+        keys: impl Iterator<Item = &'k StreamingKey>,
         start: &[u8],
         make: impl Fn(&StreamingKey, &[u8]) -> Result<T, FormatError>,
     ) -> Result<Opened<T>, FormatError> {
@@ -78,7 +85,7 @@ impl Tink {
             return Ok(Opened::NeedMore { start_bytes: header_bytes });
         };
         let is_fit = |key: &&StreamingKey| self::header_bytes(key.derived_key_bytes()) == header_bytes;
-        let candidates = self.keyset.enabled_keys().filter(is_fit).map(|key| make(key, header));
+        let candidates = keys.filter(is_fit).map(|key| make(key, header));
         match candidates.collect::<Result<Vec<T>, FormatError>>()? {
             none if none.is_empty() => Err(FormatError::NoKeyFits),
             candidates => Ok(Opened::Ready(candidates)),

@@ -11,11 +11,12 @@ use evener_core::Job;
 
 use super::batch::Batch;
 use super::large::Large;
-use super::open::{Work, is_done};
+use super::open::Work;
 use super::place::{Complete, Origin, Settlement};
 use super::process::{Request, Task, note, record};
 use super::progress::{FileError, Progress, Summary};
 use super::read::SourceFile;
+use super::standing::is_done;
 use super::tree::{Item, Walk};
 use super::{armor, chain, slots};
 use crate::format::Opener;
@@ -209,6 +210,10 @@ impl<'c, 'r, 'm> Hand<'c, 'r, 'm> {
             if self.crew.is_stopped() {
                 break;
             }
+            if self.slots.is_empty() {
+                // To open a file takes a slot; the batch has them all.
+                std::mem::take(&mut batch).run(self);
+            }
             match self.open(&item) {
                 Ok(Some(work)) => {
                     bytes += work.source.len();
@@ -225,12 +230,12 @@ impl<'c, 'r, 'm> Hand<'c, 'r, 'm> {
 
     /// Opens a file unless its finished result stands there already.
     fn open(&mut self, item: &Item) -> Result<Option<Work>, FileError> {
-        let Request { task, options, .. } = self.crew.request;
+        let task = &self.crew.request.task;
         let mut source = SourceFile::open(&item.source)?;
         if matches!(task, Task::Decrypt(Opener::Age(_))) {
             source = armor::taken_off(source, &item.dir, || self.crew.is_stopped())?;
         }
-        if is_done(task, item, &source, options.force)? {
+        if is_done(self.crew.request, item, &source, &mut self.caller, &mut self.slots)? {
             return Ok(None);
         }
         Work::open(task, source, &mut self.caller, &mut self.slots).map(Some)

@@ -24,6 +24,7 @@ mod read;
 mod segments;
 mod slots;
 mod stale;
+mod standing;
 mod tree;
 
 pub use process::{Options, Request, RequestError, Source, Target, Task, process};

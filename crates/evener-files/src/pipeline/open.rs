@@ -3,16 +3,16 @@
 use std::io::IoSliceMut;
 
 use evener::Caller;
-use evener_core::{BLOCK_BYTES, Direction, Job, Outcome};
+use evener_core::{Direction, Job, JobError, Outcome};
 
-use super::place::{Draft, Origin, OutDir};
+use super::place::{Draft, Origin};
 use super::process::Task;
 use super::progress::FileError;
-use super::read::{SourceFile, read_up_to};
+use super::read::SourceFile;
 use super::segments::{self, Block};
 use super::tree::Item;
 use crate::FormatError;
-use crate::format::{Body, Cut, Iv, Layout, Opened, Segment};
+use crate::format::{Body, Iv, Layout, Opened, Segment};
 
 /// Bytes of a file that are looked at first for its header. Longer headers (many recipients) cost a second
 /// look.
@@ -97,60 +97,8 @@ pub(super) fn is_chained(body: &Body) -> bool {
     body.iv(1, false) == Ok(Iv::PreviousBlock)
 }
 
-/// Whether a finished result of `item` stands under its final name already: right length, same time. What
-/// else stands there is an error. With `force` nothing counts as finished: the key may be another one.
-///
-/// Comes before [`Work::open`] and derives no key, for that may cost a second and 256 MiB (passphrases).
-pub(super) fn is_done(task: &Task, item: &Item, source: &SourceFile, force: bool) -> Result<bool, FileError> {
-    let OutDir { is_new, .. } = &*item.dir;
-    let Some(standing) = (if *is_new { None } else { item.dir.stat(&item.name)? }) else { return Ok(false) };
-    let identity = |stat: &rustix::fs::Stat| (stat.st_dev, stat.st_ino);
-    if identity(&standing) == identity(&source.stat) {
-        return Err(FileError::SameFile);
-    }
-    if force {
-        return Ok(false);
-    }
-    let same_time = super::place::mtime_of(&standing) == super::place::mtime_of(&source.stat);
-    if same_time && is_same_length(task, item, source, u64::try_from(standing.st_size).unwrap_or(0))? {
-        return Ok(true);
-    }
-    Err(FileError::Exists)
-}
-
-/// Whether an output of `bytes` has the length that the input calls for.
-fn is_same_length(task: &Task, item: &Item, source: &SourceFile, bytes: u64) -> Result<bool, FileError> {
-    match task {
-        Task::Encrypt(sealer) => {
-            let cut = sealer.cut_of(&standing_start(item)?);
-            Ok(bytes == cut.of_plain(source.len())?.cipher_bytes())
-        }
-        Task::Decrypt(opener) => {
-            let cuts = read_header(source, |start, whole| opener.cuts(start, whole))?;
-            let fits =
-                |cut: &Cut| cut.of_cipher(source.len()).is_ok_and(|layout| is_of_length(&layout, bytes));
-            Ok(cuts.iter().any(fits))
-        }
-    }
-}
-
-/// Whether `bytes` of plaintext may come out of a layout.
-const fn is_of_length(layout: &Layout, bytes: u64) -> bool {
-    let most = layout.plain_bytes();
-    bytes == most || (!layout.plain_bytes_is_exact() && bytes < most && bytes + BLOCK_BYTES as u64 > most)
-}
-
-/// The first bytes of what stands under the final name.
-fn standing_start(item: &Item) -> Result<Vec<u8>, FileError> {
-    let standing = item.dir.open_file(&item.name)?;
-    let mut start = vec![0; START_BYTES];
-    let came = read_up_to(&standing, &mut [IoSliceMut::new(&mut start)], 0);
-    start.truncate(came.map_err(FileError::io("look at the output"))?);
-    Ok(start)
-}
-
 /// Lets `read` have as much of the start of a source as it asks for; the second argument says that it is all.
-fn read_header<T>(
+pub(super) fn read_header<T>(
     source: &SourceFile,
     read: impl Fn(&[u8], bool) -> Result<Opened<T>, FormatError>,
 ) -> Result<Vec<T>, FileError> {
@@ -184,7 +132,7 @@ fn choose<'m>(
             captured.resize(bytes, 0);
             source.read(&mut [IoSliceMut::new(&mut captured)], offset)?;
         }
-        if fits(&body, &captured[..bytes], segment.last, caller, slots) {
+        if fits(&body, &captured[..bytes], segment.last, caller, slots)? {
             return Ok(body);
         }
     }
@@ -198,25 +146,49 @@ pub(super) fn fits<'m>(
     last: bool,
     caller: &mut Caller<'_, 'm>,
     slots: &mut Vec<Box<Job<'m>>>,
-) -> bool {
-    let Some(mut job) = slots.pop() else { return false };
-    let mut has_room = job.room_mut().len() >= cipher.len() && cipher.len() as u64 >= body.cut().tag_bytes();
-    if has_room {
+) -> Result<bool, FileError> {
+    let opened = opened(body, cipher, last, caller, slots)?;
+    let fits = opened.is_some();
+    slots.extend(opened);
+    Ok(fits)
+}
+
+/// The job that opened segment 0 under a candidate, for its output to be looked at; whoever gets it puts it back into
+/// `slots`. `None` where the segment does not open.
+pub(super) fn opened<'m>(
+    body: &Body,
+    cipher: &[u8],
+    last: bool,
+    caller: &mut Caller<'_, 'm>,
+    slots: &mut Vec<Box<Job<'m>>>,
+) -> Result<Option<Box<Job<'m>>>, FileError> {
+    let mut job = slots.pop().expect("a file is opened while a slot is free");
+    let mut is_ready = job.room_mut().len() >= cipher.len() && cipher.len() as u64 >= body.cut().tag_bytes();
+    if is_ready {
         job.room_mut()[..cipher.len()].copy_from_slice(cipher);
         let armed =
             segments::arm(body, Direction::Decrypt, &mut job, 0, last, cipher.len(), Block::default());
-        has_room = armed.is_ok();
+        is_ready = armed.is_ok();
+    }
+    if !is_ready {
+        slots.push(job);
+        return Ok(None);
     }
     let mut burst = vec![job];
-    if has_room {
-        caller.crypt(&mut burst);
+    caller.crypt(&mut burst);
+    let outcome = burst[0].outcome();
+    if matches!(outcome, Outcome::Done { .. }) {
+        return Ok(burst.pop());
     }
-    let fits = has_room && matches!(burst[0].outcome(), Outcome::Done { .. });
     slots.append(&mut burst);
-    fits
+    match outcome {
+        Outcome::Failed(JobError::NotAuthentic | JobError::BadPadding | JobError::BadLength) => Ok(None),
+        Outcome::Failed(error) => Err(FileError::of_job(0, error)),
+        Outcome::Done { .. } | Outcome::Pending => Ok(None),
+    }
 }
 
-fn range(range: &std::ops::Range<u64>) -> (u64, usize) {
+pub(super) fn range(range: &std::ops::Range<u64>) -> (u64, usize) {
     let bytes = usize::try_from(range.end - range.start).expect("a segment fits a slot");
     (range.start, bytes)
 }

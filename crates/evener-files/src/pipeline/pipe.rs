@@ -336,7 +336,7 @@ fn choose<'m>(
         let came = read_full(input, &mut rest[old..])?;
         rest.truncate(old + came);
         let last = rest.len() <= full;
-        if fits(&body, &rest[..full.min(rest.len())], last, caller, slots) {
+        if fits(&body, &rest[..full.min(rest.len())], last, caller, slots)? {
             return Ok(body);
         }
     }

@@ -15,6 +15,7 @@ use rustix::fs::{self, AtFlags, Mode, OFlags, RenameFlags, Stat, Timespec, Times
 use rustix::io::Errno;
 
 use super::progress::FileError;
+use super::read::{READ_FLAGS, SourceFile};
 use super::stale::{draft_name, lock, remove_stale_drafts};
 
 /// Drafts that are settled together at most. See `docs/results/files.md` for the choice.
@@ -63,10 +64,12 @@ impl OutDir {
         }
     }
 
-    /// Opens what stands under `name` for reading.
-    pub(super) fn open_file(&self, name: &OsStr) -> Result<OwnedFd, FileError> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        fs::openat(&self.fd, name, flags, Mode::empty()).map_err(FileError::io("open the output"))
+    /// Opens the regular file that stands under `name` for reading.
+    pub(super) fn open_file(&self, name: &OsStr) -> Result<SourceFile, FileError> {
+        let fd = fs::openat(&self.fd, name, READ_FLAGS | OFlags::NOFOLLOW, Mode::empty());
+        let fd = fd.map_err(FileError::io("open the output"))?;
+        let stat = fs::fstat(&fd).map_err(FileError::io("look at the output"))?;
+        Ok(SourceFile { fd, stat, named: None })
     }
 }
 

@@ -70,6 +70,9 @@ pub struct Options {
     pub memory_bytes: u64,
     /// Whether outputs that stand there already are replaced.
     pub force: bool,
+    /// Whether outputs of fitting time and length count as finished without a look at their contents: under which key
+    /// they are is not asked then.
+    pub resume: bool,
 }
 
 /// A run.

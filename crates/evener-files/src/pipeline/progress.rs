@@ -91,6 +91,12 @@ pub enum FileError {
     /// There is a file under the final name that is not the finished result.
     #[error("output exists and is not the finished result (--force replaces it)")]
     Exists,
+    /// There is a file of fitting time and length under the final name, and its header does not tell whether it is for
+    /// this run's recipients: that of one age recipient looks like another's.
+    #[error(
+        "output exists, and whether it is for these recipients cannot be seen (--force replaces it, --resume trusts it)"
+    )]
+    UnknownRecipients,
     /// The final name is that of the source, which would be lost.
     #[error("output and input are the same file")]
     SameFile,

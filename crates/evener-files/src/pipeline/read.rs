@@ -9,6 +9,10 @@ use rustix::io::{Errno, preadv, pwritev};
 
 use super::progress::FileError;
 
+/// For opening what should be a regular file: never waits, should a pipe have taken its place.
+pub(super) const READ_FLAGS: OFlags =
+    OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+
 /// A regular file that is being read, as it was when it was opened.
 pub(super) struct SourceFile {
     pub(super) fd: OwnedFd,
@@ -19,10 +23,9 @@ pub(super) struct SourceFile {
 }
 
 impl SourceFile {
-    /// Opens `path` for reading. Never waits, should a pipe have taken the file's place.
+    /// Opens `path` for reading.
     pub(super) fn open(path: &Path) -> Result<Self, FileError> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let fd = fs::open(path, flags, Mode::empty()).map_err(FileError::io("read"))?;
+        let fd = fs::open(path, READ_FLAGS, Mode::empty()).map_err(FileError::io("read"))?;
         let stat = fs::fstat(&fd).map_err(FileError::io("read"))?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile if stat.st_size == 0 => Self::empty(fd, stat),

@@ -1,0 +1,141 @@
+//! What stands under a final name already, and whether it is the finished result of this run's keys.
+//!
+//! `is_done`: what stands there -> time and length -> segment 0 of the encrypted side under the keys -> the first
+//! bytes of the other side.
+
+use std::io::IoSliceMut;
+
+use evener::Caller;
+use evener_core::{BLOCK_BYTES, Job};
+use rustix::fs::{FileType, Stat};
+
+use super::open::{START_BYTES, opened, range, read_header};
+use super::place::{OutDir, mtime_of};
+use super::process::{Request, Task};
+use super::progress::FileError;
+use super::read::SourceFile;
+use super::tree::Item;
+use crate::FormatError;
+use crate::format::{Body, Cut, Layout, Recognized};
+
+/// Whether the finished result of `item` stands under its final name; what else stands there is an error. With
+/// `force` nothing counts as finished, with `resume` time and length decide.
+///
+/// Comes before [`super::open::Work::open`], so that no key is derived for a file whose time or length does not fit.
+pub(super) fn is_done<'m>(
+    request: &Request,
+    item: &Item,
+    source: &SourceFile,
+    caller: &mut Caller<'_, 'm>,
+    slots: &mut Vec<Box<Job<'m>>>,
+) -> Result<bool, FileError> {
+    let OutDir { is_new, .. } = &*item.dir;
+    let Some(stat) = (if *is_new { None } else { item.dir.stat(&item.name)? }) else { return Ok(false) };
+    let identity = |stat: &Stat| (stat.st_dev, stat.st_ino);
+    if identity(&stat) == identity(&source.stat) {
+        return Err(FileError::SameFile);
+    }
+    if request.options.force {
+        return Ok(false);
+    }
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(FileError::Exists);
+    }
+    let standing = item.dir.open_file(&item.name)?;
+    let is_fit = mtime_of(&standing.stat) == mtime_of(&source.stat)
+        && is_same_length(&request.task, source, &standing)?
+        && (request.options.resume || is_shown(&request.task, source, &standing, caller, slots)?);
+    if is_fit { Ok(true) } else { Err(FileError::Exists) }
+}
+
+/// Whether what stands there has the length that the input calls for.
+fn is_same_length(task: &Task, source: &SourceFile, standing: &SourceFile) -> Result<bool, FileError> {
+    match task {
+        Task::Encrypt(sealer) => {
+            let cut = sealer.cut_of(&standing.read_start(START_BYTES)?);
+            Ok(standing.len() == cut.of_plain(source.len())?.cipher_bytes())
+        }
+        Task::Decrypt(opener) => {
+            let cuts = read_header(source, |start, whole| opener.cuts(start, whole))?;
+            let fits = |cut: &Cut| {
+                cut.of_cipher(source.len()).is_ok_and(|layout| is_of_length(&layout, standing.len()))
+            };
+            Ok(cuts.iter().any(fits))
+        }
+    }
+}
+
+/// Whether `bytes` of plaintext may come out of a layout.
+const fn is_of_length(layout: &Layout, bytes: u64) -> bool {
+    let most = layout.plain_bytes();
+    bytes == most || (!layout.plain_bytes_is_exact() && bytes < most && bytes + BLOCK_BYTES as u64 > most)
+}
+
+/// Whether the keys of this run show that one file is the other, encrypted.
+fn is_shown<'m>(
+    task: &Task,
+    source: &SourceFile,
+    standing: &SourceFile,
+    caller: &mut Caller<'_, 'm>,
+    slots: &mut Vec<Box<Job<'m>>>,
+) -> Result<bool, FileError> {
+    let (bodies, cipher, plain) = match task {
+        Task::Encrypt(sealer) => {
+            let recognized = read_header(standing, |start, whole| sealer.recognize(start, whole));
+            let mut bodies = Vec::new();
+            for recognized in fitting(recognized)? {
+                match recognized {
+                    Recognized::IfOpens(body) => bodies.push(body),
+                    Recognized::Named => return Ok(true),
+                    Recognized::Unknown => return Err(FileError::UnknownRecipients),
+                    Recognized::Other => return Ok(false),
+                }
+            }
+            (bodies, standing, source)
+        }
+        Task::Decrypt(opener) => {
+            let bodies = read_header(source, |start, whole| opener.open(start, whole));
+            (fitting(bodies)?, source, standing)
+        }
+    };
+    for body in bodies {
+        if is_encrypted(&body, plain, cipher, caller, slots)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// What a header gave; nothing where it is none for the keys.
+fn fitting<T>(found: Result<Vec<T>, FileError>) -> Result<Vec<T>, FileError> {
+    match found {
+        Err(FileError::Format(error)) if !matches!(error, FormatError::Library(_)) => Ok(Vec::new()),
+        found => found,
+    }
+}
+
+/// Whether segment 0 of `cipher` opens under `body`, and what comes out is how `plain` begins.
+fn is_encrypted<'m>(
+    body: &Body,
+    plain: &SourceFile,
+    cipher: &SourceFile,
+    caller: &mut Caller<'_, 'm>,
+    slots: &mut Vec<Box<Job<'m>>>,
+) -> Result<bool, FileError> {
+    let Ok(layout) = body.cut().of_cipher(cipher.len()) else { return Ok(false) };
+    let segment = layout.segment(0);
+    let (offset, bytes) = range(&segment.cipher);
+    let mut captured = vec![0; bytes];
+    cipher.read(&mut [IoSliceMut::new(&mut captured)], offset)?;
+    let Some(job) = opened(body, &captured, segment.last, caller, slots)? else { return Ok(false) };
+    let text = job.output();
+    // Where more follows than the first segment, the lengths have been compared.
+    let is_whole = !segment.last || text.len() as u64 == plain.len();
+    let begins = is_whole && text.len() as u64 <= plain.len() && {
+        let start = &mut captured[..text.len()];
+        plain.read(&mut [IoSliceMut::new(start)], 0)?;
+        start == text
+    };
+    slots.push(job);
+    Ok(begins)
+}
