@@ -7,7 +7,7 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::{Place, files, noise, there_is, tree};
+use common::{Place, files, noise, tree};
 
 /// Layout of Tink's streams under the template with 4 KiB segments: header, then segments of 4096 bytes of
 /// which the header is part of the first.
@@ -191,32 +191,12 @@ fn an_input_that_cannot_be_read_is_named_and_the_others_are_done() {
     assert_eq!(files(&place.join("out")), [Path::new("a")]);
 }
 
-/// Root opens everything, so who may not is played by somebody else: the words before `evener` in a place with a key that
-/// everybody reads; `None` where there is nobody to become.
-fn without_rights(place: &Place) -> Option<&'static [&'static str]> {
-    let is_root = fs::metadata(place.path()).is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0);
-    if is_root && !there_is("setpriv") {
-        common::skipped("root opens everything, and there is no setpriv to become somebody else");
-        return None;
-    }
-    place.keyset("k.json");
-    allow(&place.join("k.json"), 0o644);
-    fs::copy(common::EVENER, place.join("evener")).unwrap();
-    fs::create_dir(place.join("cache")).unwrap();
-    allow(&place.join("cache"), 0o777);
-    Some(if is_root { &["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] } else { &["env"] })
-}
-
-fn allow(path: &Path, mode: u32) {
-    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
-}
-
 #[test]
 fn an_input_without_permission_is_named_and_the_others_are_done() {
     let place = Place::open_to_all();
-    let Some(nobody) = without_rights(&place) else { return };
+    let Some(nobody) = place.without_rights() else { return };
     place.write("in/a", "text");
-    allow(&place.write("in/b", "text"), 0o000);
+    common::allow(&place.write("in/b", "text"), 0o000);
     let ran = place.program(nobody[0]).args(&nobody[1..]).arg(place.join("evener"));
     let ran = ran.args(["encrypt", "--key", "k.json", "-q", "-o", "out", "in"]);
     let ran = ran.env("EVENER_CACHE_DIR", place.join("cache")).run().ended_with(1);
@@ -228,10 +208,10 @@ fn an_input_without_permission_is_named_and_the_others_are_done() {
 #[test]
 fn a_node_without_permission_is_named_with_the_reason_and_nothing_is_written() {
     let place = Place::open_to_all();
-    let Some(nobody) = without_rights(&place) else { return };
+    let Some(nobody) = place.without_rights() else { return };
     place.write("in", "text");
     let node = place.write("node", "");
-    allow(&node, 0o000);
+    common::allow(&node, 0o000);
     let evener = |arguments: &[&str]| {
         let module = format!("devcrypto:{}", node.display());
         let run = place.program(nobody[0]).args(&nobody[1..]).arg(place.join("evener")).args(arguments);

@@ -226,7 +226,7 @@ fn an_input_that_was_replaced_by_one_of_the_same_length_and_time_is_not_done() {
 #[test]
 fn what_an_interrupted_run_left_is_carried_on_with_every_key_that_can_be_recognized() {
     let place = Place::new();
-    for (number, bytes) in (0_u32..).zip([0, 1, 16, 4_040, 65_536, 262_144, 600_000, 2_000_000]) {
+    for (number, bytes) in (0_u32..).zip([0, 16, 4_040, 65_536, 600_000]) {
         place.write(format!("in/{}/{number}", number % 3), noise(bytes, number.into()));
     }
     place.keyset("k.json");
@@ -243,16 +243,13 @@ fn what_an_interrupted_run_left_is_carried_on_with_every_key_that_can_be_recogni
             run(&place, verb, way).succeeded();
             let output = place.join(if *verb == "encrypt" { "sealed" } else { "back" });
             let whole = tree(&output);
-            for name in ["0/3", "0/6", "1/4"] {
+            for name in ["0/3", "1/4"] {
                 fs::remove_file(output.join(name)).unwrap();
             }
             run(&place, verb, way).succeeded();
             let again = tree(&output);
             let untouched = |name: &Path| again[name] == whole[name];
-            assert!(
-                ["0/0", "1/1", "1/7", "2/2", "2/5"].iter().all(|name| untouched(Path::new(name))),
-                "{way:?}"
-            );
+            assert!(["0/0", "1/1", "2/2"].iter().all(|name| untouched(Path::new(name))), "{way:?}");
             assert_eq!(again.keys().collect::<Vec<_>>(), whole.keys().collect::<Vec<_>>());
         }
         if opens {

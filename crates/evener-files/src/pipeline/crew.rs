@@ -231,7 +231,7 @@ impl<'c, 'r, 'm> Hand<'c, 'r, 'm> {
     /// Opens a file unless its finished result stands there already.
     fn open(&mut self, item: &Item) -> Result<Option<Work>, FileError> {
         let task = &self.crew.request.task;
-        let mut source = SourceFile::open(&item.source)?;
+        let mut source = SourceFile::open(item)?;
         if matches!(task, Task::Decrypt(Opener::Age(_))) {
             source = armor::taken_off(source, &item.dir, || self.crew.is_stopped())?;
         }

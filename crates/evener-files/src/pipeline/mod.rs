@@ -11,8 +11,10 @@
 
 mod armor;
 mod batch;
+mod beneath;
 mod chain;
 mod crew;
+mod descent;
 mod large;
 mod open;
 mod patient;

@@ -11,7 +11,7 @@ use std::thread;
 
 use evener::{Caller, Cancel, Inlet, Machinery, Outlet, Setup, Submitted};
 use evener_core::{BLOCK_BYTES, Direction, Job};
-use rustix::fs::{Mode, Stat};
+use rustix::fs::{FileType, Mode, Stat};
 
 use super::open::{START_BYTES, fits, is_chained};
 use super::patient::{Patient, read_error};
@@ -46,7 +46,7 @@ pub(super) fn run(
     progress: &Progress,
     cancel: &Cancel,
 ) -> Result<Summary, RequestError> {
-    let (path, input) = open_input(request, cancel)?;
+    let Input { path, stat: source, bytes: input } = open_input(request, cancel)?;
     let mut output = Output::open(request)?;
     let workers = request.options.workers.max(1);
     let plan = plan_slots(request, workers + 1)?;
@@ -79,10 +79,6 @@ pub(super) fn run(
     });
     let mut summary = Summary { report, ..Summary::default() };
     let bytes = (result.as_ref().copied().unwrap_or(0), output.written);
-    let source = match request.sources.as_slice() {
-        [Source::Path(path)] => rustix::fs::stat(path).ok(),
-        _ => None,
-    };
     let result = result.map(|_| ()).and_then(|()| output.finish(source.as_ref()));
     if result.is_ok() {
         progress.add_file();
@@ -100,13 +96,29 @@ fn without_armor(mut input: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + S
     if is_armored { Ok(Box::new(age::dearmored(BufReader::new(input))?)) } else { Ok(Box::new(input)) }
 }
 
-fn open_input(request: &Request, cancel: &Cancel) -> Result<(PathBuf, Box<dyn Read + Send>), RequestError> {
+/// The one input of a pipe.
+struct Input {
+    /// For messages.
+    path: PathBuf,
+    /// Of the file as it was opened, where it has a name.
+    stat: Option<Stat>,
+    bytes: Box<dyn Read + Send>,
+}
+
+fn open_input(request: &Request, cancel: &Cancel) -> Result<Input, RequestError> {
+    let cannot_read = |error| RequestError::Stdio { doing: "read the input", error };
     match request.sources.as_slice() {
-        [Source::Stdin] => Ok(("-".into(), Box::new(Patient::new(io::stdin(), cancel)))),
-        [Source::Path(path)] if !path.is_dir() => {
-            let file =
-                File::open(path).map_err(|error| RequestError::Stdio { doing: "read the input", error })?;
-            Ok((path.clone(), Box::new(Patient::new(file, cancel))))
+        [Source::Stdin] => {
+            let bytes = Box::new(Patient::new(io::stdin(), cancel));
+            Ok(Input { path: "-".into(), stat: None, bytes })
+        }
+        [Source::Path(path)] => {
+            let file = File::open(path).map_err(cannot_read)?;
+            let stat = rustix::fs::fstat(&file).map_err(|errno| cannot_read(errno.into()))?;
+            if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+                return Err(RequestError::OneInput("output"));
+            }
+            Ok(Input { path: path.clone(), stat: Some(stat), bytes: Box::new(Patient::new(file, cancel)) })
         }
         sources => {
             let has_stdin = sources.contains(&Source::Stdin);

@@ -7,13 +7,14 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{self, AtFlags, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps, UTIME_OMIT};
 use rustix::io::Errno;
 
+use super::beneath::{DIRECTORY_FLAGS, open_beneath, open_one};
 use super::progress::FileError;
 use super::read::{READ_FLAGS, SourceFile};
 use super::stale::{draft_name, lock, remove_stale_drafts};
@@ -33,26 +34,64 @@ pub(super) struct OutDir {
     /// Whether this run made it, so that nothing can stand in it already.
     pub(super) is_new: bool,
     device: u64,
+    inode: u64,
 }
 
 impl OutDir {
-    /// Opens `path`, making it (with `mode`) where it does not exist; removes drafts of killed runs.
+    /// Opens a directory that the user named, making it (with `mode`) where it does not exist; links are followed.
+    /// Removes drafts of killed runs.
     pub(super) fn open(path: &Path, mode: Mode) -> Result<Arc<Self>, FileError> {
-        // Owner access while the run lasts; the final mode is set at the end.
         let made = fs::mkdir(path, mode | Mode::RWXU);
+        let open = || fs::open(path, DIRECTORY_FLAGS, Mode::empty());
+        Self::made(made, open, path.to_owned())
+    }
+
+    /// As [`OutDir::open`] for a directory in this one. What else stands under `name`, a link too, is an error.
+    pub(super) fn open_in(&self, name: &OsStr, mode: Mode) -> Result<Arc<Self>, FileError> {
+        let made = fs::mkdirat(&self.fd, name, mode | Mode::RWXU);
+        let open = || fs::openat(&self.fd, name, DIRECTORY_FLAGS | OFlags::NOFOLLOW, Mode::empty());
+        Self::made(made, open, self.path.join(name))
+    }
+
+    /// `made` says whether the directory was made. It has owner access then, while the run lasts; the final mode is
+    /// set at the end.
+    fn made(
+        made: Result<(), Errno>,
+        open: impl FnOnce() -> Result<OwnedFd, Errno>,
+        path: PathBuf,
+    ) -> Result<Arc<Self>, FileError> {
         let is_new = match made {
             Ok(()) => true,
             Err(Errno::EXIST) => false,
             Err(errno) => return Err(FileError::io("make the directory")(errno)),
         };
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let fd = fs::open(path, flags, Mode::empty()).map_err(FileError::io("open the directory"))?;
+        let fd = open().map_err(|errno| match errno {
+            Errno::NOTDIR | Errno::LOOP => FileError::NoDirectory,
+            errno => FileError::io("open the directory")(errno),
+        })?;
         if !is_new {
             remove_stale_drafts(&fd);
         }
         lock(&fd);
-        let device = fs::fstat(&fd).map_err(FileError::io("look at the directory"))?.st_dev;
-        Ok(Arc::new(Self { fd, path: path.to_owned(), is_new, device }))
+        let Stat { st_dev: device, st_ino: inode, .. } =
+            fs::fstat(&fd).map_err(FileError::io("look at the directory"))?;
+        Ok(Arc::new(Self { fd, path, is_new, device, inode }))
+    }
+
+    /// Lets the owner work in a directory that an earlier run gave the mode of a source that nobody may write to.
+    pub(super) fn give_owner_access(&self) -> Result<(), FileError> {
+        let stat = fs::fstat(&self.fd).map_err(FileError::io("look at the directory"))?;
+        let (mode, all) = (Mode::from_raw_mode(stat.st_mode), Mode::RWXU);
+        if self.is_new || mode.contains(all) || stat.st_uid != rustix::process::geteuid().as_raw() {
+            return Ok(());
+        }
+        fs::fchmod(&self.fd, mode | all).map_err(FileError::io("set the mode of the directory"))
+    }
+
+    /// What is needed to find the directory again below `base`, and to know it.
+    pub(super) fn trace(&self, base: &Arc<Self>) -> Trace {
+        let relative = self.path.strip_prefix(&base.path).expect("it was made below the base").to_owned();
+        Trace { base: Arc::clone(base), relative, device: self.device, inode: self.inode }
     }
 
     /// What stands under `name`, if anything.
@@ -70,6 +109,58 @@ impl OutDir {
         let fd = fd.map_err(FileError::io("open the output"))?;
         let stat = fs::fstat(&fd).map_err(FileError::io("look at the output"))?;
         Ok(SourceFile { fd, stat, named: None })
+    }
+}
+
+/// A directory of the output that is closed meanwhile: runs enter more of them than can be open at a time.
+pub(super) struct Trace {
+    base: Arc<OutDir>,
+    relative: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+impl Trace {
+    /// For messages.
+    pub(super) fn path(&self) -> PathBuf {
+        self.base.path.join(&self.relative)
+    }
+
+    /// Gives the directory the mode and time of its source.
+    pub(super) fn dress(&self, source: &Dress) -> Result<(), FileError> {
+        let dir = self.reopen()?;
+        fs::fchmod(&dir, source.mode).map_err(FileError::io("set the mode of the directory"))?;
+        fs::futimens(&dir, &source.times()).map_err(FileError::io("set the time of the directory"))
+    }
+
+    /// The directory itself; whatever else stands in its place by now is an error.
+    fn reopen(&self) -> Result<OwnedFd, FileError> {
+        let opened = open_beneath(self.base.fd.as_fd(), &self.relative, DIRECTORY_FLAGS);
+        let dir = opened.map_err(|errno| match errno {
+            Errno::NOTDIR | Errno::LOOP | Errno::NOENT => FileError::OtherDirectory,
+            errno => FileError::io("open the directory")(errno),
+        })?;
+        let stat = fs::fstat(&dir).map_err(FileError::io("look at the directory"))?;
+        let is_same = (stat.st_dev, stat.st_ino) == (self.device, self.inode);
+        if is_same { Ok(dir) } else { Err(FileError::OtherDirectory) }
+    }
+}
+
+/// What of a source its output gets.
+#[derive(Clone, Copy)]
+pub(super) struct Dress {
+    pub(super) mode: Mode,
+    time: Timespec,
+}
+
+impl Dress {
+    pub(super) fn of(source: &Stat) -> Self {
+        Self { mode: mode_of(source), time: mtime_of(source) }
+    }
+
+    fn times(&self) -> Timestamps {
+        let last_access = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
+        Timestamps { last_access, last_modification: self.time }
     }
 }
 
@@ -133,13 +224,11 @@ impl Draft {
     }
 
     fn dress(&self, source: &Stat) -> Result<(), FileError> {
-        let wanted = mode_of(source);
-        if wanted.intersects(umask()) {
-            fs::fchmod(&self.file, wanted).map_err(FileError::io("set the mode of the output"))?;
+        let wanted = Dress::of(source);
+        if wanted.mode.intersects(umask()) {
+            fs::fchmod(&self.file, wanted.mode).map_err(FileError::io("set the mode of the output"))?;
         }
-        let last_access = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
-        let times = Timestamps { last_access, last_modification: mtime_of(source) };
-        fs::futimens(&self.file, &times).map_err(FileError::io("set the time of the output"))
+        fs::futimens(&self.file, &wanted.times()).map_err(FileError::io("set the time of the output"))
     }
 }
 
@@ -214,7 +303,7 @@ impl Settlement {
 /// One `syncfs` per file system, or one `fsync` where there is a single draft.
 fn sync(drafts: &[(Complete, Origin)]) -> Result<(), Errno> {
     if let [(Complete { temporary: Temporary { dir, name, .. }, .. }, _)] = drafts {
-        return fs::fsync(fs::openat(&dir.fd, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?);
+        return fs::fsync(open_one(dir.fd.as_fd(), name, READ_FLAGS)?);
     }
     let mut devices = HashSet::new();
     for (draft, _) in drafts {

@@ -228,14 +228,10 @@ fn setup<'m>(
 
 /// Adds up what there is to do, for whoever looks at the progress.
 fn measure(sources: &[PathBuf], progress: &Progress, cancel: &Cancel) {
-    let mut total = 0;
-    for entry in sources.iter().flat_map(|source| tree::files_below(source)) {
-        if cancel.is_cancelled() {
-            return;
-        }
-        total += entry.metadata().map_or(0, |metadata| metadata.len());
+    let total = sources.iter().map(|source| tree::bytes_below(source, || cancel.is_cancelled())).sum();
+    if !cancel.is_cancelled() {
+        progress.expect_bytes(total);
     }
-    progress.expect_bytes(total);
 }
 
 /// What a walk met that is no work.

@@ -100,6 +100,15 @@ pub enum FileError {
     /// The final name is that of the source, which would be lost.
     #[error("output and input are the same file")]
     SameFile,
+    /// A symbolic link stands inside a tree where the walk saw a file or directory, or on the way to it.
+    #[error("a symbolic link took its place; it is not followed")]
+    Link,
+    /// Something else stands in the output where a directory of the tree belongs, a link maybe.
+    #[error("no directory stands in its place in the output; nothing was written there")]
+    NoDirectory,
+    /// The output directory is not the one any more that was entered.
+    #[error("another directory took its place in the output; mode and time were not set")]
+    OtherDirectory,
     /// The run was cancelled or stopped before this file was finished.
     #[error("not finished: the run was stopped")]
     Stopped,

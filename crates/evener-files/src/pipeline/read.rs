@@ -8,6 +8,7 @@ use rustix::fs::{self, FileType, Mode, OFlags, Stat};
 use rustix::io::{Errno, preadv, pwritev};
 
 use super::progress::FileError;
+use super::tree::Item;
 
 /// For opening what should be a regular file: never waits, should a pipe have taken its place.
 pub(super) const READ_FLAGS: OFlags =
@@ -23,13 +24,16 @@ pub(super) struct SourceFile {
 }
 
 impl SourceFile {
-    /// Opens `path` for reading.
-    pub(super) fn open(path: &Path) -> Result<Self, FileError> {
-        let fd = fs::open(path, READ_FLAGS, Mode::empty()).map_err(FileError::io("read"))?;
-        let stat = fs::fstat(&fd).map_err(FileError::io("read"))?;
+    /// Opens the source of `item`: beneath the root of its tree; where the user named it, with links followed.
+    pub(super) fn open(item: &Item) -> Result<Self, FileError> {
+        let (fd, stat) = match &item.root {
+            Some(root) => root.open_found(&item.source, READ_FLAGS)?,
+            None => open_named(&item.source).map_err(FileError::io("read"))?,
+        };
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile if stat.st_size == 0 => Self::empty(fd, stat),
             FileType::RegularFile => Ok(Self { fd, stat, named: None }),
+            _ if item.root.is_none() => Err(FileError::NoLength),
             _ => Err(FileError::Changed),
         }
     }
@@ -78,6 +82,12 @@ impl SourceFile {
         // Advice only.
         fs::fadvise(&self.fd, 0, None, fs::Advice::Sequential).ok();
     }
+}
+
+fn open_named(path: &Path) -> Result<(OwnedFd, Stat), Errno> {
+    let fd = fs::open(path, READ_FLAGS, Mode::empty())?;
+    let stat = fs::fstat(&fd)?;
+    Ok((fd, stat))
 }
 
 /// Reads until `parts` are full or the file ends; returns how much came.

@@ -2,7 +2,8 @@
 //!
 //! One file goes to the target itself (or into it, where it is a directory or ends in a slash); one directory
 //! is mirrored by the target; several inputs go into the target under their own names. Names are kept byte by
-//! byte. A link named as an input is followed, links inside a tree are reported.
+//! byte. A link named as an input is followed, links inside a tree are reported, and whatever is found below a
+//! directory is opened beneath it.
 
 use std::collections::{HashSet, VecDeque};
 use std::ffi::{OsStr, OsString};
@@ -11,10 +12,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{Mode, Stat};
-use walkdir::{DirEntry, WalkDir};
+use rustix::fs::{FileType, Mode, Stat};
 
-use super::place::{OutDir, mode_of, mtime_of};
+use super::beneath::Root;
+use super::descent::{Descent, Found};
+use super::place::{Dress, OutDir, Trace};
 use super::process::RequestError;
 use super::progress::{FileError, Skip};
 use super::stale::is_draft;
@@ -22,6 +24,8 @@ use super::stale::is_draft;
 /// One file to be worked on.
 pub(super) struct Item {
     pub(super) source: PathBuf,
+    /// The directory below which the walk found it; `None` where the user named the file itself.
+    pub(super) root: Option<Arc<Root>>,
     pub(super) dir: Arc<OutDir>,
     pub(super) name: OsString,
 }
@@ -35,27 +39,30 @@ pub(super) enum Met {
 
 /// One input with its place in the output.
 #[derive(Debug)]
-struct Root {
+struct Input {
     source: PathBuf,
     target: PathBuf,
+    /// Whether the user named the target itself, not the directory that it goes into.
+    target_is_named: bool,
 }
 
 /// All inputs, one entry after the other. Directories are made when the walk enters them and get their mode
 /// and time when everything is done ([`Walk::finish`]).
 pub(super) struct Walk {
-    roots: VecDeque<Root>,
+    inputs: VecDeque<Input>,
     tree: Option<Tree>,
     /// Directories made or entered, with what they are to look like at the end; parents first.
-    entered: Vec<(PathBuf, Stat)>,
+    entered: Vec<(Trace, Dress)>,
     /// Parent directories of single files, so that each is opened once.
     parent: Option<Arc<OutDir>>,
 }
 
 /// A tree in the middle of being walked.
 struct Tree {
-    source: PathBuf,
+    descent: Descent,
     target: PathBuf,
-    entries: walkdir::IntoIter,
+    /// The directory that the target goes into, where the user named that and not the target.
+    parent: Option<Arc<OutDir>>,
     /// Output directories from the root to the current one; entry `i` is at depth `i`.
     dirs: Vec<Arc<OutDir>>,
 }
@@ -63,59 +70,70 @@ struct Tree {
 impl Walk {
     /// Checks the inputs against each other and the target.
     pub(super) fn new(sources: &[PathBuf], target: &Path) -> Result<Self, RequestError> {
-        let roots = roots(sources, target)?;
-        Ok(Self { roots: roots.into(), tree: None, entered: Vec::new(), parent: None })
+        let inputs = inputs(sources, target)?;
+        Ok(Self { inputs: inputs.into(), tree: None, entered: Vec::new(), parent: None })
     }
 
     /// The next thing met; `None` at the end.
     pub(super) fn next(&mut self) -> Option<Met> {
         loop {
             if let Some(tree) = &mut self.tree {
-                match tree.entries.next() {
-                    Some(entry) => match self.enter(entry) {
+                match tree.descent.next() {
+                    Some(found) => match self.meet(found) {
                         Some(met) => return Some(met),
                         None => continue,
                     },
                     None => self.tree = None,
                 }
             }
-            let root = self.roots.pop_front()?;
-            if !root.source.is_dir() {
-                return Some(self.single(root));
+            let input = self.inputs.pop_front()?;
+            if let Some(met) = self.begin(input) {
+                return Some(met);
             }
-            // Several inputs go into a directory that may not be there yet.
-            if let Some(Err(error)) = root.target.parent().map(|parent| self.parent_dir(parent)) {
-                return Some(Met::Failed(root.source, error));
-            }
-            self.tree = Some(Tree::new(root));
         }
     }
 
     /// Gives directories that were entered the mode and time of their sources, deepest first.
     pub(super) fn finish(&mut self) -> Vec<(PathBuf, FileError)> {
-        let dressed = self.entered.drain(..).rev().map(|(path, stat)| {
-            let result = dress_directory(&path, &stat);
-            (path, result)
-        });
+        let dressed = self.entered.drain(..).rev().map(|(dir, source)| (dir.path(), dir.dress(&source)));
         dressed.filter_map(|(path, result)| result.err().map(|error| (path, error))).collect()
     }
 
-    fn single(&mut self, root: Root) -> Met {
-        let (Some(parent), Some(name)) = (root.target.parent(), root.target.file_name()) else {
-            return Met::Failed(root.source, FileError::Exists);
+    /// Begins an input: a single file is met at once, a tree entry by entry.
+    fn begin(&mut self, input: Input) -> Option<Met> {
+        // Tells files from directories only: what is read is what stands there when it is opened.
+        let kind = match rustix::fs::stat(&input.source) {
+            Ok(stat) => FileType::from_raw_mode(stat.st_mode),
+            Err(errno) => return Some(Met::Failed(input.source, FileError::io("read")(errno))),
         };
-        match self.parent_dir(parent) {
-            Ok(dir) => self.named_file(root.source, dir, name.to_owned()),
-            Err(error) => Met::Failed(root.source, error),
+        let begun = match kind {
+            FileType::Directory => self.tree(&input).map(|tree| {
+                self.tree = Some(tree);
+                None
+            }),
+            FileType::RegularFile => self.single(&input).map(Some),
+            _ => Err(FileError::NoLength),
+        };
+        match begun {
+            Ok(item) => item.map(Met::File),
+            Err(error) => Some(Met::Failed(input.source, error)),
         }
     }
 
-    fn named_file(&self, source: PathBuf, dir: Arc<OutDir>, name: OsString) -> Met {
-        match fs::metadata(&source) {
-            Ok(metadata) if metadata.is_file() => Met::File(Item { source, dir, name }),
-            Ok(_) => Met::Failed(source, FileError::NoLength),
-            Err(error) => Met::Failed(source, FileError::Io { doing: "read", error }),
-        }
+    fn single(&mut self, input: &Input) -> Result<Item, FileError> {
+        let (Some(parent), Some(name)) = (input.target.parent(), input.target.file_name()) else {
+            return Err(FileError::Exists);
+        };
+        let dir = self.parent_dir(parent)?;
+        Ok(Item { source: input.source.clone(), root: None, dir, name: name.to_owned() })
+    }
+
+    fn tree(&mut self, input: &Input) -> Result<Tree, FileError> {
+        // Several inputs go into a directory that may not be there yet.
+        let parent = input.target.parent().map(|parent| self.parent_dir(parent)).transpose()?;
+        let parent = parent.filter(|_| !input.target_is_named);
+        let descent = Descent::new(Root::open(&input.source)?);
+        Ok(Tree { descent, target: input.target.clone(), parent, dirs: Vec::new() })
     }
 
     fn parent_dir(&mut self, path: &Path) -> Result<Arc<OutDir>, FileError> {
@@ -129,106 +147,95 @@ impl Walk {
         }
     }
 
-    /// Turns an entry of the tree into something met, or nothing (a directory).
-    fn enter(&mut self, entry: walkdir::Result<DirEntry>) -> Option<Met> {
-        let tree = self.tree.as_mut().expect("entries come from a tree");
-        let entry = match entry {
-            Ok(entry) => entry,
-            Err(error) => return Some(failed_entry(error, &tree.source)),
+    /// Turns what was found in the tree into something met, or nothing (a directory).
+    fn meet(&mut self, found: Found) -> Option<Met> {
+        let tree = self.tree.as_mut().expect("it was found in a tree");
+        let (source, name, depth, kind) = match found {
+            Found::Failed(path, error) => return Some(Met::Failed(path, error)),
+            Found::Directory { path, name, depth, stat } => {
+                return match tree.enter(&name, depth, &stat) {
+                    Ok(dir) => {
+                        self.entered.push((dir, Dress::of(&stat)));
+                        None
+                    }
+                    Err(error) => Some(Met::Failed(path, error)),
+                };
+            }
+            Found::Other { path, name, depth, kind } => (path, name, depth, kind),
         };
-        let kind = entry.file_type();
-        if kind.is_dir() || entry.depth() == 0 {
-            let (path, result) = tree.enter_directory(&entry);
-            return match result {
-                Ok(made) => {
-                    self.entered.push(made);
-                    None
-                }
-                Err(error) => Some(Met::Failed(path, error)),
-            };
-        }
-        let source = entry.path().to_owned();
-        if kind.is_symlink() {
-            Some(Met::Skipped(source, Skip::Symlink))
-        } else if !kind.is_file() {
-            Some(Met::Skipped(source, Skip::Special))
-        } else if is_draft(entry.file_name()) {
-            Some(Met::Skipped(source, Skip::Draft))
-        } else {
-            let dir = Arc::clone(&tree.dirs[entry.depth() - 1]);
-            Some(Met::File(Item { source, dir, name: entry.file_name().to_owned() }))
-        }
+        Some(match kind {
+            FileType::Symlink => Met::Skipped(source, Skip::Symlink),
+            FileType::RegularFile if is_draft(&name) => Met::Skipped(source, Skip::Draft),
+            FileType::RegularFile => {
+                let (dir, root) = (Arc::clone(&tree.dirs[depth - 1]), Arc::clone(&tree.descent.root));
+                Met::File(Item { source, root: Some(root), dir, name })
+            }
+            _ => Met::Skipped(source, Skip::Special),
+        })
     }
 }
 
 impl Tree {
-    fn new(root: Root) -> Self {
-        let entries = WalkDir::new(&root.source).follow_links(false).follow_root_links(true).into_iter();
-        Self { source: root.source, target: root.target, entries, dirs: Vec::new() }
-    }
-
     /// Makes the output directory for a directory of the tree. Where that fails, the directory is left out.
-    fn enter_directory(&mut self, entry: &DirEntry) -> (PathBuf, Result<(PathBuf, Stat), FileError>) {
-        let source = entry.path().to_owned();
-        self.dirs.truncate(entry.depth());
-        let made = rustix::fs::stat(&source).map_err(FileError::io("read")).and_then(|stat| {
-            let path = match entry.depth() {
-                0 => self.target.clone(),
-                depth => self.dirs[depth - 1].path.join(entry.file_name()),
-            };
-            self.dirs.push(OutDir::open(&path, mode_of(&stat))?);
-            Ok((path, stat))
+    fn enter(&mut self, name: &OsStr, depth: usize, source: &Stat) -> Result<Trace, FileError> {
+        self.dirs.truncate(depth);
+        let opened = self.open(name, Dress::of(source).mode).and_then(|dir| {
+            dir.give_owner_access()?;
+            Ok(dir)
         });
-        if made.is_err() {
-            self.entries.skip_current_dir();
+        match opened {
+            Ok(dir) => {
+                self.dirs.push(dir);
+                let base = self.parent.as_ref().unwrap_or(&self.dirs[0]);
+                Ok(self.dirs[depth].trace(base))
+            }
+            Err(error) => {
+                self.descent.skip();
+                Err(error)
+            }
         }
-        (source, made)
     }
-}
 
-fn failed_entry(error: walkdir::Error, root: &Path) -> Met {
-    let path = error.path().unwrap_or(root).to_owned();
-    let error = error.into_io_error().unwrap_or_else(|| std::io::Error::other("a loop of links"));
-    Met::Failed(path, FileError::Io { doing: "read", error })
-}
-
-fn dress_directory(path: &Path, source: &Stat) -> Result<(), FileError> {
-    use rustix::fs::{CWD, Timespec, Timestamps, UTIME_OMIT};
-    rustix::fs::chmod(path, mode_of(source)).map_err(FileError::io("set the mode of the directory"))?;
-    let last_access = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
-    let times = Timestamps { last_access, last_modification: mtime_of(source) };
-    rustix::fs::utimensat(CWD, path, &times, rustix::fs::AtFlags::empty())
-        .map_err(FileError::io("set the time of the directory"))
+    fn open(&self, name: &OsStr, mode: Mode) -> Result<Arc<OutDir>, FileError> {
+        match (self.dirs.last(), &self.parent) {
+            (Some(above), _) => above.open_in(name, mode),
+            (None, Some(parent)) => {
+                let name = self.target.file_name().ok_or(FileError::Exists)?;
+                parent.open_in(name, mode)
+            }
+            (None, None) => OutDir::open(&self.target, mode),
+        }
+    }
 }
 
 /// Gives each input its place in the output.
-fn roots(sources: &[PathBuf], target: &Path) -> Result<Vec<Root>, RequestError> {
+fn inputs(sources: &[PathBuf], target: &Path) -> Result<Vec<Input>, RequestError> {
     let [only] = sources else {
-        let roots =
+        let inputs =
             sources.iter().map(|source| into_target(source, target)).collect::<Result<Vec<_>, _>>()?;
-        return all_different(roots);
+        return all_different(inputs);
     };
     let is_directory = check(only, target)?;
     let ends_in_slash = target.as_os_str().as_bytes().ends_with(b"/");
     if !is_directory && (ends_in_slash || target.is_dir()) {
         return Ok(vec![into_target(only, target)?]);
     }
-    Ok(vec![Root { source: only.clone(), target: target.to_owned() }])
+    Ok(vec![Input { source: only.clone(), target: target.to_owned(), target_is_named: true }])
 }
 
 /// Refuses inputs of which one would overwrite the other.
-fn all_different(roots: Vec<Root>) -> Result<Vec<Root>, RequestError> {
+fn all_different(inputs: Vec<Input>) -> Result<Vec<Input>, RequestError> {
     let mut taken = HashSet::new();
-    match roots.iter().find(|root| !taken.insert(&root.target)) {
+    match inputs.iter().find(|input| !taken.insert(&input.target)) {
         Some(twice) => Err(RequestError::SameOutput(twice.target.clone())),
-        None => Ok(roots),
+        None => Ok(inputs),
     }
 }
 
-fn into_target(source: &Path, target: &Path) -> Result<Root, RequestError> {
+fn into_target(source: &Path, target: &Path) -> Result<Input, RequestError> {
     check(source, target)?;
     let name = own_name(source).ok_or_else(|| RequestError::NoName(source.to_owned()))?;
-    Ok(Root { source: source.to_owned(), target: target.join(name) })
+    Ok(Input { source: source.to_owned(), target: target.join(name), target_is_named: false })
 }
 
 /// The last part of a path, also of `dir/` and `..`.
@@ -261,8 +268,128 @@ fn real(path: &Path) -> PathBuf {
     absolute
 }
 
-/// All regular files at or below `source`, for adding up.
-pub(super) fn files_below(source: &Path) -> impl Iterator<Item = DirEntry> + use<> {
-    let entries = WalkDir::new(source).follow_links(false).follow_root_links(true).into_iter();
-    entries.filter_map(Result::ok).filter(|entry| entry.file_type().is_file())
+/// Adds up the lengths of all regular files at or below `source`, as far as they can be looked at, until `is_enough`.
+pub(super) fn bytes_below(source: &Path, is_enough: impl Fn() -> bool) -> u64 {
+    let Ok(root) = Root::open(source) else {
+        return fs::metadata(source).map_or(0, |metadata| metadata.len());
+    };
+    let mut descent = Descent::new(root);
+    let mut total = 0;
+    while let Some(found) = descent.next().filter(|_| !is_enough()) {
+        if let Found::Other { path, name, kind: FileType::RegularFile, .. } = found {
+            total += descent.bytes_of(&path, &name);
+        }
+    }
+    total
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+
+    use super::super::read::SourceFile;
+    use super::*;
+
+    /// `in/a/file`, `in/b/file`, and beside them `secret/file`, which is longer.
+    fn place() -> tempfile::TempDir {
+        let place = tempfile::tempdir().unwrap();
+        for (directory, text) in [("in/a", "mine"), ("in/b", "mine"), ("secret", "not for everybody")] {
+            fs::create_dir_all(place.path().join(directory)).unwrap();
+            fs::write(place.path().join(directory).join("file"), text).unwrap();
+        }
+        place
+    }
+
+    fn walk(place: &tempfile::TempDir) -> Walk {
+        Walk::new(&[place.path().join("in")], &place.path().join("out")).unwrap()
+    }
+
+    fn next_file(walk: &mut Walk) -> Item {
+        match walk.next() {
+            Some(Met::File(item)) => item,
+            _ => unreachable!("the next thing is a file"),
+        }
+    }
+
+    fn replace_by_link(path: &Path, target: &Path) {
+        fs::rename(path, path.with_extension("before")).unwrap();
+        symlink(target, path).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_became_a_link_since_the_walk_saw_it_is_not_followed() {
+        let place = place();
+        let item = next_file(&mut walk(&place));
+        assert_eq!(SourceFile::open(&item).unwrap().len(), 4);
+        replace_by_link(&item.source, &place.path().join("secret/file"));
+        assert!(matches!(SourceFile::open(&item), Err(FileError::Link)));
+    }
+
+    #[test]
+    fn a_directory_that_became_a_link_since_the_walk_saw_its_files_leads_nowhere() {
+        let place = place();
+        let item = next_file(&mut walk(&place));
+        replace_by_link(item.source.parent().unwrap(), &place.path().join("secret"));
+        assert!(matches!(SourceFile::open(&item), Err(FileError::Link)));
+    }
+
+    #[test]
+    fn a_directory_that_becomes_a_link_before_it_is_entered_is_an_error_and_not_listed() {
+        let place = place();
+        let mut walk = walk(&place);
+        let first = next_file(&mut walk).source;
+        let second = place.path().join(if first.ends_with("a/file") { "in/b" } else { "in/a" });
+        replace_by_link(&second, &place.path().join("secret"));
+        match walk.next() {
+            Some(Met::Failed(path, FileError::Link)) => assert_eq!(path, second),
+            _ => unreachable!("the link is an error"),
+        }
+        assert!(!place.path().join("out").join(second.file_name().unwrap()).exists());
+    }
+
+    #[test]
+    fn a_link_that_the_user_named_is_followed_to_its_file() {
+        let place = place();
+        let link = place.path().join("link");
+        symlink("secret/file", &link).unwrap();
+        let item = next_file(&mut Walk::new(&[link], &place.path().join("out")).unwrap());
+        assert_eq!(SourceFile::open(&item).unwrap().len(), 17);
+    }
+
+    /// Mode and time in seconds.
+    fn look(path: &Path) -> (u32, i64) {
+        let metadata = fs::metadata(path).unwrap();
+        (metadata.mode() & 0o7777, metadata.mtime())
+    }
+
+    #[test]
+    fn an_output_directory_that_something_else_replaced_is_an_error_and_what_replaced_it_keeps_mode_and_time()
+    {
+        for is_link in [true, false] {
+            let place = place();
+            let (entered, victim) = (place.path().join("out/a"), place.path().join("secret"));
+            fs::set_permissions(place.path().join("in/a"), fs::Permissions::from_mode(0o751)).unwrap();
+            let mut walk = walk(&place);
+            while walk.next().is_some() {}
+            fs::set_permissions(&victim, fs::Permissions::from_mode(0o700)).unwrap();
+            fs::File::open(&victim).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+            fs::rename(&entered, place.path().join("out/away")).unwrap();
+            if is_link {
+                symlink(&victim, &entered).unwrap();
+            } else {
+                fs::rename(&victim, &entered).unwrap();
+            }
+            let failed = walk.finish();
+            assert!(
+                matches!(&failed[..], [(path, FileError::OtherDirectory)] if *path == entered),
+                "{failed:?}"
+            );
+            assert_eq!(look(&entered), (0o700, 0));
+            assert_eq!(
+                look(&place.path().join("out/b")),
+                look(&place.path().join("in/b")),
+                "the others are done"
+            );
+        }
+    }
 }

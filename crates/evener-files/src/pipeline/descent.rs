@@ -1,0 +1,195 @@
+//! A tree of inputs, entry by entry: directories before what is in them, each opened beneath the root.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{self, AtFlags, Dir, FileType, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::beneath::{DIRECTORY_FLAGS, Root};
+use super::progress::FileError;
+
+/// Directories that are kept open at a time; of those above them the rest is read ahead. As many as the crate
+/// `walkdir` keeps.
+const OPEN_MAX: usize = 10;
+
+/// What was found; `depth` says how far below the root, which is 0.
+pub(super) enum Found {
+    /// A directory as it was opened. What is in it comes next, unless [`Descent::skip`] is called.
+    Directory { path: PathBuf, name: OsString, depth: usize, stat: Stat },
+    /// Anything else.
+    Other { path: PathBuf, name: OsString, depth: usize, kind: FileType },
+    /// What cannot be read.
+    Failed(PathBuf, FileError),
+}
+
+/// A walk through a tree.
+pub(super) struct Descent {
+    pub(super) root: Arc<Root>,
+    /// Directories from the root to the current one.
+    levels: Vec<Level>,
+    begun: bool,
+}
+
+struct Level {
+    path: PathBuf,
+    listing: Listing,
+}
+
+/// What is left of a directory's entries.
+enum Listing {
+    Open(Dir),
+    Ahead(std::vec::IntoIter<Entry>),
+}
+
+type Entry = Result<(OsString, FileType), Errno>;
+
+impl Descent {
+    pub(super) fn new(root: Root) -> Self {
+        Self { root: Arc::new(root), levels: Vec::new(), begun: false }
+    }
+
+    /// The next thing found; `None` at the end.
+    pub(super) fn next(&mut self) -> Option<Found> {
+        if !std::mem::replace(&mut self.begun, true) {
+            return Some(self.enter(self.root.path().to_owned(), OsString::new()));
+        }
+        loop {
+            let depth = self.levels.len();
+            let level = self.levels.last_mut()?;
+            match level.listing.next() {
+                Some(Ok((name, kind))) => {
+                    let path = level.path.join(&name);
+                    return Some(match kind {
+                        FileType::Directory => self.enter(path, name),
+                        kind => Found::Other { path, name, depth, kind },
+                    });
+                }
+                Some(Err(errno)) => {
+                    let path = level.path.clone();
+                    self.skip();
+                    return Some(Found::Failed(path, FileError::io("read")(errno)));
+                }
+                None => self.skip(),
+            }
+        }
+    }
+
+    /// Leaves the rest of the current directory out.
+    pub(super) fn skip(&mut self) {
+        self.levels.pop();
+    }
+
+    /// Length of a file of the current directory; 0 where it cannot be looked at.
+    pub(super) fn bytes_of(&self, path: &Path, name: &OsStr) -> u64 {
+        let stat = match self.levels.last().map(|level| &level.listing) {
+            Some(Listing::Open(dir)) => {
+                dir.fd().and_then(|dir| fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)).ok()
+            }
+            _ => self.root.open_found(path, OFlags::PATH | OFlags::CLOEXEC).ok().map(|(_, stat)| stat),
+        };
+        stat.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0))
+    }
+
+    fn enter(&mut self, path: PathBuf, name: OsString) -> Found {
+        let opened = self.root.open_found(&path, DIRECTORY_FLAGS).and_then(|(fd, stat)| {
+            let dir = Dir::new(fd).map_err(FileError::io("read"))?;
+            Ok((dir, stat))
+        });
+        match opened {
+            Ok((dir, stat)) => {
+                let depth = self.levels.len();
+                self.levels.push(Level { path: path.clone(), listing: Listing::Open(dir) });
+                if let Some(far) = depth.checked_sub(OPEN_MAX) {
+                    self.levels[far].listing.read_ahead();
+                }
+                Found::Directory { path, name, depth, stat }
+            }
+            Err(error) => Found::Failed(path, error),
+        }
+    }
+}
+
+impl Listing {
+    fn next(&mut self) -> Option<Entry> {
+        match self {
+            Self::Open(dir) => next_of(dir),
+            Self::Ahead(entries) => entries.next(),
+        }
+    }
+
+    /// Reads the rest, so that the directory is closed.
+    fn read_ahead(&mut self) {
+        let mut entries = Vec::new();
+        while let Some(entry) = self.next() {
+            entries.push(entry);
+        }
+        *self = Self::Ahead(entries.into_iter());
+    }
+}
+
+fn next_of(dir: &mut Dir) -> Option<Entry> {
+    loop {
+        let entry = match dir.read()? {
+            Ok(entry) => entry,
+            Err(errno) => return Some(Err(errno)),
+        };
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        let kind = match entry.file_type() {
+            // Some file systems do not say.
+            FileType::Unknown => kind_of(dir, name),
+            kind => Ok(kind),
+        };
+        return Some(kind.map(|kind| (OsStr::from_bytes(name.to_bytes()).to_owned(), kind)));
+    }
+}
+
+fn kind_of(dir: &Dir, name: &std::ffi::CStr) -> Result<FileType, Errno> {
+    let stat = fs::statat(dir.fd()?, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    Ok(FileType::from_raw_mode(stat.st_mode))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn found(descent: &mut Descent) -> (BTreeSet<PathBuf>, usize) {
+        let (mut paths, mut deepest) = (BTreeSet::new(), 0);
+        while let Some(found) = descent.next() {
+            let (path, depth) = match found {
+                Found::Directory { path, depth, .. } | Found::Other { path, depth, .. } => (path, depth),
+                Found::Failed(path, error) => unreachable!("{path:?}: {error}"),
+            };
+            deepest = deepest.max(depth);
+            assert!(paths.insert(path));
+        }
+        (paths, deepest)
+    }
+
+    #[test]
+    fn a_tree_deeper_than_directories_are_kept_open_is_found_whole() {
+        let place = tempfile::tempdir().unwrap();
+        let (mut at, mut expected) = (place.path().to_owned(), BTreeSet::new());
+        expected.insert(at.clone());
+        for _ in 0..3 * OPEN_MAX {
+            for name in ["before", "zebra"] {
+                std::fs::write(at.join(name), "").unwrap();
+                expected.insert(at.join(name));
+            }
+            for name in ["aside", "middle"] {
+                std::fs::create_dir(at.join(name)).unwrap();
+                expected.insert(at.join(name));
+            }
+            at.push("middle");
+        }
+        let mut descent = Descent::new(Root::open(place.path()).unwrap());
+        assert_eq!(found(&mut descent), (expected, 3 * OPEN_MAX));
+    }
+}
