@@ -11,7 +11,7 @@ use std::thread;
 
 use evener::{Caller, Cancel, Inlet, Machinery, Outlet, Setup, Submitted};
 use evener_core::{BLOCK_BYTES, Direction, Job};
-use rustix::fs::{FileType, Mode, Stat};
+use rustix::fs::{FileType, Mode};
 
 use super::open::{START_BYTES, fits, is_chained};
 use super::patient::{Patient, read_error};
@@ -46,7 +46,7 @@ pub(super) fn run(
     progress: &Progress,
     cancel: &Cancel,
 ) -> Result<Summary, RequestError> {
-    let Input { path, stat: source, bytes: input } = open_input(request, cancel)?;
+    let (path, input) = open_input(request, cancel)?;
     let mut output = Output::open(request)?;
     let workers = request.options.workers.max(1);
     let plan = plan_slots(request, workers + 1)?;
@@ -79,7 +79,7 @@ pub(super) fn run(
     });
     let mut summary = Summary { report, ..Summary::default() };
     let bytes = (result.as_ref().copied().unwrap_or(0), output.written);
-    let result = result.map(|_| ()).and_then(|()| output.finish(source.as_ref()));
+    let result = result.map(|_| ()).and_then(|()| output.finish());
     if result.is_ok() {
         progress.add_file();
     }
@@ -96,29 +96,17 @@ fn without_armor(mut input: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + S
     if is_armored { Ok(Box::new(age::dearmored(BufReader::new(input))?)) } else { Ok(Box::new(input)) }
 }
 
-/// The one input of a pipe.
-struct Input {
-    /// For messages.
-    path: PathBuf,
-    /// Of the file as it was opened, where it has a name.
-    stat: Option<Stat>,
-    bytes: Box<dyn Read + Send>,
-}
-
-fn open_input(request: &Request, cancel: &Cancel) -> Result<Input, RequestError> {
+fn open_input(request: &Request, cancel: &Cancel) -> Result<(PathBuf, Box<dyn Read + Send>), RequestError> {
     let cannot_read = |error| RequestError::Stdio { doing: "read the input", error };
     match request.sources.as_slice() {
-        [Source::Stdin] => {
-            let bytes = Box::new(Patient::new(io::stdin(), cancel));
-            Ok(Input { path: "-".into(), stat: None, bytes })
-        }
+        [Source::Stdin] => Ok(("-".into(), Box::new(Patient::new(io::stdin(), cancel)))),
         [Source::Path(path)] => {
             let file = File::open(path).map_err(cannot_read)?;
             let stat = rustix::fs::fstat(&file).map_err(|errno| cannot_read(errno.into()))?;
             if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
                 return Err(RequestError::OneInput("output"));
             }
-            Ok(Input { path: path.clone(), stat: Some(stat), bytes: Box::new(Patient::new(file, cancel)) })
+            Ok((path.clone(), Box::new(Patient::new(file, cancel))))
         }
         sources => {
             let has_stdin = sources.contains(&Source::Stdin);
@@ -426,12 +414,12 @@ impl Output {
         Ok(())
     }
 
-    /// Makes a draft final, with the time and mode of its source if that has any.
-    fn finish(self, source: Option<&Stat>) -> Result<(), FileError> {
+    /// Makes a draft final. What came through standard input has no time or mode to be kept.
+    fn finish(self) -> Result<(), FileError> {
         let Some(draft) = self.draft else { return Ok(()) };
         let mut settlement = Settlement::default();
         let origin = Origin { path: self.target, bytes_in: 0, bytes_out: self.written };
-        settlement.add(draft.complete(source)?, origin);
+        settlement.add(draft.complete(None)?, origin);
         settlement.settle().into_iter().try_for_each(|(_, result)| result)
     }
 }
