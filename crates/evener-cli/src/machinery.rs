@@ -33,8 +33,8 @@ pub(crate) struct Machine {
 #[derive(clap::Args, Clone, Default)]
 #[command(next_help_heading = "Experiments")]
 pub(crate) struct Emulation {
-    /// Adds a module: hosted:SOCKET, the module of an `evener host` (CBC encryption and hashes; more with
-    /// hosted:SOCKET,offer=all); afalg:DRIVER, a driver of the kernel; devcrypto or devcrypto:/dev/NAME, a node of OCF (`evener
+    /// Adds a module: hosted:SOCKET, the module of an `evener host` (CBC encryption and hashes, more with
+    /// hosted:SOCKET,offer=all; hosted:SOCKET,uid=N where it runs as a user other than root and you); afalg:DRIVER, a driver of the kernel; devcrypto or devcrypto:/dev/NAME, a node of OCF (`evener
     /// devices` lists both); or an emulated one, emulated:am3358, emulated:cell, or emulated:d=A+B,h=A+B. May be repeated.
     #[arg(long = "module", value_name = "MODULE")]
     pub(crate) modules: Vec<Named>,

@@ -1,9 +1,12 @@
-//! A forked child: nothing of the parent's connection is there, and it gets one of its own.
-#![allow(unsafe_code, reason = "a fork")]
+//! Other processes: a forked child, which finds nothing of the parent's connection and gets one of its own; and a host of somebody else's.
+#![allow(unsafe_code, reason = "forks, and another user")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests, where both mean a failed test")]
 
 mod support;
 
+use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::thread;
@@ -13,7 +16,7 @@ use evener_core::driver::{SingleDriver, Text, Unanswered};
 use evener_core::{
     Algorithm, Direction, InlineDriver as _, Job, JobError, Nanos, Outcome, Padding, QueuedDriver, Session,
 };
-use evener_driver_hosted::Module;
+use evener_driver_hosted::{Module, OpenError, Trouble};
 use evener_driver_libcrypto::Libcrypto;
 use support::{Peer, soon};
 
@@ -142,4 +145,52 @@ fn a_child_s_single_requests_are_lost_at_once_though_its_parent_s_threads_hold_t
     let asks_anew = || if ask(&*module.single(), &one) == (Ok(()), true) { Ok(()) } else { Err(1) };
     assert_eq!(status_of_child(asks_anew), 0, "a driver that the child makes has a line of its own");
     assert_eq!(ask(&*driver, &one), (Ok(()), true), "and the parent's is as good as before");
+}
+
+const NOBODY: libc::uid_t = 65534;
+
+/// Listens at `path` as nobody; how many bytes the first client says before it goes, as the child's code.
+fn listen_as_nobody(path: &std::path::Path) -> Result<(), i32> {
+    // SAFETY: takes a number, of the child's own rights.
+    if unsafe { libc::setuid(NOBODY) } != 0 {
+        return Err(100);
+    }
+    let listener = UnixListener::bind(path).map_err(|_| 101)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666)).map_err(|_| 102)?;
+    let (mut client, _) = listener.accept().map_err(|_| 103)?;
+    let mut said = Vec::new();
+    client.read_to_end(&mut said).map_err(|_| 104)?;
+    if said.is_empty() { Ok(()) } else { Err(1) }
+}
+
+#[test]
+fn to_a_host_of_somebody_else_nothing_is_said_unless_the_name_names_him() {
+    // SAFETY: asks for a number.
+    if unsafe { libc::geteuid() } != 0 {
+        return println!("skipped: only root can have somebody else listen");
+    }
+    let folder = std::env::temp_dir().join(format!("evener-stranger-{}", std::process::id()));
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777)).unwrap();
+    for (behind, is_trusted) in [("", false), (",uid=1+2", false), (",uid=65534", true)] {
+        let socket = folder.join(format!("socket{is_trusted}{}", behind.len()));
+        let name = format!("hosted:{}{behind}", socket.display()).parse().unwrap();
+        thread::scope(|scope| {
+            let host = scope.spawn(|| status_of_child(|| listen_as_nobody(&socket)));
+            assert!(soon(
+                || std::fs::metadata(&socket).is_ok_and(|seen| seen.permissions().mode() & 0o777 == 0o666)
+            ));
+            // The child reads until the end and answers nothing.
+            let opened = Module::connect(&name).map(drop).unwrap_err();
+            let OpenError::Unreachable { trouble, .. } = &opened else { panic!("{opened}") };
+            assert_eq!(*trouble == Trouble::Stranger { uid: NOBODY }, !is_trusted, "{behind:?}: {opened}");
+            let status = host.join().unwrap();
+            assert_eq!(
+                libc::WEXITSTATUS(status),
+                i32::from(is_trusted),
+                "{behind:?}: what it heard, {status}"
+            );
+        });
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
 }
