@@ -47,6 +47,7 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
         Use(&[
             "evener",
             "evener-core",
+            "evener-fd",
             "evener-ring",
             "evener-ossl-sys",
             "evener-driver-hosted",
