@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use crate::tree::Tree;
 
 mod directions;
+mod inside;
 mod lock;
 mod options;
 mod rooms;
@@ -46,6 +47,24 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
+/// Prints what is not in order inside one crate, whether or not [`run`] asks for that yet.
+pub(crate) fn inside(name: &str) -> ExitCode {
+    let tree = match Tree::read() {
+        Ok(tree) => tree,
+        Err(reason) => {
+            eprintln!("tidy: {reason}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match tree.packages.iter().find(|package| package.name == name) {
+        Some(package) => report(&inside::check_package(package, &tree.files)),
+        None => {
+            eprintln!("tidy: no crate is called {name}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 fn report(findings: &[Finding]) -> ExitCode {
     for finding in findings {
         println!("{finding}");
@@ -61,6 +80,7 @@ fn report(findings: &[Finding]) -> ExitCode {
 
 fn findings(tree: &Tree) -> Vec<Finding> {
     let mut all = directions::check(&tree.packages);
+    all.extend(inside::check(&tree.packages, &tree.files));
     all.extend(rooms::check(&tree.packages, &tree.files));
     all.extend(words::check(&tree.files));
     all.extend(variables::check(&tree.files));

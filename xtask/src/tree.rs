@@ -8,6 +8,8 @@ use std::{env, fs};
 
 use serde_json::Value;
 
+use crate::house::Room;
+
 /// The workspace, read once.
 pub(crate) struct Tree {
     pub(crate) files: Vec<TextFile>,
@@ -32,6 +34,8 @@ pub(crate) struct Package {
     pub(crate) tests_use: Vec<String>,
     /// First files of library, binaries and build script, from the root of the workspace.
     pub(crate) roots: Vec<String>,
+    /// What stands in its manifest of its rooms, from the top down.
+    pub(crate) rooms: Vec<Room>,
 }
 
 impl Tree {
@@ -138,6 +142,7 @@ fn read_package(root: &Path, package: &Value) -> Package {
             .filter(is_root)
             .map(|it| from_root(&it["src_path"]))
             .collect(),
+        rooms: Room::read(package),
     }
 }
 
@@ -152,7 +157,8 @@ mod tests {
         let ring = file("crates/r/src/a.rs", text("late") + &text("early") + &text("late"));
         let files = vec![ring, file("README.md", text("prose"))];
         let (name, folder) = ("r".to_owned(), "crates/r".to_owned());
-        let packages = vec![Package { name, folder, uses: vec![], tests_use: vec![], roots: vec![] }];
+        let packages =
+            vec![Package { name, folder, uses: vec![], tests_use: vec![], roots: vec![], rooms: vec![] }];
         let found: Vec<_> = Tree { files, packages }.mutants().into_iter().map(|(_, name)| name).collect();
         assert_eq!(found, ["early", "late"]);
     }

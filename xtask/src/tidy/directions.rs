@@ -116,7 +116,14 @@ mod tests {
     fn package(name: &str, uses: &[&str], tests_use: &[&str]) -> Package {
         let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
         let (uses, tests_use) = (owned(uses), owned(tests_use));
-        Package { name: name.into(), folder: "crates/x".into(), uses, tests_use, roots: Vec::new() }
+        Package {
+            name: name.into(),
+            folder: "crates/x".into(),
+            uses,
+            tests_use,
+            roots: Vec::new(),
+            rooms: Vec::new(),
+        }
     }
 
     #[test]

@@ -163,7 +163,14 @@ mod tests {
 
     fn package(name: &str, folder: &str) -> Package {
         let roots = vec![format!("{folder}/src/lib.rs")];
-        Package { name: name.into(), folder: folder.into(), uses: Vec::new(), tests_use: Vec::new(), roots }
+        Package {
+            name: name.into(),
+            folder: folder.into(),
+            uses: Vec::new(),
+            tests_use: Vec::new(),
+            roots,
+            rooms: Vec::new(),
+        }
     }
 
     fn check_one(name: &str, file: &str, text: &str) -> Vec<String> {
