@@ -49,7 +49,7 @@ fn what_is_freed_after_libcrypto_s_end_does_not_end_the_program() {
 /// The length in blocks of 512 bytes as `ulimit -f` counts them (POSIX), by a shell that becomes the program: a limit of this process would be
 /// one for all tests.
 fn with_files_of(blocks: u32, setup: &Setup, words: &str) -> Output {
-    let command = openssl_build().map_or("openssl".into(), |build| build.join("apps/openssl"));
+    let command = openssl_build().map_or_else(|| "openssl".into(), |build| build.join("apps/openssl"));
     let mut shell: Command = setup.command("sh");
     shell.args(["-c", &format!("ulimit -f {blocks} && exec \"$0\" {words}")]).arg(command);
     bounded(SECONDS_MAX, &shell)

@@ -18,6 +18,11 @@ pub fn may_extend_to(bytes: u64) -> io::Result<()> {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: the call succeeded, so it filled the place.
-    let most = u64::from(unsafe { limit.assume_init() }.rlim_cur);
-    if bytes <= most { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EFBIG)) }
+    let limit = unsafe { limit.assume_init() };
+    // Systems differ in its type.
+    if i128::from(bytes) <= i128::from(limit.rlim_cur) {
+        Ok(())
+    } else {
+        Err(io::Error::from_raw_os_error(libc::EFBIG))
+    }
 }

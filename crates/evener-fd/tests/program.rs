@@ -1,6 +1,7 @@
 //! What a program does to descriptors and limits, each in a process of its own: numbers are the process's.
 
 #![allow(unsafe_code, reason = "room: forks, and descriptors by number")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};

@@ -143,7 +143,7 @@ impl Control {
     }
 
     /// Settles what both sides can do.
-    pub(crate) fn agree(&mut self) -> Result<Agreement, Trouble> {
+    pub(crate) fn agree(&self) -> Result<Agreement, Trouble> {
         const NEEDED: u64 = features::VERSION_1 | features::PROTOCOL | features::INDIRECT;
         self.send(Message::SetOwner, &[], None)?;
         let offered = self.ask_number(Message::GetFeatures)?;
@@ -165,7 +165,7 @@ impl Control {
     }
 
     /// Hands over the memory and says where the queue lies in it.
-    pub(crate) fn share(&mut self, memory: &File, bytes: usize, parts: Parts) -> Result<(), Trouble> {
+    pub(crate) fn share(&self, memory: &File, bytes: usize, parts: Parts) -> Result<(), Trouble> {
         let region =
             Region { guest_address: BASE, size_bytes: bytes as u64, user_address: BASE, offset_bytes: 0 };
         let table = MemoryTable::new(&[region]).expect("one region is not too many");
@@ -185,7 +185,7 @@ impl Control {
     }
 
     /// Hands over both events; the host serves the queue from here on.
-    pub(crate) fn start(&mut self, kick: &CheckedFd, call: &CheckedFd) -> Result<(), Trouble> {
+    pub(crate) fn start(&self, kick: &CheckedFd, call: &CheckedFd) -> Result<(), Trouble> {
         let ring = RingDescriptor { ring: 0, has_file: true }.to_bytes();
         for (message, event) in [(Message::SetRingCall, call), (Message::SetRingKick, kick)] {
             let event = event.checked().map_err(|error| Trouble::system("an event", &error))?;
@@ -195,7 +195,7 @@ impl Control {
     }
 
     /// Opens a session: its id, or the host's negative number.
-    pub(crate) fn create(&mut self, session: &CreateSession<'_>) -> Result<Result<u64, i64>, Trouble> {
+    pub(crate) fn create(&self, session: &CreateSession<'_>) -> Result<Result<u64, i64>, Trouble> {
         let mut payload = Zeroizing::new([0; SESSION_BYTES]);
         session.write(&mut payload)?;
         self.send(Message::CreateSession, &*payload, None)?;
@@ -207,18 +207,18 @@ impl Control {
 
     /// Closes a session. No answer comes, and there is room for the message though the host stands still: it has read what was sent
     /// before it answered the last [`Control::create`], so that no more of these wait than sessions are open.
-    pub(crate) fn close(&mut self, id: u64) -> Result<(), Trouble> {
+    pub(crate) fn close(&self, id: u64) -> Result<(), Trouble> {
         self.send(Message::CloseSession, &id.to_ne_bytes(), None)
     }
 
-    fn ask_number(&mut self, message: Message) -> Result<u64, Trouble> {
+    fn ask_number(&self, message: Message) -> Result<u64, Trouble> {
         self.send(message, &[], None)?;
         let mut answer = [0; 8];
         self.receive(message, &mut answer)?;
         Ok(number(&answer)?)
     }
 
-    fn ask_config(&mut self) -> Result<Config, Trouble> {
+    fn ask_config(&self) -> Result<Config, Trouble> {
         let size = u32::try_from(CONFIG_BYTES).expect("a few bytes");
         let question = ConfigMessage { offset: 0, size, flags: 0 }.to_bytes(&[0; CONFIG_BYTES]);
         self.send(Message::GetConfig, &question, None)?;
@@ -229,12 +229,7 @@ impl Control {
     }
 
     /// Sends header and payload together, with the file beside the first byte.
-    fn send(
-        &mut self,
-        message: Message,
-        payload: &[u8],
-        file: Option<BorrowedFd<'_>>,
-    ) -> Result<(), Trouble> {
+    fn send(&self, message: Message, payload: &[u8], file: Option<BorrowedFd<'_>>) -> Result<(), Trouble> {
         let failed = |error: io::Error| Trouble::system("a message to the host", &error);
         let payload_bytes = u32::try_from(payload.len()).expect("a message is short");
         let mut bytes = Zeroizing::new(Vec::with_capacity(HEADER_BYTES + payload.len()));
@@ -258,7 +253,7 @@ impl Control {
     }
 
     /// Reads the answer to `message`, which has the length of `payload`.
-    fn receive(&mut self, message: Message, payload: &mut [u8]) -> Result<(), Trouble> {
+    fn receive(&self, message: Message, payload: &mut [u8]) -> Result<(), Trouble> {
         let deadline = Instant::now() + PATIENCE;
         let mut header = [0; HEADER_BYTES];
         self.read_whole(&mut header, deadline)?;
@@ -271,7 +266,7 @@ impl Control {
     }
 
     /// Fills `room`, at most until `deadline`, or for one read of [`PATIENCE`] beyond.
-    fn read_whole(&mut self, mut room: &mut [u8], deadline: Instant) -> Result<(), Trouble> {
+    fn read_whole(&self, mut room: &mut [u8], deadline: Instant) -> Result<(), Trouble> {
         while !room.is_empty() {
             let read =
                 until(deadline, || Ok(recv(self.socket.checked()?, &mut *room, RecvFlags::empty())?.0));

@@ -60,7 +60,7 @@ struct Host {
 
 /// Agrees with a host and hands it the region.
 pub(crate) fn host(
-    mut control: Control,
+    control: Control,
     region: &Arc<Region>,
     memory: &std::fs::File,
     parts: Parts,

@@ -157,7 +157,7 @@ impl FromStr for ModuleName {
             return Err(NameError::NoSocket(text.to_owned()));
         }
         let offer = behind.offer.map_or(Ok(Offer::Dear), offer_of)?;
-        let trusted = behind.trusted.map_or(Ok(Trusted::default()), trusted_of)?;
+        let trusted = behind.trusted.map(trusted_of).transpose()?.unwrap_or_default();
         Ok(Self { place: Place::Socket(socket.into()), offer, trusted })
     }
 }
