@@ -4,17 +4,18 @@
 //! with a look whether the number still leads to the file that was opened ([`CheckedFd::checked`]), and so does the end: what is not
 //! ours is neither used nor closed. OpenSSL does the same for its own (`providers/implementations/rands/seeding/rand_unix.c`).
 //!
-//! A socket, a pipe or a FIFO is known by device and inode, which no other has. Events, epolls and the files of VFIO have one inode
-//! together, and a device node has one for all who open it: these are known by a mark on the open file description, which `dup` and
-//! `fork` share and nothing else has. The mark is the signal number of `fcntl(F_SETSIG)`: it has no effect without `O_ASYNC`, which
-//! nobody sets on a file of ours. Not taken: `kcmp` (a second descriptor that may be closed too, and not in every kernel), and
-//! `/proc/self/fdinfo` (a file opened and read per look).
+//! A file is known by a mark on its open file description, which `dup` and `fork` share and nothing else has: the signal number of
+//! `fcntl(F_SETSIG)`, which has no effect without `O_ASYNC`, which nobody sets on a file of ours. To read it is the shortest of system calls
+//! (0.16 us where `fstat` takes 0.36, AMD EPYC, Linux 6.18). Beside it a count per number tells ours from a later one of ours at the same number.
+//! Where marks cannot be set, or the number is beyond the counts, device and inode are what is left, as with OpenSSL: exact for sockets and
+//! pipes, while events, epolls and the files of VFIO share one inode and a device node has one for all who open it. Not taken: `kcmp` (a second
+//! descriptor that may be closed too, and not in every kernel), and `/proc/self/fdinfo` (a file opened and read per look).
 //!
 //! Limit: between the look and the use another thread may close the number and open it again. No call does both.
 
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, IntoRawFd as _, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// A descriptor that is looked at before it is used, and before it is closed when this is dropped.
 #[derive(Debug)]
@@ -30,24 +31,32 @@ pub struct KnownFd {
 /// How the file is known again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Identity {
+    /// The mark is on it, and of ours it is the one with this count at its number.
+    Marked(u32),
     /// Device and inode.
     Inode(libc::dev_t, libc::ino_t),
-    /// The signal number on its open file description.
-    Mark(libc::c_int),
 }
 
 impl CheckedFd {
-    /// Takes `fd`, which nobody else has a mark on, and moves it above the standard ones, 0 to 2.
+    /// Takes `fd`, and moves it above the standard ones, 0 to 2.
     ///
     /// # Errors
     ///
     /// The system's.
     pub fn new(fd: OwnedFd) -> io::Result<Self> {
         let fd = above_standard(fd)?;
-        let inode = Inode::of(fd.as_raw_fd())?;
-        let mark = if inode.is_its_own { None } else { mark(fd.as_raw_fd()) };
-        // Where marks cannot be set the inode is what is left, though others may share it.
-        let file = mark.map_or(inode.identity, Identity::Mark);
+        mark(fd.as_raw_fd());
+        Self::known_by_mark_or_inode(fd)
+    }
+
+    fn known_by_mark_or_inode(fd: OwnedFd) -> io::Result<Self> {
+        let number = fd.as_raw_fd();
+        let count = count_at(number).filter(|_| is_marked(number));
+        let file = match count {
+            // Relaxed, here and below: who learns of the descriptor learns of its count by the same way.
+            Some(count) => Identity::Marked(count.fetch_add(1, Relaxed).wrapping_add(1)),
+            None => inode_of(number)?,
+        };
         Ok(Self(KnownFd { number: fd.into_raw_fd(), file }))
     }
 
@@ -96,8 +105,7 @@ impl KnownFd {
     ///
     /// `EBADF` where this one is not ours any more; the system's otherwise.
     pub fn try_clone(&self) -> io::Result<CheckedFd> {
-        let twin = duplicate(self.checked()?)?;
-        Ok(CheckedFd(Self { number: twin.into_raw_fd(), file: self.file }))
+        CheckedFd::known_by_mark_or_inode(duplicate(self.checked()?)?)
     }
 
     fn is_ours(&self) -> bool {
@@ -105,8 +113,11 @@ impl KnownFd {
             return true;
         }
         match self.file {
-            Identity::Inode(..) => Inode::of(self.number).is_ok_and(|inode| inode.identity == self.file),
-            Identity::Mark(mark) => mark_of(self.number) == mark,
+            Identity::Marked(ours) => {
+                count_at(self.number).is_some_and(|count| count.load(Relaxed) == ours)
+                    && is_marked(self.number)
+            }
+            Identity::Inode(..) => inode_of(self.number).is_ok_and(|inode| inode == self.file),
         }
     }
 }
@@ -120,25 +131,26 @@ impl Drop for CheckedFd {
     }
 }
 
-/// What the system says of a file.
-struct Inode {
-    identity: Identity,
-    /// Whether no other open file has it.
-    is_its_own: bool,
+/// Device and inode of an open file.
+fn inode_of(number: RawFd) -> io::Result<Identity> {
+    let mut seen = std::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: takes any number, and the place has the size that the call fills.
+    if unsafe { libc::fstat(number, seen.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call succeeded, so it filled the place.
+    let seen = unsafe { seen.assume_init() };
+    Ok(Identity::Inode(seen.st_dev, seen.st_ino))
 }
 
-impl Inode {
-    fn of(number: RawFd) -> io::Result<Self> {
-        let mut seen = std::mem::MaybeUninit::<libc::stat>::uninit();
-        // SAFETY: takes any number, and the place has the size that the call fills.
-        if unsafe { libc::fstat(number, seen.as_mut_ptr()) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the call succeeded, so it filled the place.
-        let seen = unsafe { seen.assume_init() };
-        let is_its_own = matches!(seen.st_mode & libc::S_IFMT, libc::S_IFSOCK | libc::S_IFIFO);
-        Ok(Self { identity: Identity::Inode(seen.st_dev, seen.st_ino), is_its_own })
-    }
+/// By number: how many descriptors of ours have been there.
+static COUNTS: [AtomicU32; NUMBERS] = [const { AtomicU32::new(0) }; NUMBERS];
+
+/// Four times the usual limit of open files.
+const NUMBERS: usize = 4096;
+
+fn count_at(number: RawFd) -> Option<&'static AtomicU32> {
+    COUNTS.get(usize::try_from(number).ok()?)
 }
 
 fn above_standard(fd: OwnedFd) -> io::Result<OwnedFd> {
@@ -159,26 +171,25 @@ fn duplicate(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(twin) })
 }
 
-/// Marks the open file; `None` where the system does not keep marks.
-///
-/// Files of ours that follow each other have different ones, for the program may close one and the next of ours get its number.
+/// Marks the open file, where the system keeps marks.
 #[cfg(target_os = "linux")]
-fn mark(number: RawFd) -> Option<libc::c_int> {
-    static NEXT: AtomicI32 = AtomicI32::new(0);
-    let (least, count) = (libc::SIGRTMIN(), libc::SIGRTMAX() - libc::SIGRTMIN() + 1);
-    // Relaxed: it need only differ from the last few.
-    let mark = least + NEXT.fetch_add(1, Relaxed).rem_euclid(count);
+fn mark(number: RawFd) {
     // SAFETY: takes numbers only.
-    let is_set = unsafe { libc::fcntl(number, F_SETSIG, mark) } == 0;
-    (is_set && mark_of(number) == mark).then_some(mark)
+    unsafe { libc::fcntl(number, F_SETSIG, mark_number()) };
 }
 
-/// The mark on an open file: 0 where it has none, -1 where nothing is open.
 #[cfg(target_os = "linux")]
 #[inline]
-fn mark_of(number: RawFd) -> libc::c_int {
+fn is_marked(number: RawFd) -> bool {
     // SAFETY: takes numbers only.
-    unsafe { libc::fcntl(number, F_GETSIG) }
+    unsafe { libc::fcntl(number, F_GETSIG) == mark_number() }
+}
+
+/// The last real-time signal but one: programs that have a use for `F_SETSIG` (leases, `O_ASYNC`) begin with the first.
+#[cfg(target_os = "linux")]
+#[inline]
+fn mark_number() -> libc::c_int {
+    libc::SIGRTMAX() - 1
 }
 
 // Of `asm-generic/fcntl.h`; the crate libc has them for some C libraries only.
@@ -188,11 +199,9 @@ const F_SETSIG: libc::c_int = 10;
 const F_GETSIG: libc::c_int = 11;
 
 #[cfg(not(target_os = "linux"))]
-fn mark(_: RawFd) -> Option<libc::c_int> {
-    None
-}
+fn mark(_: RawFd) {}
 
 #[cfg(not(target_os = "linux"))]
-fn mark_of(_: RawFd) -> libc::c_int {
-    -1
+fn is_marked(_: RawFd) -> bool {
+    false
 }

@@ -133,6 +133,32 @@ fn a_file_put_over_ours_by_dup2_is_left_alone() {
     });
 }
 
+/// A descriptor at a number that few programs reach; none where the limit of open files cannot be so high.
+fn at_a_high_number(fd: &OwnedFd) -> Option<OwnedFd> {
+    const HIGH: RawFd = 5_000;
+    let limit = libc::rlimit { rlim_cur: 8_192, rlim_max: 8_192 };
+    // SAFETY: the place is ours, and the limit is the child's.
+    let is_set = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) } == 0;
+    // SAFETY: takes numbers only.
+    is_set.then(|| opened(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, HIGH) }))
+}
+
+#[test]
+fn a_socket_beyond_all_counts_is_known_by_its_inode() {
+    alone(|| {
+        let Some(high) = at_a_high_number(&socket()) else { return true };
+        let number = high.as_raw_fd();
+        let checked = CheckedFd::new(high).unwrap();
+        let is_lent = number >= 5_000 && checked.checked().is_ok();
+        close(number);
+        let other = at_a_high_number(&socket()).unwrap();
+        assert_eq!(other.as_raw_fd(), number);
+        let refused = is_bad(&checked);
+        drop(checked);
+        is_lent && refused && is_open(number)
+    });
+}
+
 #[test]
 fn a_descriptor_lies_above_the_standard_ones() {
     alone(|| {
