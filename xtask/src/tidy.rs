@@ -3,10 +3,11 @@
 //! The way of one finding: the tree is read once ([`Tree::read`]) -> every check looks at it -> findings are
 //! printed with file and line. The checks' own tests plant a violation each; one test holds this tree to them.
 
-use std::fmt;
 use std::process::ExitCode;
+use std::{fmt, fs};
 
-use crate::tree::Tree;
+use crate::house::{DOCUMENT, with_table};
+use crate::tree::{Tree, root};
 
 mod directions;
 mod inside;
@@ -60,6 +61,23 @@ pub(crate) fn inside(name: &str) -> ExitCode {
         Some(package) => report(&inside::check_package(package, &tree.files)),
         None => {
             eprintln!("tidy: no crate is called {name}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Makes the table of rooms in the documents anew.
+pub(crate) fn write_rooms() -> ExitCode {
+    let made = Tree::read().and_then(|tree| {
+        let document = tree.files.iter().find(|file| file.path == DOCUMENT);
+        let text = document.and_then(|file| with_table(&file.text, &tree.packages, &tree.files));
+        let text = text.ok_or_else(|| format!("{DOCUMENT} has no place for the table of rooms"))?;
+        fs::write(root().join(DOCUMENT), text).map_err(|error| error.to_string())
+    });
+    match made {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("rooms: {reason}");
             ExitCode::FAILURE
         }
     }

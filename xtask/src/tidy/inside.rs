@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Finding;
-use crate::house::{Arrow, Crate, Room, arrows, circles, room_of};
+use crate::house::{Arrow, Crate, DOCUMENT, Room, arrows, circles, room_of, with_table};
 use crate::tree::{Package, TextFile};
 
 /// Most source files of a folder at one level, and of a crate without rooms: what one looks over without scrolling.
@@ -33,7 +33,22 @@ const NOT_YET: &[&str] = &[
 /// Findings of all crates but those.
 pub(super) fn check(packages: &[Package], files: &[TextFile]) -> Vec<Finding> {
     let in_order = packages.iter().filter(|package| !NOT_YET.contains(&package.name.as_str()));
-    in_order.flat_map(|package| check_package(package, files)).collect()
+    let mut all: Vec<Finding> = in_order.flat_map(|package| check_package(package, files)).collect();
+    all.extend(
+        files.iter().find(|file| file.path == DOCUMENT).and_then(|file| not_as_made(file, packages, files)),
+    );
+    all
+}
+
+/// The table of rooms is made, not written.
+fn not_as_made(document: &TextFile, packages: &[Package], files: &[TextFile]) -> Option<Finding> {
+    match with_table(&document.text, packages, files) {
+        Some(made) if made == document.text => None,
+        Some(_) => {
+            Some(Finding::new(DOCUMENT, 1, "its table of rooms is old: `cargo xtask rooms` makes it anew"))
+        }
+        None => Some(Finding::new(DOCUMENT, 1, "it has no place for the table of rooms")),
+    }
 }
 
 /// Findings of one.
