@@ -14,6 +14,7 @@ mod inside;
 mod lock;
 mod options;
 mod rooms;
+mod sentences;
 mod variables;
 mod words;
 
@@ -100,6 +101,7 @@ fn findings(tree: &Tree) -> Vec<Finding> {
     let mut all = directions::check(&tree.packages);
     all.extend(inside::check(&tree.packages, &tree.files));
     all.extend(rooms::check(&tree.packages, &tree.files));
+    all.extend(sentences::check(&tree.packages, &tree.files));
     all.extend(words::check(&tree.files));
     all.extend(variables::check(&tree.files));
     all.extend(options::check(&tree.files));
