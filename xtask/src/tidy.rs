@@ -13,6 +13,7 @@ mod directions;
 mod inside;
 mod lock;
 mod options;
+mod places;
 mod rooms;
 mod sentences;
 mod variables;
@@ -102,6 +103,7 @@ fn findings(tree: &Tree) -> Vec<Finding> {
     all.extend(inside::check(&tree.packages, &tree.files));
     all.extend(rooms::check(&tree.packages, &tree.files));
     all.extend(sentences::check(&tree.packages, &tree.files));
+    all.extend(places::check(&tree.files));
     all.extend(words::check(&tree.files));
     all.extend(variables::check(&tree.files));
     all.extend(options::check(&tree.files));
