@@ -24,47 +24,33 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 
-mod backlog;
-mod barrier;
-pub mod calibrate;
-mod caller;
+mod adaptive;
 mod cancel;
 mod clock;
-pub mod combine;
 mod cores;
 mod costs;
 mod cpu;
-mod ended;
-mod home;
-pub mod in_flight;
-mod keys;
-mod lanes;
-mod machinery;
-mod module;
-mod monitor;
-pub mod offload;
-pub mod regret;
-mod report;
-mod runtime;
+mod driver_factory;
+mod queue;
+mod request;
 mod setup;
-mod shadow;
-pub mod split;
+mod state;
 pub mod statistics;
-mod stream;
-pub mod unseen;
-mod weigh;
+mod submit;
+mod worker;
 
-pub use barrier::Barrier;
-pub use caller::Caller;
 pub use cancel::Cancel;
 pub use clock::SystemClock;
 pub use cores::{CoreBudget, core_budget};
-pub use costs::Costs;
+pub use costs::{Costs, calibration as calibrate, overhead as unseen};
 pub use cpu::CpuKit;
-pub use machinery::Machinery;
-pub use report::{ModuleReport, Quarantine, Report, WorkerReport};
-pub use runtime::{Runtime, run};
+pub use driver_factory::Machinery;
+pub use queue::barrier::Barrier;
+pub use request::{combine, in_flight, offload, regret, split};
 pub use setup::{ModuleSetup, Setup};
-pub use stream::{Inlet, Outlet, Submitted};
+pub use state::report::{ModuleReport, Quarantine, Report, WorkerReport};
+pub use state::{Runtime, run};
+pub use submit::caller::Caller;
+pub use submit::stream::{Inlet, Outlet, Submitted};
 
 pub use evener_core as core;

@@ -13,7 +13,7 @@ use rustix::fs::{self, AtFlags, FallocateFlags, Mode, OFlags};
 use rustix::io::{Errno, pwrite, retry_on_intr};
 use rustix::process::{geteuid, getpid};
 
-use super::place::{self, Places, Unusable};
+use super::directories::{self, Places, Unusable};
 use super::process::{self, Identity, Seen};
 use super::record;
 
@@ -25,7 +25,7 @@ pub(super) const FILE_BYTES: usize = FILE_WORDS * size_of::<u32>();
 pub(super) fn create(places: &Places) -> io::Result<Mapping> {
     // Before anything is made: a signal would end a program that never asked for a file.
     may_extend_to(FILE_BYTES as u64)?;
-    let directory = place::open_or_make(places, geteuid().as_raw()).map_err(|reason| match reason {
+    let directory = directories::open_or_make(places, geteuid().as_raw()).map_err(|reason| match reason {
         Unusable::Missing => io::ErrorKind::NotFound.into(),
         Unusable::NotPrivate => io::ErrorKind::PermissionDenied.into(),
         Unusable::Refused(errno) => io::Error::from(errno),

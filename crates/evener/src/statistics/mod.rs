@@ -4,11 +4,11 @@
 //! [`Hashes::flush`], or [`Statistics::add`] -> the process's file, made at the first of these (`file.rs`) in the first directory that will do (`place.rs`) ->
 //! [`Record`], whoever reads it. The layout is [`evener_core::statistics`]; `docs/statistics.md` tells all of it.
 
+mod directories;
 mod file;
-mod hashes;
-mod place;
 mod process;
 mod record;
+mod thread_digests;
 
 use std::io;
 
@@ -16,9 +16,9 @@ use evener_core::Direction;
 use evener_core::statistics::{Count, Kind, Row};
 use evener_ring::{Counter, Mapping, PerProcess, Words as _};
 
-pub use hashes::Hashes;
-pub use place::Places;
+pub use directories::Places;
 pub use record::{Record, RecordError, Totals, of_process, of_user, remove_ended};
+pub use thread_digests::Hashes;
 
 /// Requests of one session that went the direct way and are not in the file yet.
 ///

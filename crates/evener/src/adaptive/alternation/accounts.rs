@@ -1,0 +1,306 @@
+//! One core and one module behind the kernel: who works while the other rests, so that each is measured by itself.
+//!
+//! There the module's path works on the core that it is held against. What a request shows beside a core that works is not what it
+//! takes of a core that rests (docs/results/guest-afalg.md), and a moment in which the machine is slow is slow for both. So each
+//! gets a turn now and then: a short burst on the module while the core rests ([`Turns::begin_module`]), or some jobs on the core
+//! while the module rests ([`Turns::begin_core`]). What either took by itself ([`Turns::saw_core`],
+//! [`Turns::saw_module`]) makes a pair -> [`Estimator::took_turns`](evener_core::Estimator::took_turns).
+//!
+//! The way that is in force works between turns and is measured by that. What turns cost is counted beforehand and bounded by a
+//! part of the work ([`Turns::is_due`]).
+
+use evener_core::Nanos;
+use evener_core::estimate::ModuleSample;
+
+/// Requests of a module's turn, beside as many as it holds, which drain it. The first ones are [`LEAD`], and those between are measured.
+const REQUESTS: u32 = 22;
+
+/// Results after a rest that say nothing of a module that is kept busy: threads and cores that serve it have gone to sleep, deeper
+/// than between two requests. In the guest of docs/testbed.md the first dozen took 355 us each where 1000 in a row take 280. That the
+/// next dozen is over it is a guess.
+pub(crate) const LEAD: u32 = 12;
+
+/// Jobs of a core's turn: as many as the guard wants to have measured.
+pub(in crate::adaptive) const JOBS: u32 = 8;
+
+/// Jobs that must wait besides: the end of a run is no time to learn.
+const LEFT_MIN: u32 = 16;
+
+/// Requests of the way in force that are measured at least to make a pair.
+const MEASURED_MIN: u64 = 6;
+
+/// And at most, for what was long ago was at another speed: then half of them count.
+const MEASURED_MAX: u64 = 32;
+
+/// What turns may cost: one in so many parts of the work while it is not sure who is faster, and where it is.
+const PARTS: u64 = 100;
+const PARTS_WHERE_SURE: u64 = 400;
+
+/// Requests' time for going to and fro: one each to fill and to drain the module, and a third of each of the [`LEAD`] that come slower
+/// after its rest (355 us for 280, above).
+const TO_AND_FRO: u64 = 6;
+
+/// Times that a module's turn may take longer than expected before the core goes on. A guess.
+const TIMES_EXPECTED: u64 = 4;
+
+/// Who has a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::adaptive) enum Phase {
+    /// Nobody: all do as the plan says.
+    Nobody,
+    /// The module, with so many requests yet to begin, until then at the longest.
+    Module { lane: usize, left: u32, until: Nanos },
+    /// A core.
+    Core { lane: usize, has_begun: bool },
+}
+
+/// What is known of a class whose turn may come.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::adaptive) struct Stake {
+    /// Time of a job on the core.
+    pub(in crate::adaptive) c: Nanos,
+    /// Time from one request to the next on the module.
+    pub(in crate::adaptive) turn: Nanos,
+    /// Whether modules take it: then it is the core's turn, else the module's.
+    pub(in crate::adaptive) is_open: bool,
+    /// Whether pairs say surely who is faster.
+    pub(in crate::adaptive) is_sure: bool,
+    /// Jobs that wait.
+    pub(in crate::adaptive) waiting: u32,
+}
+
+/// What a class did so far in this run.
+#[derive(Clone, Copy, Debug, Default)]
+struct Account {
+    worked: Nanos,
+    /// What turns cost.
+    spent: Nanos,
+    has_had_one: bool,
+    /// Half a pair: a job of the core's; requests of the module's.
+    core: Option<Nanos>,
+    module: ModuleSample,
+}
+
+/// The turns of a run.
+pub(in crate::adaptive) struct Turns {
+    pub(in crate::adaptive) phase: Phase,
+    /// Requests that the module holds.
+    held: u32,
+    /// Results that are still to be left out.
+    lead: u32,
+    accounts: Vec<Account>,
+    /// The lane that is looked at next.
+    next: usize,
+}
+
+impl Turns {
+    /// Of a module that holds so many requests.
+    pub(in crate::adaptive) fn new(lanes: usize, held: u32) -> Self {
+        Self { phase: Phase::Nobody, held, lead: LEAD, accounts: vec![Account::default(); lanes], next: 0 }
+    }
+
+    /// Of so many lanes one after the other.
+    pub(in crate::adaptive) const fn next_lane(&mut self, lanes: usize) -> usize {
+        let lane = if self.next < lanes { self.next } else { 0 };
+        self.next = lane + 1;
+        lane
+    }
+
+    /// Requests of the module's turn.
+    pub(in crate::adaptive) const fn requests(&self) -> u32 {
+        REQUESTS + self.held
+    }
+
+    /// Jobs of a turn.
+    const fn count(&self, stake: &Stake) -> u32 {
+        if stake.is_open { JOBS } else { self.requests() }
+    }
+
+    /// What a turn costs: what the other would have done sooner, and going to and fro.
+    fn price(&self, stake: &Stake) -> Nanos {
+        let (other, own) = if stake.is_open { (stake.c, stake.turn) } else { (stake.turn, stake.c) };
+        let to_and_fro = Nanos(stake.turn.0.saturating_mul(TO_AND_FRO));
+        Nanos((other - own).0.saturating_mul(self.count(stake).into())) + to_and_fro
+    }
+
+    /// Whether the one who rests is to have a turn: what that may cost is a small part of what was worked, or for the first one of
+    /// what waits.
+    pub(in crate::adaptive) fn is_due(&self, lane: usize, stake: &Stake) -> bool {
+        let (account, count) = (&self.accounts[lane], self.count(stake));
+        let parts = if stake.is_sure { PARTS_WHERE_SURE } else { PARTS };
+        let own = if stake.is_open { stake.turn } else { stake.c };
+        let ahead = if account.has_had_one { 0 } else { own.0.saturating_mul(stake.waiting.into()) };
+        let allowed = Nanos(account.worked.0.saturating_add(ahead) / parts);
+        let is_cheap = account.spent + self.price(stake) <= allowed || cfg!(mutant = "turns_endless");
+        self.phase == Phase::Nobody && stake.waiting >= count + LEFT_MIN && is_cheap
+    }
+
+    /// It is the module's turn.
+    pub(in crate::adaptive) fn begin_module(&mut self, lane: usize, stake: &Stake, now: Nanos) {
+        self.charge(lane, stake);
+        self.accounts[lane].module = ModuleSample::default();
+        let allowed = Nanos(stake.turn.0 * u64::from(self.requests()) * TIMES_EXPECTED);
+        self.phase = Phase::Module { lane, left: self.requests(), until: now + allowed };
+    }
+
+    /// It is the core's turn.
+    pub(in crate::adaptive) fn begin_core(&mut self, lane: usize, stake: &Stake) {
+        self.charge(lane, stake);
+        self.phase = Phase::Core { lane, has_begun: false };
+    }
+
+    fn charge(&mut self, lane: usize, stake: &Stake) {
+        let price = self.price(stake);
+        let account = &mut self.accounts[lane];
+        account.spent += price;
+        account.has_had_one = true;
+        account.core = None;
+        self.lead = LEAD;
+    }
+
+    /// A core ran jobs of a lane, in `each` where it was by itself; all that it did since the last sample took `worked`.
+    /// Returns a pair.
+    pub(in crate::adaptive) fn saw_core(
+        &mut self,
+        lane: usize,
+        each: Option<Nanos>,
+        worked: Nanos,
+    ) -> Option<(ModuleSample, Nanos)> {
+        let account = &mut self.accounts[lane];
+        account.worked += worked;
+        account.core = each.or(account.core);
+        account.pair()
+    }
+
+    /// A module did jobs of a lane, by itself or not. Returns a pair.
+    pub(in crate::adaptive) fn saw_module(
+        &mut self,
+        lane: usize,
+        seen: &ModuleSample,
+        is_alone: bool,
+    ) -> Option<(ModuleSample, Nanos)> {
+        let account = &mut self.accounts[lane];
+        account.worked += seen.d;
+        let lead = self.lead;
+        self.lead = lead.saturating_sub(u32::try_from(seen.jobs).unwrap_or(u32::MAX));
+        let is_warm = lead == 0 || cfg!(mutant = "lead_believed");
+        let is_by_itself = is_alone || cfg!(mutant = "beside_believed");
+        if !(is_by_itself && is_warm) {
+            return None;
+        }
+        account.add(seen);
+        // In its turn the pair is made when the turn is over.
+        if matches!(self.phase, Phase::Module { .. }) { None } else { account.pair() }
+    }
+}
+
+impl Account {
+    fn add(&mut self, seen: &ModuleSample) {
+        let sum = &mut self.module;
+        if sum.jobs >= MEASURED_MAX {
+            (sum.jobs, sum.bytes, sum.d, sum.h) =
+                (sum.jobs / 2, sum.bytes / 2, Nanos(sum.d.0 / 2), Nanos(sum.h.0 / 2));
+        }
+        sum.jobs += seen.jobs;
+        sum.bytes += seen.bytes;
+        sum.d += seen.d;
+        sum.h += seen.h;
+        sum.now = seen.now;
+    }
+
+    /// Both halves, where both are there; they are used once.
+    fn pair(&mut self) -> Option<(ModuleSample, Nanos)> {
+        let is_whole = self.core.is_some() && self.module.jobs >= MEASURED_MIN;
+        let core = self.core.filter(|_| is_whole)?;
+        self.core = None;
+        Some((std::mem::take(&mut self.module), core))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn us(micros: u64) -> Nanos {
+        Nanos::from_micros(micros)
+    }
+
+    fn stake(c: u64, turn: u64, is_open: bool) -> Stake {
+        Stake { c: us(c), turn: us(turn), is_open, is_sure: false, waiting: 4_000 }
+    }
+
+    fn sample(jobs: u64, d: u64) -> ModuleSample {
+        ModuleSample { jobs, bytes: jobs * 16_384, d: us(jobs * d), h: Nanos::ZERO, now: us(1) }
+    }
+
+    #[test]
+    fn a_turn_costs_a_hundredth_of_the_work_and_where_all_is_sure_a_fourth_of_that() {
+        // Each costs 24 x 100 + 6 x 300 us.
+        let mut turns = Turns::new(1, 2);
+        let closed = stake(200, 300, false);
+        let mut worked = [0, 0];
+        for (at, is_sure) in [false, true].into_iter().enumerate() {
+            turns.phase = Phase::Nobody;
+            let stake = Stake { is_sure, ..closed };
+            assert!(at == 1 || turns.is_due(0, &stake), "the first one by what waits");
+            turns.begin_module(0, &stake, us(0));
+            turns.phase = Phase::Nobody;
+            while !turns.is_due(0, &stake) {
+                turns.saw_core(0, Some(us(200)), us(20_000));
+                worked[at] += 20;
+            }
+        }
+        assert_eq!(worked, [840, 4_200]);
+    }
+
+    #[test]
+    fn a_short_run_of_jobs_that_are_dear_on_the_module_never_tries_it() {
+        let turns = Turns::new(1, 2);
+        let due = |c, turn, waiting| turns.is_due(0, &Stake { waiting, ..stake(c, turn, false) });
+        assert!(!due(22, 220, 4_000), "6 ms of 88");
+        assert!(due(300, 250, 4_000) && due(300, 250, 600));
+        assert!(!due(300, 250, 20), "the end of a run");
+    }
+
+    #[test]
+    fn one_turn_at_a_time() {
+        let mut turns = Turns::new(2, 2);
+        turns.begin_core(0, &stake(400, 300, true));
+        assert!(!turns.is_due(1, &stake(300, 300, false)));
+    }
+
+    #[test]
+    fn a_pair_is_one_half_of_each_and_used_once() {
+        let mut turns = Turns::new(1, 2);
+        turns.begin_module(0, &stake(300, 250, false), us(0));
+        assert_eq!(turns.saw_module(0, &sample(12, 900), true), None, "it warms up");
+        assert_eq!(turns.saw_module(0, &sample(9, 250), true), None, "in its turn");
+        turns.phase = Phase::Nobody;
+        assert_eq!(turns.saw_core(0, Some(us(300)), us(0)), Some((sample(9, 250), us(300))));
+        assert_eq!(turns.saw_core(0, Some(us(300)), us(0)), None);
+        // The module is in force: the core has a turn, and requests behind it complete the pair.
+        turns.begin_core(0, &stake(300, 250, true));
+        turns.phase = Phase::Nobody;
+        assert_eq!(turns.saw_core(0, Some(us(310)), us(0)), None);
+        (0..2).for_each(|_| assert_eq!(turns.saw_module(0, &sample(6, 900), true), None, "it warms up"));
+        assert_eq!(turns.saw_module(0, &sample(5, 240), true), None);
+        assert_eq!(turns.saw_module(0, &sample(1, 240), true), Some((sample(6, 240), us(310))));
+    }
+
+    #[test]
+    fn what_was_seen_beside_a_core_that_works_is_no_half_of_a_pair() {
+        let mut turns = Turns::new(1, 2);
+        turns.saw_core(0, Some(us(300)), us(0));
+        assert_eq!(turns.saw_module(0, &sample(12, 700), false), None);
+        assert_eq!(turns.saw_module(0, &sample(9, 250), true), Some((sample(9, 250), us(300))));
+    }
+
+    #[test]
+    fn requests_of_long_ago_count_less_and_less() {
+        let mut turns = Turns::new(1, 2);
+        (0..100).for_each(|_| _ = turns.saw_module(0, &sample(1, 800), true));
+        (0..100).for_each(|_| _ = turns.saw_module(0, &sample(1, 200), true));
+        let (seen, _) = turns.saw_core(0, Some(us(300)), us(0)).unwrap();
+        assert!(seen.jobs <= 32 && seen.d < Nanos(us(230).0 * seen.jobs), "{seen:?}");
+    }
+}

@@ -1,0 +1,4 @@
+//! Where the only core and the only module take turns.
+
+pub(super) mod accounts;
+mod protocol;

@@ -1,0 +1,498 @@
+//! Turns of the only core and the only module, beside the plan: what workers are told while somebody has one (`turns.rs`), and
+//! what becomes of what they took.
+//!
+//! The core's worker asks once in a while ([`Weigher::gives_turn`]) -> jobs are shown to the module, the core rests
+//! ([`Weigher::core_takes`]), the module takes them ([`Weigher::module_takes`]) -> it is drained
+//! ([`Weigher::module_is_drained`]) -> the core goes on, and its next burst is measured. Where modules have the class, the module's
+//! worker sees that it is the core's turn, drains, and the core runs its jobs.
+
+use std::sync::atomic::Ordering;
+use std::sync::{MutexGuard, PoisonError};
+
+use evener_core::plan::adaptive::Table;
+use evener_core::{Class, Nanos};
+
+use super::accounts::{JOBS, Phase, Stake, Turns};
+use crate::adaptive::claims::WAIT_FOR_CONTROL;
+use crate::adaptive::planning::PLAN_AGE_ON_ONE_CORE;
+use crate::adaptive::{Asker, Claim, Seen, WIDTH, Weigher};
+use crate::costs::CostSample;
+use crate::queue::class_queues::Lanes;
+
+/// One in so many parts of the time of the core's jobs may be others', for it to count as alone: what interrupts take.
+const BESIDE_PARTS: u64 = 16;
+
+impl Weigher {
+    /// Whether core and module take turns.
+    pub(crate) const fn takes_turns(&self) -> bool {
+        self.turns.is_some()
+    }
+
+    /// Whether somebody has a turn.
+    pub(crate) fn has_turn(&self) -> bool {
+        // Relaxed: who is told an old answer asks again soon.
+        self.has_turn.load(Ordering::Relaxed)
+    }
+
+    /// A worker asks what it is to take.
+    pub(in crate::adaptive) fn asks(&self, who: Asker) {
+        if self.turns.is_some() {
+            // Relaxed: the bell that is rung after each change orders it, `docs/ring.md`.
+            let news = self.news[who as usize].load(Ordering::Relaxed);
+            self.heard[who as usize].store(news, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether what a worker was told when it last asked may be true no more. Asked by who listens at its bell: between the question and that
+    /// nobody could wake it.
+    pub(crate) fn has_news(&self, who: Asker) -> bool {
+        let [news, heard] =
+            [&self.news, &self.heard].map(|words| words[who as usize].load(Ordering::Relaxed));
+        news != heard && !cfg!(mutant = "turns_unheard")
+    }
+
+    /// What these are told may have become another; before they are woken.
+    pub(in crate::adaptive) fn tells_news(&self, to: &[Asker]) {
+        if self.turns.is_some() {
+            to.iter().for_each(|who| _ = self.news[*who as usize].fetch_add(1, Ordering::Relaxed));
+        }
+    }
+
+    /// The only core begins to work, or rests.
+    pub(crate) fn core_works(&self, works: bool) {
+        // Relaxed: on one core whoever looks sees what was written before.
+        let changes = self.core_changes.load(Ordering::Relaxed);
+        if self.turns.is_some() && (changes % 2 == 1) != works {
+            self.core_changes.store(changes.wrapping_add(1), Ordering::Relaxed);
+        }
+    }
+
+    /// How often the only core has begun or rested, if it rests now; `None` where it works or turns are not taken.
+    pub(crate) fn core_rests(&self) -> Option<u32> {
+        let changes = self.core_changes.load(Ordering::Relaxed);
+        (self.turns.is_some() && changes % 2 == 0).then_some(changes)
+    }
+
+    /// The module has been told to take nothing of what waits: whether the only core, which rests, is to be woken for it. Once in a rest, for
+    /// the plan may leave it to the module all the same.
+    pub(crate) fn left_to_cores(&self, lanes: &Lanes<'_>) -> bool {
+        let Some(rests) = self.core_rests().filter(|_| !self.has_turn() && !lanes.is_empty()) else {
+            return false;
+        };
+        // Relaxed: only the module's worker comes here.
+        let is_first = self.woken_in.swap(rests | 1, Ordering::Relaxed) != rests | 1;
+        let is_left = is_first && !cfg!(mutant = "core_left_asleep");
+        if is_left {
+            self.tells_news(&[Asker::Core]);
+        }
+        is_left
+    }
+
+    /// It may be the module's turn with jobs of a class of which `alone` wait for cores alone: then so many of them are to be
+    /// shown to it.
+    pub(crate) fn gives_turn(
+        &self,
+        lanes: &Lanes<'_>,
+        class: Class,
+        alone: u32,
+        now: Nanos,
+    ) -> Option<usize> {
+        let (table, lane) = (self.current(), lanes.lane_of(class));
+        if lane >= table.lanes() || table.is_open(lane) || self.state().lost[0] {
+            return None;
+        }
+        let mut turns = self.turns()?;
+        let stake = self.stake(&table, lane, class, lanes.waiting(lane) + alone)?;
+        if !turns.is_due(lane, &stake) {
+            return None;
+        }
+        turns.begin_module(lane, &stake, now);
+        let requests = turns.requests();
+        drop(turns);
+        self.has_turn.store(true, Ordering::Relaxed);
+        self.tells_news(&[Asker::Module]);
+        Some(requests.saturating_sub(lanes.waiting(lane)) as usize)
+    }
+
+    /// What the core is told in a turn; `None`: what the plan says.
+    pub(in crate::adaptive) fn core_in_turn(
+        &self,
+        lanes: &Lanes<'_>,
+        now: Nanos,
+    ) -> Option<Result<Claim, Nanos>> {
+        if !self.has_turn() {
+            return None;
+        }
+        let mut turns = self.turns()?;
+        match turns.phase {
+            Phase::Module { until, .. } if now < until => {
+                return Some(Err((until - now).min(PLAN_AGE_ON_ONE_CORE)));
+            }
+            Phase::Core { lane, has_begun: false } if lanes.waiting(lane) > 0 => {
+                if self.held(0).is_some() {
+                    return Some(Err(PLAN_AGE_ON_ONE_CORE));
+                }
+                turns.phase = Phase::Core { lane, has_begun: true };
+                self.costs.sample_next(lanes.classes()[lane], JOBS as usize);
+                let each = self.current().expected(lane, None);
+                return Some(Ok(Claim { lane, jobs_max: JOBS, each }));
+            }
+            _ => {}
+        }
+        turns.phase = Phase::Nobody;
+        drop(turns);
+        self.turn_is_over(lanes, now);
+        // Jobs that wait for cores alone come first.
+        Some(Err(Nanos::ZERO))
+    }
+
+    /// What the module is told in a turn; `None`: what the plan says. It may have come to the core's turn.
+    pub(in crate::adaptive) fn module_in_turn(
+        &self,
+        table: &Table,
+        lanes: &Lanes<'_>,
+    ) -> Option<Result<Claim, Nanos>> {
+        let mut turns = self.turns()?;
+        let requests = turns.requests();
+        match &mut turns.phase {
+            Phase::Module { lane, left, .. } => {
+                let (lane, is_there) = (*lane, lanes.waiting(*lane) > 0);
+                // Before the first one they may be on their way.
+                *left = if is_there || *left == requests { *left } else { 0 };
+                if *left == 0 || !is_there {
+                    return Some(Err(WAIT_FOR_CONTROL));
+                }
+                *left -= 1;
+                Some(Ok(Claim { lane, jobs_max: 1, each: table.expected(lane, Some(0)) }))
+            }
+            Phase::Core { .. } => Some(Err(PLAN_AGE_ON_ONE_CORE)),
+            Phase::Nobody => {
+                // Relaxed: one flag, which is taken away once.
+                let is_alarmed =
+                    self.is_alarmed.load(Ordering::Relaxed) && self.is_alarmed.swap(false, Ordering::Relaxed);
+                let (lane, stake) = self.due_to_core(&mut turns, table, lanes, is_alarmed)?;
+                turns.begin_core(lane, &stake);
+                self.has_turn.store(true, Ordering::Relaxed);
+                Some(Err(PLAN_AGE_ON_ONE_CORE))
+            }
+        }
+    }
+
+    /// The lane of which it is the core's turn. With each question one is looked at, for the module's next request waits meanwhile: eight took
+    /// longer than a request of the fastest module. In alarm all are.
+    fn due_to_core(
+        &self,
+        turns: &mut Turns,
+        table: &Table,
+        lanes: &Lanes<'_>,
+        is_alarmed: bool,
+    ) -> Option<(usize, Stake)> {
+        let count = lanes.count().min(table.lanes());
+        let looks = if is_alarmed { count } else { count.min(1) };
+        (0..looks).find_map(|_| {
+            let lane = turns.next_lane(count);
+            let waiting = lanes.waiting(lane);
+            if waiting == 0 || !table.is_open(lane) {
+                return None;
+            }
+            let stake = self.stake(table, lane, lanes.class_of(lane)?, waiting)?;
+            (is_alarmed || turns.is_due(lane, &stake)).then_some((lane, stake))
+        })
+    }
+
+    /// The module holds nothing any more: its turn may be over, or the core's may begin. Whether the core is to look at that; in the
+    /// midst of the module's turn it would only take the core from it.
+    pub(crate) fn module_is_drained(&self, lanes: &Lanes<'_>, now: Nanos) -> bool {
+        let Some(mut turns) = self.turns() else { return false };
+        let Phase::Module { lane, left, .. } = turns.phase else {
+            self.tells_news(&[Asker::Core]);
+            return true;
+        };
+        let is_over = left == 0;
+        if is_over {
+            turns.phase = Phase::Nobody;
+            drop(turns);
+            // The other half of the pair: the next burst of the core.
+            self.costs.sample_next(lanes.classes()[lane], WIDTH);
+            self.turn_is_over(lanes, now);
+        }
+        is_over || cfg!(mutant = "core_woken_in_turn")
+    }
+
+    fn turn_is_over(&self, lanes: &Lanes<'_>, now: Nanos) {
+        self.has_turn.store(false, Ordering::Relaxed);
+        self.plan_anew(lanes, now);
+        self.tells_news(&[Asker::Core, Asker::Module]);
+        lanes.modules.ring_all();
+    }
+
+    pub(in crate::adaptive) fn lane_of_module_turn(&self) -> Option<usize> {
+        match self.turns()?.phase {
+            Phase::Module { lane, .. } => Some(lane),
+            Phase::Core { .. } | Phase::Nobody => None,
+        }
+    }
+
+    /// A burst of a core was measured.
+    pub(in crate::adaptive) fn core_measured(&self, lane: usize, seen: &CostSample) {
+        let Some(mut turns) = self.turns() else { return };
+        let (each, worked) = (seen.wall.0 / seen.jobs.max(1) as u64, seen.core.0 * seen.stands_for);
+        // By itself: not beside the module's path, nor another program.
+        let is_alone =
+            seen.wall - seen.core <= Nanos(seen.wall.0 / BESIDE_PARTS) || cfg!(mutant = "core_in_crowd");
+        if let Some((module, core)) = turns.saw_core(lane, is_alone.then_some(Nanos(each)), Nanos(worked)) {
+            drop(turns);
+            self.costs.known().estimator.took_turns(0, seen.class, &module, core);
+            self.planned_ns.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Results of the module were measured.
+    pub(in crate::adaptive) fn module_measured(&self, module: usize, class: Class, lane: usize, seen: &Seen) {
+        let Some(mut turns) = self.turns() else { return };
+        if let Some((sum, core)) = turns.saw_module(lane, &seen.sample, seen.is_alone) {
+            drop(turns);
+            self.costs.known().estimator.took_turns(module, class, &sum, core);
+            self.planned_ns.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// What the one who rests could have a turn with.
+    fn stake(&self, table: &Table, lane: usize, class: Class, waiting: u32) -> Option<Stake> {
+        let (c, latency) = (table.expected(lane, None), table.expected(lane, Some(0)));
+        if c == Nanos::ZERO || latency == Nanos::ZERO {
+            return None;
+        }
+        let turns = self.fixed.turns_held(0);
+        let turn = Nanos(latency.0 / u64::from(turns));
+        // What pairs say is without the checks.
+        let even = f64::from(turns) * (c - self.fixed.check(0, c)).as_secs_f64() / c.as_secs_f64();
+        let known = self.costs.known().estimator.on_module(0, class);
+        let is_sure = known.is_sure_beside(even) || known.is_surely_near(even);
+        Some(Stake { c, turn, is_open: table.is_open(lane), is_sure, waiting })
+    }
+
+    fn turns(&self) -> Option<MutexGuard<'_, Turns>> {
+        self.turns.as_ref().map(|turns| turns.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::adaptive::tests::weigher_with;
+    use evener_core::cost::Line;
+    use evener_core::estimate::ModuleSample;
+    use evener_core::{Estimator, Method};
+
+    use crate::queue::class_queues::tests::{job, session};
+
+    const fn us(micros: u64) -> Nanos {
+        Nanos::from_micros(micros)
+    }
+
+    const NOW: Nanos = Nanos::from_millis(10);
+
+    fn sample(turn: u64) -> ModuleSample {
+        ModuleSample { jobs: 1, bytes: 16_384, d: us(turn), h: us(2 * turn), now: NOW }
+    }
+
+    fn seen(turn: u64, is_alone: bool) -> Seen {
+        Seen { sample: sample(turn), waited: Nanos::ZERO, opened_key: false, is_alone }
+    }
+
+    fn burst(class: Class, each: u64) -> CostSample {
+        let (core, bytes) = (us(16 * each), 16 * 16_384);
+        CostSample { class, method: Method::Plain, jobs: 16, bytes, core, wall: core, stands_for: 1 }
+    }
+
+    /// The only core, which takes 400 us for what the only module takes `turn` for, and so many jobs that wait.
+    fn beside(turn: u64, waiting: usize) -> (Weigher, Lanes<'static>, Class) {
+        beside_of(&sample(turn), waiting)
+    }
+
+    fn beside_of(seen: &ModuleSample, waiting: usize) -> (Weigher, Lanes<'static>, Class) {
+        let class = job(session(), 16_384).class();
+        let mut learned = Estimator::new(1);
+        learned.keep_unseen(0, Line { fixed_ns: 100_000, per_byte_ps: 0 });
+        for _ in 0..16 {
+            learned.saw_cpu(class, Method::Plain, 16, 16 * 16_384, us(16 * 400));
+            learned.saw_module(0, class, seen);
+        }
+        learned.pair_up(0, 16);
+        let (weigher, lanes) = (weigher_with(1, learned), Lanes::new(4_096));
+        let mut jobs: Vec<_> = (0..waiting).map(|_| job(session(), 16_384)).collect();
+        lanes.lane_of(class);
+        lanes.push_all(&mut jobs);
+        weigher.table(&lanes, NOW);
+        (weigher, lanes, class)
+    }
+
+    fn module_takes(weigher: &Weigher, lanes: &Lanes<'_>) -> bool {
+        weigher.module_takes(0, lanes, NOW).is_ok_and(|claim| {
+            lanes.ring(claim.lane).pop_many(&mut Vec::new(), 1);
+            true
+        })
+    }
+
+    #[test]
+    fn a_class_of_which_costs_are_known_begins_on_the_module_without_a_job_of_the_cores() {
+        let (weigher, lanes, class) = beside(100, 100);
+        assert!((0..30).all(|_| module_takes(&weigher, &lanes)));
+        // What they took is no loss, for it is known what the core would have taken.
+        (0..300).for_each(|_| weigher.saw_module(0, &lanes, class, &seen(100, true)));
+        assert!(module_takes(&weigher, &lanes) && !weigher.has_turn());
+        // Until the core's turn says otherwise.
+        weigher.saw_core(&lanes, &[burst(class, 40)]);
+        (0..300).for_each(|_| weigher.saw_module(0, &lanes, class, &seen(100, true)));
+        assert!(!module_takes(&weigher, &lanes) && weigher.has_turn());
+    }
+
+    #[test]
+    fn the_core_rests_while_the_module_has_its_turn_and_the_pair_decides() {
+        let (weigher, lanes, class) = beside(430, 24);
+        assert!(!module_takes(&weigher, &lanes), "430 us instead of 400");
+        assert_eq!(weigher.gives_turn(&lanes, class, 4_000, NOW), Some(0), "they wait where modules look");
+        assert!(weigher.core_takes(&lanes, NOW).is_err());
+        // Between two of its requests it may hold nothing; the core is not woken for that.
+        assert!(module_takes(&weigher, &lanes) && !weigher.module_is_drained(&lanes, NOW));
+        assert_eq!((0..24).filter(|_| module_takes(&weigher, &lanes)).count(), 23);
+        // It is faster than was known.
+        (0..12).for_each(|_| weigher.saw_module(0, &lanes, class, &seen(900, true)));
+        (0..9).for_each(|_| weigher.saw_module(0, &lanes, class, &seen(220, true)));
+        assert!(weigher.module_is_drained(&lanes, NOW) && !weigher.has_turn());
+        let ratio = || weigher.costs.learned().on_module(0, class).ratio().unwrap();
+        let before = ratio();
+        weigher.saw_core(&lanes, &[burst(class, 400)]);
+        // Three times the turn of 430 us; a fourth pair of 220.
+        let after = (3.0 * 430.0 + 220.0) / 4.0 * 3.0 / 400.0;
+        assert!((before - 3.225).abs() < 1e-3 && (ratio() - after).abs() < 1e-3, "{}", ratio());
+        weigher.table(&lanes, NOW);
+        assert!(weigher.current().is_open(0));
+    }
+
+    #[test]
+    fn what_checks_take_of_the_only_core_counts_against_the_module() {
+        // One in 32 results costs 400 us: 12.5 of each.
+        let is_open = |turn| beside(turn, 0).0.current().is_open(0);
+        assert_eq!([370, 385].map(is_open), [true, false]);
+    }
+
+    #[test]
+    fn the_module_rests_while_the_core_has_its_turn() {
+        let (weigher, lanes, class) = beside(300, 4_000);
+        weigher.holds(0, Some((class, NOW)));
+        assert!(!module_takes(&weigher, &lanes) && weigher.has_turn(), "it is the core's");
+        assert!(weigher.core_takes(&lanes, NOW).is_err(), "the module is not drained yet");
+        weigher.holds(0, None);
+        assert_eq!(weigher.core_takes(&lanes, NOW).ok().map(|claim| claim.jobs_max), Some(JOBS));
+        assert!(!module_takes(&weigher, &lanes));
+        assert_eq!(weigher.core_takes(&lanes, NOW).err(), Some(Nanos::ZERO));
+        assert!(!weigher.has_turn() && module_takes(&weigher, &lanes));
+    }
+
+    #[test]
+    fn nobody_sleeps_on_an_answer_that_a_turn_has_made_old_and_nobody_is_kept_awake_by_its_own_question() {
+        let (weigher, lanes, class) = beside(300, 4_000);
+        let news = || [Asker::Core, Asker::Module].map(|who| weigher.has_news(who));
+        weigher.holds(0, Some((class, NOW)));
+        assert!(weigher.core_takes(&lanes, NOW).is_err(), "it leaves them to the module");
+        assert!(!module_takes(&weigher, &lanes) && weigher.has_turn(), "it is the core's");
+        assert!(weigher.core_takes(&lanes, NOW).is_err(), "the module is not drained yet");
+        assert_eq!(news(), [false, false]);
+        // Before the core sleeps.
+        weigher.holds(0, None);
+        assert!(weigher.module_is_drained(&lanes, NOW));
+        assert_eq!(news(), [true, false]);
+        assert!(weigher.core_takes(&lanes, NOW).is_ok() && !module_takes(&weigher, &lanes));
+        // Before the module does.
+        assert_eq!(weigher.core_takes(&lanes, NOW).err(), Some(Nanos::ZERO));
+        assert!(weigher.has_news(Asker::Module));
+        assert!(module_takes(&weigher, &lanes));
+        assert!(!weigher.has_news(Asker::Module));
+    }
+
+    #[test]
+    fn the_module_s_worker_takes_many_at_a_time_and_the_last_ones_one_by_one_where_a_core_may_want_them() {
+        // The core was measured, so that nothing is owed.
+        let row = |seen: &ModuleSample, waiting| {
+            let (weigher, lanes, class) = beside_of(seen, waiting);
+            weigher.saw_core(&lanes, &[burst(class, 400)]);
+            weigher.module_takes(0, &lanes, NOW).map(|claim| claim.jobs_max)
+        };
+        let all = sample(300);
+        assert_eq!([320, 47, 32, 1].map(|waiting| row(&all, waiting).ok()), [64, 47, 32, 1].map(Some));
+        // It leaves most of the core.
+        let part = ModuleSample { d: us(20), ..all };
+        assert_eq!([320, 47, 32, 31].map(|waiting| row(&part, waiting).ok()), [20, 2, 2, 1].map(Some));
+        let (weigher, lanes, class) = beside(300, 2_000);
+        weigher.saw_core(&lanes, &[burst(class, 400)]);
+        assert!(weigher.module_takes(0, &lanes, NOW).is_err(), "the core has its turn first");
+        assert!(weigher.core_takes(&lanes, NOW).is_ok_and(|claim| claim.jobs_max == JOBS));
+        assert!(weigher.core_takes(&lanes, NOW).is_err(), "which is over");
+        assert_eq!(weigher.module_takes(0, &lanes, NOW).ok().map(|claim| claim.jobs_max), Some(64));
+        // Elsewhere a core may want them.
+        let (weigher, lanes, class) = crate::adaptive::tests::weigher(2);
+        lanes.lane_of(class);
+        let mut jobs: Vec<_> = (0..2_000).map(|_| job(session(), 16_384)).collect();
+        lanes.push_all(&mut jobs);
+        let alone = (0..40).find_map(|_| weigher.module_takes(0, &lanes, NOW).ok());
+        assert_eq!(alone.map(|claim| claim.jobs_max), Some(1));
+    }
+
+    #[test]
+    fn requests_beside_a_core_that_works_change_nothing_that_is_known() {
+        let (weigher, lanes, class) = beside(300, 0);
+        let known = || weigher.costs.learned().on_module(0, class).at(16_384).unwrap();
+        (0..50).for_each(|_| weigher.saw_module(0, &lanes, class, &seen(700, false)));
+        assert_eq!(known(), (us(300), us(600)));
+        (0..50).for_each(|_| weigher.saw_module(0, &lanes, class, &seen(700, true)));
+        assert_eq!(known(), (us(700), us(1_400)));
+    }
+
+    #[test]
+    fn jobs_beside_a_module_that_works_are_no_half_of_a_pair() {
+        let (weigher, lanes, class) = beside(300, 0);
+        let pairs = || weigher.costs.learned().on_module(0, class).in_turn.samples;
+        let before = pairs();
+        (0..21).for_each(|_| weigher.saw_module(0, &lanes, class, &seen(300, true)));
+        weigher.saw_core(&lanes, &[CostSample { wall: us(16 * 450), ..burst(class, 400) }]);
+        assert_eq!(pairs(), before);
+        weigher.saw_core(&lanes, &[CostSample { wall: us(16 * 410), ..burst(class, 400) }]);
+        assert_eq!(pairs(), before + 1);
+    }
+
+    #[test]
+    fn where_the_guard_would_lock_a_class_it_is_the_cores_turn_at_once() {
+        let (weigher, lanes, class) = beside(300, 40);
+        weigher.saw_core(&lanes, &[burst(class, 400)]);
+        assert!(module_takes(&weigher, &lanes), "so few are not worth a turn");
+        // Perhaps the machine stood still for a moment.
+        weigher.saw_module(0, &lanes, class, &seen(20_000, true));
+        assert!(!module_takes(&weigher, &lanes) && weigher.has_turn());
+        weigher.plan_anew(&lanes, NOW);
+        assert!(weigher.current().is_open(0), "the pair decides, not the guard");
+    }
+
+    #[test]
+    fn a_module_was_alone_where_the_core_has_rested_all_the_time() {
+        let (weigher, ..) = beside(300, 0);
+        let rests = |works: bool| {
+            weigher.core_works(works);
+            weigher.core_rests()
+        };
+        assert_eq!(
+            [false, true, true, false, false, true].map(rests),
+            [Some(0), None, None, Some(2), Some(2), None]
+        );
+    }
+
+    #[test]
+    fn what_tries_cost_in_their_turn_is_not_held_against_the_class() {
+        let (weigher, lanes, class) = beside(500, 24);
+        weigher.saw_core(&lanes, &[burst(class, 400)]);
+        weigher.gives_turn(&lanes, class, 4_000, NOW);
+        (0..24).for_each(|_| weigher.saw_module(0, &lanes, class, &seen(1_600, true)));
+        assert!(!weigher.state().is_locked(0, 0, NOW));
+    }
+}

@@ -1,0 +1,194 @@
+//! What a worker that has nothing to do takes.
+//!
+//! A core asks [`Weigher::core_takes`], a module's worker [`Weigher::module_takes`] -> turns and control jobs come first, then
+//! the table answers -> where the core is to rest, [`Weigher::rest`] says how long; where a job is to go to a module, the guard
+//! ([`Weigher::may_route`]) and the number of tries ([`Weigher::count_try`]) have the last word.
+
+use std::sync::atomic::Ordering;
+
+use evener_core::Nanos;
+use evener_core::guard::CONTROL_JOBS_FIRST;
+use evener_core::plan::adaptive::{CLAIM_TIME, Choice, Table};
+
+use super::planning::{PLAN_AGE_MAX, PLAN_AGE_ON_ONE_CORE};
+use super::{Asker, WIDTH, Weigher};
+use crate::queue::class_queues::Lanes;
+
+/// How long a module's worker waits for the first control job of a class. A guess: below what a core needs for a claim.
+pub(super) const WAIT_FOR_CONTROL: Nanos = Nanos::from_micros(200);
+
+/// Jobs that a module's worker takes at once at most, and how many times as many wait then at least: the last ones are asked about one
+/// by one. A question takes a fiftieth of a request in the guest of docs/testbed.md; with 8, a quarter and a plan each
+/// 20 ms adaptive was at 0.93 of `module_only` there, with these and 100 ms at 1.00 (docs/results/guest-afalg.md).
+const IN_A_ROW: u32 = 64;
+const ROWS_MIN: u32 = 16;
+
+/// Jobs that a core does in [`CLAIM_TIME`] at so much each; where that is not known, one fill of lanes.
+fn jobs_in_time(each: Nanos) -> u32 {
+    match each {
+        Nanos::ZERO => u32::try_from(WIDTH).expect("a width is small"),
+        each => u32::try_from(CLAIM_TIME.0 / each.0).unwrap_or(u32::MAX).max(1),
+    }
+}
+
+/// What a worker may take.
+pub(crate) struct Claim {
+    pub(crate) lane: usize,
+    pub(crate) jobs_max: u32,
+    /// Time that one of them takes.
+    pub(super) each: Nanos,
+}
+
+impl Claim {
+    /// Time that one of its jobs is expected to take; nothing where that is not known.
+    pub(crate) const fn each(&self) -> Nanos {
+        self.each
+    }
+}
+
+impl Weigher {
+    /// What an idle core takes: a lane and how many jobs, or how long to wait at most for something to change.
+    pub(crate) fn core_takes(&self, lanes: &Lanes<'_>, now: Nanos) -> Result<Claim, Nanos> {
+        self.asks(Asker::Core);
+        if let Some(turn) = self.core_in_turn(lanes, now) {
+            return turn;
+        }
+        let table = self.table(lanes, now);
+        if let Some(lane) = self.controls.due(|lane| lane < table.lanes() && lanes.waiting(lane) > 0) {
+            // One job, and its burst is sampled.
+            self.costs.sample_next(lanes.classes()[lane], 1);
+            return Ok(Claim { lane, jobs_max: 1, each: table.expected(lane, None) });
+        }
+        let modules_busy = self.least_busy(self.fixed.first_module_desk..self.busy_until_ns.len(), now);
+        match table.core_takes(|lane| lanes.waiting(lane), modules_busy) {
+            Choice::Take { lane, .. } => {
+                let each = table.expected(lane, None);
+                Ok(Claim { lane, jobs_max: jobs_in_time(each), each })
+            }
+            Choice::AskAgainIn(time) => Err(self.rest(lanes, &table, time)),
+            Choice::Leave => Err(PLAN_AGE_MAX),
+        }
+    }
+
+    /// How long a core rests that is to ask again after `time`. Where there is only one, each look takes it from the modules'
+    /// paths: then until modules may have done half of what waits, and no longer than a plan is good.
+    fn rest(&self, lanes: &Lanes<'_>, table: &Table, time: Nanos) -> Nanos {
+        if self.fixed.cores > 1 {
+            return time;
+        }
+        let state = self.state();
+        let modules = || 0..state.modules;
+        // Who was not measured on a core yet may be waiting for this one.
+        let is_measured =
+            |lane: usize| modules().all(|module| state.guard.has_measure(state.ledger(lane, module)));
+        let at_best = |lane: usize| {
+            let turn = |module: usize| {
+                let requests = u64::from(self.fixed.stations[module].depth) + 1;
+                table.expected(lane, Some(module)).0 / requests
+            };
+            modules().map(turn).min().unwrap_or(0)
+        };
+        let waiting = || (0..table.lanes()).filter(|&lane| lanes.waiting(lane) > 0);
+        if !waiting().all(is_measured) {
+            return time;
+        }
+        let all: u64 =
+            waiting().map(|lane| u64::from(lanes.waiting(lane)).saturating_mul(at_best(lane))).sum();
+        Nanos(all / 2).min(PLAN_AGE_ON_ONE_CORE).max(time)
+    }
+
+    /// What module `module` takes.
+    pub(crate) fn module_takes(&self, module: usize, lanes: &Lanes<'_>, now: Nanos) -> Result<Claim, Nanos> {
+        self.asks(Asker::Module);
+        let table = self.table(lanes, now);
+        if let Some(turn) = self.module_in_turn(&table, lanes) {
+            return turn;
+        }
+        let cores_busy = self.least_busy(0..self.fixed.first_module_desk, now);
+        match table.module_takes(module, |lane| lanes.waiting(lane), cores_busy) {
+            Choice::Take { lane, is_try } => {
+                let jobs_max = if is_try { 1 } else { self.in_a_row(&table, lane, lanes.waiting(lane)) };
+                let goes = match is_try {
+                    true => self.count_try(module, lanes, lane, now),
+                    false => self.may_route(module, lane, jobs_max, table.expected(lane, None)),
+                };
+                if !goes {
+                    return Err(WAIT_FOR_CONTROL);
+                }
+                Ok(Claim { lane, jobs_max, each: table.expected(lane, Some(module)) })
+            }
+            Choice::AskAgainIn(time) => Err(time),
+            Choice::Leave => Err(PLAN_AGE_MAX),
+        }
+    }
+
+    /// Jobs that a module's worker takes at once. Where turns are taken the core rests meanwhile, so that none is kept from it, and each
+    /// question keeps the next request from the module. What cores leave to it whole it may take as it comes.
+    fn in_a_row(&self, table: &Table, lane: usize, waiting: u32) -> u32 {
+        let least = if table.is_left_whole(lane) && !cfg!(mutant = "one_by_one") { 1 } else { ROWS_MIN };
+        if self.turns.is_some() { (waiting / least).clamp(1, IN_A_ROW) } else { 1 }
+    }
+
+    /// A module is about to begin some jobs: cores owe its class a control job, where they run too few by themselves. Before
+    /// there was any at all, only a few go to modules: the guard takes what they cost for lost. Where turns are taken, what is known to
+    /// be `c` is the measure until the core's first turn: one job of 1 MiB takes as long there as eight on the path.
+    fn may_route(&self, module: usize, lane: usize, jobs: u32, c: Nanos) -> bool {
+        let has_cores = self.fixed.first_module_desk > 0;
+        let state = &mut *self.state();
+        let ledger = state.ledger(lane, module);
+        let measured = state.guard.counters(ledger).control_jobs;
+        if self.turns.is_some() && measured == 0 && !cfg!(mutant = "one_job_first") {
+            state.guard.assume(ledger, c);
+        }
+        if has_cores && !state.guard.has_measure(ledger) && self.controls.count(lane) >= CONTROL_JOBS_FIRST {
+            // Owed again each time: what a core ran last may not have been sampled, and nobody waits for nothing.
+            self.controls.owe(lane);
+            return false;
+        }
+        let is_due = self.controls.routed(lane, jobs, measured < CONTROL_JOBS_FIRST);
+        // Where turns are taken, those of the core are the control.
+        if has_cores && is_due && self.turns.is_none() && state.guard.is_control(ledger) {
+            self.controls.owe(lane);
+        }
+        true
+    }
+
+    /// A job is about to be a try, for which the table may be too old: somebody else may be making the next one.
+    pub(super) fn count_try(&self, module: usize, lanes: &Lanes<'_>, lane: usize, now: Nanos) -> bool {
+        let Some(&class) = lanes.classes().get(lane) else { return false };
+        self.state().trying_since = None;
+        self.planned_ns.store(0, Ordering::Relaxed);
+        self.costs.known().estimator.tries(module, class, now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::weigher;
+    use super::*;
+    use crate::queue::class_queues::tests::{job, session};
+
+    const fn ms(millis: u64) -> Nanos {
+        Nanos::from_millis(millis)
+    }
+
+    #[test]
+    fn the_only_core_rests_long_beside_many_jobs_and_short_before_it_was_measured() {
+        let us = Nanos::from_micros;
+        let rest = |cores: usize, waiting: usize, is_measured: bool| {
+            let (weigher, lanes, class) = weigher(cores);
+            let lane = lanes.lane_of(class);
+            let mut jobs: Vec<_> = (0..waiting).map(|_| job(session(), 16_384)).collect();
+            lanes.push_all(&mut jobs);
+            let table = weigher.table(&lanes, ms(1));
+            if is_measured {
+                let ledger = weigher.state().ledger(lane, 0);
+                weigher.state().guard.control(ledger, 1, us(400));
+            }
+            weigher.rest(&lanes, &table, us(1_000))
+        };
+        // A third of 240 + 480 us for each, and half of that.
+        assert_eq!([10, 40, 100].map(|waiting| rest(1, waiting, true)), [us(1_200), us(4_800), us(12_000)]);
+        assert_eq!([rest(1, 100, false), rest(2, 100, true)], [ms(1); 2]);
+    }
+}

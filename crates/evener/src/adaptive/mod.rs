@@ -1,0 +1,247 @@
+//! The live side of the adaptive policy: what workers measured goes in, a table that they ask comes out.
+//!
+//! A worker asks ([`Weigher::core_takes`], [`Weigher::module_takes`]: `taking.rs`) -> where the table is old the worker that
+//! asks makes a new one (`planning.rs`) from costs, guard (`state.rs`) and what waits (`view.rs`,
+//! `evener_core::plan::adaptive`) -> the table answers. What bursts took comes back through [`Weigher::saw_core`] and
+//! [`Weigher::saw_module`] (`seen.rs`). All decisions are `evener-core`'s, the same as on the simulator.
+//!
+//! Classes that no module takes are left alone ([`Lanes::leave_alone`](crate::queue::class_queues::Lanes::leave_alone)): their jobs go the way
+//! of `cpu_only`, and nobody asks anything but once in a while ([`Weigher::looks_back`]). Single requests of callers:
+//! `single.rs`. Jobs that cores run so that the guard knows what they take there: `control.rs`. Where the only core and the only
+//! module take turns: `turns.rs`, `taking_turns.rs`.
+
+mod alternation;
+mod claims;
+mod control;
+mod observation;
+mod planner_input;
+mod planning;
+mod policy_state;
+mod single_requests;
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use evener_core::cost::Line;
+use evener_core::guard::Counters;
+use evener_core::plan::adaptive::{Table, plan};
+use evener_core::{Class, Nanos};
+use evener_ring::CachePadded;
+
+pub(crate) use self::alternation::accounts::LEAD;
+use self::alternation::accounts::Turns;
+pub(crate) use self::claims::Claim;
+use self::control::Controls;
+pub(crate) use self::observation::Seen;
+use self::planner_input::Moment;
+pub(crate) use self::planner_input::{Circumstances, contested};
+use self::policy_state::State;
+pub(crate) use self::single_requests::Single;
+use crate::Costs;
+use crate::queue::class_queues::LANES;
+
+/// Burst width that plans count with: cores run what waits in full lanes.
+const WIDTH: usize = 16;
+
+/// The adaptive policy at work.
+pub(crate) struct Weigher {
+    fixed: Circumstances,
+    costs: Arc<Costs>,
+    /// Locked before the costs where both are.
+    state: Mutex<State>,
+    table: RwLock<Arc<Table>>,
+    /// When the table was made; 0: it is to be made anew.
+    planned_ns: CachePadded<AtomicU64>,
+    /// By desk: when its worker will have done what it holds.
+    busy_until_ns: Vec<CachePadded<AtomicU64>>,
+    /// By module: what it has worked on longest.
+    held: Vec<CachePadded<Held>>,
+    controls: Controls,
+    /// Core time of modules' paths.
+    paths_ns: AtomicU64,
+    /// Where the only core and the only module take turns. Locked after the state and before the costs where they are, too.
+    turns: Option<Mutex<Turns>>,
+    /// Whether somebody has a turn: a hint that spares who asks the lock.
+    has_turn: AtomicBool,
+    /// The guard would lock a class: it is the core's turn at once.
+    is_alarmed: AtomicBool,
+    /// Times that the only core began to work, and that it rested: odd while it works. Written by its worker.
+    core_changes: AtomicU32,
+    /// The rest, by that, from which it was last woken because the module took no more; odd, so that the first one is another.
+    woken_in: AtomicU32,
+    /// Times that what each of [`Asker`] is told where turns are taken may have become another.
+    news: [AtomicU32; 2],
+    /// How often it had when each last asked.
+    heard: [AtomicU32; 2],
+}
+
+/// Who asks what it is to take, where turns are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asker {
+    /// The only core's worker.
+    Core,
+    /// The only module's.
+    Module,
+}
+
+/// What a module works on. Written by its worker.
+#[derive(Default)]
+struct Held {
+    /// Since when; 0: it holds nothing.
+    since_ns: AtomicU64,
+    /// [`Class::index`].
+    class: AtomicU32,
+}
+
+impl Weigher {
+    pub(crate) fn new(fixed: Circumstances, costs: &Arc<Costs>, desks: usize) -> Self {
+        let modules = fixed.stations.len();
+        let state = State::new(modules);
+        let mut known = costs.known();
+        known.estimator.make_room_for(modules);
+        let moment =
+            Moment { classes: &[], waiting: &|_| 0, held: &|_| None, now: Nanos::ZERO, begun: Nanos::ZERO };
+        let table = plan(&fixed.prospect(&state, &known.estimator, &moment));
+        let turns = fixed.take_turns(&known.estimator).then(|| Turns::new(LANES, fixed.stations[0].depth));
+        drop(known);
+        Self {
+            turns: turns.map(Mutex::new),
+            has_turn: AtomicBool::new(false),
+            is_alarmed: AtomicBool::new(false),
+            core_changes: AtomicU32::new(0),
+            woken_in: AtomicU32::new(0),
+            news: [const { AtomicU32::new(0) }; 2],
+            heard: [const { AtomicU32::new(0) }; 2],
+            fixed,
+            costs: Arc::clone(costs),
+            state: Mutex::new(state),
+            table: RwLock::new(Arc::new(table)),
+            planned_ns: CachePadded::new(AtomicU64::new(0)),
+            busy_until_ns: (0..desks).map(|_| CachePadded::new(AtomicU64::new(0))).collect(),
+            held: (0..modules).map(|_| CachePadded::new(Held::default())).collect(),
+            controls: Controls::new(LANES),
+            paths_ns: AtomicU64::new(0),
+        }
+    }
+
+    /// Notes for how long the worker at `desk` will be busy with what it took.
+    pub(crate) fn begins(&self, desk: usize, claim: &Claim, jobs: usize, now: Nanos) {
+        // Relaxed: a hint for others' decisions.
+        let until = now + Nanos(claim.each.0.saturating_mul(jobs as u64));
+        self.busy_until_ns[desk].store(until.0, Ordering::Relaxed);
+    }
+
+    /// The worker at `desk` holds nothing any more.
+    pub(crate) fn is_free(&self, desk: usize) {
+        self.busy_until_ns[desk].store(0, Ordering::Relaxed);
+    }
+
+    /// What module `module` has worked on longest, and since when; `None` where it holds nothing.
+    pub(crate) fn holds(&self, module: usize, oldest: Option<(Class, Nanos)>) {
+        let held = &self.held[module];
+        if let Some((class, _)) = oldest {
+            // Relaxed: a hint; a class that belongs to another time makes one plan a little worse.
+            held.class.store(u32::try_from(class.index()).unwrap_or(0), Ordering::Relaxed);
+        }
+        held.since_ns.store(oldest.map_or(0, |(_, since)| since.0), Ordering::Relaxed);
+    }
+
+    /// What clocks do not show of a request on a module's path; nothing where nobody has measured it.
+    pub(crate) fn unseen(&self, module: usize) -> Line {
+        self.costs.known().estimator.unseen(module).unwrap_or_default()
+    }
+
+    /// Cores that the process may use.
+    pub(crate) const fn cores(&self) -> usize {
+        self.fixed.cores
+    }
+
+    /// A module is out of service.
+    pub(crate) fn lost(&self, module: usize) {
+        self.state().lost[module] = true;
+        self.planned_ns.store(0, Ordering::Relaxed);
+    }
+
+    /// What the guard did, at the end of a run.
+    pub(crate) fn into_counters(self) -> Counters {
+        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut all = state.guard.total();
+        all += state.singles.total();
+        all
+    }
+
+    fn current(&self) -> Arc<Table> {
+        Arc::clone(&self.table.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn held(&self, module: usize) -> Option<(Class, Nanos)> {
+        let held = &self.held[module];
+        let since = Nanos(held.since_ns.load(Ordering::Relaxed));
+        let class = Class::from_index(held.class.load(Ordering::Relaxed) as usize)?;
+        (since > Nanos::ZERO).then_some((class, since))
+    }
+
+    fn busy(&self, desk: usize, now: Nanos) -> Nanos {
+        Nanos(self.busy_until_ns[desk].load(Ordering::Relaxed)) - now
+    }
+
+    /// The least of that; nothing where there is nobody.
+    fn least_busy(&self, desks: std::ops::Range<usize>, now: Nanos) -> Nanos {
+        desks.map(|desk| self.busy(desk, now)).min().unwrap_or_default()
+    }
+}
+
+pub(crate) fn scaled(time: Nanos, by: f64) -> Nanos {
+    Nanos::from(std::time::Duration::from(time).mul_f64(by.clamp(0.0, 1.0)))
+}
+
+/// What the tests of its files share.
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use evener_core::estimate::ModuleSample;
+    use evener_core::plan::adaptive::Station;
+    use evener_core::{Estimator, Method, Objective};
+
+    use crate::queue::class_queues::Lanes;
+    use crate::queue::class_queues::tests::{job, session};
+
+    /// A weigher of one module that two requests of 16 KiB keep busy for 240 us each, on a machine with so many cores.
+    pub(super) fn weigher(cores: usize) -> (Weigher, Lanes<'static>, Class) {
+        let class = job(session(), 16_384).class();
+        let mut learned = Estimator::new(1);
+        for _ in 0..16 {
+            learned.saw_cpu(class, Method::Plain, 16, 16 * 16_384, Nanos::from_micros(16 * 400));
+            learned.saw_module(0, class, &sample(240, 480));
+        }
+        (weigher_with(cores, learned), Lanes::new(4_096), class)
+    }
+
+    /// The same of which so much was learned.
+    pub(super) fn weigher_with(cores: usize, learned: Estimator) -> Weigher {
+        weigher_of(cores, 1, learned)
+    }
+
+    /// The same with so many workers on cores.
+    pub(super) fn weigher_of(cores: usize, cpu_workers: usize, learned: Estimator) -> Weigher {
+        let fixed = Circumstances {
+            objective: Objective::Throughput,
+            cores,
+            cpu_workers,
+            first_module_desk: cpu_workers,
+            stations: vec![Station { units: 2, depth: 2 }],
+            check_every: vec![32],
+            does: vec![vec![true; Class::COUNT]],
+        };
+        Weigher::new(fixed, &Arc::new(Costs::new(learned)), cpu_workers + 1)
+    }
+
+    pub(super) fn sample(d: u64, h: u64) -> ModuleSample {
+        let [d, h] = [d, h].map(Nanos::from_micros);
+        ModuleSample { jobs: 1, bytes: 16_384, d, h, now: Nanos::from_millis(1) }
+    }
+}

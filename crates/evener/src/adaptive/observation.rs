@@ -1,0 +1,200 @@
+//! What a module's worker saw of jobs that came back, and what of it is news of their class.
+//!
+//! `module.rs` times results and says what they waited for -> [`Seen::news`], beside what is known -> the estimator. The guard gets
+//! all of it, as it was seen.
+
+use std::sync::atomic::Ordering;
+
+use evener_core::estimate::{ModuleSample, OnModule};
+use evener_core::guard::Guard;
+use evener_core::{Class, Nanos, Objective};
+
+use super::{State, Weigher, scaled};
+use crate::costs::CostSample;
+use crate::queue::class_queues::Lanes;
+
+/// What a module's worker saw of jobs that came back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub(crate) sample: ModuleSample,
+    /// Of its `h` so much at most was no time of the module: on one core requests wait while jobs run on it.
+    pub(crate) waited: Nanos,
+    /// A key was opened on the way, as for the first request of a session.
+    pub(crate) opened_key: bool,
+    /// The module was full before and behind it, and nothing else wanted the core.
+    pub(crate) is_alone: bool,
+}
+
+impl Seen {
+    /// What of it is news to who knows so much. `h` is what was seen, or less by up to what was waited: a mean between both is
+    /// as good as it was. Where a class is known, what a key takes is no cost of it: the means stay, and no other request is sent to
+    /// find them out. But a key only adds: what took less than was known, key and all, is believed.
+    pub(super) fn news(&self, known: &OnModule) -> ModuleSample {
+        let ModuleSample { jobs, bytes, h, .. } = self.sample;
+        let each = usize::try_from(bytes / jobs.max(1)).unwrap_or(usize::MAX);
+        let Some((mean_d, mean_h)) = known.at(each) else { return self.sample };
+        let [mean_d, mean_h] = [mean_d, mean_h].map(|mean| Nanos(mean.0.saturating_mul(jobs)));
+        if self.opened_key && !cfg!(mutant = "keys_believed") {
+            return ModuleSample { d: mean_d.min(self.sample.d), h: mean_h.min(h), ..self.sample };
+        }
+        let waited = if cfg!(mutant = "waits_believed") { Nanos::ZERO } else { self.waited };
+        ModuleSample { h: mean_h.clamp(h - waited, h), ..self.sample }
+    }
+}
+
+impl Seen {
+    /// The same where core and module take turns: only what the module's path took by itself is news.
+    pub(super) fn news_in_turn(&self, known: &OnModule) -> ModuleSample {
+        let ModuleSample { jobs, bytes, .. } = self.sample;
+        let each = usize::try_from(bytes / jobs.max(1)).unwrap_or(usize::MAX);
+        let all = |mean: Nanos| Nanos(mean.0.saturating_mul(jobs));
+        match known.at(each).filter(|_| !self.is_alone && !cfg!(mutant = "crowd_believed")) {
+            Some((d, h)) => ModuleSample { d: all(d), h: all(h), ..self.sample },
+            None => self.sample,
+        }
+    }
+}
+
+impl Weigher {
+    /// Bursts that ran on a core. Their costs are known already ([`Costs::saw`]).
+    pub(crate) fn saw_core(&self, lanes: &Lanes<'_>, samples: &[CostSample]) {
+        let state = &mut *self.state();
+        for seen in samples {
+            let lane = lanes.lane_of(seen.class);
+            self.controls.measured(lane);
+            for module in 0..state.modules {
+                state.guard.control(state.ledger(lane, module), seen.jobs as u64, seen.core);
+            }
+            state.saw_share(seen.core, seen.wall);
+            self.core_measured(lane, seen);
+        }
+        // The table waits for the first cost of a class.
+        if samples.iter().any(|seen| seen.stands_for == 1) {
+            self.planned_ns.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Jobs that a module did.
+    pub(crate) fn saw_module(&self, module: usize, lanes: &Lanes<'_>, class: Class, seen: &Seen) {
+        let sample = &seen.sample;
+        self.paths_ns.fetch_add(sample.d.0, Ordering::Relaxed);
+        let lambda = self.current().lambda();
+        let state = &mut *self.state();
+        let mut known = self.costs.known();
+        let before = known.estimator.on_module(module, class);
+        let is_first = before.d.samples == 0;
+        let news = if self.turns.is_some() { seen.news_in_turn(&before) } else { seen.news(&before) };
+        known.estimator.saw_module(module, class, &news);
+        drop(known);
+        let lane = lanes.lane_of(class);
+        self.module_measured(module, class, lane, seen);
+        self.book(state, (lane, module), sample.now, |guard, ledger| {
+            guard.routed(ledger, sample.jobs, scaled(sample.d, lambda), sample.now);
+        });
+        if is_first {
+            self.planned_ns.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Jobs that a module failed, on which its path spent so much core time: a loss, and no news of what the class costs.
+    pub(crate) fn saw_failed(&self, module: usize, lanes: &Lanes<'_>, class: Class, core: Nanos, now: Nanos) {
+        self.paths_ns.fetch_add(core.0, Ordering::Relaxed);
+        let (lambda, lane) = (self.current().lambda(), lanes.lane_of(class));
+        let core = if cfg!(mutant = "failures_are_free") { Nanos::ZERO } else { scaled(core, lambda) };
+        self.book(&mut self.state(), (lane, module), now, |guard, ledger| guard.failed(ledger, core, now));
+    }
+
+    /// Books something in a ledger of the guard.
+    fn book(
+        &self,
+        state: &mut State,
+        (lane, module): (usize, usize),
+        now: Nanos,
+        entry: impl FnOnce(&mut Guard, usize),
+    ) {
+        // What turns cost is bounded by themselves.
+        if self.lane_of_module_turn() == Some(lane) {
+            return;
+        }
+        let ledger = state.ledger(lane, module);
+        let was_locked = state.guard.is_locked(ledger, now);
+        entry(&mut state.guard, ledger);
+        let is_alarm = !was_locked && state.guard.is_locked(ledger, now);
+        // Relaxed: whoever sees it takes it away.
+        self.is_alarmed.fetch_or(is_alarm && !cfg!(mutant = "alarm_unheard"), Ordering::Relaxed);
+    }
+
+    /// Core time of modules' paths so far.
+    pub(crate) fn paths(&self) -> Nanos {
+        // Relaxed: a sum that is sampled.
+        Nanos(self.paths_ns.load(Ordering::Relaxed))
+    }
+
+    /// A core had nothing to do for so long because it left a class to modules; since `paths` they have used more. Each
+    /// that takes the class has its part in what is lost.
+    pub(crate) fn idled(&self, lane: usize, time: Nanos, paths: Nanos, now: Nanos) {
+        let table = self.current();
+        // Under `cpu` a core that rests is the aim. Otherwise it loses what is beyond the job that it would have done.
+        let beyond = time - table.expected(lane, None);
+        if self.fixed.objective == Objective::Cpu || beyond == Nanos::ZERO || lane >= table.lanes() {
+            return;
+        }
+        let state = &mut *self.state();
+        let beyond = state.unused(beyond, self.paths() - paths);
+        let takers: Vec<usize> =
+            (0..state.modules).filter(|&module| table.is_open_to(lane, module)).collect();
+        for &module in &takers {
+            let ledger = state.ledger(lane, module);
+            state.guard.idled(ledger, Nanos(beyond.0 / takers.len() as u64), now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{sample, weigher};
+    use super::*;
+
+    /// `h` in microseconds after so many results of this kind, of which `waited` went to cores.
+    fn h_after(results: u32, h: u64, waited: u64, opened_key: bool) -> u64 {
+        let (weigher, lanes, class) = weigher(1);
+        let seen =
+            Seen { sample: sample(240, h), waited: Nanos::from_micros(waited), opened_key, is_alone: false };
+        (0..results).for_each(|_| weigher.saw_module(0, &lanes, class, &seen));
+        weigher.costs.learned().on_module(0, class).h.at(16_384).unwrap().0 / 1_000
+    }
+
+    #[test]
+    fn what_requests_wait_for_a_core_that_works_is_no_time_of_the_module() {
+        // Five milliseconds, of which cores had all but 300 us: any time between is as likely.
+        assert_eq!(h_after(3, 5_000, 4_700, false), 480);
+        // All of it the module's.
+        assert_eq!(h_after(3, 5_000, 0, false), 5_000);
+        // At least two milliseconds of it the module's: that is what is known for sure.
+        assert_eq!(h_after(3, 5_000, 3_000, false), 2_000);
+        // Faster than known, whatever cores did.
+        assert_eq!(h_after(3, 100, 90, false), 100);
+    }
+
+    #[test]
+    fn a_request_that_opened_a_key_says_nothing_of_a_class_that_is_known() {
+        assert_eq!((h_after(3, 5_000, 0, true), h_after(3, 5_000, 0, false)), (480, 5_000));
+        assert_eq!(h_after(2, 100, 0, true), 100, "unless it took less than was known, key and all");
+    }
+
+    #[test]
+    fn a_request_that_opened_a_key_is_a_try_all_the_same() {
+        let (weigher, lanes, class) = weigher(1);
+        let now = Nanos::from_millis(10_000);
+        let seen = Seen {
+            sample: ModuleSample { now, ..sample(900, 480) },
+            waited: Nanos::ZERO,
+            opened_key: true,
+            is_alone: false,
+        };
+        let tries = || weigher.costs.learned().tries_left(0, class, now);
+        assert_eq!(tries(), 1);
+        weigher.saw_module(0, &lanes, class, &seen);
+        assert_eq!(tries(), 0);
+    }
+}

@@ -1,0 +1,207 @@
+//! When a table is made, and what follows from it for lanes: which classes are left alone, whether modules matter.
+//!
+//! Whoever asks for the table ([`Weigher::table`]) and finds it old makes the next one ([`Weigher::plan_anew`]). Before a run,
+//! and where nobody asks because no module takes anything: [`Weigher::begin`], [`Weigher::looks_back`],
+//! [`Weigher::sees_coming`].
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use evener_core::plan::adaptive::{Table, plan};
+use evener_core::{Class, Nanos};
+
+use super::planner_input::Moment;
+use super::{Asker, Weigher};
+use crate::queue::class_queues::Lanes;
+
+/// Age after which a plan is made anew: every few milliseconds, for a plan takes some microseconds.
+pub(super) const PLAN_AGE_MAX: Nanos = Nanos::from_millis(2);
+
+/// The same on one core, where plans, and cores that wake for one, take it from what is planned: 0.2 to 0.6 ms in the guest of
+/// docs/testbed.md. Pairs of turns and classes that are new make plans old sooner.
+pub(super) const PLAN_AGE_ON_ONE_CORE: Nanos = Nanos::from_millis(100);
+
+/// The same on several cores where no module takes anything: ten looks in the time of a [`TRY_WINDOW`](super::policy_state) and more would find nothing new.
+const LOOK_BACK_AFTER: Nanos = Nanos::from_millis(20);
+
+impl Weigher {
+    /// Leaves those classes alone of which it is known from the beginning that no module takes them: a short run is over
+    /// before anybody has looked.
+    pub(crate) fn begin(&self, lanes: &Lanes<'_>) {
+        let (state, known) = (self.state(), self.costs.known());
+        let mut classes: Vec<Class> = known.estimator.all_cpu().map(|(class, ..)| class).collect();
+        classes.dedup();
+        let moment = Moment {
+            classes: &classes,
+            waiting: &|_| 1,
+            held: &|_| None,
+            now: Nanos::ZERO,
+            begun: Nanos::ZERO,
+        };
+        let table = plan(&self.fixed.prospect(&state, &known.estimator, &moment));
+        for (lane, &class) in classes.iter().enumerate() {
+            lanes.leave_alone(class, table.expected(lane, None) > Nanos::ZERO && !table.is_open(lane));
+        }
+    }
+
+    /// Whether modules take anything at all at the moment, of these classes of which so many jobs are about to come. Opens lanes for
+    /// classes that are new.
+    pub(crate) fn modules_matter(
+        &self,
+        lanes: &Lanes<'_>,
+        classes: impl Iterator<Item = Class>,
+        coming: u32,
+        now: Nanos,
+    ) -> bool {
+        classes.for_each(|class| _ = lanes.lane_of(class));
+        self.table_of_all(lanes, coming, now);
+        lanes.modules_matter()
+    }
+
+    /// Jobs of a class that is left to cores alone are about to come. So many may be worth a try where one would not
+    /// be: then they wait where modules look.
+    pub(crate) fn sees_coming(&self, lanes: &Lanes<'_>, class: Class, count: u32, now: Nanos) {
+        let lane = lanes.lane_of(class);
+        if lane >= self.current().lanes() {
+            self.plan_anew(lanes, now);
+        }
+        let table = self.current();
+        let coming = |other: usize| if other == lane { count } else { 0 };
+        let wants_try = lane < table.lanes()
+            && (0..self.fixed.stations.len()).any(|module| table.takes_try(lane, module, coming));
+        // Who holds the state is about to plan, and others will come.
+        let wants_try = wants_try && !cfg!(mutant = "comers_unseen");
+        let Some(mut state) = wants_try.then(|| self.state.try_lock().ok()).flatten() else { return };
+        if state.may_try(true, now) {
+            lanes.leave_alone(class, false);
+            lanes.let_modules(true);
+        }
+    }
+
+    /// Looks whether modules may matter again, where nobody asks because none did. `alone` jobs wait for cores alone.
+    pub(crate) fn looks_back(&self, lanes: &Lanes<'_>, alone: u32, now: Nanos) {
+        let planned = self.planned_ns.load(Ordering::Relaxed);
+        let after = if self.fixed.cores == 1 { PLAN_AGE_ON_ONE_CORE } else { LOOK_BACK_AFTER };
+        if planned == 0 || now - Nanos(planned) >= after {
+            self.plan_beside(lanes, alone, now);
+        }
+    }
+
+    /// The table in force; made anew by whoever finds it old.
+    pub(super) fn table(&self, lanes: &Lanes<'_>, now: Nanos) -> Arc<Table> {
+        self.table_beside(lanes, 0, now)
+    }
+
+    /// The same where so many jobs are about to come.
+    fn table_beside(&self, lanes: &Lanes<'_>, coming: u32, now: Nanos) -> Arc<Table> {
+        // Relaxed: two workers that both find it old make it twice, which does no harm.
+        let planned = self.planned_ns.load(Ordering::Relaxed);
+        let age_max = if self.fixed.cores == 1 { PLAN_AGE_ON_ONE_CORE } else { PLAN_AGE_MAX };
+        let is_old = planned == 0 || now - Nanos(planned) >= age_max;
+        let table = self.current();
+        if is_old || table.lanes() != lanes.count() {
+            self.plan_beside(lanes, coming, now);
+            return self.current();
+        }
+        table
+    }
+
+    /// The same, with all classes that came: where somebody else is making one, it is worth the wait, for the one before knows
+    /// nothing of a class that is new.
+    pub(super) fn table_of_all(&self, lanes: &Lanes<'_>, coming: u32, now: Nanos) -> Arc<Table> {
+        loop {
+            let table = self.table_beside(lanes, coming, now);
+            if table.lanes() == lanes.count() || cfg!(mutant = "old_table_asked") {
+                return table;
+            }
+            drop(self.state());
+        }
+    }
+
+    /// Makes a new table, unless somebody else is about to.
+    pub(super) fn plan_anew(&self, lanes: &Lanes<'_>, now: Nanos) {
+        self.plan_beside(lanes, 0, now);
+    }
+
+    /// The same where so many jobs wait for cores alone or are about to come, which a try may be taken from.
+    fn plan_beside(&self, lanes: &Lanes<'_>, alone: u32, now: Nanos) {
+        let Ok(mut state) = self.state.try_lock() else { return };
+        self.planned_ns.store(now.0.max(1), Ordering::Relaxed);
+        let begun = *state.begun.get_or_insert(now);
+        let classes = lanes.classes();
+        let table = {
+            let known = self.costs.known();
+            let (waiting, held) = (|lane| lanes.waiting(lane), |module| self.held(module));
+            let moment = Moment { classes: &classes, waiting: &waiting, held: &held, now, begun };
+            let worked = |lane: usize| known.worked.get(&classes[lane]).copied().unwrap_or_default();
+            plan(&self.fixed.prospect(&state, &known.estimator, &moment)).having_worked(worked)
+        };
+        // Where a module would not take it, its thread is not kept awake for it: beside that, a short burst takes 7 % longer.
+        let wants_try = |lane: usize| {
+            let own = (lanes.waiting(lane) + alone).max(1);
+            let waiting = |other: usize| if other == lane { own } else { lanes.waiting(other) };
+            (0..self.fixed.stations.len()).any(|module| table.takes_try(lane, module, waiting))
+        };
+        let may_try = state.may_try((0..table.lanes()).any(wants_try), now);
+        let has_turn = self.lane_of_module_turn();
+        let matters =
+            |lane: usize| table.is_open(lane) || may_try && wants_try(lane) || has_turn == Some(lane);
+        for (lane, &class) in classes.iter().enumerate() {
+            // A turn of the module is no reason for others to ask it.
+            let is_alone =
+                table.expected(lane, None) > Nanos::ZERO && (!matters(lane) || has_turn == Some(lane));
+            lanes.leave_alone(class, is_alone);
+        }
+        let any_matters = (0..table.lanes()).any(matters);
+        *self.table.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(table);
+        self.tells_news(&[Asker::Core, Asker::Module]);
+        lanes.let_modules(any_matters);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+    use std::time::Duration;
+
+    use evener_core::{Estimator, Method};
+
+    use super::super::tests::{sample, weigher, weigher_of};
+    use super::*;
+    use crate::queue::class_queues::tests::{job, session};
+
+    /// The module takes 1 ms for a job that a core does in 50 us, and was last tried long ago.
+    #[test]
+    fn modules_are_kept_awake_for_a_try_only_where_so_much_waits_that_it_would_not_come_last() {
+        let class = job(session(), 16_384).class();
+        let matters_beside = |alone: u32| {
+            let us = Nanos::from_micros;
+            let mut learned = Estimator::new(1);
+            for _ in 0..16 {
+                learned.saw_cpu(class, Method::Plain, 16, 16 * 16_384, us(16 * 50));
+                learned.saw_module(0, class, &sample(500, 500));
+            }
+            let (weigher, lanes) = (weigher_of(2, 2, learned), Lanes::new(4_096));
+            lanes.lane_of(class);
+            weigher.costs.known().worked.insert(class, Nanos::from_millis(100));
+            weigher.looks_back(&lanes, alone, Nanos::from_millis(5_000));
+            lanes.modules_matter()
+        };
+        // Half a millisecond of work, then ten.
+        assert_eq!([10, 200].map(matters_beside), [false, true]);
+    }
+
+    #[test]
+    fn who_brings_a_class_that_no_table_knows_waits_for_the_one_that_is_being_made() {
+        let (weigher, lanes, class) = weigher(2);
+        let (weigher, lanes) = (&weigher, &lanes);
+        thread::scope(|scope| {
+            // As who makes a table holds it.
+            let state = weigher.state();
+            let asks = scope.spawn(move || weigher.modules_matter(lanes, [class].into_iter(), 1, Nanos(1)));
+            thread::sleep(Duration::from_millis(30));
+            drop(state);
+            assert!(asks.join().unwrap(), "the module is known to pay");
+        });
+    }
+}

@@ -1,0 +1,105 @@
+//! Single requests of callers: where one goes, and what came of it.
+//!
+//! A caller asks [`Weigher::route`] -> here, or a module's desk -> [`Weigher::saw_single`] with the time that it took. One
+//! request in 64 that would go to a module runs on the caller's core as control, as long as modules pay.
+
+use evener_core::plan::adaptive::{Queue, Route};
+use evener_core::{Class, Nanos};
+
+use super::{Claim, Weigher, scaled};
+use crate::queue::class_queues::Lanes;
+
+/// Where a request goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Single {
+    /// It runs where the caller stands.
+    Inline,
+    /// The same, and what it takes is the control for those that go to this module.
+    Control(Errand),
+    /// This module does it.
+    Module(Errand),
+}
+
+/// Whose ledger a request is booked in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Errand {
+    pub(crate) module: usize,
+    lane: usize,
+}
+
+impl Weigher {
+    /// Where one request goes.
+    pub(crate) fn route(&self, lanes: &Lanes<'_>, class: Class, now: Nanos) -> Single {
+        let lane = lanes.lane_of(class);
+        let table = self.table_of_all(lanes, 1, now);
+        let wait = |desk: usize| Queue { wait: self.busy(desk, now) };
+        let queues: Vec<Queue> = (self.fixed.first_module_desk..self.busy_until_ns.len()).map(wait).collect();
+        if lane >= table.lanes() {
+            return Single::Inline;
+        }
+        let tried = (0..queues.len()).find(|&module| table.wants_single_try(lane, module));
+        match (table.route(lane, &queues), tried) {
+            (Route::Module(module), _) => self.guarded(Errand { module, lane }, now),
+            (Route::Inline, Some(module))
+                if self.may_try_single(module) && self.count_try(module, lanes, lane, now) =>
+            {
+                Single::Module(Errand { module, lane })
+            }
+            (Route::Inline, _) => Single::Inline,
+        }
+    }
+
+    fn may_try_single(&self, module: usize) -> bool {
+        !self.state().lost[module]
+    }
+
+    /// What the guard makes of a request that is to go to a module.
+    fn guarded(&self, errand: Errand, now: Nanos) -> Single {
+        let state = &mut *self.state();
+        let ledger = state.ledger(errand.lane, errand.module);
+        if state.lost[errand.module] {
+            Single::Inline
+        } else if state.singles.is_locked(ledger, now) {
+            state.singles.kept_inline(ledger, 1);
+            Single::Inline
+        } else if state.singles.is_control(ledger) {
+            Single::Control(errand)
+        } else {
+            Single::Module(errand)
+        }
+    }
+
+    /// A request came back after `wall`, of which so much was core time: on the caller's core or on the module's path.
+    /// What counts is what the objective counts: the time, and the core time at its price.
+    pub(crate) fn saw_single(&self, single: Single, wall: Nanos, core: Nanos, now: Nanos) {
+        let cost = wall + scaled(core, self.current().price_of_one());
+        let state = &mut *self.state();
+        match single {
+            Single::Inline => {}
+            Single::Control(errand) => {
+                state.singles.control(state.ledger(errand.lane, errand.module), 1, cost);
+            }
+            Single::Module(errand) => {
+                state.singles.routed(state.ledger(errand.lane, errand.module), 1, cost, now);
+            }
+        }
+    }
+
+    /// Core time that a request takes on the path of its module, as far as it is known.
+    pub(crate) fn core_of(&self, errand: Errand, class: Class, bytes: usize) -> Nanos {
+        let known = self.costs.known();
+        known.estimator.on_module(errand.module, class).d.at(bytes).unwrap_or_default()
+    }
+
+    /// A request that module `module` was given: what it will be busy with.
+    pub(crate) fn single(&self, module: usize, lanes: &Lanes<'_>, class: Class, now: Nanos) -> Claim {
+        let lane = lanes.lane_of(class);
+        Claim { lane, jobs_max: 1, each: self.table(lanes, now).expected(lane, Some(module)) }
+    }
+
+    /// Whether a module is out of service. The lock orders it: who put a job on its desk before it asks either learns that
+    /// the module is lost, or was in time for the module's worker to find the job there.
+    pub(crate) fn is_lost(&self, module: usize) -> bool {
+        self.state().lost[module]
+    }
+}

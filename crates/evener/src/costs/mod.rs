@@ -1,0 +1,179 @@
+//! What a run knows of the costs of jobs, and by which method its cores run bursts: one table for all threads and all
+//! policies.
+//!
+//! The way of a burst: [`Costs::choose`], one byte by class and width -> the driver -> one burst in some is sampled ->
+//! [`Costs::saw`] -> the estimator decides anew (`evener_core::estimate`) -> the table.
+
+pub mod calibration;
+pub mod overhead;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use evener_core::estimate::{LEAST_WIDTH, WIDTHS, width_class};
+use evener_core::plan::adaptive::TRY_WORK_MIN;
+use evener_core::{Class, Estimator, Method, Nanos};
+
+/// Multi-buffer is in force; else plain.
+const MULTI: u8 = 1;
+/// The next burst is to try the other method.
+const TRY: u8 = 2;
+/// Nobody has measured the method in force in this run: the next burst is sampled.
+const FRESH: u8 = 4;
+/// Nobody has asked yet: the estimator is to say what is in force.
+const UNSET: u8 = 8;
+
+/// The costs of a run.
+pub struct Costs {
+    /// By [`Class::index`], then width class. Written under the lock of `known`, but for [`TRY`], which the worker takes
+    /// away that tries.
+    words: Vec<AtomicU8>,
+    known: Mutex<Known>,
+}
+
+/// What the lock protects.
+pub(crate) struct Known {
+    pub(crate) estimator: Estimator,
+    /// Core time that cores spent on a class so far.
+    pub(crate) worked: BTreeMap<Class, Nanos>,
+}
+
+/// What one burst of one class took on a core.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CostSample {
+    pub(crate) class: Class,
+    pub(crate) method: Method,
+    pub(crate) jobs: usize,
+    pub(crate) bytes: u64,
+    pub(crate) core: Nanos,
+    pub(crate) wall: Nanos,
+    /// Bursts that it is the sample of.
+    pub(crate) stands_for: u64,
+}
+
+/// By which method a burst runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Chosen {
+    pub(crate) method: Method,
+    /// It is to be sampled, for nobody has done so in this run.
+    pub(crate) is_fresh: bool,
+    /// A part of it is to try the other method ([`Costs::take_try`]).
+    pub(crate) wants_try: bool,
+}
+
+impl Chosen {
+    /// Where there is only one method.
+    pub(crate) const PLAIN: Self = Self { method: Method::Plain, is_fresh: false, wants_try: false };
+}
+
+impl Default for Costs {
+    fn default() -> Self {
+        Self::new(Estimator::default())
+    }
+}
+
+impl Costs {
+    /// Starts from what earlier runs and calibration learned.
+    #[must_use]
+    pub fn new(learned: Estimator) -> Self {
+        Self {
+            words: (0..Class::COUNT * WIDTHS).map(|_| AtomicU8::new(UNSET)).collect(),
+            known: Mutex::new(Known { estimator: learned, worked: BTreeMap::new() }),
+        }
+    }
+
+    /// By which method a burst of so many jobs runs.
+    #[inline]
+    pub(crate) fn choose(&self, class: Class, jobs: usize) -> Chosen {
+        // Relaxed: a byte that says all; whoever reads an old one runs one burst as before.
+        let word = self.word(class, width_class(jobs)).load(Ordering::Relaxed);
+        let word = if word & UNSET == 0 { word } else { self.first_look(class, jobs) };
+        Chosen {
+            method: if word & MULTI == 0 { Method::Plain } else { Method::MultiBuffer },
+            is_fresh: word & FRESH != 0,
+            wants_try: word & TRY != 0,
+        }
+    }
+
+    /// Whether it falls to this worker to sample what nobody has sampled yet.
+    pub(crate) fn take_first(&self, class: Class, jobs: usize) -> bool {
+        // Relaxed: of those who see it, one takes it away.
+        self.word(class, width_class(jobs)).fetch_and(!FRESH, Ordering::Relaxed) & FRESH != 0
+    }
+
+    /// The next burst of so many jobs is to be sampled, whoever runs it.
+    pub(crate) fn sample_next(&self, class: Class, jobs: usize) {
+        // Relaxed: one bit of a byte that says all. Where nobody has looked yet, the first look sets it.
+        self.word(class, width_class(jobs)).fetch_or(FRESH, Ordering::Relaxed);
+    }
+
+    /// How many of the first jobs of such a burst are to try the other method, if that falls to this worker.
+    pub(crate) fn take_try(&self, class: Class, jobs: usize) -> Option<usize> {
+        let word = self.word(class, width_class(jobs));
+        // Relaxed: of those who see it, one takes it away.
+        if word.fetch_and(!TRY, Ordering::Relaxed) & TRY == 0 {
+            return None;
+        }
+        let mut known = self.known();
+        let jobs_tried = known.estimator.method_try(class, jobs)?;
+        known.estimator.tries_method(class, jobs);
+        Some(jobs_tried)
+    }
+
+    /// Takes in what a burst took. Of many bursts alike a sample may get lost, where another thread is about to write.
+    pub(crate) fn saw(&self, seen: &CostSample) {
+        let known = if seen.stands_for > 1 { self.known.try_lock().ok() } else { Some(self.known()) };
+        let Some(mut known) = known else { return };
+        known.estimator.saw_cpu(seen.class, seen.method, seen.jobs as u64, seen.bytes, seen.core);
+        let worked = known.worked.entry(seen.class).or_default();
+        *worked += Nanos(seen.core.0 * seen.stands_for);
+        let may_try = *worked >= TRY_WORK_MIN;
+        (0..WIDTHS).for_each(|width| self.write(&known.estimator, seen.class, width, may_try));
+    }
+
+    /// What is known, locked.
+    pub(crate) fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was learned, at the end of a run.
+    pub(crate) fn learned(&self) -> Estimator {
+        self.known().estimator.clone()
+    }
+
+    #[inline]
+    fn word(&self, class: Class, width: usize) -> &AtomicU8 {
+        &self.words[class.index() * WIDTHS + width]
+    }
+
+    #[cold]
+    fn first_look(&self, class: Class, jobs: usize) -> u8 {
+        let word = method_bit(self.known().estimator.method(class, jobs)) | FRESH;
+        self.word(class, width_class(jobs)).store(word, Ordering::Relaxed);
+        word
+    }
+
+    /// Writes what is in force at a width, after a sample of the class.
+    fn write(&self, estimator: &Estimator, class: Class, width: usize, may_try: bool) {
+        let word = self.word(class, width);
+        let before = word.load(Ordering::Relaxed);
+        if before & UNSET != 0 {
+            return;
+        }
+        let jobs = usize::from(LEAST_WIDTH[width]);
+        let method = method_bit(estimator.method(class, jobs));
+        let is_same = before & MULTI == method || cfg!(mutant = "change_not_sampled");
+        let fresh = if is_same { before & FRESH } else { FRESH };
+        let may_try = may_try || estimator.is_contested(class, jobs);
+        let wants_try = may_try && estimator.method_try(class, jobs).is_some();
+        word.store(method | fresh | if wants_try { TRY } else { 0 }, Ordering::Relaxed);
+    }
+}
+
+const fn method_bit(method: Method) -> u8 {
+    match method {
+        Method::Plain => 0,
+        Method::MultiBuffer => MULTI,
+    }
+}

@@ -1,0 +1,441 @@
+//! Jobs that wait: one queue that workers pull from, one private queue per worker for the policies that deal jobs
+//! out, and one per class for the policy that weighs them (`lanes.rs`). What no module takes of those goes through the
+//! first, as under `cpu_only`.
+//!
+//! The way of one job: [`submit`](Backlog::submit) -> shared queue (-> [`serve`](Backlog::serve), the monitor's
+//! hand) or a desk (`desk.rs`) -> [`claim`](Backlog::claim) (`share.rs`). Who finds nothing sleeps (`sleep.rs`); who
+//! measures holds all of them (`held.rs`).
+
+mod claim_size;
+mod pause;
+mod sleep;
+mod worker_queue;
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use evener_core::plan::{CLAIM_JOBS_MAX, Dispatch, Plan, Take};
+use evener_core::{IsOver, Job, SessionId};
+use evener_ring::{CachePadded, Doorbell, Ring};
+
+use self::claim_size::{longest_first, pop_share};
+use self::worker_queue::Desk;
+use crate::queue::barrier::Barrier;
+use crate::queue::class_queues::Lanes;
+use crate::queue::ended_sessions::Ended;
+
+/// All jobs that wait.
+pub(crate) struct Backlog<'m> {
+    dispatch: Dispatch,
+    /// Whether jobs that are submitted together are queued by length: where only cores take them. The papers'
+    /// policies for modules keep the order of submission.
+    longest_first: bool,
+    /// Desks of CPU workers.
+    cpu_workers: usize,
+    shared: Ring<Box<Job<'m>>>,
+    /// Where workers choose by class.
+    lanes: Option<Lanes<'m>>,
+    desks: Vec<Desk<'m>>,
+    /// Rung when jobs were put into the shared queue that workers pull from.
+    work: Doorbell,
+    /// Rung when jobs were taken out.
+    room: Doorbell,
+    /// Next desk when dealing. Relaxed: several submitters may deal at once and only the counts matter.
+    deal_next: CachePadded<AtomicU32>,
+    /// No more jobs will be submitted.
+    closed: AtomicBool,
+    /// No more jobs will reach desks either: with a monitor this comes later than `closed`.
+    over: AtomicBool,
+    /// A thread of the run panicked: nobody waits for room any more.
+    broken: AtomicBool,
+    barrier: Barrier,
+    /// Sessions that ended. They are no jobs, but who sleeps for jobs is to hear of them.
+    ended: Ended,
+}
+
+impl<'m> Backlog<'m> {
+    /// Desks are the CPU workers' first, then the modules'.
+    pub(crate) fn new(plan: &Plan, jobs: usize, cpu_workers: usize, modules: usize) -> Self {
+        let workers = cpu_workers + modules;
+        let dispatch = plan.dispatch;
+        let desk = |desk| Desk::new(dispatch, jobs, desk >= cpu_workers);
+        Self {
+            dispatch,
+            longest_first: plan.is_cpu_only(),
+            cpu_workers,
+            shared: Ring::with_capacity(jobs),
+            lanes: (dispatch == Dispatch::Weigh).then(|| Lanes::new(jobs)),
+            desks: (0..workers).map(desk).collect(),
+            work: Doorbell::new(),
+            room: Doorbell::new(),
+            deal_next: CachePadded::new(AtomicU32::new(0)),
+            closed: AtomicBool::new(false),
+            over: AtomicBool::new(false),
+            broken: AtomicBool::new(false),
+            barrier: Barrier::new(workers).led_by(cpu_workers),
+            ended: Ended::default(),
+        }
+    }
+
+    pub(crate) fn desk_count(&self) -> usize {
+        self.desks.len()
+    }
+
+    /// Moves as many jobs as there is room for, from the front; returns how many.
+    pub(crate) fn submit(&self, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
+        match self.dispatch {
+            Dispatch::Deal => self.deal(jobs),
+            // The monitor is busy and needs no bell.
+            Dispatch::Monitor => self.shared.push_all(jobs),
+            Dispatch::Pull => self.submit_to_all(jobs, self.longest_first),
+            Dispatch::Weigh if jobs.iter().all(|job| self.lanes().is_alone(job.class())) => {
+                self.submit_to_all(jobs, true)
+            }
+            Dispatch::Weigh => {
+                let came = self.lanes().push_all(jobs);
+                if came > 0 {
+                    // Whoever hears it first may not be the one who takes it.
+                    self.work.ring_all();
+                    if self.lanes().modules_matter() {
+                        self.lanes().modules.ring_all();
+                    }
+                }
+                came
+            }
+        }
+    }
+
+    /// Into the queue that all cores pull from.
+    fn submit_to_all(&self, jobs: &mut Vec<Box<Job<'m>>>, is_by_length: bool) -> usize {
+        if is_by_length {
+            longest_first(jobs);
+        }
+        let came = self.shared.push_all(jobs);
+        match came {
+            0 => {}
+            1 => self.work.ring_one(),
+            _ => self.work.ring_all(),
+        }
+        came
+    }
+
+    /// Moves what waits for cores alone to the queues by class, where modules see it. What finds no room there is left
+    /// in `jobs`.
+    pub(crate) fn show_modules(&self, jobs: &mut Vec<Box<Job<'m>>>) {
+        let mut has_moved = false;
+        while jobs.is_empty() && self.shared.pop_many(jobs, CLAIM_JOBS_MAX as usize) > 0 {
+            self.lanes().push_all(jobs);
+            has_moved = true;
+        }
+        if has_moved {
+            self.lanes().modules.ring_all();
+            self.room.ring_all();
+        }
+    }
+
+    /// Moves so many of them, about.
+    pub(crate) fn show_some(&self, count: usize) {
+        let mut jobs = Vec::new();
+        self.shared.pop_many(&mut jobs, count);
+        self.lanes().push_all(&mut jobs);
+        // What found no room goes back; where others were faster here, too, cores find it next.
+        self.shared.push_all(&mut jobs);
+        debug_assert!(jobs.is_empty(), "it came from there");
+        self.lanes().modules.ring_all();
+    }
+
+    /// Jobs that wait for cores alone.
+    pub(crate) fn waiting_for_cores(&self) -> u32 {
+        u32::try_from(self.shared.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Wakes cores that rest.
+    pub(crate) fn wake_cores(&self) {
+        self.work.ring_all();
+    }
+
+    /// Gives a job to the module at `desk` and to no other worker, or gives it back where that has enough.
+    pub(crate) fn give(&self, desk: usize, job: Box<Job<'m>>) -> Result<(), Box<Job<'m>>> {
+        self.desks[desk].dealt.push(job)?;
+        self.lanes().modules.ring_all();
+        Ok(())
+    }
+
+    /// The next job that was given to the module at `desk` alone.
+    pub(crate) fn take_given(&self, desk: usize) -> Option<Box<Job<'m>>> {
+        self.desks[desk].dealt.pop()
+    }
+
+    /// Gives the module at `desk` a job that only a module may do, or gives it back where that has enough.
+    pub(crate) fn bind(&self, desk: usize, job: Box<Job<'m>>) -> Result<(), Box<Job<'m>>> {
+        self.desks[desk].bound.push(job)?;
+        self.bell_of(desk).ring_all();
+        Ok(())
+    }
+
+    /// The next job that only the module at `desk` may do.
+    pub(crate) fn take_bound(&self, desk: usize) -> Option<Box<Job<'m>>> {
+        self.desks[desk].bound.pop()
+    }
+
+    /// How many of them wait there.
+    pub(crate) fn bound_count(&self, desk: usize) -> usize {
+        self.desks[desk].bound.len()
+    }
+
+    /// The module at `desk` is out of service: what is bound to it is to be taken away afterwards.
+    pub(crate) fn go_out(&self, desk: usize) {
+        self.desks[desk].go_out();
+    }
+
+    /// Whether the module at `desk` is out of service; to be asked again after a job was put there.
+    pub(crate) fn is_out(&self, desk: usize) -> bool {
+        self.desks[desk].is_out()
+    }
+
+    /// The queues by class.
+    ///
+    /// # Panics
+    ///
+    /// Under a policy that has none: a bug.
+    pub(crate) fn lanes(&self) -> &Lanes<'m> {
+        self.lanes.as_ref().expect("the policy chooses by class")
+    }
+
+    /// Claims jobs of one lane, at most `max`; returns how many.
+    pub(crate) fn claim_of(&self, lane: usize, take: &Take, max: u32, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
+        let take = Take { jobs_max: take.jobs_max.min(max), jobs_min: take.jobs_min.min(max), ..*take };
+        let claimed = pop_share(self.lanes().ring(lane), &take, jobs);
+        if claimed > 0 {
+            self.room.ring_all();
+        }
+        claimed
+    }
+
+    /// Claims jobs for the worker at `desk`, or from the shared queue for a caller that helps.
+    pub(crate) fn claim(&self, desk: Option<usize>, take: &Take, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
+        let queue = desk.map_or(&self.shared, |desk| self.queue_of(desk));
+        let claimed = pop_share(queue, take, jobs);
+        if claimed > 0 {
+            self.room.ring_all();
+        }
+        if let (1.., Dispatch::Monitor, Some(desk)) = (claimed, self.dispatch, desk) {
+            self.desks[desk].say_busy();
+        }
+        claimed
+    }
+
+    /// Hands the next job to each worker that waits for one; for the monitor.
+    pub(crate) fn serve(&self) {
+        for desk in &self.desks {
+            if !self.shared.is_empty() && desk.take_free() {
+                self.hand_to(desk);
+            }
+        }
+    }
+
+    fn hand_to(&self, desk: &Desk<'m>) {
+        match self.shared.pop() {
+            Some(job) => {
+                let handed = desk.dealt.push(job);
+                assert!(handed.is_ok(), "a worker that waits has room for a job");
+                desk.work.ring_all();
+                self.room.ring_all();
+            }
+            None => desk.leave_free(),
+        }
+    }
+
+    /// Whether the worker at `desk` has nothing left and will get nothing more. Where workers leave jobs to each
+    /// other, one that panicked may have been the one that jobs are left to.
+    pub(crate) fn is_over(&self, desk: usize) -> bool {
+        // Acquire pairs with the Release in `end`: what was put anywhere before is seen by `is_empty`.
+        let nobody_else_works = self.dispatch == Dispatch::Weigh && self.is_broken();
+        self.over.load(Ordering::Acquire) && (self.has_nothing_for(desk) || nobody_else_works)
+    }
+
+    /// No more jobs will be submitted; workers end when nothing is left.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        if self.dispatch != Dispatch::Monitor {
+            self.end();
+        }
+    }
+
+    /// No more jobs will reach desks: said by `close`, or by the monitor when it has handed out the last one.
+    pub(crate) fn end(&self) {
+        self.over.store(true, Ordering::Release);
+        self.wake_workers();
+    }
+
+    /// Whether the monitor has handed out everything there will ever be, or there is no point in going on.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.is_closed() && (self.shared.is_empty() || self.is_broken())
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// A thread of the run panicked, with jobs that will never come home.
+    pub(crate) fn break_down(&self) {
+        self.broken.store(true, Ordering::Release);
+        self.room.ring_all();
+    }
+
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken.load(Ordering::Acquire)
+    }
+
+    /// A session has ended: each worker is to hear of it, also who sleeps.
+    pub(crate) fn end_session(&self, session: SessionId) {
+        self.ended.add(session);
+        self.wake_workers();
+    }
+
+    /// Tells the worker at `desk` of sessions that ended.
+    pub(crate) fn tell_ended(&self, desk: usize, forget: impl FnOnce(IsOver<'_>)) {
+        self.ended.tell(&self.desks[desk].heard, forget);
+    }
+
+    /// The same for a thread without a desk.
+    pub(crate) const fn ended(&self) -> &Ended {
+        &self.ended
+    }
+
+    /// The queue that the worker at `desk` takes from.
+    fn queue_of(&self, desk: usize) -> &Ring<Box<Job<'m>>> {
+        match self.dispatch {
+            Dispatch::Pull | Dispatch::Weigh => &self.shared,
+            Dispatch::Deal | Dispatch::Monitor => &self.desks[desk].dealt,
+        }
+    }
+
+    /// One job each in turn, without regard to how fast a worker is: where the next desk is full, all wait.
+    fn deal(&self, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
+        let mut dealt = 0;
+        let mut rest = Vec::new();
+        for job in jobs.drain(..) {
+            if !rest.is_empty() {
+                rest.push(job);
+                continue;
+            }
+            let desk = self.next_desk(self.deal_next.fetch_add(1, Ordering::Relaxed));
+            match desk.dealt.push(job) {
+                Ok(()) => dealt += 1,
+                Err(job) => {
+                    self.deal_next.fetch_sub(1, Ordering::Relaxed);
+                    rest.push(job);
+                }
+            }
+        }
+        *jobs = rest;
+        self.desks.iter().filter(|_| dealt > 0).for_each(|desk| desk.work.ring_all());
+        dealt
+    }
+
+    fn next_desk(&self, turn: u32) -> &Desk<'m> {
+        &self.desks[turn as usize % self.desks.len()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::worker_queue::SINGLES_MAX;
+    use super::*;
+    use crate::queue::completions::tests::{job, returns};
+
+    pub(super) fn job_of(bytes: usize) -> Box<Job<'static>> {
+        Job::apart(vec![0; bytes].leak(), &mut [])
+    }
+
+    pub(super) fn plan(dispatch: Dispatch) -> Plan {
+        Plan { dispatch, cpu: Take::ONE, module: Take::ONE }
+    }
+
+    #[test]
+    fn nobody_sleeps_over_jobs_or_room_that_are_there() {
+        for dispatch in [Dispatch::Pull, Dispatch::Deal] {
+            let backlog = Backlog::new(&plan(dispatch), 4, 1, 0);
+            assert_eq!(backlog.submit(&mut vec![job()]), 1);
+            returns(move || {
+                backlog.wait_for_work(0, None, || false);
+                backlog.wait_for_room();
+            });
+        }
+    }
+
+    #[test]
+    fn what_no_module_takes_goes_the_way_of_cpu_only_until_modules_matter() {
+        let session = crate::queue::class_queues::tests::session();
+        let job = |bytes: usize| {
+            let mut job = job_of(bytes);
+            job.arm(session, &[0; 16], bytes);
+            job
+        };
+        let backlog = Backlog::new(&plan(Dispatch::Weigh), 8, 1, 1);
+        let small = job(100).class();
+        let waits = |lane: usize| backlog.lanes().waiting(lane);
+        backlog.submit(&mut vec![job(100)]);
+        assert_eq!((backlog.shared.len(), waits(0)), (0, 1), "nothing is known of a new class");
+        backlog.lanes().leave_alone(small, true);
+        backlog.submit(&mut vec![job(100), job(90)]);
+        assert_eq!((backlog.shared.len(), waits(0)), (2, 1));
+        backlog.submit(&mut vec![job(100), job(5_000)]);
+        assert_eq!(
+            (backlog.shared.len(), waits(0), waits(1)),
+            (2, 2, 1),
+            "a burst with one that a module may take"
+        );
+        let mut rest = Vec::new();
+        backlog.show_modules(&mut rest);
+        assert_eq!((backlog.shared.len(), waits(0), rest.len()), (0, 4, 0));
+        backlog.lanes().leave_alone(small, false);
+        backlog.submit(&mut vec![job(100)]);
+        assert_eq!((backlog.shared.len(), waits(0)), (0, 5));
+    }
+
+    #[test]
+    fn a_job_that_was_given_to_a_module_is_seen_by_nobody_else() {
+        let backlog = Backlog::new(&plan(Dispatch::Weigh), 8, 1, 2);
+        assert!(backlog.give(2, job()).is_ok());
+        assert!(backlog.has_nothing_for(0) && backlog.has_nothing_for(1) && !backlog.has_nothing_for(2));
+        backlog.close();
+        assert!(backlog.is_over(1) && !backlog.is_over(2));
+        assert!(backlog.take_given(1).is_none() && backlog.take_given(2).is_some());
+        assert!((0..SINGLES_MAX).all(|_| backlog.give(1, job()).is_ok()) && backlog.give(1, job()).is_err());
+    }
+
+    #[test]
+    fn the_end_is_not_before_the_last_job_is_claimed() {
+        for dispatch in [Dispatch::Pull, Dispatch::Deal] {
+            let backlog = Backlog::new(&plan(dispatch), 4, 1, 0);
+            assert_eq!(backlog.submit(&mut vec![job()]), 1);
+            assert!(!backlog.is_over(0));
+            backlog.close();
+            assert!(!backlog.is_over(0));
+            assert_eq!(backlog.claim(Some(0), &Take::ONE, &mut Vec::new()), 1);
+            assert!(backlog.is_over(0));
+        }
+    }
+
+    #[test]
+    fn a_worker_that_wakes_for_another_reason_is_not_handed_a_second_job() {
+        let backlog = Backlog::new(&plan(Dispatch::Monitor), 4, 1, 0);
+        let mut jobs = vec![job(), job()];
+        assert_eq!(backlog.submit(&mut jobs), 2);
+        // Held, so that nothing sleeps here.
+        backlog.hold();
+        backlog.wait_for_work(0, None, || false);
+        assert!(backlog.desks[0].take_free());
+        backlog.wait_for_work(0, None, || false);
+        backlog.serve();
+        assert_eq!((backlog.desks[0].dealt.len(), backlog.shared.len()), (0, 2));
+        backlog.hand_to(&backlog.desks[0]);
+        assert_eq!(backlog.claim(Some(0), &Take::ONE, &mut jobs), 1);
+        backlog.serve();
+        assert!(backlog.desks[0].dealt.is_empty(), "the worker is busy");
+        backlog.wait_for_work(0, None, || false);
+        backlog.serve();
+        assert_eq!(backlog.desks[0].dealt.len(), 1);
+    }
+}

@@ -1,0 +1,170 @@
+//! Many requests in flight from one thread: what the lanes of a core are filled with where no second thread is needed.
+//!
+//! Two ways lead here. A caller that has many messages at hand brings them as [jobs](InFlight::burst). A caller that can
+//! put itself aside, such as a coroutine, [lends](InFlight::encrypt) one request and is paused; its thread starts others,
+//! and the one that finds the lanes full runs all that wait. Whoever is resumed without an answer does so too, however
+//! few they are: so each caller depends on nobody but itself, and no wake-up can be lost.
+//!
+//! Nothing is held across a pause but the loan, which is looked at again after it; a caller may go on on another thread.
+
+use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::thread;
+
+use evener_core::combine::TOGETHER_MAX;
+use evener_core::{InlineDriver, Job};
+use evener_ring::{Eras, Gather, Look, PERMITS_MAX, Permits};
+
+use crate::request::combine::{Encryption, Kit, MakeDriver, Request, Verdict, is_combinable, serve};
+
+/// Callers that can be paused at once; more do their work themselves.
+const SLOTS: usize = 256;
+
+/// Yields for a driver, where other threads hold all of them, before everyone on the list works alone. A guess.
+const YIELDS_MAX: u32 = 64;
+
+/// After so many pauses in a row that brought nobody, 2 to this power requests do not pause. A guess.
+const LONE_MAX: u32 = 6;
+
+/// Drivers of a process, one for each core, and the requests that wait for one.
+pub struct InFlight {
+    halls: Eras<Hall>,
+    make_driver: Box<MakeDriver>,
+    cores: usize,
+}
+
+/// What callers share in one generation of the process.
+struct Hall {
+    gather: Gather<Encryption>,
+    permits: Permits<Kit>,
+    /// Where the next caller looks for a slot.
+    hint: AtomicUsize,
+    /// Pauses in a row that brought nobody, and requests that do not pause for that. Racy on purpose: they are a guess
+    /// at what a pause is worth, and a lost count costs one pause.
+    lone: AtomicU32,
+    skip: AtomicU32,
+}
+
+impl InFlight {
+    /// Drivers for so many cores, of which the first is made at once, for it may be the last moment at which a library
+    /// can be opened; nothing where `make_driver` gives nothing.
+    #[must_use]
+    pub fn new(
+        generation: u32,
+        cores: usize,
+        make_driver: impl Fn() -> Option<Box<dyn InlineDriver>> + Send + Sync + 'static,
+    ) -> Option<Self> {
+        let made = Self {
+            halls: Eras::default(),
+            cores: cores.clamp(1, PERMITS_MAX),
+            make_driver: Box::new(make_driver),
+        };
+        let first = (made.make_driver)()?;
+        made.halls.of(generation, || Hall::new(made.cores, Kit::Made(first)));
+        Some(made)
+    }
+
+    /// Runs jobs side by side. False, and nothing was touched, where all drivers are in use or none can be made.
+    ///
+    /// `generation` as in [`crate::request::combine::Combiner::encrypt`].
+    pub fn burst(&self, generation: u32, jobs: &mut [Box<Job<'_>>]) -> bool {
+        let Some(mut permit) = self.hall(generation).permits.try_take() else { return false };
+        let Some(driver) = permit.driver(&*self.make_driver) else { return false };
+        driver.run(jobs);
+        true
+    }
+
+    /// Encrypts a request together with those of other callers that are paused, or will be. `pause` puts the caller
+    /// aside and returns when it is to look again; it is called once at most.
+    pub fn encrypt(&self, generation: u32, request: Request<'_>, pause: impl FnOnce()) -> Verdict {
+        let hall = self.hall(generation);
+        if !is_combinable(&request) || !hall.is_worth_a_pause() {
+            return Verdict::Inline;
+        }
+        let mut pause = Some(pause);
+        let mut yields = 0;
+        let hint = hall.hint.fetch_add(1, Relaxed);
+        hall.gather
+            .lend(hint, request, |look| hall.step(look, &mut pause, &mut yields, &*self.make_driver))
+            .into()
+    }
+
+    fn hall(&self, generation: u32) -> &Hall {
+        self.halls.of(generation, || Hall::new(self.cores, Kit::Unmade))
+    }
+}
+
+// A panic on the way leaves answered whoever waits, and permits free: nothing is seen half done.
+impl UnwindSafe for InFlight {}
+impl RefUnwindSafe for InFlight {}
+
+impl fmt::Debug for InFlight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "InFlight({} cores)", self.cores)
+    }
+}
+
+impl Hall {
+    fn new(cores: usize, first: Kit) -> Self {
+        let rest = (1..cores).map(|_| Kit::Unmade);
+        Self {
+            gather: Gather::new(SLOTS),
+            permits: Permits::new([first].into_iter().chain(rest)),
+            hint: AtomicUsize::new(0),
+            lone: AtomicU32::new(0),
+            skip: AtomicU32::new(0),
+        }
+    }
+
+    /// One turn of a caller whose request is not back.
+    fn step(
+        &self,
+        look: Look,
+        pause: &mut Option<impl FnOnce()>,
+        yields: &mut u32,
+        make_driver: &MakeDriver,
+    ) {
+        if look.is_taken {
+            // Another thread is at it, and soon done.
+            thread::yield_now();
+            return;
+        }
+        if look.waiting < TOGETHER_MAX as usize {
+            if let Some(pause) = pause.take() {
+                return pause();
+            }
+        }
+        match self.permits.try_take() {
+            Some(mut permit) => self.learn(serve(&self.gather, &mut permit, make_driver, |_| ())),
+            None if *yields < YIELDS_MAX => {
+                *yields += 1;
+                thread::yield_now();
+            }
+            None => drop(self.gather.take()),
+        }
+    }
+
+    /// So many waited.
+    fn learn(&self, waited: usize) {
+        match waited {
+            0 => {}
+            1 => {
+                let lone = (self.lone.load(Relaxed) + 1).min(LONE_MAX);
+                self.lone.store(lone, Relaxed);
+                self.skip.store(1 << lone, Relaxed);
+            }
+            _ => self.lone.store(0, Relaxed),
+        }
+    }
+
+    fn is_worth_a_pause(&self) -> bool {
+        let skip = self.skip.load(Relaxed);
+        // Somebody who waits now has someone to share with.
+        if skip == 0 || self.gather.waiting() > 0 {
+            return true;
+        }
+        self.skip.store(skip - 1, Relaxed);
+        false
+    }
+}

@@ -1,0 +1,298 @@
+//! A module that serves single requests of a program's own threads: each sleeps until its result is there, or is put aside.
+//!
+//! The way of one request: [`Offload::put`] copies it into a room (`rooms.rs`) -> it waits at the desk -> of those who wait one
+//! leads: it hands over whatever waits, sleeps in the driver's poll, lays out what came back, and makes room for the next to
+//! lead (`desk.rs`) -> [`Pending::wait`] takes one's own result, which the caller copies to where it belongs.
+//!
+//! Callers that wait need not go to the desk: where the module has a driver for single requests [`Offload::ask_for`] asks that one, which
+//! takes less than a desk for jobs of all threads.
+//!
+//! A session that has ended leaves no key at the module: [`Offload::forget`].
+//!
+//! No thread is started for callers that wait; requests of callers that were put aside are led by one of the desk's own. The
+//! caller's memory is read by `put` and written by nobody: so a module that hangs keeps no caller, and what it failed is done
+//! again from the same bytes. A child of fork begins with a desk and a driver of its own and never touches its parent's.
+
+mod buffers;
+mod request_queue;
+
+use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use evener_core::driver::{SingleDriver, Text};
+use evener_core::{Algorithm, Direction, Nanos, QueuedDriver, Session, SessionId};
+use evener_ring::Eras;
+
+pub use buffers::ROOM_BYTES_MAX;
+use buffers::Room;
+pub use request_queue::OutOfService;
+use request_queue::{Desk, Order};
+
+pub use super::policy;
+use crate::worker::module_worker::{SILENCE_MIN, TIMES_EXPECTED};
+
+/// Wakes a caller that was put aside; may be rung by any thread, once and at any time after.
+pub trait Bell: Send {
+    /// Rings.
+    fn ring(&self);
+}
+
+/// Makes the driver of a process.
+pub type MakeDriver = dyn Fn() -> Box<dyn QueuedDriver<'static>> + Send + Sync;
+
+/// Makes the driver for a process's single requests; `None` where the module has none.
+pub type MakeSingle = dyn Fn() -> Option<Box<dyn SingleDriver>> + Send + Sync;
+
+/// A module, and who waits for it.
+pub struct Offload {
+    name: String,
+    does: Arc<Does>,
+    make_driver: Arc<MakeDriver>,
+    make_single: Option<Box<MakeSingle>>,
+    desks: Eras<Arc<Desk>>,
+}
+
+/// One request.
+pub struct Request<'a> {
+    /// Key, algorithm and direction; without padding.
+    pub session: &'a Arc<Session>,
+    /// IV, counter or tweak.
+    pub iv: &'a [u8; 16],
+    /// What is worked on; as much comes out.
+    pub input: &'a [u8],
+    /// Silence after which the module is taken for dead.
+    pub allowed: Nanos,
+}
+
+impl Offload {
+    /// A module of that name, which does what `does` says: now, and when a driver was made, for some know no sooner. `make_driver` is called
+    /// once in a process, when the first request comes: there may be threads then, and in a child of fork the parent's are not there.
+    pub fn new(
+        name: String,
+        does: impl Fn(Algorithm, Direction) -> bool + Send + Sync + 'static,
+        make_driver: impl Fn() -> Box<dyn QueuedDriver<'static>> + Send + Sync + 'static,
+    ) -> Self {
+        let does = Arc::new(Does::new(does));
+        let make_driver: Arc<MakeDriver> = Arc::new(does.asked_again_after(make_driver));
+        Self { name, does, make_driver, make_single: None, desks: Eras::default() }
+    }
+
+    /// The same, where callers that wait ask a driver of their own. `make_single` is called once in a process; where it makes none, and what
+    /// that one does not take, goes to the desk.
+    #[must_use]
+    pub fn single(
+        self,
+        make_single: impl Fn() -> Option<Box<dyn SingleDriver>> + Send + Sync + 'static,
+    ) -> Self {
+        let make_single = self.does.asked_again_after(make_single);
+        Self { make_single: Some(Box::new(make_single)), ..self }
+    }
+
+    /// Its name, as it was given.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether it does this at all.
+    pub fn does(&self, algorithm: Algorithm, direction: Direction) -> bool {
+        self.does.has(algorithm, direction)
+    }
+
+    /// Whether it takes such a request now: it does it, it is in service, and there are rooms of that size.
+    /// `generation` counts forks, here and in all that follows.
+    pub fn takes(&self, generation: u32, algorithm: Algorithm, direction: Direction, bytes: usize) -> bool {
+        let fits = bytes <= ROOM_BYTES_MAX && self.does(algorithm, direction);
+        fits && self.desks.get(generation).is_none_or(|desk| desk.is_in_service())
+    }
+
+    /// Requests that a new one would find before it.
+    pub fn ahead(&self, generation: u32) -> u32 {
+        self.desks.get(generation).map_or(0, |desk| desk.ahead())
+    }
+
+    /// Core time that the driver's threads and the desk's own used so far.
+    pub fn core_time(&self, generation: u32) -> Nanos {
+        self.desks.get(generation).map_or(Nanos::ZERO, |desk| desk.core_time())
+    }
+
+    /// Why it is out of service in this process; `None` while it is not.
+    pub fn why_out(&self, generation: u32) -> Option<OutOfService> {
+        self.desks.get(generation).and_then(|desk| desk.why_out())
+    }
+
+    /// Takes it out of service: it computed wrong.
+    pub fn computed_wrong(&self, generation: u32) {
+        self.desk(generation).put_out(OutOfService::WrongResult);
+    }
+
+    /// Takes a request in. `bell` is rung when its result is there, or will never be; without one the caller has to wait.
+    ///
+    /// `None` where the module is out of service, or has no room: nothing was touched.
+    pub fn put(
+        &self,
+        generation: u32,
+        request: &Request<'_>,
+        bell: Option<Box<dyn Bell>>,
+    ) -> Option<Pending<'_>> {
+        let desk = self.desk(generation);
+        let order = Order { request, bell };
+        desk.put(order).map(|number| Pending { desk, number, is_over: false })
+    }
+
+    /// Waits for a request for as long as is allowed, and gives `text` the result. Whether it did; `None` where such requests go to the
+    /// desk, by [`Offload::put`].
+    pub fn ask_for(
+        &self,
+        generation: u32,
+        session: &Session,
+        iv: &[u8; 16],
+        text: &mut dyn Text,
+        allowed: Nanos,
+    ) -> Option<bool> {
+        let make = self.make_single.as_ref()?;
+        let desk = self.desk(generation);
+        let (algorithm, bytes) = (session.algorithm(), text.input().len());
+        desk.ask_for(make, |driver| {
+            driver.takes(algorithm, bytes).then(|| driver.ask_for(session, iv, text, allowed))
+        })
+    }
+
+    /// Has the module give up the keys of a session that has ended: now where it is at rest, else by whoever comes back from it
+    /// first. In a child of fork that never asked it nothing is done, for the keys are its parent's.
+    pub fn forget(&self, generation: u32, session: SessionId) {
+        if let Some(desk) = self.desks.get(generation) {
+            desk.forget(session);
+        }
+    }
+
+    fn desk(&self, generation: u32) -> &Arc<Desk> {
+        self.desks.of(generation, || Arc::new(Desk::new(Arc::clone(&self.make_driver))))
+    }
+}
+
+/// What a module does.
+struct Does {
+    says: Box<dyn Fn(Algorithm, Direction) -> bool + Send + Sync>,
+    /// By algorithm and direction.
+    // Relaxed: what a module does not do it refuses, too.
+    table: Vec<[AtomicBool; 2]>,
+}
+
+impl Does {
+    fn new(says: impl Fn(Algorithm, Direction) -> bool + Send + Sync + 'static) -> Self {
+        let table = Algorithm::ALL.iter().map(|_| Default::default()).collect();
+        let does = Self { says: Box::new(says), table };
+        does.ask();
+        does
+    }
+
+    fn has(&self, algorithm: Algorithm, direction: Direction) -> bool {
+        self.table[algorithm.index()][direction as usize].load(Relaxed)
+    }
+
+    fn ask(&self) {
+        for (algorithm, answers) in Algorithm::ALL.iter().zip(&self.table) {
+            for direction in [Direction::Encrypt, Direction::Decrypt] {
+                answers[direction as usize].store((self.says)(*algorithm, direction), Relaxed);
+            }
+        }
+    }
+
+    /// Asks once more when `make` has made something.
+    fn asked_again_after<T>(
+        self: &Arc<Self>,
+        make: impl Fn() -> T + Send + Sync + 'static,
+    ) -> impl Fn() -> T + Send + Sync + 'static {
+        let does = Arc::clone(self);
+        move || {
+            let made = make();
+            if !cfg!(mutant = "does_asked_once") {
+                does.ask();
+            }
+            made
+        }
+    }
+}
+
+/// Silence after which a module is taken for dead that is known to take `expected` for a request and has so many before it: as
+/// in the runtime.
+#[must_use]
+pub fn patience(expected: Nanos, ahead: u32) -> Nanos {
+    match expected {
+        Nanos::ZERO => SILENCE_MAX,
+        each => {
+            let all = each.0.saturating_mul(TIMES_EXPECTED).saturating_mul(u64::from(ahead) + 1);
+            Nanos(all).clamp(SILENCE_MIN, SILENCE_MAX)
+        }
+    }
+}
+
+/// Longest silence, as the command has it (`crates/evener-cli/src/trial.rs`). A guess.
+const SILENCE_MAX: Nanos = Nanos::from_millis(2_000);
+
+// A panic on the way leaves the driver with its leader, and the desk out of service: nothing is seen half done.
+impl UnwindSafe for Offload {}
+impl RefUnwindSafe for Offload {}
+
+impl fmt::Debug for Offload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Offload({})", self.name)
+    }
+}
+
+/// A request that was taken in. Whoever drops it leaves its result to nobody.
+#[must_use]
+pub struct Pending<'d> {
+    desk: &'d Arc<Desk>,
+    number: u64,
+    is_over: bool,
+}
+
+impl<'d> Pending<'d> {
+    /// Whether [`Pending::wait`] would return at once.
+    pub fn is_over(&self) -> bool {
+        self.desk.is_over(self.number)
+    }
+
+    /// Sleeps until the result is there. `None` where the module failed, or was silent for too long.
+    pub fn wait(mut self) -> Option<Answer<'d>> {
+        self.is_over = true;
+        self.desk.wait(self.number).map(|room| Answer { desk: self.desk, room: Some(room) })
+    }
+
+    /// Forgets it in a child of fork, in which the desk is its parent's and may be locked for ever.
+    pub fn forget(mut self) {
+        self.is_over = true;
+    }
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.desk.leave(self.number);
+        }
+    }
+}
+
+/// What came back.
+pub struct Answer<'d> {
+    desk: &'d Arc<Desk>,
+    room: Option<Room>,
+}
+
+impl Answer<'_> {
+    /// As many bytes as were put in.
+    pub fn output(&self) -> &[u8] {
+        self.room.as_ref().map_or(&[], |room| room.output())
+    }
+}
+
+impl Drop for Answer<'_> {
+    fn drop(&mut self) {
+        if let Some(room) = self.room.take() {
+            self.desk.give_back(room);
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! One large buffer, worked on by its caller and by threads that stay for it.
+//!
+//! The way of one call: [`crew`] finds the threads of this process -> [`Crew::begin`] asks what was learned
+//! ([`Splits`]) -> whole, or [`Helpers::share`]: parts are lent to free seats ([`lend`]), the caller takes its share from
+//! the front, helpers theirs, and then what is left of the other's -> what no helper began is taken back, what one works on
+//! is waited for -> parts that failed are the caller's again -> [`Call::end`]: what it took is learned.
+//!
+//! Threads are started at the first split and stay as long as the process, asleep but for a short [`spin`] after each call,
+//! where their core is idle. A process that was forked finds no crew and makes its own; the parent's is left as it lay. To be
+//! asked once before threads fork: [`crew`].
+//!
+//! A helper touches the caller's memory only inside the call: the call waits for the part that is being worked on, 64 KiB
+//! at most, even if the helper has lost its core. The other way, to return and let a late helper write into scratch that
+//! nobody reads, would still let it *read* memory that the caller may have freed.
+//!
+//! Helpers write where the caller itself would. What a hand may fail at comes first ([`Hand::begin`]) and leaves the part
+//! to others. In place, a part that fails or panics behind that is some input and some output: it is given to nobody
+//! ([`Part::bytes`]), and the call fails, as a cipher's own would that fails in the middle.
+
+mod spin;
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::thread;
+
+use evener_core::Nanos;
+use evener_core::driver::Clock as _;
+use evener_core::splits::{self, Load, Splits, Way};
+use evener_ring::{Claims, Mapping, Part, PartBytes, Parts, PerProcess, Seat, lend};
+use nix::sys::signal::{SigSet, SigmaskHow};
+
+use crate::SystemClock;
+use spin::Vigil;
+
+thread_local! {
+    /// How long a helper worked in the call that it last helped in.
+    static WORKED: Cell<Nanos> = const { Cell::new(Nanos::ZERO) };
+}
+
+/// Most threads that work on one buffer, the caller included. A guess, far beyond where memory is the limit.
+pub const THREADS_MAX: usize = 33;
+
+/// What works on parts: made by each thread for itself, used and dropped by it, all inside the call. What it is made of
+/// may come from the caller.
+pub trait Hand {
+    /// Makes ready for the part `index`, of which nothing is touched. Returns whether it is ready; where not, another hand
+    /// may do the part.
+    fn begin(&mut self, index: usize) -> bool;
+
+    /// Turns that part into `output`, which is as long as `input` and elsewhere. Returns whether it did.
+    fn apart(&mut self, index: usize, input: &[u8], output: &mut [u8]) -> bool;
+
+    /// The same in place; what is in `data` after a failure is lost.
+    fn in_place(&mut self, index: usize, data: &mut [u8]) -> bool;
+}
+
+/// When a call is split.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threshold {
+    /// As what was learned says.
+    Learned,
+    /// Always from so many bytes on; nothing is asked.
+    From(usize),
+}
+
+/// The helpers of one process, and what it learned about them.
+pub struct Crew {
+    seats: Box<[Seat]>,
+    /// Seats at which a thread sits.
+    hired: AtomicUsize,
+    /// Guards hiring; never waited for.
+    hiring: Mutex<()>,
+    splits: Mutex<Splits>,
+    /// Nanoseconds of core time for which helpers looked for another call. Written by them.
+    awake: AtomicU64,
+}
+
+/// Kinds of work that are told apart in what is learned.
+pub const KINDS: usize = 8;
+
+/// The crew of this process. Starts nothing; `None` where the kernel cannot tell a forked child from its parent, and for
+/// the moment in which another thread makes it.
+pub fn crew() -> Option<&'static Crew> {
+    static CREW: OnceLock<Option<PerProcess<Crew, Mapping>>> = OnceLock::new();
+    let place = CREW.get_or_init(|| Mapping::wiped_by_fork(1).ok().map(PerProcess::new));
+    place.as_ref()?.get_or_make(|| Some(Crew::new()))
+}
+
+impl Crew {
+    fn new() -> Self {
+        Self {
+            seats: (1..THREADS_MAX).map(|_| Seat::new()).collect(),
+            hired: AtomicUsize::new(0),
+            hiring: Mutex::new(()),
+            splits: Mutex::new(Splits::new(KINDS)),
+            awake: AtomicU64::new(0),
+        }
+    }
+
+    /// Begins a call on up to `threads` threads, the caller included. Whether it has [helpers](Call::helpers) says how
+    /// it runs.
+    pub fn begin(&'static self, load: Load, threads: usize, threshold: Threshold) -> Call {
+        let helpers = threads.clamp(1, THREADS_MAX) - 1;
+        let begun = SystemClock.now();
+        let way = match threshold {
+            _ if helpers == 0 => Way::Whole,
+            Threshold::From(bytes) if load.bytes >= bytes => Way::Split,
+            Threshold::From(_) => Way::Whole,
+            Threshold::Learned => self.learned().map_or(Way::Whole, |mut splits| splits.choose(load, begun)),
+        };
+        let seats = if way == Way::Split { self.hire(helpers) } else { &[] };
+        let helpers = seats.iter().any(Seat::is_free);
+        let helpers = helpers.then(|| Helpers {
+            seats,
+            begun,
+            first: AtomicU64::new(u64::MAX),
+            taken_back: AtomicU32::new(0),
+        });
+        Call { crew: self, load, begun, helpers }
+    }
+
+    /// What was learned, if no other thread is looking: nobody waits for it.
+    pub fn learned(&self) -> Option<MutexGuard<'_, Splits>> {
+        self.splits.try_lock().ok()
+    }
+
+    /// Core time so far for which helpers looked for another call, in vain or not.
+    #[must_use]
+    pub fn awake(&self) -> Nanos {
+        Nanos(self.awake.load(Relaxed))
+    }
+
+    /// Returns up to `count` seats at which threads sit, and starts threads that are missing. Fewer where the system
+    /// gives none; the next call tries again.
+    fn hire(&'static self, count: usize) -> &'static [Seat] {
+        if self.hired.load(Relaxed) < count {
+            if let Ok(_hiring) = self.hiring.try_lock() {
+                let hired = self.hired.load(Relaxed);
+                let missing = &self.seats[hired..count];
+                let started = missing.iter().take_while(|seat| start(seat, &self.awake)).count();
+                self.hired.store(hired + started, Relaxed);
+            }
+        }
+        &self.seats[..count.min(self.hired.load(Relaxed))]
+    }
+}
+
+/// Starts a thread that serves at `seat` for the life of the process, deaf to signals: they are for the program's own
+/// threads.
+fn start(seat: &'static Seat, awake: &'static AtomicU64) -> bool {
+    let Ok(before) = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK) else { return false };
+    let serve = || loop {
+        let mut vigil = Vigil::after(WORKED.take(), SystemClock.now());
+        let looks_on = || {
+            thread::yield_now();
+            vigil.looks_on(SystemClock.now())
+        };
+        // A panic ends one call's help, not the helper.
+        let served = catch_unwind(AssertUnwindSafe(|| seat.serve_awake(looks_on)));
+        awake.fetch_add(vigil.awake().0, Relaxed);
+        if !served.unwrap_or(true) {
+            return;
+        }
+    };
+    // libcrypto's ciphers use a few kilobytes of stack.
+    let thread = thread::Builder::new().name("evener-split".into()).stack_size(256 << 10).spawn(serve);
+    // The new thread has inherited the mask.
+    before.thread_set_mask().is_ok() && thread.is_ok()
+}
+
+/// A call that was begun, and how it runs.
+pub struct Call {
+    crew: &'static Crew,
+    load: Load,
+    begun: Nanos,
+    helpers: Option<Helpers>,
+}
+
+impl Call {
+    /// Who may help; `None` where the call shall run whole.
+    #[must_use]
+    pub fn helpers(&self) -> Option<&Helpers> {
+        self.helpers.as_ref()
+    }
+
+    /// Learns what the call took, and returns whether the guard locked its class for that. A call that was not done as it
+    /// should is dropped instead.
+    pub fn end(self) -> bool {
+        let now = SystemClock.now();
+        let Some(mut splits) = self.crew.learned() else { return false };
+        match &self.helpers {
+            None => {
+                splits.took_whole(self.load, now - self.begun);
+                false
+            }
+            Some(helpers) => splits.took_split(self.load, now - self.begun, helpers.handover(), now),
+        }
+    }
+}
+
+/// The threads that may help in one call.
+pub struct Helpers {
+    seats: &'static [Seat],
+    /// When the call began.
+    begun: Nanos,
+    /// When the first helper began, in nanoseconds after that.
+    first: AtomicU64,
+    /// Offers that were taken back.
+    taken_back: AtomicU32,
+}
+
+impl Helpers {
+    /// How many may come.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.seats.len()
+    }
+
+    /// Length of the parts into which `bytes` are best cut.
+    #[must_use]
+    pub fn part_bytes(&self, bytes: usize) -> usize {
+        splits::part_bytes(bytes, self.count() + 1, Claims::COUNT_MAX)
+    }
+
+    /// Works on all of `parts`: the caller by its `own` hand, each helper by one that it makes. Returns whether every part is
+    /// done.
+    ///
+    /// Where it is not, the caller's own hand has failed.
+    pub fn share<'h>(
+        &self,
+        parts: &mut Parts<'_>,
+        mut own: Box<dyn Hand + 'h>,
+        hand: &(dyn Fn() -> Option<Box<dyn Hand + 'h>> + Sync),
+    ) -> bool {
+        parts.let_back_begin_at(parts.count() / (self.count() + 1));
+        let shared = &*parts;
+        let help = || {
+            let begun = self.arrived();
+            if let Some(mut hand) = hand() {
+                // Parts of the helpers' share and then of the caller's, until one fails or none is left.
+                std::iter::from_fn(|| shared.back()).all(|part| take(part, &mut *hand));
+            }
+            WORKED.set(SystemClock.now() - begun);
+        };
+        let front = || std::iter::from_fn(|| shared.front()).all(|part| take(part, &mut *own));
+        let (own_done, lent) = lend(self.seats, &help, front);
+        self.taken_back.fetch_add(lent.taken_back, Relaxed);
+        if own_done {
+            // What helpers were not ready for, or failed at apart.
+            parts.undone(|part| _ = take(part, &mut *own));
+        }
+        parts.is_done()
+    }
+
+    /// How many helpers were asked and had not come when nothing was left to do.
+    pub fn taken_back(&self) -> u32 {
+        self.taken_back.load(Relaxed)
+    }
+
+    /// A helper begins, now.
+    fn arrived(&self) -> Nanos {
+        let now = SystemClock.now();
+        self.first.fetch_min((now - self.begun).0, Relaxed);
+        now
+    }
+
+    /// How long it took until the first helper began, if one did.
+    fn handover(&self) -> Option<Nanos> {
+        Some(Nanos(self.first.load(Relaxed))).filter(|after| *after != Nanos(u64::MAX))
+    }
+}
+
+/// Does a part, where its bytes are. One that the hand was not ready for is what it was.
+fn take(mut part: Part<'_>, hand: &mut dyn Hand) -> bool {
+    let index = part.index;
+    let done = hand.begin(index)
+        && match part.bytes() {
+            PartBytes::InPlace(data) => hand.in_place(index, data),
+            PartBytes::Apart(input, output) => hand.apart(index, input, output),
+        };
+    if done {
+        part.done();
+    }
+    done
+}

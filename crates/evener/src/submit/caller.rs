@@ -1,0 +1,260 @@
+//! A thread that brings bursts and waits for them.
+
+use evener_core::job::Ticket;
+use evener_core::plan::Dispatch;
+use evener_core::{Job, Nanos, SessionId};
+
+use crate::CpuKit;
+use crate::adaptive::Single;
+use crate::cpu::is_bound;
+use crate::queue::completions::count;
+use crate::queue::ended_sessions::Heard;
+use crate::state::report::WorkerReport;
+use crate::state::{Meter, Shared};
+
+/// A way in for one thread. Where no module could take a job it runs on this thread, without queue, lock or
+/// other thread; else it is queued, and this thread helps with whatever waits until its own jobs are done.
+pub struct Caller<'r, 'm> {
+    shared: &'r Shared<'m>,
+    home: usize,
+    number: u32,
+    kit: CpuKit,
+    /// The burst in work, kept for its memory.
+    burst: Vec<Box<Job<'m>>>,
+    /// Jobs to be submitted, kept for its memory.
+    waiting: Vec<Box<Job<'m>>>,
+    /// Jobs brought so far where jobs are dealt out, to know whose turn it is.
+    dealt: usize,
+    meter: Meter,
+    /// What it has heard of sessions that ended.
+    heard: Heard,
+}
+
+impl<'r, 'm> Caller<'r, 'm> {
+    pub(crate) fn new(shared: &'r Shared<'m>, home: usize, number: u32, kit: CpuKit) -> Self {
+        Self {
+            shared,
+            home,
+            number,
+            kit,
+            burst: Vec::new(),
+            waiting: Vec::new(),
+            dealt: 0,
+            meter: Meter::default(),
+            heard: Heard::default(),
+        }
+    }
+
+    /// Runs a burst of armed jobs and returns when each is Done or Failed; their order is as before.
+    ///
+    /// When the run is cancelled, jobs not yet started fail with
+    /// [`JobError::Cancelled`](evener_core::JobError::Cancelled).
+    ///
+    /// # Panics
+    ///
+    /// Where a job was never armed, or where a worker panicked, with which jobs are lost: bugs.
+    pub fn crypt(&mut self, jobs: &mut Vec<Box<Job<'m>>>) {
+        for (turn, job) in jobs.iter_mut().enumerate() {
+            job.ticket = Ticket { home: count(self.home), turn: count(turn) };
+        }
+        self.hear_ended();
+        self.shared.keep_budget(&mut self.meter);
+        match jobs[..] {
+            _ if jobs.iter().any(|job| is_bound(job)) => self.crypt_queued(jobs),
+            [ref job] if self.shared.weigher.is_some() => {
+                if self.is_weighed_alone(job) {
+                    self.crypt_single(jobs);
+                } else {
+                    self.crypt_here(jobs);
+                }
+            }
+            _ if self.is_for_modules(jobs) => self.crypt_queued(jobs),
+            _ => self.crypt_here(jobs),
+        }
+        if !jobs.is_sorted_by_key(|job| job.ticket.turn) {
+            jobs.sort_unstable_by_key(|job| job.ticket.turn);
+        }
+    }
+
+    /// As [`Runtime::end_session`](crate::Runtime::end_session), and at once for this caller's own kit.
+    pub fn end_session(&mut self, session: SessionId) {
+        self.shared.backlog.end_session(session);
+        self.hear_ended();
+    }
+
+    fn hear_ended(&mut self) {
+        self.shared.backlog.ended().tell(&self.heard, |is_over| self.kit.forget(is_over));
+    }
+
+    /// Runs jobs where the caller stands.
+    fn crypt_here(&mut self, jobs: &mut [Box<Job<'m>>]) {
+        self.shared.work_on(&mut self.kit, jobs);
+        self.shared.learn_from(&mut self.kit, count(jobs.len()));
+    }
+
+    /// Whether the adaptive policy is to say where this single request goes.
+    fn is_weighed_alone(&self, job: &Job<'_>) -> bool {
+        !self.shared.backlog.lanes().is_alone(job.class()) && self.shared.module_does(job)
+    }
+
+    /// Whether a burst is worth its way through the queue: some module may take a part of it.
+    fn is_for_modules(&self, jobs: &[Box<Job<'m>>]) -> bool {
+        if self.shared.plan.is_cpu_only() || !jobs.iter().any(|job| self.shared.module_does(job)) {
+            return false;
+        }
+        let Some(weigher) = &self.shared.weigher else { return true };
+        let lanes = self.shared.backlog.lanes();
+        let mut classes = jobs.iter().map(|job| job.class());
+        if classes.clone().all(|class| lanes.is_alone(class)) {
+            return false;
+        }
+        weigher.modules_matter(lanes, &mut classes, count(jobs.len()), self.shared.clock.now())
+    }
+
+    /// Runs one request where the adaptive policy says.
+    fn crypt_single(&mut self, jobs: &mut Vec<Box<Job<'m>>>) {
+        let Some(weigher) = &self.shared.weigher else { return self.crypt_here(jobs) };
+        let (start, class, bytes) = (self.shared.clock.now(), jobs[0].class(), jobs[0].input_bytes());
+        let single = weigher.route(self.shared.backlog.lanes(), class, start);
+        let core = match single {
+            Single::Inline => return self.crypt_here(jobs),
+            Single::Control(_) => {
+                let core = self.shared.clock.thread_time();
+                self.crypt_here(jobs);
+                self.shared.clock.thread_time() - core
+            }
+            Single::Module(errand) => {
+                self.crypt_by_module(errand.module, jobs);
+                weigher.core_of(errand, class, bytes)
+            }
+        };
+        let now = self.shared.clock.now();
+        weigher.saw_single(single, now - start, core, now);
+    }
+
+    /// Gives one request to a module and waits for it.
+    fn crypt_by_module(&mut self, module: usize, jobs: &mut Vec<Box<Job<'m>>>) {
+        let Some(job) = jobs.pop() else { return };
+        let (shared, home) = (self.shared, &self.shared.homes[self.home]);
+        let desk = shared.cpu_workers + module;
+        home.expect(1);
+        if let Err(job) = shared.backlog.give(desk, job) {
+            home.forget(1);
+            jobs.push(job);
+            return self.crypt_here(jobs);
+        }
+        if shared.weigher.as_ref().is_some_and(|weigher| weigher.is_lost(module)) {
+            let mut given: Vec<_> = std::iter::from_fn(|| shared.backlog.take_given(desk)).collect();
+            shared.run_on_core(&mut self.kit, &mut given);
+        }
+        while home.collect(jobs) == 0 {
+            shared.assert_whole();
+            home.wait_for_jobs(1, None, || shared.backlog.is_broken());
+        }
+        home.let_go(1);
+    }
+
+    /// The time, by the run's clock.
+    #[must_use]
+    pub fn now(&self) -> Nanos {
+        self.shared.clock.now()
+    }
+
+    /// Jobs that the caller's own kit runs side by side at its best.
+    #[must_use]
+    pub fn width(&self) -> u32 {
+        self.kit.width()
+    }
+
+    fn crypt_queued(&mut self, jobs: &mut Vec<Box<Job<'m>>>) {
+        let home = &self.shared.homes[self.home];
+        let total = jobs.len();
+        let mut waiting = std::mem::take(&mut self.waiting);
+        std::mem::swap(&mut waiting, jobs);
+        self.keep_share(&mut waiting, jobs);
+        let mut submitted = submit(self.shared, self.home, &mut waiting);
+        self.shared.work_on(&mut self.kit, jobs);
+        while jobs.len() < total {
+            let came = home.collect(jobs);
+            home.let_go(count(came));
+            if submitted == 0 && came == 0 {
+                self.help().unwrap_or_else(|patience| self.rest(!waiting.is_empty(), patience));
+            }
+            submitted = submit(self.shared, self.home, &mut waiting);
+        }
+        self.waiting = waiting;
+    }
+
+    /// Where jobs are dealt out, moves those into `kept` that fall to the callers that work for themselves. Each
+    /// brings its own jobs, so of the jobs of each the share of all callers stays.
+    fn keep_share(&mut self, waiting: &mut Vec<Box<Job<'m>>>, kept: &mut Vec<Box<Job<'m>>>) {
+        let own = self.shared.callers_work;
+        if self.shared.plan.dispatch != Dispatch::Deal || own == 0 {
+            return;
+        }
+        let hands = own + self.shared.backlog.desk_count();
+        for job in std::mem::take(waiting) {
+            let is_own = self.dealt % hands < own && !is_bound(&job);
+            self.dealt += 1;
+            if is_own { kept.push(job) } else { waiting.push(job) }
+        }
+    }
+
+    /// Runs one claim of what waits, be it one's own or not. Fails where nothing waits or the plan gives callers
+    /// nothing, with the time after which that may be otherwise.
+    fn help(&mut self) -> Result<(), Option<Nanos>> {
+        let plan = &self.shared.plan;
+        if plan.dispatch == Dispatch::Deal {
+            return Err(None);
+        }
+        // The monitor would hand the next job to whoever waits: a caller that waits takes it.
+        self.shared.claim_for_core(None, &plan.cpu, &mut self.burst)?;
+        self.shared.run_on_core(&mut self.kit, &mut self.burst);
+        Ok(())
+    }
+
+    /// Sleeps until something may have changed: room for what is still to be submitted, all of the rest done, or
+    /// `patience` over.
+    fn rest(&self, has_more: bool, patience: Option<Nanos>) {
+        self.shared.assert_whole();
+        let home = &self.shared.homes[self.home];
+        let enough = || self.shared.backlog.is_broken();
+        match (has_more, home.room()) {
+            (true, 1..) => self.shared.backlog.wait_for_room(),
+            (true, 0) => home.wait_for_jobs(home.in_flight().div_ceil(2), patience, enough),
+            (false, _) => home.wait_for_jobs(home.in_flight(), patience, enough),
+        }
+    }
+}
+
+/// Submits from the front of `waiting` as many as backlog and home have room for.
+pub(crate) fn submit<'m>(shared: &Shared<'m>, home: usize, waiting: &mut Vec<Box<Job<'m>>>) -> usize {
+    let place = &shared.homes[home];
+    let fits = place.room().min(waiting.len());
+    if fits == 0 {
+        return 0;
+    }
+    let rest = waiting.split_off(fits);
+    place.expect(count(fits));
+    let mut left = Vec::new();
+    let bound = shared.bind_all(waiting, &mut left);
+    if let (Some(weigher), Some(first)) = (&shared.weigher, waiting.first()) {
+        let (lanes, class) = (shared.backlog.lanes(), first.class());
+        if lanes.is_alone(class) {
+            weigher.sees_coming(lanes, class, count(fits), shared.clock.now());
+        }
+    }
+    let submitted = bound + shared.backlog.submit(waiting);
+    place.forget(count(fits - submitted));
+    waiting.extend(left);
+    waiting.extend(rest);
+    submitted
+}
+
+impl Drop for Caller<'_, '_> {
+    fn drop(&mut self) {
+        let name = format!("caller {}", self.number);
+        self.shared.report(WorkerReport { name, methods: self.kit.take_tallies(), module: None });
+        self.shared.homes[self.home].leave();
+    }
+}

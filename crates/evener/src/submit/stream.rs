@@ -1,0 +1,202 @@
+//! An ordered stream: jobs go in at one end, are finished by whoever takes them, and come out at the other
+//! end in the order in which they went in. A failed job comes out in its turn like any other.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use evener_core::Job;
+use evener_core::job::Ticket;
+
+use crate::queue::completions::{Home, count};
+use crate::state::Shared;
+use crate::submit::caller::submit;
+
+/// The end where jobs go in. Dropping it ends the stream.
+pub struct Inlet<'r, 'm> {
+    shared: &'r Shared<'m>,
+    turn: u32,
+    /// A job on its own, kept for its memory.
+    single: Vec<Box<Job<'m>>>,
+    ends: Arc<Ends<'r, 'm>>,
+}
+
+/// The end where jobs come out, in order.
+pub struct Outlet<'r, 'm> {
+    shared: &'r Shared<'m>,
+    turn: u32,
+    /// Jobs that came before their turn; slot `i` is for turn `self.turn + i`.
+    early: VecDeque<Option<Box<Job<'m>>>>,
+    /// Jobs in `early`.
+    early_count: u32,
+    came: Vec<Box<Job<'m>>>,
+    ends: Arc<Ends<'r, 'm>>,
+}
+
+/// What both ends know of each other. The last one to go gives the home back.
+struct Ends<'r, 'm> {
+    home: &'r Home<'m>,
+    home_number: u32,
+    /// The inlet is gone.
+    no_more: AtomicBool,
+    /// The outlet is gone, so that nobody would ever make room.
+    nobody_listens: AtomicBool,
+}
+
+impl Drop for Ends<'_, '_> {
+    fn drop(&mut self) {
+        self.home.leave();
+    }
+}
+
+/// Whether a job was taken.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Submitted {
+    /// It will come out of the outlet.
+    Yes,
+    /// The outlet is gone; the job was dropped.
+    NobodyListens,
+}
+
+pub(crate) fn open<'r, 'm>(shared: &'r Shared<'m>, home: usize) -> (Inlet<'r, 'm>, Outlet<'r, 'm>) {
+    let ends = Arc::new(Ends {
+        home: &shared.homes[home],
+        home_number: count(home),
+        no_more: AtomicBool::new(false),
+        nobody_listens: AtomicBool::new(false),
+    });
+    let inlet = Inlet { shared, turn: 0, single: Vec::new(), ends: Arc::clone(&ends) };
+    let (early, came) = (VecDeque::new(), Vec::new());
+    (inlet, Outlet { shared, turn: 0, early, early_count: 0, came, ends })
+}
+
+impl<'m> Inlet<'_, 'm> {
+    /// Submits one armed job; waits while the stream or the backlog is full.
+    ///
+    /// # Panics
+    ///
+    /// As [`submit_all`](Self::submit_all).
+    pub fn submit(&mut self, job: Box<Job<'m>>) -> Submitted {
+        let mut single = std::mem::take(&mut self.single);
+        single.push(job);
+        let submitted = self.submit_all(&mut single);
+        self.single = single;
+        submitted
+    }
+
+    /// Submits armed jobs in order; waits while the stream or the backlog is full. Leaves `jobs` empty.
+    ///
+    /// A stream is full with [`Setup::home_jobs`](crate::Setup::home_jobs) jobs that went in and did not come out:
+    /// a thread that has both ends must take jobs out before it puts more in.
+    ///
+    /// # Panics
+    ///
+    /// Where a worker panicked, with which jobs are lost: a bug.
+    pub fn submit_all(&mut self, jobs: &mut Vec<Box<Job<'m>>>) -> Submitted {
+        let (home, home_number) = (self.ends.home, self.ends.home_number);
+        for job in jobs.iter_mut() {
+            job.ticket = Ticket { home: home_number, turn: self.turn };
+            self.turn = self.turn.wrapping_add(1);
+        }
+        while !jobs.is_empty() {
+            self.shared.assert_whole();
+            if self.ends.nobody_listens.load(Ordering::Acquire) {
+                jobs.clear();
+                return Submitted::NobodyListens;
+            }
+            if submit(self.shared, home_number as usize, jobs) > 0 {
+                continue;
+            }
+            if home.room() == 0 {
+                home.wait_for_room(|| self.ends.nobody_listens.load(Ordering::Acquire) || self.is_broken());
+            } else {
+                self.shared.backlog.wait_for_room();
+            }
+        }
+        Submitted::Yes
+    }
+
+    fn is_broken(&self) -> bool {
+        self.shared.backlog.is_broken()
+    }
+}
+
+impl Drop for Inlet<'_, '_> {
+    fn drop(&mut self) {
+        // Release pairs with the Acquire in `next`: all submissions are counted before.
+        self.ends.no_more.store(true, Ordering::Release);
+        self.ends.home.knock();
+    }
+}
+
+impl<'m> Outlet<'_, 'm> {
+    /// The next job in order; waits for it. `None` when the inlet is gone and everything has come out.
+    ///
+    /// # Panics
+    ///
+    /// Where a worker panicked, with which jobs are lost: a bug.
+    #[expect(clippy::should_implement_trait, reason = "an iterator would hide that this waits")]
+    pub fn next(&mut self) -> Option<Box<Job<'m>>> {
+        let home = self.ends.home;
+        loop {
+            if let Some(Some(_)) = self.early.front() {
+                return self.take_front();
+            }
+            // Read before looking for jobs: if there are to be no more, all that were are counted.
+            let no_more = self.ends.no_more.load(Ordering::Acquire);
+            if home.collect(&mut self.came) > 0 {
+                self.sort_in();
+            } else if no_more && home.in_flight() == 0 {
+                return None;
+            } else {
+                self.shared.assert_whole();
+                home.wait_for_jobs(1, None, || {
+                    let is_end = self.ends.no_more.load(Ordering::Acquire) && home.in_flight() == 0;
+                    is_end || self.shared.backlog.is_broken()
+                });
+            }
+        }
+    }
+
+    /// Sleeps until all jobs that went in so far are finished, without taking any out: for measuring, so that this
+    /// thread does not compete with the workers.
+    ///
+    /// # Panics
+    ///
+    /// Where a worker panicked, with which jobs are lost: a bug.
+    pub fn wait_for_all(&self) {
+        let home = self.ends.home;
+        while home.finished() < (home.in_flight() - self.early_count) as usize {
+            self.shared.assert_whole();
+            home.wait_for_jobs(home.in_flight() - self.early_count, None, || self.shared.backlog.is_broken());
+        }
+    }
+
+    fn take_front(&mut self) -> Option<Box<Job<'m>>> {
+        self.turn = self.turn.wrapping_add(1);
+        self.early_count -= 1;
+        self.ends.home.let_go(1);
+        self.early.pop_front().flatten()
+    }
+
+    fn sort_in(&mut self) {
+        self.early_count += count(self.came.len());
+        for job in self.came.drain(..) {
+            let ahead = job.ticket.turn.wrapping_sub(self.turn) as usize;
+            if self.early.len() <= ahead {
+                self.early.resize_with(ahead + 1, || None);
+            }
+            self.early[ahead] = Some(job);
+        }
+    }
+}
+
+impl Drop for Outlet<'_, '_> {
+    fn drop(&mut self) {
+        // What came and was not taken out is dropped here, and no longer on its way.
+        self.ends.home.let_go(self.early_count);
+        self.ends.nobody_listens.store(true, Ordering::Release);
+        self.ends.home.knock();
+    }
+}

@@ -1,0 +1,181 @@
+//! What a thread does as a core, a worker's or a caller's: it [claims](Shared::claim_for_core) what the plan leaves to
+//! cores, runs it, tells the policy what it took, and brings it home.
+
+use evener_core::plan::Take;
+use evener_core::{Class, Job, JobError, Nanos};
+
+use crate::CpuKit;
+use crate::adaptive::{Asker, Weigher};
+use crate::state::{Meter, Shared};
+
+/// A core that has nothing to do.
+#[derive(Default)]
+pub(crate) struct Rest {
+    /// The lane that it leaves to modules.
+    left_to_modules: Option<usize>,
+    since: Nanos,
+    /// Core time of modules' paths until then.
+    paths: Nanos,
+}
+
+impl<'m> Shared<'m> {
+    /// Takes jobs as `take` says and runs them on the calling thread's core, until nothing is left and nothing
+    /// more will come.
+    pub(crate) fn work_as_core(&self, desk: usize, take: &Take, kit: &mut CpuKit) {
+        let (mut burst, mut meter) = (Vec::new(), Meter::default());
+        loop {
+            self.backlog.tell_ended(desk, |is_over| kit.forget(is_over));
+            self.backlog.stop_at_barrier(desk);
+            self.keep_budget(&mut meter);
+            match self.run_claim(desk, take, kit, &mut burst) {
+                Ok(()) => {}
+                Err(_) if self.backlog.is_over(desk) => return,
+                Err(patience) => self.wait_for_work(desk, patience),
+            }
+        }
+    }
+
+    /// Runs what the plan gives a core; where it gives nothing now, says how long to wait at most.
+    pub(crate) fn run_claim(
+        &self,
+        desk: usize,
+        take: &Take,
+        kit: &mut CpuKit,
+        burst: &mut Vec<Box<Job<'m>>>,
+    ) -> Result<(), Option<Nanos>> {
+        self.claim_for_core(Some(desk), take, burst)?;
+        // Asked after each burst, and of lines that all cores write to: only where the answer can be yes.
+        let class = self.takes_turns().then(|| class_of_all(burst)).flatten();
+        self.run_on_core(kit, burst);
+        self.give_turn(class);
+        Ok(())
+    }
+
+    /// Sleeps until there may be work for a core.
+    fn wait_for_work(&self, desk: usize, patience: Option<Nanos>) {
+        let rest = self.begin_rest(desk);
+        let has_news = || self.weigher.as_ref().is_some_and(|weigher| weigher.has_news(Asker::Core));
+        self.backlog.wait_for_work(desk, patience, has_news);
+        self.end_rest(&rest);
+    }
+
+    /// The core at `desk` has nothing to do.
+    pub(crate) fn begin_rest(&self, desk: usize) -> Rest {
+        let Some(weigher) = &self.weigher else { return Rest::default() };
+        weigher.is_free(desk);
+        weigher.core_works(false);
+        let lanes = self.backlog.lanes();
+        let left_to_modules = lanes.first_waiting().filter(|_| lanes.modules_matter());
+        Rest { left_to_modules, since: self.clock.now(), paths: weigher.paths() }
+    }
+
+    /// It looks again.
+    pub(crate) fn end_rest(&self, rest: &Rest) {
+        if let (Some(weigher), Some(lane)) = (&self.weigher, rest.left_to_modules) {
+            let now = self.clock.now();
+            weigher.idled(lane, now - rest.since, rest.paths, now);
+        }
+    }
+
+    /// Runs a burst on a core, or gives it up where the run was cancelled.
+    pub(crate) fn work_on(&self, kit: &mut CpuKit, burst: &mut [Box<Job<'m>>]) {
+        if self.cancel.is_cancelled() {
+            kit.fail_all(burst, JobError::Cancelled);
+        } else {
+            kit.run(burst, &*self.clock);
+        }
+    }
+
+    /// Runs a claimed burst on a core and brings it home.
+    pub(crate) fn run_on_core(&self, kit: &mut CpuKit, burst: &mut Vec<Box<Job<'m>>>) {
+        self.work_on(kit, burst);
+        self.learn_from(kit, 0);
+        self.bring_home(burst);
+    }
+
+    /// Runs jobs that a module failed and brings them home. What they take is a cost of a core, but no measure for what modules take: they are
+    /// run one by one, and beside the module.
+    pub(crate) fn redo(&self, kit: &mut CpuKit, failed: &mut Vec<Box<Job<'m>>>) {
+        self.work_on(kit, failed);
+        if cfg!(mutant = "redone_jobs_are_control") {
+            self.learn_from(kit, 0);
+        }
+        kit.keep_samples_back();
+        self.bring_home(failed);
+    }
+
+    /// Gives the adaptive policy what a kit measured, and lets it look whether modules matter where nobody asks. `brought` jobs were run where
+    /// their caller stood and did not wait: as many may come next.
+    #[inline]
+    pub(crate) fn learn_from(&self, kit: &mut CpuKit, brought: u32) {
+        if let Some(weigher) = &self.weigher {
+            let modules_matter = self.backlog.lanes().modules_matter();
+            if modules_matter || kit.has_news() {
+                self.take_news(weigher, modules_matter, kit, brought);
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn take_news(&self, weigher: &Weigher, modules_matter: bool, kit: &mut CpuKit, brought: u32) {
+        let lanes = self.backlog.lanes();
+        kit.tell_samples(modules_matter, |samples| weigher.saw_core(lanes, samples));
+        if !modules_matter && kit.is_time_to_look() {
+            let brought = if cfg!(mutant = "bursts_of_callers_unseen") { 0 } else { brought };
+            weigher.looks_back(lanes, self.backlog.waiting_for_cores() + brought, self.clock.now());
+        }
+    }
+
+    /// Whether the only core and the only module take turns.
+    fn takes_turns(&self) -> bool {
+        self.weigher.as_ref().is_some_and(Weigher::takes_turns)
+    }
+
+    /// Where core and module take turns: gives the module its turn with jobs like those that were just run, where it is due.
+    fn give_turn(&self, class: Option<Class>) {
+        let (Some(weigher), Some(class)) = (&self.weigher, class) else { return };
+        let (lanes, waiting) = (self.backlog.lanes(), self.backlog.waiting_for_cores());
+        if let Some(count) = weigher.gives_turn(lanes, class, waiting, self.clock.now()) {
+            self.backlog.show_some(count);
+            lanes.let_modules(true);
+        }
+    }
+
+    /// Claims what the plan gives a core; where it gives nothing now, says how long to wait at most.
+    pub(crate) fn claim_for_core(
+        &self,
+        desk: Option<usize>,
+        take: &Take,
+        burst: &mut Vec<Box<Job<'m>>>,
+    ) -> Result<(), Option<Nanos>> {
+        let Some(weigher) = &self.weigher else {
+            return if self.backlog.claim(desk, take, burst) > 0 { Ok(()) } else { Err(None) };
+        };
+        let lanes = self.backlog.lanes();
+        weigher.core_works(true);
+        if weigher.has_turn() {
+            // Only what is asked for below.
+        } else if lanes.modules_matter() {
+            self.backlog.show_modules(burst);
+        } else {
+            self.backlog.claim(desk, take, burst);
+        }
+        if !burst.is_empty() {
+            return Ok(());
+        }
+        let now = self.clock.now();
+        let claim = weigher.core_takes(lanes, now)?;
+        let claimed = self.backlog.claim_of(claim.lane, take, claim.jobs_max, burst);
+        if let (1.., Some(desk)) = (claimed, desk) {
+            weigher.begins(desk, &claim, claimed, now);
+        }
+        // Where another was faster, the next look finds something else.
+        if claimed > 0 { Ok(()) } else { Err(Some(Nanos::ZERO)) }
+    }
+}
+
+/// The class of the jobs, where they are all of one.
+fn class_of_all(jobs: &[Box<Job<'_>>]) -> Option<Class> {
+    let first = jobs.first()?.class();
+    (jobs.last()?.class() == first).then_some(first)
+}

@@ -1,0 +1,89 @@
+//! What a module's worker claims, and how long the module may take for it.
+
+use evener_core::plan::Take;
+use evener_core::{Job, Nanos};
+
+use super::{ModuleWorker, SILENCE_MIN, TIMES_EXPECTED};
+use crate::adaptive::Weigher;
+
+impl<'m> ModuleWorker<'_, 'm> {
+    /// Claims what the plan gives the module, unless workers are to stop before their next claim.
+    pub(super) fn claim(&mut self) -> bool {
+        let shared = self.shared;
+        let may = !shared.backlog.is_held() && shared.charge(&mut self.meter).is_ok();
+        let has_claimed = may && (self.claim_bound() || self.claim_by_plan());
+        if has_claimed && self.driver.in_flight() == 0 {
+            self.progress = shared.clock.now();
+            self.lessons.besides = Nanos::ZERO;
+        }
+        has_claimed
+    }
+
+    /// Claims a job that only this module may do.
+    fn claim_bound(&mut self) -> bool {
+        let shared = self.shared;
+        let Some(job) = shared.backlog.take_bound(self.desk) else { return false };
+        match &shared.weigher {
+            Some(weigher) => self.claim_single(weigher, job, shared.clock.now()),
+            None => {
+                self.expect(Nanos::ZERO);
+                self.claimed.push(job);
+            }
+        }
+        true
+    }
+
+    fn claim_single(&mut self, weigher: &Weigher, job: Box<Job<'m>>, now: Nanos) {
+        let claim = weigher.single(self.module(), self.shared.backlog.lanes(), job.class(), now);
+        weigher.begins(self.desk, &claim, 1, now);
+        self.expect(claim.each());
+        self.claimed.push(job);
+    }
+
+    fn claim_by_plan(&mut self) -> bool {
+        let (shared, take) = (self.shared, &self.shared.plan.module);
+        let Some(weigher) = &shared.weigher else {
+            return shared.backlog.claim(Some(self.desk), take, &mut self.claimed) > 0;
+        };
+        let (lanes, now) = (shared.backlog.lanes(), shared.clock.now());
+        if let Some(job) = shared.backlog.take_given(self.desk) {
+            self.claim_single(weigher, job, now);
+            return true;
+        }
+        match weigher.module_takes(self.module(), lanes, now) {
+            Ok(claim) => {
+                self.patience_to_claim = Some(Nanos::ZERO);
+                let row = Take { jobs_max: claim.jobs_max, ..*take };
+                let claimed = shared.backlog.claim_of(claim.lane, &row, claim.jobs_max, &mut self.claimed);
+                if claimed > 0 {
+                    weigher.begins(self.desk, &claim, claimed, now);
+                    self.expect(claim.each());
+                }
+                claimed > 0
+            }
+            Err(patience) => {
+                self.patience_to_claim = Some(patience);
+                let is_drained = self.driver.in_flight() == 0 && weigher.has_turn();
+                // It may be the core's turn, or what is left its work, and the core asleep.
+                if is_drained && weigher.module_is_drained(lanes, now) || weigher.left_to_cores(lanes) {
+                    shared.backlog.wake_cores();
+                }
+                false
+            }
+        }
+    }
+
+    /// Allows the module what it takes by what is known of it: all that it may hold, each many times as long as expected. Of
+    /// jobs held together the longest counts.
+    fn expect(&mut self, each: Nanos) {
+        let allowed = match each {
+            Nanos::ZERO => self.patience,
+            each => {
+                let all = Nanos(each.0.saturating_mul(TIMES_EXPECTED * self.width() as u64));
+                all.max(SILENCE_MIN).min(self.patience)
+            }
+        };
+        let is_alone = self.driver.in_flight() == 0;
+        self.deadline = if is_alone { allowed } else { self.deadline.max(allowed) };
+    }
+}

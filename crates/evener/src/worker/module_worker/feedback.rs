@@ -1,0 +1,145 @@
+//! What the adaptive policy is told of a module: what its results took, some of them together (`untold.rs`), with what no
+//! clock shows of them (`unseen.rs`).
+
+use evener_core::cost::Line;
+use evener_core::estimate::ModuleSample;
+use evener_core::{Nanos, Outcome};
+
+use super::pending_samples::{Part, Untold};
+use super::{ModuleWorker, is_failed};
+use crate::SystemClock;
+use crate::adaptive::{Seen, Weigher};
+use crate::costs::overhead::all_of_passed;
+use crate::worker::recent_sessions::Sessions;
+
+/// Where the telling stands.
+#[derive(Default)]
+pub(super) struct Lessons {
+    /// The thread's clock, less `stood`, when results were last taken in.
+    pub(super) core_mark: Nanos,
+    /// Core time of this process when results were last taken in; on one core only.
+    pub(super) process_mark: Nanos,
+    /// Sessions of which the module has had a request.
+    pub(super) sessions: Sessions,
+    /// What clocks do not show of a request.
+    pub(super) unseen: Line,
+    /// Results since there was nothing for the module.
+    pub(super) since_idle: usize,
+    /// How often the only core had changed between work and rest when results last came, where it rested.
+    pub(super) core_rested: Option<u32>,
+    /// Results of which nothing was told yet.
+    pub(super) untold: Untold,
+    /// Time since results last came in which the worker redid what the module had failed.
+    pub(super) besides: Nanos,
+}
+
+impl Lessons {
+    /// Nothing was told yet. `unseen` is what clocks do not show of a request.
+    pub(super) fn new(unseen: Line) -> Self {
+        Self { unseen, ..Self::default() }
+    }
+}
+
+impl ModuleWorker<'_, '_> {
+    /// Tells the adaptive policy what the jobs took that have just come back, some of them together. Of requests that the module failed
+    /// nothing is learned but that their core time was lost; nor of what came back with them.
+    pub(super) fn teach(&mut self, now: Nanos) {
+        let shared = self.shared;
+        let Some(weigher) = &shared.weigher else { return };
+        let core_rests = weigher.core_rests();
+        let besides = std::mem::take(&mut self.lessons.besides);
+        let sound = self.done.iter().filter(|job| !is_failed(job));
+        let opened_key = self.lessons.sessions.opened_key(sound.map(|job| job.session().id()));
+        let is_busy = self.driver.in_flight() > 0;
+        let held = self.driver.in_flight() + self.done.len();
+        let class = self.done[0].class();
+        let is_sound =
+            self.done.iter().all(|job| job.class() == class && matches!(job.outcome(), Outcome::Done { .. }));
+        if is_sound {
+            let is_full = held >= self.width() && self.lessons.since_idle >= self.width();
+            // Where turns are taken nothing is believed but of a core that rests.
+            let rested = core_rests.is_some() && core_rests == self.lessons.core_rested;
+            self.lessons.untold.add(Part {
+                class,
+                held: held as u64,
+                is_alone: is_full && !opened_key && rested && besides == Nanos::ZERO,
+                opened_key,
+                jobs: self.done.len() as u64,
+                bytes: self.done.iter().map(|job| job.input_bytes() as u64).sum(),
+                passed: now - self.progress,
+                besides,
+                unseen: self.done.iter().map(|job| self.lessons.unseen.at(job.input_bytes() as u64)).sum(),
+            });
+        }
+        let may_wait = is_sound && is_busy && weigher.takes_turns() && !weigher.has_turn();
+        if !may_wait || self.lessons.untold.is_due() {
+            self.tell(weigher, now);
+        }
+        weigher.holds(self.module(), is_busy.then_some((class, now)));
+        let is_drained = !is_busy && weigher.has_turn();
+        if is_drained && weigher.module_is_drained(self.shared.backlog.lanes(), now) {
+            self.shared.backlog.wake_cores();
+        }
+        self.lessons.since_idle += self.done.len();
+        self.lessons.core_rested = core_rests;
+    }
+
+    /// Tells what was not told yet. Little's law: time in the module is requests in it times the time between two results. What of
+    /// that is core time of the path is `d`: what clocks show, and what they miss. One core cannot have spent more than has passed,
+    /// less what its own jobs took.
+    fn tell(&mut self, weigher: &Weigher, now: Nanos) {
+        let failed = self.done.iter().filter(|job| is_failed(job));
+        let (failed_class, failed) = (failed.clone().map(|job| job.class()).next(), failed.count() as u64);
+        let (core, all_jobs) = (self.mark_core(), (self.lessons.untold.jobs() + failed).max(1));
+        let wants_clock = weigher.cores() == 1 && !weigher.takes_turns();
+        let beside = if wants_clock { self.mark_process() - core } else { Nanos::ZERO };
+        for part in self.lessons.untold.take() {
+            let Part { class, held, is_alone, opened_key, jobs, bytes, passed, besides, unseen } = part;
+            let seen = Nanos(core.0 * jobs / all_jobs);
+            let all = seen + unseen;
+            let most = if weigher.cores() == 1 { (passed - beside).max(seen) } else { all };
+            let d = match weigher.takes_turns() {
+                _ if cfg!(mutant = "more_than_passed") => all,
+                true => all_of_passed(all, passed, held),
+                false => all.min(most),
+            };
+            let h = Nanos(passed.0 * held) - if held == 1 { d } else { Nanos::ZERO };
+            let sample = ModuleSample { jobs, bytes, d, h, now };
+            let waited = Nanos(beside.max(besides).0 * held);
+            let seen = Seen { sample, waited, opened_key, is_alone };
+            weigher.saw_module(self.module(), self.shared.backlog.lanes(), class, &seen);
+        }
+        if let Some(class) = failed_class {
+            let core = Nanos(core.0 * failed / all_jobs);
+            weigher.saw_failed(self.module(), self.shared.backlog.lanes(), class, core, now);
+        }
+    }
+
+    /// Core time of this thread that was none of the module's path, a check's. Where turns are taken the path had no core meanwhile, and
+    /// what was to be told goes on behind it; otherwise the module worked on, and nobody knows for how long.
+    pub(super) fn leave_out(&mut self, core: Nanos) {
+        if self.shared.weigher.as_ref().is_some_and(Weigher::takes_turns) && !cfg!(mutant = "checks_believed")
+        {
+            self.progress += core;
+            self.lessons.core_mark += core;
+        } else {
+            self.mark_core();
+            self.lessons.untold = Untold::default();
+        }
+    }
+
+    /// Core time of all threads of this process since the last call.
+    fn mark_process(&mut self) -> Nanos {
+        let process = SystemClock.process_time();
+        process - std::mem::replace(&mut self.lessons.process_mark, process)
+    }
+
+    /// Core time of this thread since the last call.
+    pub(super) fn mark_core(&mut self) -> Nanos {
+        if self.shared.weigher.is_none() {
+            return Nanos::ZERO;
+        }
+        let core = self.core_time() - self.stood;
+        core - std::mem::replace(&mut self.lessons.core_mark, core)
+    }
+}
