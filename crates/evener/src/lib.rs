@@ -33,6 +33,7 @@ mod cpu;
 mod driver_factory;
 mod queue;
 mod request;
+mod run;
 mod setup;
 mod state;
 pub mod statistics;
@@ -47,9 +48,9 @@ pub use cpu::CpuKit;
 pub use driver_factory::Machinery;
 pub use queue::barrier::Barrier;
 pub use request::{combine, in_flight, offload, regret, split};
+pub use run::{Runtime, run};
 pub use setup::{ModuleSetup, Setup};
 pub use state::report::{ModuleReport, Quarantine, Report, WorkerReport};
-pub use state::{Runtime, run};
 pub use submit::caller::Caller;
 pub use submit::stream::{Inlet, Outlet, Submitted};
 

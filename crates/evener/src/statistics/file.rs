@@ -15,10 +15,7 @@ use rustix::process::{geteuid, getpid};
 
 use super::directories::{self, Places, Unusable};
 use super::process::{self, Identity, Seen};
-use super::record;
-
-/// Bytes of a whole file.
-pub(super) const FILE_BYTES: usize = FILE_WORDS * size_of::<u32>();
+use super::record::{self, FILE_BYTES};
 
 /// Makes this process's file in one of `places` and maps it. A file of the same name is one that this process left when it
 /// became another program, or that of an ended one.

@@ -7,13 +7,15 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use evener_core::statistics::{Count, Header, NAME_BYTES, Row, Unreadable, check};
+use evener_core::statistics::{Count, FILE_WORDS, Header, NAME_BYTES, Row, Unreadable, check};
 use evener_ring::value;
 use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags};
 
 use super::directories::{self, Places};
-use super::file::FILE_BYTES;
 use super::process::{self, Identity};
+
+/// Bytes of a whole file.
+pub(super) const FILE_BYTES: usize = FILE_WORDS * size_of::<u32>();
 
 /// The counts of one process, as they were when they were read.
 #[derive(Clone, Debug)]

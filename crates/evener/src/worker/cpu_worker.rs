@@ -6,6 +6,7 @@ use evener_core::{Class, Job, JobError, Nanos};
 
 use crate::CpuKit;
 use crate::adaptive::{Asker, Weigher};
+use crate::state::report::WorkerReport;
 use crate::state::{Meter, Shared};
 
 /// A core that has nothing to do.
@@ -16,6 +17,12 @@ pub(crate) struct Rest {
     since: Nanos,
     /// Core time of modules' paths until then.
     paths: Nanos,
+}
+
+/// Takes jobs as the plan says until nothing is left and nothing more will come.
+pub(crate) fn cpu_worker(shared: &Shared<'_>, desk: usize, mut kit: CpuKit) {
+    shared.work_as_core(desk, &shared.plan.cpu, &mut kit);
+    shared.report(WorkerReport { name: format!("cpu {desk}"), methods: kit.take_tallies(), module: None });
 }
 
 impl<'m> Shared<'m> {
