@@ -10,12 +10,10 @@ use evener_core::Nanos;
 use evener_core::guard::CONTROL_JOBS_FIRST;
 use evener_core::plan::adaptive::{CLAIM_TIME, Choice, Table};
 
+use super::claim::{Claim, WAIT_FOR_CONTROL};
 use super::planning::{PLAN_AGE_MAX, PLAN_AGE_ON_ONE_CORE};
 use super::{Asker, WIDTH, Weigher};
 use crate::queue::class_queues::Lanes;
-
-/// How long a module's worker waits for the first control job of a class. A guess: below what a core needs for a claim.
-pub(super) const WAIT_FOR_CONTROL: Nanos = Nanos::from_micros(200);
 
 /// Jobs that a module's worker takes at once at most, and how many times as many wait then at least: the last ones are asked about one
 /// by one. A question takes a fiftieth of a request in the guest of docs/testbed.md; with 8, a quarter and a plan each
@@ -31,25 +29,10 @@ fn jobs_in_time(each: Nanos) -> u32 {
     }
 }
 
-/// What a worker may take.
-pub(crate) struct Claim {
-    pub(crate) lane: usize,
-    pub(crate) jobs_max: u32,
-    /// Time that one of them takes.
-    pub(super) each: Nanos,
-}
-
-impl Claim {
-    /// Time that one of its jobs is expected to take; nothing where that is not known.
-    pub(crate) const fn each(&self) -> Nanos {
-        self.each
-    }
-}
-
 impl Weigher {
     /// What an idle core takes: a lane and how many jobs, or how long to wait at most for something to change.
     pub(crate) fn core_takes(&self, lanes: &Lanes<'_>, now: Nanos) -> Result<Claim, Nanos> {
-        self.asks(Asker::Core);
+        self.alternation.asks(Asker::Core);
         if let Some(turn) = self.core_in_turn(lanes, now) {
             return turn;
         }
@@ -99,7 +82,7 @@ impl Weigher {
 
     /// What module `module` takes.
     pub(crate) fn module_takes(&self, module: usize, lanes: &Lanes<'_>, now: Nanos) -> Result<Claim, Nanos> {
-        self.asks(Asker::Module);
+        self.alternation.asks(Asker::Module);
         let table = self.table(lanes, now);
         if let Some(turn) = self.module_in_turn(&table, lanes) {
             return turn;
@@ -126,7 +109,7 @@ impl Weigher {
     /// question keeps the next request from the module. What cores leave to it whole it may take as it comes.
     fn in_a_row(&self, table: &Table, lane: usize, waiting: u32) -> u32 {
         let least = if table.is_left_whole(lane) && !cfg!(mutant = "one_by_one") { 1 } else { ROWS_MIN };
-        if self.turns.is_some() { (waiting / least).clamp(1, IN_A_ROW) } else { 1 }
+        if self.alternation.takes_turns() { (waiting / least).clamp(1, IN_A_ROW) } else { 1 }
     }
 
     /// A module is about to begin some jobs: cores owe its class a control job, where they run too few by themselves. Before
@@ -137,7 +120,7 @@ impl Weigher {
         let state = &mut *self.state();
         let ledger = state.ledger(lane, module);
         let measured = state.guard.counters(ledger).control_jobs;
-        if self.turns.is_some() && measured == 0 && !cfg!(mutant = "one_job_first") {
+        if self.alternation.takes_turns() && measured == 0 && !cfg!(mutant = "one_job_first") {
             state.guard.assume(ledger, c);
         }
         if has_cores && !state.guard.has_measure(ledger) && self.controls.count(lane) >= CONTROL_JOBS_FIRST {
@@ -147,7 +130,7 @@ impl Weigher {
         }
         let is_due = self.controls.routed(lane, jobs, measured < CONTROL_JOBS_FIRST);
         // Where turns are taken, those of the core are the control.
-        if has_cores && is_due && self.turns.is_none() && state.guard.is_control(ledger) {
+        if has_cores && is_due && !self.alternation.takes_turns() && state.guard.is_control(ledger) {
             self.controls.owe(lane);
         }
         true

@@ -11,6 +11,7 @@
 //! module take turns: `turns.rs`, `taking_turns.rs`.
 
 mod alternation;
+mod claim;
 mod claims;
 mod control;
 mod observation;
@@ -19,7 +20,7 @@ mod planning;
 mod policy_state;
 mod single_requests;
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use evener_core::cost::Line;
@@ -28,9 +29,11 @@ use evener_core::plan::adaptive::{Table, plan};
 use evener_core::{Class, Nanos};
 use evener_ring::CachePadded;
 
+use self::alternation::Alternation;
+pub(crate) use self::alternation::Asker;
 pub(crate) use self::alternation::accounts::LEAD;
 use self::alternation::accounts::Turns;
-pub(crate) use self::claims::Claim;
+pub(crate) use self::claim::Claim;
 use self::control::Controls;
 pub(crate) use self::observation::Seen;
 use self::planner_input::Moment;
@@ -59,29 +62,8 @@ pub(crate) struct Weigher {
     controls: Controls,
     /// Core time of modules' paths.
     paths_ns: AtomicU64,
-    /// Where the only core and the only module take turns. Locked after the state and before the costs where they are, too.
-    turns: Option<Mutex<Turns>>,
-    /// Whether somebody has a turn: a hint that spares who asks the lock.
-    has_turn: AtomicBool,
-    /// The guard would lock a class: it is the core's turn at once.
-    is_alarmed: AtomicBool,
-    /// Times that the only core began to work, and that it rested: odd while it works. Written by its worker.
-    core_changes: AtomicU32,
-    /// The rest, by that, from which it was last woken because the module took no more; odd, so that the first one is another.
-    woken_in: AtomicU32,
-    /// Times that what each of [`Asker`] is told where turns are taken may have become another.
-    news: [AtomicU32; 2],
-    /// How often it had when each last asked.
-    heard: [AtomicU32; 2],
-}
-
-/// Who asks what it is to take, where turns are taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asker {
-    /// The only core's worker.
-    Core,
-    /// The only module's.
-    Module,
+    /// Where the only core and the only module take turns.
+    pub(crate) alternation: Alternation,
 }
 
 /// What a module works on. Written by its worker.
@@ -105,13 +87,7 @@ impl Weigher {
         let turns = fixed.take_turns(&known.estimator).then(|| Turns::new(LANES, fixed.stations[0].depth));
         drop(known);
         Self {
-            turns: turns.map(Mutex::new),
-            has_turn: AtomicBool::new(false),
-            is_alarmed: AtomicBool::new(false),
-            core_changes: AtomicU32::new(0),
-            woken_in: AtomicU32::new(0),
-            news: [const { AtomicU32::new(0) }; 2],
-            heard: [const { AtomicU32::new(0) }; 2],
+            alternation: Alternation::new(turns),
             fixed,
             costs: Arc::clone(costs),
             state: Mutex::new(state),

@@ -55,6 +55,9 @@ impl Seen {
     }
 }
 
+/// One in so many parts of the time of the core's jobs may be others', for it to count as alone: what interrupts take.
+const BESIDE_PARTS: u64 = 16;
+
 impl Weigher {
     /// Bursts that ran on a core. Their costs are known already ([`Costs::saw`]).
     pub(crate) fn saw_core(&self, lanes: &Lanes<'_>, samples: &[CostSample]) {
@@ -83,7 +86,8 @@ impl Weigher {
         let mut known = self.costs.known();
         let before = known.estimator.on_module(module, class);
         let is_first = before.d.samples == 0;
-        let news = if self.turns.is_some() { seen.news_in_turn(&before) } else { seen.news(&before) };
+        let news =
+            if self.alternation.takes_turns() { seen.news_in_turn(&before) } else { seen.news(&before) };
         known.estimator.saw_module(module, class, &news);
         drop(known);
         let lane = lanes.lane_of(class);
@@ -113,15 +117,38 @@ impl Weigher {
         entry: impl FnOnce(&mut Guard, usize),
     ) {
         // What turns cost is bounded by themselves.
-        if self.lane_of_module_turn() == Some(lane) {
+        if self.alternation.lane_of_module_turn() == Some(lane) {
             return;
         }
         let ledger = state.ledger(lane, module);
         let was_locked = state.guard.is_locked(ledger, now);
         entry(&mut state.guard, ledger);
         let is_alarm = !was_locked && state.guard.is_locked(ledger, now);
-        // Relaxed: whoever sees it takes it away.
-        self.is_alarmed.fetch_or(is_alarm && !cfg!(mutant = "alarm_unheard"), Ordering::Relaxed);
+        self.alternation.alarm(is_alarm);
+    }
+
+    /// A burst of a core was measured.
+    fn core_measured(&self, lane: usize, seen: &CostSample) {
+        let Some(mut turns) = self.alternation.turns() else { return };
+        let (each, worked) = (seen.wall.0 / seen.jobs.max(1) as u64, seen.core.0 * seen.stands_for);
+        // By itself: not beside the module's path, nor another program.
+        let is_alone =
+            seen.wall - seen.core <= Nanos(seen.wall.0 / BESIDE_PARTS) || cfg!(mutant = "core_in_crowd");
+        if let Some((module, core)) = turns.saw_core(lane, is_alone.then_some(Nanos(each)), Nanos(worked)) {
+            drop(turns);
+            self.costs.known().estimator.took_turns(0, seen.class, &module, core);
+            self.planned_ns.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Results of the module were measured.
+    fn module_measured(&self, module: usize, class: Class, lane: usize, seen: &Seen) {
+        let Some(mut turns) = self.alternation.turns() else { return };
+        if let Some((sum, core)) = turns.saw_module(lane, &seen.sample, seen.is_alone) {
+            drop(turns);
+            self.costs.known().estimator.took_turns(module, class, &sum, core);
+            self.planned_ns.store(0, Ordering::Relaxed);
+        }
     }
 
     /// Core time of modules' paths so far.

@@ -143,7 +143,7 @@ impl Weigher {
             (0..self.fixed.stations.len()).any(|module| table.takes_try(lane, module, waiting))
         };
         let may_try = state.may_try((0..table.lanes()).any(wants_try), now);
-        let has_turn = self.lane_of_module_turn();
+        let has_turn = self.alternation.lane_of_module_turn();
         let matters =
             |lane: usize| table.is_open(lane) || may_try && wants_try(lane) || has_turn == Some(lane);
         for (lane, &class) in classes.iter().enumerate() {
@@ -154,7 +154,7 @@ impl Weigher {
         }
         let any_matters = (0..table.lanes()).any(matters);
         *self.table.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(table);
-        self.tells_news(&[Asker::Core, Asker::Module]);
+        self.alternation.tells_news(&[Asker::Core, Asker::Module]);
         lanes.let_modules(any_matters);
     }
 }

@@ -61,7 +61,8 @@ impl<'m> Shared<'m> {
     /// Sleeps until there may be work for a core.
     fn wait_for_work(&self, desk: usize, patience: Option<Nanos>) {
         let rest = self.begin_rest(desk);
-        let has_news = || self.weigher.as_ref().is_some_and(|weigher| weigher.has_news(Asker::Core));
+        let has_news =
+            || self.weigher.as_ref().is_some_and(|weigher| weigher.alternation.has_news(Asker::Core));
         self.backlog.wait_for_work(desk, patience, has_news);
         self.end_rest(&rest);
     }
@@ -70,7 +71,7 @@ impl<'m> Shared<'m> {
     pub(crate) fn begin_rest(&self, desk: usize) -> Rest {
         let Some(weigher) = &self.weigher else { return Rest::default() };
         weigher.is_free(desk);
-        weigher.core_works(false);
+        weigher.alternation.core_works(false);
         let lanes = self.backlog.lanes();
         let left_to_modules = lanes.first_waiting().filter(|_| lanes.modules_matter());
         Rest { left_to_modules, since: self.clock.now(), paths: weigher.paths() }
@@ -135,7 +136,7 @@ impl<'m> Shared<'m> {
 
     /// Whether the only core and the only module take turns.
     fn takes_turns(&self) -> bool {
-        self.weigher.as_ref().is_some_and(Weigher::takes_turns)
+        self.weigher.as_ref().is_some_and(|weigher| weigher.alternation.takes_turns())
     }
 
     /// Where core and module take turns: gives the module its turn with jobs like those that were just run, where it is due.
@@ -159,8 +160,8 @@ impl<'m> Shared<'m> {
             return if self.backlog.claim(desk, take, burst) > 0 { Ok(()) } else { Err(None) };
         };
         let lanes = self.backlog.lanes();
-        weigher.core_works(true);
-        if weigher.has_turn() {
+        weigher.alternation.core_works(true);
+        if weigher.alternation.has_turn() {
             // Only what is asked for below.
         } else if lanes.modules_matter() {
             self.backlog.show_modules(burst);

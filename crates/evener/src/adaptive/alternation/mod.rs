@@ -1,4 +1,149 @@
-//! Where the only core and the only module take turns.
+//! Whose turn it is, where the only core and the only module take turns: each works by itself now and then, so that it is measured by itself.
+//!
+//! What turns cost, and what came of them, stands in `accounts.rs`; who begins and ends them, and what workers are told meanwhile, in `protocol.rs`.
 
 pub(super) mod accounts;
 mod protocol;
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use self::accounts::{Phase, Turns};
+use crate::queue::class_queues::Lanes;
+
+/// Who asks what it is to take, where turns are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asker {
+    /// The only core's worker.
+    Core,
+    /// The only module's.
+    Module,
+}
+
+/// The turns of a run, and what its two workers know of them.
+pub(crate) struct Alternation {
+    /// Where the only core and the only module take turns. Locked after the state and before the costs where they are, too.
+    turns: Option<Mutex<Turns>>,
+    /// Whether somebody has a turn: a hint that spares who asks the lock.
+    has_turn: AtomicBool,
+    /// The guard would lock a class: it is the core's turn at once.
+    is_alarmed: AtomicBool,
+    /// Times that the only core began to work, and that it rested: odd while it works. Written by its worker.
+    core_changes: AtomicU32,
+    /// The rest, by that, from which it was last woken because the module took no more; odd, so that the first one is another.
+    woken_in: AtomicU32,
+    /// Times that what each of [`Asker`] is told where turns are taken may have become another.
+    news: [AtomicU32; 2],
+    /// How often it had when each last asked.
+    heard: [AtomicU32; 2],
+}
+
+impl Alternation {
+    /// Turns, or none: then nothing here ever says otherwise than the plan.
+    pub(super) fn new(turns: Option<Turns>) -> Self {
+        Self {
+            turns: turns.map(Mutex::new),
+            has_turn: AtomicBool::new(false),
+            is_alarmed: AtomicBool::new(false),
+            core_changes: AtomicU32::new(0),
+            woken_in: AtomicU32::new(0),
+            news: [const { AtomicU32::new(0) }; 2],
+            heard: [const { AtomicU32::new(0) }; 2],
+        }
+    }
+
+    /// Whether core and module take turns.
+    pub(crate) const fn takes_turns(&self) -> bool {
+        self.turns.is_some()
+    }
+
+    /// Whether somebody has a turn.
+    pub(crate) fn has_turn(&self) -> bool {
+        // Relaxed: who is told an old answer asks again soon.
+        self.has_turn.load(Ordering::Relaxed)
+    }
+
+    /// A worker asks what it is to take.
+    pub(super) fn asks(&self, who: Asker) {
+        if self.turns.is_some() {
+            // Relaxed: the bell that is rung after each change orders it, `docs/ring.md`.
+            let news = self.news[who as usize].load(Ordering::Relaxed);
+            self.heard[who as usize].store(news, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether what a worker was told when it last asked may be true no more. Asked by who listens at its bell: between the question and that
+    /// nobody could wake it.
+    pub(crate) fn has_news(&self, who: Asker) -> bool {
+        let [news, heard] =
+            [&self.news, &self.heard].map(|words| words[who as usize].load(Ordering::Relaxed));
+        news != heard && !cfg!(mutant = "turns_unheard")
+    }
+
+    /// What these are told may have become another; before they are woken.
+    pub(super) fn tells_news(&self, to: &[Asker]) {
+        if self.turns.is_some() {
+            to.iter().for_each(|who| _ = self.news[*who as usize].fetch_add(1, Ordering::Relaxed));
+        }
+    }
+
+    /// The only core begins to work, or rests.
+    pub(crate) fn core_works(&self, works: bool) {
+        // Relaxed: on one core whoever looks sees what was written before.
+        let changes = self.core_changes.load(Ordering::Relaxed);
+        if self.turns.is_some() && (changes % 2 == 1) != works {
+            self.core_changes.store(changes.wrapping_add(1), Ordering::Relaxed);
+        }
+    }
+
+    /// How often the only core has begun or rested, if it rests now; `None` where it works or turns are not taken.
+    pub(crate) fn core_rests(&self) -> Option<u32> {
+        let changes = self.core_changes.load(Ordering::Relaxed);
+        (self.turns.is_some() && changes % 2 == 0).then_some(changes)
+    }
+
+    /// The module has been told to take nothing of what waits: whether the only core, which rests, is to be woken for it. Once in a rest, for
+    /// the plan may leave it to the module all the same.
+    pub(crate) fn left_to_cores(&self, lanes: &Lanes<'_>) -> bool {
+        let Some(rests) = self.core_rests().filter(|_| !self.has_turn() && !lanes.is_empty()) else {
+            return false;
+        };
+        // Relaxed: only the module's worker comes here.
+        let is_first = self.woken_in.swap(rests | 1, Ordering::Relaxed) != rests | 1;
+        let is_left = is_first && !cfg!(mutant = "core_left_asleep");
+        if is_left {
+            self.tells_news(&[Asker::Core]);
+        }
+        is_left
+    }
+
+    /// Somebody has a turn, or nobody any more.
+    fn set_turn(&self, has_turn: bool) {
+        self.has_turn.store(has_turn, Ordering::Relaxed);
+    }
+
+    /// The guard would lock a class, or not.
+    pub(super) fn alarm(&self, is_alarm: bool) {
+        // Relaxed: whoever sees it takes it away.
+        self.is_alarmed.fetch_or(is_alarm && !cfg!(mutant = "alarm_unheard"), Ordering::Relaxed);
+    }
+
+    /// Whether there was an alarm, which is over with that.
+    fn take_alarm(&self) -> bool {
+        // Relaxed: one flag, which is taken away once.
+        self.is_alarmed.load(Ordering::Relaxed) && self.is_alarmed.swap(false, Ordering::Relaxed)
+    }
+
+    /// The lane of which it is the module's turn.
+    pub(super) fn lane_of_module_turn(&self) -> Option<usize> {
+        match self.turns()?.phase {
+            Phase::Module { lane, .. } => Some(lane),
+            Phase::Core { .. } | Phase::Nobody => None,
+        }
+    }
+
+    /// The turns, locked; `None` where none are taken.
+    pub(super) fn turns(&self) -> Option<MutexGuard<'_, Turns>> {
+        self.turns.as_ref().map(|turns| turns.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

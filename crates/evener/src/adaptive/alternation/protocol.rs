@@ -6,88 +6,16 @@
 //! ([`Weigher::module_is_drained`]) -> the core goes on, and its next burst is measured. Where modules have the class, the module's
 //! worker sees that it is the core's turn, drains, and the core runs its jobs.
 
-use std::sync::atomic::Ordering;
-use std::sync::{MutexGuard, PoisonError};
-
 use evener_core::plan::adaptive::Table;
 use evener_core::{Class, Nanos};
 
 use super::accounts::{JOBS, Phase, Stake, Turns};
-use crate::adaptive::claims::WAIT_FOR_CONTROL;
+use crate::adaptive::claim::{Claim, WAIT_FOR_CONTROL};
 use crate::adaptive::planning::PLAN_AGE_ON_ONE_CORE;
-use crate::adaptive::{Asker, Claim, Seen, WIDTH, Weigher};
-use crate::costs::CostSample;
+use crate::adaptive::{Asker, WIDTH, Weigher};
 use crate::queue::class_queues::Lanes;
 
-/// One in so many parts of the time of the core's jobs may be others', for it to count as alone: what interrupts take.
-const BESIDE_PARTS: u64 = 16;
-
 impl Weigher {
-    /// Whether core and module take turns.
-    pub(crate) const fn takes_turns(&self) -> bool {
-        self.turns.is_some()
-    }
-
-    /// Whether somebody has a turn.
-    pub(crate) fn has_turn(&self) -> bool {
-        // Relaxed: who is told an old answer asks again soon.
-        self.has_turn.load(Ordering::Relaxed)
-    }
-
-    /// A worker asks what it is to take.
-    pub(in crate::adaptive) fn asks(&self, who: Asker) {
-        if self.turns.is_some() {
-            // Relaxed: the bell that is rung after each change orders it, `docs/ring.md`.
-            let news = self.news[who as usize].load(Ordering::Relaxed);
-            self.heard[who as usize].store(news, Ordering::Relaxed);
-        }
-    }
-
-    /// Whether what a worker was told when it last asked may be true no more. Asked by who listens at its bell: between the question and that
-    /// nobody could wake it.
-    pub(crate) fn has_news(&self, who: Asker) -> bool {
-        let [news, heard] =
-            [&self.news, &self.heard].map(|words| words[who as usize].load(Ordering::Relaxed));
-        news != heard && !cfg!(mutant = "turns_unheard")
-    }
-
-    /// What these are told may have become another; before they are woken.
-    pub(in crate::adaptive) fn tells_news(&self, to: &[Asker]) {
-        if self.turns.is_some() {
-            to.iter().for_each(|who| _ = self.news[*who as usize].fetch_add(1, Ordering::Relaxed));
-        }
-    }
-
-    /// The only core begins to work, or rests.
-    pub(crate) fn core_works(&self, works: bool) {
-        // Relaxed: on one core whoever looks sees what was written before.
-        let changes = self.core_changes.load(Ordering::Relaxed);
-        if self.turns.is_some() && (changes % 2 == 1) != works {
-            self.core_changes.store(changes.wrapping_add(1), Ordering::Relaxed);
-        }
-    }
-
-    /// How often the only core has begun or rested, if it rests now; `None` where it works or turns are not taken.
-    pub(crate) fn core_rests(&self) -> Option<u32> {
-        let changes = self.core_changes.load(Ordering::Relaxed);
-        (self.turns.is_some() && changes % 2 == 0).then_some(changes)
-    }
-
-    /// The module has been told to take nothing of what waits: whether the only core, which rests, is to be woken for it. Once in a rest, for
-    /// the plan may leave it to the module all the same.
-    pub(crate) fn left_to_cores(&self, lanes: &Lanes<'_>) -> bool {
-        let Some(rests) = self.core_rests().filter(|_| !self.has_turn() && !lanes.is_empty()) else {
-            return false;
-        };
-        // Relaxed: only the module's worker comes here.
-        let is_first = self.woken_in.swap(rests | 1, Ordering::Relaxed) != rests | 1;
-        let is_left = is_first && !cfg!(mutant = "core_left_asleep");
-        if is_left {
-            self.tells_news(&[Asker::Core]);
-        }
-        is_left
-    }
-
     /// It may be the module's turn with jobs of a class of which `alone` wait for cores alone: then so many of them are to be
     /// shown to it.
     pub(crate) fn gives_turn(
@@ -101,7 +29,7 @@ impl Weigher {
         if lane >= table.lanes() || table.is_open(lane) || self.state().lost[0] {
             return None;
         }
-        let mut turns = self.turns()?;
+        let mut turns = self.alternation.turns()?;
         let stake = self.stake(&table, lane, class, lanes.waiting(lane) + alone)?;
         if !turns.is_due(lane, &stake) {
             return None;
@@ -109,8 +37,8 @@ impl Weigher {
         turns.begin_module(lane, &stake, now);
         let requests = turns.requests();
         drop(turns);
-        self.has_turn.store(true, Ordering::Relaxed);
-        self.tells_news(&[Asker::Module]);
+        self.alternation.set_turn(true);
+        self.alternation.tells_news(&[Asker::Module]);
         Some(requests.saturating_sub(lanes.waiting(lane)) as usize)
     }
 
@@ -120,10 +48,10 @@ impl Weigher {
         lanes: &Lanes<'_>,
         now: Nanos,
     ) -> Option<Result<Claim, Nanos>> {
-        if !self.has_turn() {
+        if !self.alternation.has_turn() {
             return None;
         }
-        let mut turns = self.turns()?;
+        let mut turns = self.alternation.turns()?;
         match turns.phase {
             Phase::Module { until, .. } if now < until => {
                 return Some(Err((until - now).min(PLAN_AGE_ON_ONE_CORE)));
@@ -152,7 +80,7 @@ impl Weigher {
         table: &Table,
         lanes: &Lanes<'_>,
     ) -> Option<Result<Claim, Nanos>> {
-        let mut turns = self.turns()?;
+        let mut turns = self.alternation.turns()?;
         let requests = turns.requests();
         match &mut turns.phase {
             Phase::Module { lane, left, .. } => {
@@ -167,12 +95,10 @@ impl Weigher {
             }
             Phase::Core { .. } => Some(Err(PLAN_AGE_ON_ONE_CORE)),
             Phase::Nobody => {
-                // Relaxed: one flag, which is taken away once.
-                let is_alarmed =
-                    self.is_alarmed.load(Ordering::Relaxed) && self.is_alarmed.swap(false, Ordering::Relaxed);
+                let is_alarmed = self.alternation.take_alarm();
                 let (lane, stake) = self.due_to_core(&mut turns, table, lanes, is_alarmed)?;
                 turns.begin_core(lane, &stake);
-                self.has_turn.store(true, Ordering::Relaxed);
+                self.alternation.set_turn(true);
                 Some(Err(PLAN_AGE_ON_ONE_CORE))
             }
         }
@@ -203,9 +129,9 @@ impl Weigher {
     /// The module holds nothing any more: its turn may be over, or the core's may begin. Whether the core is to look at that; in the
     /// midst of the module's turn it would only take the core from it.
     pub(crate) fn module_is_drained(&self, lanes: &Lanes<'_>, now: Nanos) -> bool {
-        let Some(mut turns) = self.turns() else { return false };
+        let Some(mut turns) = self.alternation.turns() else { return false };
         let Phase::Module { lane, left, .. } = turns.phase else {
-            self.tells_news(&[Asker::Core]);
+            self.alternation.tells_news(&[Asker::Core]);
             return true;
         };
         let is_over = left == 0;
@@ -220,41 +146,10 @@ impl Weigher {
     }
 
     fn turn_is_over(&self, lanes: &Lanes<'_>, now: Nanos) {
-        self.has_turn.store(false, Ordering::Relaxed);
+        self.alternation.set_turn(false);
         self.plan_anew(lanes, now);
-        self.tells_news(&[Asker::Core, Asker::Module]);
+        self.alternation.tells_news(&[Asker::Core, Asker::Module]);
         lanes.modules.ring_all();
-    }
-
-    pub(in crate::adaptive) fn lane_of_module_turn(&self) -> Option<usize> {
-        match self.turns()?.phase {
-            Phase::Module { lane, .. } => Some(lane),
-            Phase::Core { .. } | Phase::Nobody => None,
-        }
-    }
-
-    /// A burst of a core was measured.
-    pub(in crate::adaptive) fn core_measured(&self, lane: usize, seen: &CostSample) {
-        let Some(mut turns) = self.turns() else { return };
-        let (each, worked) = (seen.wall.0 / seen.jobs.max(1) as u64, seen.core.0 * seen.stands_for);
-        // By itself: not beside the module's path, nor another program.
-        let is_alone =
-            seen.wall - seen.core <= Nanos(seen.wall.0 / BESIDE_PARTS) || cfg!(mutant = "core_in_crowd");
-        if let Some((module, core)) = turns.saw_core(lane, is_alone.then_some(Nanos(each)), Nanos(worked)) {
-            drop(turns);
-            self.costs.known().estimator.took_turns(0, seen.class, &module, core);
-            self.planned_ns.store(0, Ordering::Relaxed);
-        }
-    }
-
-    /// Results of the module were measured.
-    pub(in crate::adaptive) fn module_measured(&self, module: usize, class: Class, lane: usize, seen: &Seen) {
-        let Some(mut turns) = self.turns() else { return };
-        if let Some((sum, core)) = turns.saw_module(lane, &seen.sample, seen.is_alone) {
-            drop(turns);
-            self.costs.known().estimator.took_turns(module, class, &sum, core);
-            self.planned_ns.store(0, Ordering::Relaxed);
-        }
     }
 
     /// What the one who rests could have a turn with.
@@ -271,10 +166,6 @@ impl Weigher {
         let is_sure = known.is_sure_beside(even) || known.is_surely_near(even);
         Some(Stake { c, turn, is_open: table.is_open(lane), is_sure, waiting })
     }
-
-    fn turns(&self) -> Option<MutexGuard<'_, Turns>> {
-        self.turns.as_ref().map(|turns| turns.lock().unwrap_or_else(PoisonError::into_inner))
-    }
 }
 
 #[cfg(test)]
@@ -285,6 +176,8 @@ mod tests {
     use evener_core::estimate::ModuleSample;
     use evener_core::{Estimator, Method};
 
+    use crate::adaptive::Seen;
+    use crate::costs::CostSample;
     use crate::queue::class_queues::tests::{job, session};
 
     const fn us(micros: u64) -> Nanos {
@@ -341,11 +234,11 @@ mod tests {
         assert!((0..30).all(|_| module_takes(&weigher, &lanes)));
         // What they took is no loss, for it is known what the core would have taken.
         (0..300).for_each(|_| weigher.saw_module(0, &lanes, class, &seen(100, true)));
-        assert!(module_takes(&weigher, &lanes) && !weigher.has_turn());
+        assert!(module_takes(&weigher, &lanes) && !weigher.alternation.has_turn());
         // Until the core's turn says otherwise.
         weigher.saw_core(&lanes, &[burst(class, 40)]);
         (0..300).for_each(|_| weigher.saw_module(0, &lanes, class, &seen(100, true)));
-        assert!(!module_takes(&weigher, &lanes) && weigher.has_turn());
+        assert!(!module_takes(&weigher, &lanes) && weigher.alternation.has_turn());
     }
 
     #[test]
@@ -360,7 +253,7 @@ mod tests {
         // It is faster than was known.
         (0..12).for_each(|_| weigher.saw_module(0, &lanes, class, &seen(900, true)));
         (0..9).for_each(|_| weigher.saw_module(0, &lanes, class, &seen(220, true)));
-        assert!(weigher.module_is_drained(&lanes, NOW) && !weigher.has_turn());
+        assert!(weigher.module_is_drained(&lanes, NOW) && !weigher.alternation.has_turn());
         let ratio = || weigher.costs.learned().on_module(0, class).ratio().unwrap();
         let before = ratio();
         weigher.saw_core(&lanes, &[burst(class, 400)]);
@@ -382,22 +275,22 @@ mod tests {
     fn the_module_rests_while_the_core_has_its_turn() {
         let (weigher, lanes, class) = beside(300, 4_000);
         weigher.holds(0, Some((class, NOW)));
-        assert!(!module_takes(&weigher, &lanes) && weigher.has_turn(), "it is the core's");
+        assert!(!module_takes(&weigher, &lanes) && weigher.alternation.has_turn(), "it is the core's");
         assert!(weigher.core_takes(&lanes, NOW).is_err(), "the module is not drained yet");
         weigher.holds(0, None);
         assert_eq!(weigher.core_takes(&lanes, NOW).ok().map(|claim| claim.jobs_max), Some(JOBS));
         assert!(!module_takes(&weigher, &lanes));
         assert_eq!(weigher.core_takes(&lanes, NOW).err(), Some(Nanos::ZERO));
-        assert!(!weigher.has_turn() && module_takes(&weigher, &lanes));
+        assert!(!weigher.alternation.has_turn() && module_takes(&weigher, &lanes));
     }
 
     #[test]
     fn nobody_sleeps_on_an_answer_that_a_turn_has_made_old_and_nobody_is_kept_awake_by_its_own_question() {
         let (weigher, lanes, class) = beside(300, 4_000);
-        let news = || [Asker::Core, Asker::Module].map(|who| weigher.has_news(who));
+        let news = || [Asker::Core, Asker::Module].map(|who| weigher.alternation.has_news(who));
         weigher.holds(0, Some((class, NOW)));
         assert!(weigher.core_takes(&lanes, NOW).is_err(), "it leaves them to the module");
-        assert!(!module_takes(&weigher, &lanes) && weigher.has_turn(), "it is the core's");
+        assert!(!module_takes(&weigher, &lanes) && weigher.alternation.has_turn(), "it is the core's");
         assert!(weigher.core_takes(&lanes, NOW).is_err(), "the module is not drained yet");
         assert_eq!(news(), [false, false]);
         // Before the core sleeps.
@@ -407,9 +300,9 @@ mod tests {
         assert!(weigher.core_takes(&lanes, NOW).is_ok() && !module_takes(&weigher, &lanes));
         // Before the module does.
         assert_eq!(weigher.core_takes(&lanes, NOW).err(), Some(Nanos::ZERO));
-        assert!(weigher.has_news(Asker::Module));
+        assert!(weigher.alternation.has_news(Asker::Module));
         assert!(module_takes(&weigher, &lanes));
-        assert!(!weigher.has_news(Asker::Module));
+        assert!(!weigher.alternation.has_news(Asker::Module));
     }
 
     #[test]
@@ -469,7 +362,7 @@ mod tests {
         assert!(module_takes(&weigher, &lanes), "so few are not worth a turn");
         // Perhaps the machine stood still for a moment.
         weigher.saw_module(0, &lanes, class, &seen(20_000, true));
-        assert!(!module_takes(&weigher, &lanes) && weigher.has_turn());
+        assert!(!module_takes(&weigher, &lanes) && weigher.alternation.has_turn());
         weigher.plan_anew(&lanes, NOW);
         assert!(weigher.current().is_open(0), "the pair decides, not the guard");
     }
@@ -478,8 +371,8 @@ mod tests {
     fn a_module_was_alone_where_the_core_has_rested_all_the_time() {
         let (weigher, ..) = beside(300, 0);
         let rests = |works: bool| {
-            weigher.core_works(works);
-            weigher.core_rests()
+            weigher.alternation.core_works(works);
+            weigher.alternation.core_rests()
         };
         assert_eq!(
             [false, true, true, false, false, true].map(rests),

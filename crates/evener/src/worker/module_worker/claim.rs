@@ -63,9 +63,11 @@ impl<'m> ModuleWorker<'_, 'm> {
             }
             Err(patience) => {
                 self.patience_to_claim = Some(patience);
-                let is_drained = self.driver.in_flight() == 0 && weigher.has_turn();
+                let is_drained = self.driver.in_flight() == 0 && weigher.alternation.has_turn();
                 // It may be the core's turn, or what is left its work, and the core asleep.
-                if is_drained && weigher.module_is_drained(lanes, now) || weigher.left_to_cores(lanes) {
+                if is_drained && weigher.module_is_drained(lanes, now)
+                    || weigher.alternation.left_to_cores(lanes)
+                {
                     shared.backlog.wake_cores();
                 }
                 false

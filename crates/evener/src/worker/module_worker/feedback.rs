@@ -46,7 +46,7 @@ impl ModuleWorker<'_, '_> {
     pub(super) fn teach(&mut self, now: Nanos) {
         let shared = self.shared;
         let Some(weigher) = &shared.weigher else { return };
-        let core_rests = weigher.core_rests();
+        let core_rests = weigher.alternation.core_rests();
         let besides = std::mem::take(&mut self.lessons.besides);
         let sound = self.done.iter().filter(|job| !is_failed(job));
         let opened_key = self.lessons.sessions.opened_key(sound.map(|job| job.session().id()));
@@ -71,12 +71,13 @@ impl ModuleWorker<'_, '_> {
                 unseen: self.done.iter().map(|job| self.lessons.unseen.at(job.input_bytes() as u64)).sum(),
             });
         }
-        let may_wait = is_sound && is_busy && weigher.takes_turns() && !weigher.has_turn();
+        let may_wait =
+            is_sound && is_busy && weigher.alternation.takes_turns() && !weigher.alternation.has_turn();
         if !may_wait || self.lessons.untold.is_due() {
             self.tell(weigher, now);
         }
         weigher.holds(self.module(), is_busy.then_some((class, now)));
-        let is_drained = !is_busy && weigher.has_turn();
+        let is_drained = !is_busy && weigher.alternation.has_turn();
         if is_drained && weigher.module_is_drained(self.shared.backlog.lanes(), now) {
             self.shared.backlog.wake_cores();
         }
@@ -91,14 +92,14 @@ impl ModuleWorker<'_, '_> {
         let failed = self.done.iter().filter(|job| is_failed(job));
         let (failed_class, failed) = (failed.clone().map(|job| job.class()).next(), failed.count() as u64);
         let (core, all_jobs) = (self.mark_core(), (self.lessons.untold.jobs() + failed).max(1));
-        let wants_clock = weigher.cores() == 1 && !weigher.takes_turns();
+        let wants_clock = weigher.cores() == 1 && !weigher.alternation.takes_turns();
         let beside = if wants_clock { self.mark_process() - core } else { Nanos::ZERO };
         for part in self.lessons.untold.take() {
             let Part { class, held, is_alone, opened_key, jobs, bytes, passed, besides, unseen } = part;
             let seen = Nanos(core.0 * jobs / all_jobs);
             let all = seen + unseen;
             let most = if weigher.cores() == 1 { (passed - beside).max(seen) } else { all };
-            let d = match weigher.takes_turns() {
+            let d = match weigher.alternation.takes_turns() {
                 _ if cfg!(mutant = "more_than_passed") => all,
                 true => all_of_passed(all, passed, held),
                 false => all.min(most),
@@ -118,7 +119,8 @@ impl ModuleWorker<'_, '_> {
     /// Core time of this thread that was none of the module's path, a check's. Where turns are taken the path had no core meanwhile, and
     /// what was to be told goes on behind it; otherwise the module worked on, and nobody knows for how long.
     pub(super) fn leave_out(&mut self, core: Nanos) {
-        if self.shared.weigher.as_ref().is_some_and(Weigher::takes_turns) && !cfg!(mutant = "checks_believed")
+        if self.shared.weigher.as_ref().is_some_and(|weigher| weigher.alternation.takes_turns())
+            && !cfg!(mutant = "checks_believed")
         {
             self.progress += core;
             self.lessons.core_mark += core;

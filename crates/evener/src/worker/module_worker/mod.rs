@@ -130,7 +130,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             }
             self.lessons.since_idle = 0;
             let weigher = self.shared.weigher.as_ref();
-            let has_news = || weigher.is_some_and(|weigher| weigher.has_news(Asker::Module));
+            let has_news = || weigher.is_some_and(|weigher| weigher.alternation.has_news(Asker::Module));
             self.shared.backlog.wait_for_work(self.desk, self.patience_to_claim, has_news);
             self.mark_core();
         }
