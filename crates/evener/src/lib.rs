@@ -27,10 +27,12 @@
 mod adaptive;
 mod cancel;
 mod clock;
+mod core_price;
 mod cores;
 mod costs;
 mod cpu;
 mod driver_factory;
+mod module_limits;
 mod queue;
 mod request;
 mod run;

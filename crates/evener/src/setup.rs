@@ -6,6 +6,7 @@ use evener_core::driver::Clock;
 use evener_core::plan::{Plan, Policy, Snapshot};
 use evener_core::{Budget, Estimator, Nanos, Objective, QueuedDriver};
 
+use crate::module_limits::SILENCE_MAX;
 use crate::{Cancel, CpuKit, SystemClock, core_budget};
 
 /// A module and what its worker needs beside it.
@@ -25,7 +26,7 @@ impl<'m> ModuleSetup<'m> {
     /// taken for dead.
     #[must_use]
     pub fn new(driver: Box<dyn QueuedDriver<'m> + 'm>, redo: CpuKit) -> Self {
-        Self { driver, redo, check_every: CHECK_EVERY, patience: PATIENCE }
+        Self { driver, redo, check_every: CHECK_EVERY, patience: SILENCE_MAX }
     }
 }
 
@@ -33,9 +34,6 @@ impl<'m> ModuleSetup<'m> {
 /// one in 32 was half of all core time beside a module by which a job takes 24 us of the core and without it 1069 (16 KiB in the test bed),
 /// and a quarter beside one of 93 us.
 const CHECK_EVERY: u32 = 256;
-
-/// Silence after which a module is taken for dead. A guess: a hundred times the slowest request of any preset.
-const PATIENCE: Nanos = Nanos::from_millis(2_000);
 
 /// What a run is made of. Everything has a default but the workers.
 pub struct Setup<'m> {

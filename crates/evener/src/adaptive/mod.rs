@@ -31,13 +31,12 @@ use evener_ring::CachePadded;
 
 use self::alternation::Alternation;
 pub(crate) use self::alternation::Asker;
-pub(crate) use self::alternation::accounts::LEAD;
 use self::alternation::accounts::Turns;
 pub(crate) use self::claim::Claim;
 use self::control::Controls;
 pub(crate) use self::observation::Seen;
+pub(crate) use self::planner_input::Circumstances;
 use self::planner_input::Moment;
-pub(crate) use self::planner_input::{Circumstances, contested};
 use self::policy_state::State;
 pub(crate) use self::single_requests::Single;
 use crate::Costs;
@@ -169,10 +168,6 @@ impl Weigher {
     fn least_busy(&self, desks: std::ops::Range<usize>, now: Nanos) -> Nanos {
         desks.map(|desk| self.busy(desk, now)).min().unwrap_or_default()
     }
-}
-
-pub(crate) fn scaled(time: Nanos, by: f64) -> Nanos {
-    Nanos::from(std::time::Duration::from(time).mul_f64(by.clamp(0.0, 1.0)))
 }
 
 /// What the tests of its files share.

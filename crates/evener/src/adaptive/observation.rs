@@ -9,7 +9,8 @@ use evener_core::estimate::{ModuleSample, OnModule};
 use evener_core::guard::Guard;
 use evener_core::{Class, Nanos, Objective};
 
-use super::{State, Weigher, scaled};
+use super::{State, Weigher};
+use crate::core_price::scaled;
 use crate::costs::CostSample;
 use crate::queue::class_queues::Lanes;
 

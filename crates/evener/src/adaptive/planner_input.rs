@@ -4,6 +4,7 @@ use evener_core::plan::adaptive::{Lane, Offer, Prospect, Station, all_of_turn};
 use evener_core::{Class, Estimator, Nanos, Objective};
 
 use super::{State, WIDTH};
+use crate::core_price::contested;
 
 /// What never changes during a run.
 pub(crate) struct Circumstances {
@@ -130,13 +131,6 @@ impl Circumstances {
         let is_late = age.0 > (d + h).0.saturating_mul(depth + 1) && !cfg!(mutant = "overdue_ignored");
         if is_late { Nanos(age.0 / depth) } else { Nanos::ZERO }
     }
-}
-
-/// The price of a core where a thread that computes gets this share of one: others want it too, and who gets half of one
-/// competes with one other program. Below a tenth it is noise.
-pub(crate) fn contested(share: f64) -> f64 {
-    let contested = ((1.0 - share) * 2.0).clamp(0.0, 1.0);
-    if contested > 0.2 { contested } else { 0.0 }
 }
 
 /// The size that stands for a class.

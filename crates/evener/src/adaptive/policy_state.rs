@@ -3,6 +3,7 @@
 use evener_core::Nanos;
 use evener_core::guard::Guard;
 
+use crate::core_price::SHARE_WEIGHT;
 use crate::queue::class_queues::LANES;
 
 /// How long modules' workers are kept awake for nothing but a try. Long beside any job of a preset, for where all cores
@@ -14,9 +15,6 @@ const TRY_PAUSE: Nanos = Nanos::from_millis(250);
 
 /// What modules' paths may have used beyond a rest and is still remembered: a job or two, as in the simulator.
 const CREDIT_MAX: Nanos = Nanos::from_millis(1);
-
-/// Part of a new sample in the mean share of a core that a worker gets.
-const SHARE_WEIGHT: f64 = 1.0 / 16.0;
 
 /// Written under one lock.
 pub(super) struct State {

@@ -1,12 +1,13 @@
 //! Single requests of callers: where one goes, and what came of it.
 //!
-//! A caller asks [`Weigher::route`] -> here, or a module's desk -> [`Weigher::saw_single`] with the time that it took. One
+//! A caller asks [`Weigher::route_single`] -> here, or a module's desk -> [`Weigher::saw_single`] with the time that it took. One
 //! request in 64 that would go to a module runs on the caller's core as control, as long as modules pay.
 
 use evener_core::plan::adaptive::{Queue, Route};
 use evener_core::{Class, Nanos};
 
-use super::{Claim, Weigher, scaled};
+use super::{Claim, Weigher};
+use crate::core_price::scaled;
 use crate::queue::class_queues::Lanes;
 
 /// Where a request goes.
@@ -29,7 +30,7 @@ pub(crate) struct Errand {
 
 impl Weigher {
     /// Where one request goes.
-    pub(crate) fn route(&self, lanes: &Lanes<'_>, class: Class, now: Nanos) -> Single {
+    pub(crate) fn route_single(&self, lanes: &Lanes<'_>, class: Class, now: Nanos) -> Single {
         let lane = lanes.lane_of(class);
         let table = self.table_of_all(lanes, 1, now);
         let wait = |desk: usize| Queue { wait: self.busy(desk, now) };

@@ -18,8 +18,6 @@ use evener_core::estimate::ModuleSample;
 use evener_core::plan::adaptive::all_of_turn;
 use evener_core::{Job, Nanos, Outcome, QueuedDriver};
 
-use crate::adaptive::LEAD;
-
 /// Sizes of requests that are measured, in bytes.
 pub const SIZES: [usize; 5] = [16, 1_024, 4_096, 8_192, 16_384];
 
@@ -45,6 +43,11 @@ const PASS_JOBS: u64 = 8;
 const PASSES_WHERE_NEAR: usize = 12;
 const PASS_REQUESTS_WHERE_NEAR: u64 = 32;
 const FAR: u64 = 2;
+
+/// Results after a rest that say nothing of a module that is kept busy: threads and cores that serve it have gone to sleep, deeper
+/// than between two requests. In the guest of docs/testbed.md the first dozen took 355 us each where 1000 in a row take 280. That the
+/// next dozen is over it is a guess.
+pub(crate) const LEAD: u32 = 12;
 
 /// Part of a core that others may use at most; beyond it their ups and downs are larger than what is looked for. A guess.
 const OTHERS_MAX: f64 = 0.1;

@@ -115,7 +115,7 @@ impl<'r, 'm> Caller<'r, 'm> {
     fn crypt_single(&mut self, jobs: &mut Vec<Box<Job<'m>>>) {
         let Some(weigher) = &self.shared.weigher else { return self.crypt_here(jobs) };
         let (start, class, bytes) = (self.shared.clock.now(), jobs[0].class(), jobs[0].input_bytes());
-        let single = weigher.route(self.shared.backlog.lanes(), class, start);
+        let single = weigher.route_single(self.shared.backlog.lanes(), class, start);
         let core = match single {
             Single::Inline => return self.crypt_here(jobs),
             Single::Control(_) => {

@@ -12,13 +12,10 @@
 use evener_core::Nanos;
 use evener_core::estimate::ModuleSample;
 
+use crate::costs::overhead::LEAD;
+
 /// Requests of a module's turn, beside as many as it holds, which drain it. The first ones are [`LEAD`], and those between are measured.
 const REQUESTS: u32 = 22;
-
-/// Results after a rest that say nothing of a module that is kept busy: threads and cores that serve it have gone to sleep, deeper
-/// than between two requests. In the guest of docs/testbed.md the first dozen took 355 us each where 1000 in a row take 280. That the
-/// next dozen is over it is a guess.
-pub(crate) const LEAD: u32 = 12;
 
 /// Jobs of a core's turn: as many as the guard wants to have measured.
 pub(in crate::adaptive) const JOBS: u32 = 8;

@@ -31,7 +31,7 @@ pub use request_queue::OutOfService;
 use request_queue::{Desk, Order};
 
 pub use super::policy;
-use crate::worker::module_worker::{SILENCE_MIN, TIMES_EXPECTED};
+use crate::module_limits::{SILENCE_MAX, SILENCE_MIN, TIMES_EXPECTED};
 
 /// Wakes a caller that was put aside; may be rung by any thread, once and at any time after.
 pub trait Bell: Send {
@@ -228,9 +228,6 @@ pub fn patience(expected: Nanos, ahead: u32) -> Nanos {
         }
     }
 }
-
-/// Longest silence, as the command has it (`crates/evener-cli/src/trial.rs`). A guess.
-const SILENCE_MAX: Nanos = Nanos::from_millis(2_000);
 
 // A panic on the way leaves the driver with its leader, and the desk out of service: nothing is seen half done.
 impl UnwindSafe for Offload {}

@@ -21,9 +21,7 @@ use nix::sys::signal::{SigSet, SigmaskHow};
 use super::buffers::{Room, Rooms};
 use super::{Bell, MakeDriver, MakeSingle, Request};
 use crate::SystemClock;
-
-/// Errors in a row after which a module is out of service, as in the runtime. A guess.
-const ERRORS_MAX: u32 = 8;
+use crate::module_limits::ERRORS_MAX;
 
 /// So many stand for a module that said that it is lost.
 const LOST: u32 = u32::MAX;

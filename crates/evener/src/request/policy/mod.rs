@@ -24,7 +24,7 @@ use evener_ring::{Mapping, PerProcess};
 
 use self::unsampled_run::{Past, Streak, Streaks};
 use crate::SystemClock;
-use crate::adaptive::{contested, scaled};
+use crate::core_price::{SHARE_WEIGHT, contested, scaled};
 
 /// Kinds of work that are told apart: ciphers, by direction; and the same for requests of callers that are put aside, and for
 /// many requests at once, whose times are no single one's.
@@ -60,9 +60,6 @@ const RUN_TAUGHT: u32 = 4;
 /// the first after a rest, or one whose thread was kept from its core. Below [`evener_core::guard::LOSS_ALLOWED`], so that the guard does
 /// not lock for a try.
 const RUN_LOSS: Nanos = Nanos::from_millis(4);
-
-/// Part of a new sample in the mean share of a core that a thread gets.
-const SHARE_WEIGHT: f64 = 1.0 / 16.0;
 
 /// What this process has learned about its modules.
 pub struct Policy {

@@ -3,8 +3,9 @@
 use evener_core::plan::Take;
 use evener_core::{Job, Nanos};
 
-use super::{ModuleWorker, SILENCE_MIN, TIMES_EXPECTED};
+use super::ModuleWorker;
 use crate::adaptive::Weigher;
+use crate::module_limits::{SILENCE_MIN, TIMES_EXPECTED};
 
 impl<'m> ModuleWorker<'_, 'm> {
     /// Claims what the plan gives the module, unless workers are to stop before their next claim.

@@ -17,23 +17,14 @@ use evener_core::{Job, JobError, Nanos, Outcome, Profile, QueuedDriver, Refusal,
 use self::feedback::Lessons;
 use crate::adaptive::Asker;
 use crate::cpu::{count, is_bound};
+use crate::module_limits::ERRORS_MAX;
 use crate::state::report::{ModuleReport, Quarantine, WorkerReport};
 use crate::state::{Meter, Shared};
 use crate::worker::verifier::Shadow;
 use crate::{CpuKit, ModuleSetup};
 
-/// Errors in a row after which a module is out of service. A guess.
-const ERRORS_MAX: u32 = 8;
-
 /// Longest sleep while the module could take more jobs than wait for it, so that new ones are not kept long.
 const GLANCE: Nanos = Nanos::from_millis(1);
-
-/// Times that a request may take longer than it is known to, before the module is taken for dead: a module that was slowed
-/// down tenfold is not dead. A guess.
-pub(crate) const TIMES_EXPECTED: u64 = 64;
-
-/// Least silence that counts as death, whatever a request is known to take: a machine may stand still for a while. A guess.
-pub(crate) const SILENCE_MIN: Nanos = Nanos::from_millis(500);
 
 /// A module's thread before it runs.
 pub(crate) struct ModuleWorker<'r, 'm> {
