@@ -1,5 +1,5 @@
 //! What one core runs jobs with: the plain driver and the multi-buffer driver where there is one. One kit per thread; which
-//! of the two a burst goes to says the run's table (`costs.rs`).
+//! of the two a burst goes to says the run's table (`costs/`).
 
 use std::sync::Arc;
 

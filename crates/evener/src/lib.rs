@@ -1,9 +1,11 @@
 //! Evener's runtime.
 //!
-//! The way of one job: a [`Caller`] or an [`Inlet`] gives it a turn ([`home`]) -> [`backlog`] -> a CPU worker
-//! ([`cpu`]) or a module worker ([`module`]) takes it as the [plan](evener_core::plan) says -> driver ->
-//! Done | Failed -> back to the home it came from, where an [`Outlet`] puts it in order. With a plan that
-//! never uses a module, a caller runs its jobs where it stands and none of this is touched.
+//! A job enters at `submit`, waits in `queue`, is decided in `adaptive` (or by the [plan](evener_core::plan) alone), is run by a thread in
+//! `worker`, waits in `queue` again for its owner, and is counted in `state/report.rs`. With a plan that never uses a module, a caller runs its
+//! jobs where it stands and none of this is touched.
+//!
+//! A single request of a program's own thread (an OpenSSL call) enters at `request` and is decided there: it runs at once, together with
+//! others, on a module, or split over several threads. No run is needed for it, and `request` uses nothing of a run.
 //!
 //! ```text
 //! run(setup, |runtime| ...)
@@ -11,6 +13,23 @@
 //!        └──(else)── Backlog ──> CPU workers, module workers, helping callers ──> Home ──> Caller
 //!   Inlet::submit ── Backlog ──> ... ──> Home ──> Outlet::next (in order)
 //! ```
+//!
+//! The rooms from the top down; each uses only what stands below it (`Cargo.toml` has the table, `cargo xtask tidy` checks it):
+//!
+//! | room | what it has |
+//! |---|---|
+//! | `run.rs` | one run from start to end |
+//! | `submit` | where a job enters: callers and ordered streams |
+//! | `worker` | the threads that run jobs |
+//! | `state` | what the threads of a run share |
+//! | `adaptive` | who takes what, by cost |
+//! | `queue` | where jobs wait, and where finished ones wait for their owner |
+//! | `request` | single requests of foreign threads, by themselves, beside a run |
+//! | `driver_factory.rs`, `setup.rs` | what a run is made of, as front ends hand it in |
+//! | `cpu.rs` | one core's drivers |
+//! | `costs` | what jobs cost: learned in a run, or measured before it |
+//! | `statistics` | counters in a mapped file, which other processes read |
+//! | `core_price.rs`, `module_limits.rs`, `cancel.rs`, `clock.rs`, `cores.rs` | leaves |
 //!
 //! Everything here is safe code; the queue and the doorbell are `evener-ring`'s.
 //!

@@ -1,4 +1,4 @@
-//! The desk between a module's worker and the threads of its driver, as the live one (`drivers/kernel/src/desk.rs`, `crates/evener/src/module.rs`).
+//! The desk between a module's worker and the threads of its driver, as the live one (`drivers/kernel/src/desk.rs`, `crates/evener/src/worker/module_worker/mod.rs`).
 //!
 //! `give -> (a thread of the driver) -> finish -> take`. Who gives requests wakes nobody; threads that sleep are woken when it asks for results,
 //! as many as requests wait. Who waits for results is woken for several together, and at once where nothing waits any more.

@@ -1,14 +1,14 @@
-//! The live side of the adaptive policy: what workers measured goes in, a table that they ask comes out.
+//! Who takes what, by cost: the live side of the adaptive policy. What workers measured goes in, a table that they ask comes out.
 //!
-//! A worker asks ([`Weigher::core_takes`], [`Weigher::module_takes`]: `taking.rs`) -> where the table is old the worker that
-//! asks makes a new one (`planning.rs`) from costs, guard (`state.rs`) and what waits (`view.rs`,
+//! A worker asks ([`Weigher::core_takes`], [`Weigher::module_takes`]: `claims.rs`) -> where the table is old the worker that
+//! asks makes a new one (`planning.rs`) from costs, guard (`policy_state.rs`) and what waits (`planner_input.rs`,
 //! `evener_core::plan::adaptive`) -> the table answers. What bursts took comes back through [`Weigher::saw_core`] and
-//! [`Weigher::saw_module`] (`seen.rs`). All decisions are `evener-core`'s, the same as on the simulator.
+//! [`Weigher::saw_module`] (`observation.rs`). All decisions are `evener-core`'s, the same as on the simulator.
 //!
 //! Classes that no module takes are left alone ([`Lanes::leave_alone`](crate::queue::class_queues::Lanes::leave_alone)): their jobs go the way
 //! of `cpu_only`, and nobody asks anything but once in a while ([`Weigher::looks_back`]). Single requests of callers:
-//! `single.rs`. Jobs that cores run so that the guard knows what they take there: `control.rs`. Where the only core and the only
-//! module take turns: `turns.rs`, `taking_turns.rs`.
+//! `single_requests.rs`. Jobs that cores run so that the guard knows what they take there: `control.rs`. Where the only core and the only
+//! module take turns: `alternation/`.
 
 mod alternation;
 mod claim;

@@ -1,6 +1,6 @@
 //! What a module's worker saw of jobs that came back, and what of it is news of their class.
 //!
-//! `module.rs` times results and says what they waited for -> [`Seen::news`], beside what is known -> the estimator. The guard gets
+//! `worker/module_worker` times results and says what they waited for -> [`Seen::news`], beside what is known -> the estimator. The guard gets
 //! all of it, as it was seen.
 
 use std::sync::atomic::Ordering;

@@ -1,4 +1,7 @@
-//! Single requests of a program's own threads: they run at once where they stand, together with others, on a module, or split.
+//! Single requests of a program's own threads (OpenSSL's calls): each runs at once, together with others, on a module, or split.
+//!
+//! `policy` decides by itself what goes to a module: its table and guard are not those of a run (`adaptive`), for a request's time counts, not
+//! only its core time. `regret` judges what left the direct path by other ways.
 
 pub mod combine;
 pub mod in_flight;

@@ -1,7 +1,7 @@
 //! What a process counts, where others can read it while it runs.
 //!
 //! The way of a count: [`Direct`] (in the caller's own memory) -> [`Statistics::flush`], [`Hashes`] (in a thread's) ->
-//! [`Hashes::flush`], or [`Statistics::add`] -> the process's file, made at the first of these (`file.rs`) in the first directory that will do (`place.rs`) ->
+//! [`Hashes::flush`], or [`Statistics::add`] -> the process's file, made at the first of these (`file.rs`) in the first directory that will do (`directories.rs`) ->
 //! [`Record`], whoever reads it. The layout is [`evener_core::statistics`]; `docs/statistics.md` tells all of it.
 
 mod directories;

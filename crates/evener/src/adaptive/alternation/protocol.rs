@@ -1,4 +1,4 @@
-//! Turns of the only core and the only module, beside the plan: what workers are told while somebody has one (`turns.rs`), and
+//! Turns of the only core and the only module, beside the plan: what workers are told while somebody has one (`accounts.rs`), and
 //! what becomes of what they took.
 //!
 //! The core's worker asks once in a while ([`Weigher::gives_turn`]) -> jobs are shown to the module, the core rests

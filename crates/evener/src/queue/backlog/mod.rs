@@ -1,10 +1,10 @@
 //! Jobs that wait: one queue that workers pull from, one private queue per worker for the policies that deal jobs
-//! out, and one per class for the policy that weighs them (`lanes.rs`). What no module takes of those goes through the
+//! out, and one per class for the policy that weighs them (`class_queues.rs`). What no module takes of those goes through the
 //! first, as under `cpu_only`.
 //!
 //! The way of one job: [`submit`](Backlog::submit) -> shared queue (-> [`serve`](Backlog::serve), the monitor's
-//! hand) or a desk (`desk.rs`) -> [`claim`](Backlog::claim) (`share.rs`). Who finds nothing sleeps (`sleep.rs`); who
-//! measures holds all of them (`held.rs`).
+//! hand) or a desk (`worker_queue.rs`) -> [`claim`](Backlog::claim) (`claim_size.rs`). Who finds nothing sleeps (`sleep.rs`); who
+//! measures holds all of them (`pause.rs`).
 
 mod claim_size;
 mod pause;

@@ -1,8 +1,8 @@
 //! A module that serves single requests of a program's own threads: each sleeps until its result is there, or is put aside.
 //!
-//! The way of one request: [`Offload::put`] copies it into a room (`rooms.rs`) -> it waits at the desk -> of those who wait one
+//! The way of one request: [`Offload::put`] copies it into a room (`buffers.rs`) -> it waits at the desk -> of those who wait one
 //! leads: it hands over whatever waits, sleeps in the driver's poll, lays out what came back, and makes room for the next to
-//! lead (`desk.rs`) -> [`Pending::wait`] takes one's own result, which the caller copies to where it belongs.
+//! lead (`request_queue.rs`) -> [`Pending::wait`] takes one's own result, which the caller copies to where it belongs.
 //!
 //! Callers that wait need not go to the desk: where the module has a driver for single requests [`Offload::ask_for`] asks that one, which
 //! takes less than a desk for jobs of all threads.

@@ -3,7 +3,7 @@
 //!
 //! The way of one request that some module does: [`Policy::begin`] -> the guard (locked? control?) -> the table of the
 //! adaptive policy ([`Table::route`]: least wait + service + price of a core * core time) -> it is done -> [`Turn::end`]: what
-//! it took is learned. Some that follow one that went are not looked at (`streak.rs`). Costs are learned per class of jobs, the rules are [`evener_core`]'s; splitting has the same
+//! it took is learned. Some that follow one that went are not looked at (`unsampled_run.rs`). Costs are learned per class of jobs, the rules are [`evener_core`]'s; splitting has the same
 //! ([`super::split`]), with what it knows of helpers. Only requests that another way wants come here: small ones see no clock.
 
 mod unsampled_run;

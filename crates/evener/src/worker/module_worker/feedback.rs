@@ -1,5 +1,5 @@
-//! What the adaptive policy is told of a module: what its results took, some of them together (`untold.rs`), with what no
-//! clock shows of them (`unseen.rs`).
+//! What the adaptive policy is told of a module: what its results took, some of them together (`pending_samples.rs`), with what no
+//! clock shows of them (`costs/overhead.rs`).
 
 use evener_core::cost::Line;
 use evener_core::estimate::ModuleSample;

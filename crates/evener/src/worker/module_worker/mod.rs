@@ -3,7 +3,7 @@
 //! it lies, hangs or goes away.
 //!
 //! `claim (claim.rs) -> submit -> poll -> (check) -> home`, and `-> redo -> home` where the module failed. The adaptive policy is
-//! told what results took (teach.rs).
+//! told what results took (feedback.rs).
 
 mod claim;
 mod feedback;
