@@ -273,7 +273,7 @@ impl CpuKit {
         // Of several classes nothing could be said of any one.
         if part.iter().all(|job| job.class() == class) {
             let sample = CostSample { class, method, jobs, bytes, core, wall, stands_for };
-            self.costs.saw(&sample);
+            self.costs.record(&sample);
             if let Some(lessons) = &mut self.lessons {
                 lessons.push(sample);
                 let work = Nanos(core.0 * stands_for);

@@ -1,8 +1,8 @@
 //! What a worker that has nothing to do takes.
 //!
-//! A core asks [`Weigher::core_takes`], a module's worker [`Weigher::module_takes`] -> turns and control jobs come first, then
-//! the table answers -> where the core is to rest, [`Weigher::rest`] says how long; where a job is to go to a module, the guard
-//! ([`Weigher::may_route`]) and the number of tries ([`Weigher::count_try`]) have the last word.
+//! A core asks [`AdaptivePolicy::next_for_core`], a module's worker [`AdaptivePolicy::next_for_module`] -> turns and control jobs come first, then
+//! the table answers -> where the core is to rest, [`AdaptivePolicy::rest`] says how long; where a job is to go to a module, the guard
+//! ([`AdaptivePolicy::may_route`]) and the number of tries ([`AdaptivePolicy::count_try`]) have the last word.
 
 use std::sync::atomic::Ordering;
 
@@ -12,7 +12,7 @@ use evener_core::plan::adaptive::{CLAIM_TIME, Choice, Table};
 
 use super::claim::{Claim, WAIT_FOR_CONTROL};
 use super::planning::{PLAN_AGE_MAX, PLAN_AGE_ON_ONE_CORE};
-use super::{Asker, WIDTH, Weigher};
+use super::{AdaptivePolicy, WIDTH, WorkerKind};
 use crate::queue::class_queues::Lanes;
 
 /// Jobs that a module's worker takes at once at most, and how many times as many wait then at least: the last ones are asked about one
@@ -29,10 +29,10 @@ fn jobs_in_time(each: Nanos) -> u32 {
     }
 }
 
-impl Weigher {
+impl AdaptivePolicy {
     /// What an idle core takes: a lane and how many jobs, or how long to wait at most for something to change.
-    pub(crate) fn core_takes(&self, lanes: &Lanes<'_>, now: Nanos) -> Result<Claim, Nanos> {
-        self.alternation.asks(Asker::Core);
+    pub(crate) fn next_for_core(&self, lanes: &Lanes<'_>, now: Nanos) -> Result<Claim, Nanos> {
+        self.alternation.note_query(WorkerKind::Core);
         if let Some(turn) = self.core_in_turn(lanes, now) {
             return turn;
         }
@@ -81,8 +81,13 @@ impl Weigher {
     }
 
     /// What module `module` takes.
-    pub(crate) fn module_takes(&self, module: usize, lanes: &Lanes<'_>, now: Nanos) -> Result<Claim, Nanos> {
-        self.alternation.asks(Asker::Module);
+    pub(crate) fn next_for_module(
+        &self,
+        module: usize,
+        lanes: &Lanes<'_>,
+        now: Nanos,
+    ) -> Result<Claim, Nanos> {
+        self.alternation.note_query(WorkerKind::Module);
         let table = self.table(lanes, now);
         if let Some(turn) = self.module_in_turn(&table, lanes) {
             return turn;
@@ -147,7 +152,7 @@ impl Weigher {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::weigher;
+    use super::super::tests::adaptive;
     use super::*;
     use crate::queue::class_queues::tests::{job, session};
 
@@ -159,16 +164,16 @@ mod tests {
     fn the_only_core_rests_long_beside_many_jobs_and_short_before_it_was_measured() {
         let us = Nanos::from_micros;
         let rest = |cores: usize, waiting: usize, is_measured: bool| {
-            let (weigher, lanes, class) = weigher(cores);
+            let (adaptive, lanes, class) = adaptive(cores);
             let lane = lanes.lane_of(class);
             let mut jobs: Vec<_> = (0..waiting).map(|_| job(session(), 16_384)).collect();
             lanes.push_all(&mut jobs);
-            let table = weigher.table(&lanes, ms(1));
+            let table = adaptive.table(&lanes, ms(1));
             if is_measured {
-                let ledger = weigher.state().ledger(lane, 0);
-                weigher.state().guard.control(ledger, 1, us(400));
+                let ledger = adaptive.state().ledger(lane, 0);
+                adaptive.state().guard.control(ledger, 1, us(400));
             }
-            weigher.rest(&lanes, &table, us(1_000))
+            adaptive.rest(&lanes, &table, us(1_000))
         };
         // A third of 240 + 480 us for each, and half of that.
         assert_eq!([10, 40, 100].map(|waiting| rest(1, waiting, true)), [us(1_200), us(4_800), us(12_000)]);

@@ -1,12 +1,12 @@
 //! Who takes what, by cost: the live side of the adaptive policy. What workers measured goes in, a table that they ask comes out.
 //!
-//! A worker asks ([`Weigher::core_takes`], [`Weigher::module_takes`]: `claims.rs`) -> where the table is old the worker that
+//! A worker asks ([`AdaptivePolicy::next_for_core`], [`AdaptivePolicy::next_for_module`]: `claims.rs`) -> where the table is old the worker that
 //! asks makes a new one (`planning.rs`) from costs, guard (`policy_state.rs`) and what waits (`planner_input.rs`,
-//! `evener_core::plan::adaptive`) -> the table answers. What bursts took comes back through [`Weigher::saw_core`] and
-//! [`Weigher::saw_module`] (`observation.rs`). All decisions are `evener-core`'s, the same as on the simulator.
+//! `evener_core::plan::adaptive`) -> the table answers. What bursts took comes back through [`AdaptivePolicy::record_core`] and
+//! [`AdaptivePolicy::record_module`] (`observation.rs`). All decisions are `evener-core`'s, the same as on the simulator.
 //!
 //! Classes that no module takes are left alone ([`Lanes::leave_alone`](crate::queue::class_queues::Lanes::leave_alone)): their jobs go the way
-//! of `cpu_only`, and nobody asks anything but once in a while ([`Weigher::looks_back`]). Single requests of callers:
+//! of `cpu_only`, and nobody asks anything but once in a while ([`AdaptivePolicy::replan`]). Single requests of callers:
 //! `single_requests.rs`. Jobs that cores run so that the guard knows what they take there: `control.rs`. Where the only core and the only
 //! module take turns: `alternation/`.
 
@@ -30,13 +30,13 @@ use evener_core::{Class, Nanos};
 use evener_ring::CachePadded;
 
 use self::alternation::Alternation;
-pub(crate) use self::alternation::Asker;
+pub(crate) use self::alternation::WorkerKind;
 use self::alternation::accounts::Turns;
 pub(crate) use self::claim::Claim;
 use self::control::Controls;
-pub(crate) use self::observation::Seen;
-pub(crate) use self::planner_input::Circumstances;
-use self::planner_input::Moment;
+pub(crate) use self::observation::Observation;
+pub(crate) use self::planner_input::RunFacts;
+use self::planner_input::RunSnapshot;
 use self::policy_state::State;
 pub(crate) use self::single_requests::Single;
 use crate::Costs;
@@ -46,8 +46,8 @@ use crate::queue::class_queues::LANES;
 const WIDTH: usize = 16;
 
 /// The adaptive policy at work.
-pub(crate) struct Weigher {
-    fixed: Circumstances,
+pub(crate) struct AdaptivePolicy {
+    fixed: RunFacts,
     costs: Arc<Costs>,
     /// Locked before the costs where both are.
     state: Mutex<State>,
@@ -57,7 +57,7 @@ pub(crate) struct Weigher {
     /// By desk: when its worker will have done what it holds.
     busy_until_ns: Vec<CachePadded<AtomicU64>>,
     /// By module: what it has worked on longest.
-    held: Vec<CachePadded<Held>>,
+    oldest_in_flight: Vec<CachePadded<OldestInFlight>>,
     controls: Controls,
     /// Core time of modules' paths.
     paths_ns: AtomicU64,
@@ -67,21 +67,26 @@ pub(crate) struct Weigher {
 
 /// What a module works on. Written by its worker.
 #[derive(Default)]
-struct Held {
+struct OldestInFlight {
     /// Since when; 0: it holds nothing.
     since_ns: AtomicU64,
     /// [`Class::index`].
     class: AtomicU32,
 }
 
-impl Weigher {
-    pub(crate) fn new(fixed: Circumstances, costs: &Arc<Costs>, desks: usize) -> Self {
+impl AdaptivePolicy {
+    pub(crate) fn new(fixed: RunFacts, costs: &Arc<Costs>, desks: usize) -> Self {
         let modules = fixed.stations.len();
         let state = State::new(modules);
         let mut known = costs.known();
         known.estimator.make_room_for(modules);
-        let moment =
-            Moment { classes: &[], waiting: &|_| 0, held: &|_| None, now: Nanos::ZERO, begun: Nanos::ZERO };
+        let moment = RunSnapshot {
+            classes: &[],
+            waiting: &|_| 0,
+            held: &|_| None,
+            now: Nanos::ZERO,
+            begun: Nanos::ZERO,
+        };
         let table = plan(&fixed.prospect(&state, &known.estimator, &moment));
         let turns = fixed.take_turns(&known.estimator).then(|| Turns::new(LANES, fixed.stations[0].depth));
         drop(known);
@@ -93,36 +98,36 @@ impl Weigher {
             table: RwLock::new(Arc::new(table)),
             planned_ns: CachePadded::new(AtomicU64::new(0)),
             busy_until_ns: (0..desks).map(|_| CachePadded::new(AtomicU64::new(0))).collect(),
-            held: (0..modules).map(|_| CachePadded::new(Held::default())).collect(),
+            oldest_in_flight: (0..modules).map(|_| CachePadded::new(OldestInFlight::default())).collect(),
             controls: Controls::new(LANES),
             paths_ns: AtomicU64::new(0),
         }
     }
 
     /// Notes for how long the worker at `desk` will be busy with what it took.
-    pub(crate) fn begins(&self, desk: usize, claim: &Claim, jobs: usize, now: Nanos) {
+    pub(crate) fn set_busy(&self, desk: usize, claim: &Claim, jobs: usize, now: Nanos) {
         // Relaxed: a hint for others' decisions.
         let until = now + Nanos(claim.each.0.saturating_mul(jobs as u64));
         self.busy_until_ns[desk].store(until.0, Ordering::Relaxed);
     }
 
     /// The worker at `desk` holds nothing any more.
-    pub(crate) fn is_free(&self, desk: usize) {
+    pub(crate) fn set_idle(&self, desk: usize) {
         self.busy_until_ns[desk].store(0, Ordering::Relaxed);
     }
 
     /// What module `module` has worked on longest, and since when; `None` where it holds nothing.
-    pub(crate) fn holds(&self, module: usize, oldest: Option<(Class, Nanos)>) {
-        let held = &self.held[module];
+    pub(crate) fn set_oldest(&self, module: usize, oldest: Option<(Class, Nanos)>) {
+        let word = &self.oldest_in_flight[module];
         if let Some((class, _)) = oldest {
             // Relaxed: a hint; a class that belongs to another time makes one plan a little worse.
-            held.class.store(u32::try_from(class.index()).unwrap_or(0), Ordering::Relaxed);
+            word.class.store(u32::try_from(class.index()).unwrap_or(0), Ordering::Relaxed);
         }
-        held.since_ns.store(oldest.map_or(0, |(_, since)| since.0), Ordering::Relaxed);
+        word.since_ns.store(oldest.map_or(0, |(_, since)| since.0), Ordering::Relaxed);
     }
 
     /// What clocks do not show of a request on a module's path; nothing where nobody has measured it.
-    pub(crate) fn unseen(&self, module: usize) -> Line {
+    pub(crate) fn overhead(&self, module: usize) -> Line {
         self.costs.known().estimator.unseen(module).unwrap_or_default()
     }
 
@@ -132,7 +137,7 @@ impl Weigher {
     }
 
     /// A module is out of service.
-    pub(crate) fn lost(&self, module: usize) {
+    pub(crate) fn set_lost(&self, module: usize) {
         self.state().lost[module] = true;
         self.planned_ns.store(0, Ordering::Relaxed);
     }
@@ -153,10 +158,10 @@ impl Weigher {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn held(&self, module: usize) -> Option<(Class, Nanos)> {
-        let held = &self.held[module];
-        let since = Nanos(held.since_ns.load(Ordering::Relaxed));
-        let class = Class::from_index(held.class.load(Ordering::Relaxed) as usize)?;
+    fn oldest(&self, module: usize) -> Option<(Class, Nanos)> {
+        let word = &self.oldest_in_flight[module];
+        let since = Nanos(word.since_ns.load(Ordering::Relaxed));
+        let class = Class::from_index(word.class.load(Ordering::Relaxed) as usize)?;
         (since > Nanos::ZERO).then_some((class, since))
     }
 
@@ -181,25 +186,25 @@ mod tests {
     use crate::queue::class_queues::Lanes;
     use crate::queue::class_queues::tests::{job, session};
 
-    /// A weigher of one module that two requests of 16 KiB keep busy for 240 us each, on a machine with so many cores.
-    pub(super) fn weigher(cores: usize) -> (Weigher, Lanes<'static>, Class) {
+    /// The adaptive policy of one module that two requests of 16 KiB keep busy for 240 us each, on a machine with so many cores.
+    pub(super) fn adaptive(cores: usize) -> (AdaptivePolicy, Lanes<'static>, Class) {
         let class = job(session(), 16_384).class();
         let mut learned = Estimator::new(1);
         for _ in 0..16 {
             learned.saw_cpu(class, Method::Plain, 16, 16 * 16_384, Nanos::from_micros(16 * 400));
             learned.saw_module(0, class, &sample(240, 480));
         }
-        (weigher_with(cores, learned), Lanes::new(4_096), class)
+        (adaptive_with(cores, learned), Lanes::new(4_096), class)
     }
 
     /// The same of which so much was learned.
-    pub(super) fn weigher_with(cores: usize, learned: Estimator) -> Weigher {
-        weigher_of(cores, 1, learned)
+    pub(super) fn adaptive_with(cores: usize, learned: Estimator) -> AdaptivePolicy {
+        adaptive_of(cores, 1, learned)
     }
 
     /// The same with so many workers on cores.
-    pub(super) fn weigher_of(cores: usize, cpu_workers: usize, learned: Estimator) -> Weigher {
-        let fixed = Circumstances {
+    pub(super) fn adaptive_of(cores: usize, cpu_workers: usize, learned: Estimator) -> AdaptivePolicy {
+        let fixed = RunFacts {
             objective: Objective::Throughput,
             cores,
             cpu_workers,
@@ -208,7 +213,7 @@ mod tests {
             check_every: vec![32],
             does: vec![vec![true; Class::COUNT]],
         };
-        Weigher::new(fixed, &Arc::new(Costs::new(learned)), cpu_workers + 1)
+        AdaptivePolicy::new(fixed, &Arc::new(Costs::new(learned)), cpu_workers + 1)
     }
 
     pub(super) fn sample(d: u64, h: u64) -> ModuleSample {

@@ -1,6 +1,6 @@
 //! What a module's worker saw of jobs that came back, and what of it is news of their class.
 //!
-//! `worker/module_worker` times results and says what they waited for -> [`Seen::news`], beside what is known -> the estimator. The guard gets
+//! `worker/module_worker` times results and says what they waited for -> [`Observation::news`], beside what is known -> the estimator. The guard gets
 //! all of it, as it was seen.
 
 use std::sync::atomic::Ordering;
@@ -9,14 +9,14 @@ use evener_core::estimate::{ModuleSample, OnModule};
 use evener_core::guard::Guard;
 use evener_core::{Class, Nanos, Objective};
 
-use super::{State, Weigher};
+use super::{AdaptivePolicy, State};
 use crate::core_price::scaled;
 use crate::costs::CostSample;
 use crate::queue::class_queues::Lanes;
 
 /// What a module's worker saw of jobs that came back.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct Observation {
     pub(crate) sample: ModuleSample,
     /// Of its `h` so much at most was no time of the module: on one core requests wait while jobs run on it.
     pub(crate) waited: Nanos,
@@ -26,7 +26,7 @@ pub(crate) struct Seen {
     pub(crate) is_alone: bool,
 }
 
-impl Seen {
+impl Observation {
     /// What of it is news to who knows so much. `h` is what was seen, or less by up to what was waited: a mean between both is
     /// as good as it was. Where a class is known, what a key takes is no cost of it: the means stay, and no other request is sent to
     /// find them out. But a key only adds: what took less than was known, key and all, is believed.
@@ -43,7 +43,7 @@ impl Seen {
     }
 }
 
-impl Seen {
+impl Observation {
     /// The same where core and module take turns: only what the module's path took by itself is news.
     pub(super) fn news_in_turn(&self, known: &OnModule) -> ModuleSample {
         let ModuleSample { jobs, bytes, .. } = self.sample;
@@ -59,9 +59,9 @@ impl Seen {
 /// One in so many parts of the time of the core's jobs may be others', for it to count as alone: what interrupts take.
 const BESIDE_PARTS: u64 = 16;
 
-impl Weigher {
-    /// Bursts that ran on a core. Their costs are known already ([`Costs::saw`]).
-    pub(crate) fn saw_core(&self, lanes: &Lanes<'_>, samples: &[CostSample]) {
+impl AdaptivePolicy {
+    /// Bursts that ran on a core. Their costs are known already ([`Costs::record`]).
+    pub(crate) fn record_core(&self, lanes: &Lanes<'_>, samples: &[CostSample]) {
         let state = &mut *self.state();
         for seen in samples {
             let lane = lanes.lane_of(seen.class);
@@ -69,7 +69,7 @@ impl Weigher {
             for module in 0..state.modules {
                 state.guard.control(state.ledger(lane, module), seen.jobs as u64, seen.core);
             }
-            state.saw_share(seen.core, seen.wall);
+            state.record_share(seen.core, seen.wall);
             self.core_measured(lane, seen);
         }
         // The table waits for the first cost of a class.
@@ -79,7 +79,7 @@ impl Weigher {
     }
 
     /// Jobs that a module did.
-    pub(crate) fn saw_module(&self, module: usize, lanes: &Lanes<'_>, class: Class, seen: &Seen) {
+    pub(crate) fn record_module(&self, module: usize, lanes: &Lanes<'_>, class: Class, seen: &Observation) {
         let sample = &seen.sample;
         self.paths_ns.fetch_add(sample.d.0, Ordering::Relaxed);
         let lambda = self.current().lambda();
@@ -102,7 +102,14 @@ impl Weigher {
     }
 
     /// Jobs that a module failed, on which its path spent so much core time: a loss, and no news of what the class costs.
-    pub(crate) fn saw_failed(&self, module: usize, lanes: &Lanes<'_>, class: Class, core: Nanos, now: Nanos) {
+    pub(crate) fn record_failed(
+        &self,
+        module: usize,
+        lanes: &Lanes<'_>,
+        class: Class,
+        core: Nanos,
+        now: Nanos,
+    ) {
         self.paths_ns.fetch_add(core.0, Ordering::Relaxed);
         let (lambda, lane) = (self.current().lambda(), lanes.lane_of(class));
         let core = if cfg!(mutant = "failures_are_free") { Nanos::ZERO } else { scaled(core, lambda) };
@@ -135,7 +142,8 @@ impl Weigher {
         // By itself: not beside the module's path, nor another program.
         let is_alone =
             seen.wall - seen.core <= Nanos(seen.wall.0 / BESIDE_PARTS) || cfg!(mutant = "core_in_crowd");
-        if let Some((module, core)) = turns.saw_core(lane, is_alone.then_some(Nanos(each)), Nanos(worked)) {
+        if let Some((module, core)) = turns.record_core(lane, is_alone.then_some(Nanos(each)), Nanos(worked))
+        {
             drop(turns);
             self.costs.known().estimator.took_turns(0, seen.class, &module, core);
             self.planned_ns.store(0, Ordering::Relaxed);
@@ -143,9 +151,9 @@ impl Weigher {
     }
 
     /// Results of the module were measured.
-    fn module_measured(&self, module: usize, class: Class, lane: usize, seen: &Seen) {
+    fn module_measured(&self, module: usize, class: Class, lane: usize, seen: &Observation) {
         let Some(mut turns) = self.alternation.turns() else { return };
-        if let Some((sum, core)) = turns.saw_module(lane, &seen.sample, seen.is_alone) {
+        if let Some((sum, core)) = turns.record_module(lane, &seen.sample, seen.is_alone) {
             drop(turns);
             self.costs.known().estimator.took_turns(module, class, &sum, core);
             self.planned_ns.store(0, Ordering::Relaxed);
@@ -153,14 +161,14 @@ impl Weigher {
     }
 
     /// Core time of modules' paths so far.
-    pub(crate) fn paths(&self) -> Nanos {
+    pub(crate) fn path_time(&self) -> Nanos {
         // Relaxed: a sum that is sampled.
         Nanos(self.paths_ns.load(Ordering::Relaxed))
     }
 
     /// A core had nothing to do for so long because it left a class to modules; since `paths` they have used more. Each
     /// that takes the class has its part in what is lost.
-    pub(crate) fn idled(&self, lane: usize, time: Nanos, paths: Nanos, now: Nanos) {
+    pub(crate) fn record_idle(&self, lane: usize, time: Nanos, paths: Nanos, now: Nanos) {
         let table = self.current();
         // Under `cpu` a core that rests is the aim. Otherwise it loses what is beyond the job that it would have done.
         let beyond = time - table.expected(lane, None);
@@ -168,7 +176,7 @@ impl Weigher {
             return;
         }
         let state = &mut *self.state();
-        let beyond = state.unused(beyond, self.paths() - paths);
+        let beyond = state.unused(beyond, self.path_time() - paths);
         let takers: Vec<usize> =
             (0..state.modules).filter(|&module| table.is_open_to(lane, module)).collect();
         for &module in &takers {
@@ -180,16 +188,20 @@ impl Weigher {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{sample, weigher};
+    use super::super::tests::{adaptive, sample};
     use super::*;
 
     /// `h` in microseconds after so many results of this kind, of which `waited` went to cores.
     fn h_after(results: u32, h: u64, waited: u64, opened_key: bool) -> u64 {
-        let (weigher, lanes, class) = weigher(1);
-        let seen =
-            Seen { sample: sample(240, h), waited: Nanos::from_micros(waited), opened_key, is_alone: false };
-        (0..results).for_each(|_| weigher.saw_module(0, &lanes, class, &seen));
-        weigher.costs.learned().on_module(0, class).h.at(16_384).unwrap().0 / 1_000
+        let (adaptive, lanes, class) = adaptive(1);
+        let seen = Observation {
+            sample: sample(240, h),
+            waited: Nanos::from_micros(waited),
+            opened_key,
+            is_alone: false,
+        };
+        (0..results).for_each(|_| adaptive.record_module(0, &lanes, class, &seen));
+        adaptive.costs.learned().on_module(0, class).h.at(16_384).unwrap().0 / 1_000
     }
 
     #[test]
@@ -212,17 +224,17 @@ mod tests {
 
     #[test]
     fn a_request_that_opened_a_key_is_a_try_all_the_same() {
-        let (weigher, lanes, class) = weigher(1);
+        let (adaptive, lanes, class) = adaptive(1);
         let now = Nanos::from_millis(10_000);
-        let seen = Seen {
+        let seen = Observation {
             sample: ModuleSample { now, ..sample(900, 480) },
             waited: Nanos::ZERO,
             opened_key: true,
             is_alone: false,
         };
-        let tries = || weigher.costs.learned().tries_left(0, class, now);
+        let tries = || adaptive.costs.learned().tries_left(0, class, now);
         assert_eq!(tries(), 1);
-        weigher.saw_module(0, &lanes, class, &seen);
+        adaptive.record_module(0, &lanes, class, &seen);
         assert_eq!(tries(), 0);
     }
 }

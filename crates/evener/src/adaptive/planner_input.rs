@@ -7,7 +7,7 @@ use super::{State, WIDTH};
 use crate::core_price::contested;
 
 /// What never changes during a run.
-pub(crate) struct Circumstances {
+pub(crate) struct RunFacts {
     pub(crate) objective: Objective,
     /// Cores that this process may use.
     pub(crate) cores: usize,
@@ -23,7 +23,7 @@ pub(crate) struct Circumstances {
 }
 
 /// What is different with every plan.
-pub(super) struct Moment<'m> {
+pub(super) struct RunSnapshot<'m> {
     /// By lane.
     pub(super) classes: &'m [Class],
     pub(super) waiting: &'m dyn Fn(usize) -> u32,
@@ -34,7 +34,7 @@ pub(super) struct Moment<'m> {
     pub(super) begun: Nanos,
 }
 
-impl Circumstances {
+impl RunFacts {
     /// 0 where there is a core for each module's worker, 1 where cores are as scarce as CPU workers want them.
     fn lambda(&self, share: f64) -> f64 {
         let spare = self.cores.saturating_sub(self.cpu_workers);
@@ -53,7 +53,12 @@ impl Circumstances {
             && estimator.unseen(0).is_some()
     }
 
-    pub(super) fn prospect(&self, state: &State, estimator: &Estimator, moment: &Moment<'_>) -> Prospect {
+    pub(super) fn prospect(
+        &self,
+        state: &State,
+        estimator: &Estimator,
+        moment: &RunSnapshot<'_>,
+    ) -> Prospect {
         let modules = 0..self.stations.len();
         let take_turns = self.take_turns(estimator);
         // On one core a request waits for it as for the module.
@@ -124,7 +129,7 @@ impl Circumstances {
     }
 
     /// What a module takes for a job at the least, where it has been busy with one for longer than it should.
-    fn late(&self, module: usize, estimator: &Estimator, moment: &Moment<'_>) -> Nanos {
+    fn late(&self, module: usize, estimator: &Estimator, moment: &RunSnapshot<'_>) -> Nanos {
         let Some((class, since)) = (moment.held)(module) else { return Nanos::ZERO };
         let Some((d, h)) = estimator.on_module(module, class).at(size(class)) else { return Nanos::ZERO };
         let (age, depth) = (moment.now - since, u64::from(self.stations[module].depth.max(1)));
@@ -155,7 +160,7 @@ mod tests {
         let mut estimator = Estimator::new(1);
         let (d, h) = (Nanos(100), Nanos(900));
         estimator.saw_module(0, class, &ModuleSample { jobs: 1, bytes: 1_024, d, h, now: Nanos(1) });
-        let fixed = Circumstances {
+        let fixed = RunFacts {
             objective: Objective::Throughput,
             cores: 2,
             cpu_workers: 1,
@@ -167,7 +172,7 @@ mod tests {
         let h_after = |age: u64| {
             let held = |_| Some((class, Nanos(10_000)));
             let now = Nanos(10_000 + age);
-            let moment = Moment { classes: &[class], waiting: &|_| 1, held: &held, now, begun: now };
+            let moment = RunSnapshot { classes: &[class], waiting: &|_| 1, held: &held, now, begun: now };
             match fixed.prospect(&State::new(1), &estimator, &moment).lanes[0].offers[0] {
                 Offer::Known { h, .. } => h,
                 other => unreachable!("{other:?}"),

@@ -1,8 +1,8 @@
 //! When a table is made, and what follows from it for lanes: which classes are left alone, whether modules matter.
 //!
-//! Whoever asks for the table ([`Weigher::table`]) and finds it old makes the next one ([`Weigher::plan_anew`]). Before a run,
-//! and where nobody asks because no module takes anything: [`Weigher::begin`], [`Weigher::looks_back`],
-//! [`Weigher::sees_coming`].
+//! Whoever asks for the table ([`AdaptivePolicy::table`]) and finds it old makes the next one ([`AdaptivePolicy::plan_anew`]). Before a run,
+//! and where nobody asks because no module takes anything: [`AdaptivePolicy::begin`], [`AdaptivePolicy::replan`],
+//! [`AdaptivePolicy::on_submit`].
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -10,8 +10,8 @@ use std::sync::{Arc, PoisonError};
 use evener_core::plan::adaptive::{Table, plan};
 use evener_core::{Class, Nanos};
 
-use super::planner_input::Moment;
-use super::{Asker, Weigher};
+use super::planner_input::RunSnapshot;
+use super::{AdaptivePolicy, WorkerKind};
 use crate::queue::class_queues::Lanes;
 
 /// Age after which a plan is made anew: every few milliseconds, for a plan takes some microseconds.
@@ -24,14 +24,14 @@ pub(super) const PLAN_AGE_ON_ONE_CORE: Nanos = Nanos::from_millis(100);
 /// The same on several cores where no module takes anything: ten looks in the time of a [`TRY_WINDOW`](super::policy_state) and more would find nothing new.
 const LOOK_BACK_AFTER: Nanos = Nanos::from_millis(20);
 
-impl Weigher {
+impl AdaptivePolicy {
     /// Leaves those classes alone of which it is known from the beginning that no module takes them: a short run is over
     /// before anybody has looked.
     pub(crate) fn begin(&self, lanes: &Lanes<'_>) {
         let (state, known) = (self.state(), self.costs.known());
         let mut classes: Vec<Class> = known.estimator.all_cpu().map(|(class, ..)| class).collect();
         classes.dedup();
-        let moment = Moment {
+        let moment = RunSnapshot {
             classes: &classes,
             waiting: &|_| 1,
             held: &|_| None,
@@ -60,7 +60,7 @@ impl Weigher {
 
     /// Jobs of a class that is left to cores alone are about to come. So many may be worth a try where one would not
     /// be: then they wait where modules look.
-    pub(crate) fn sees_coming(&self, lanes: &Lanes<'_>, class: Class, count: u32, now: Nanos) {
+    pub(crate) fn on_submit(&self, lanes: &Lanes<'_>, class: Class, count: u32, now: Nanos) {
         let lane = lanes.lane_of(class);
         if lane >= self.current().lanes() {
             self.plan_anew(lanes, now);
@@ -79,7 +79,7 @@ impl Weigher {
     }
 
     /// Looks whether modules may matter again, where nobody asks because none did. `alone` jobs wait for cores alone.
-    pub(crate) fn looks_back(&self, lanes: &Lanes<'_>, alone: u32, now: Nanos) {
+    pub(crate) fn replan(&self, lanes: &Lanes<'_>, alone: u32, now: Nanos) {
         let planned = self.planned_ns.load(Ordering::Relaxed);
         let after = if self.fixed.cores == 1 { PLAN_AGE_ON_ONE_CORE } else { LOOK_BACK_AFTER };
         if planned == 0 || now - Nanos(planned) >= after {
@@ -131,8 +131,8 @@ impl Weigher {
         let classes = lanes.classes();
         let table = {
             let known = self.costs.known();
-            let (waiting, held) = (|lane| lanes.waiting(lane), |module| self.held(module));
-            let moment = Moment { classes: &classes, waiting: &waiting, held: &held, now, begun };
+            let (waiting, held) = (|lane| lanes.waiting(lane), |module| self.oldest(module));
+            let moment = RunSnapshot { classes: &classes, waiting: &waiting, held: &held, now, begun };
             let worked = |lane: usize| known.worked.get(&classes[lane]).copied().unwrap_or_default();
             plan(&self.fixed.prospect(&state, &known.estimator, &moment)).having_worked(worked)
         };
@@ -154,7 +154,7 @@ impl Weigher {
         }
         let any_matters = (0..table.lanes()).any(matters);
         *self.table.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(table);
-        self.alternation.tells_news(&[Asker::Core, Asker::Module]);
+        self.alternation.mark_changed(&[WorkerKind::Core, WorkerKind::Module]);
         lanes.let_modules(any_matters);
     }
 }
@@ -166,7 +166,7 @@ mod tests {
 
     use evener_core::{Estimator, Method};
 
-    use super::super::tests::{sample, weigher, weigher_of};
+    use super::super::tests::{adaptive, adaptive_of, sample};
     use super::*;
     use crate::queue::class_queues::tests::{job, session};
 
@@ -181,10 +181,10 @@ mod tests {
                 learned.saw_cpu(class, Method::Plain, 16, 16 * 16_384, us(16 * 50));
                 learned.saw_module(0, class, &sample(500, 500));
             }
-            let (weigher, lanes) = (weigher_of(2, 2, learned), Lanes::new(4_096));
+            let (adaptive, lanes) = (adaptive_of(2, 2, learned), Lanes::new(4_096));
             lanes.lane_of(class);
-            weigher.costs.known().worked.insert(class, Nanos::from_millis(100));
-            weigher.looks_back(&lanes, alone, Nanos::from_millis(5_000));
+            adaptive.costs.known().worked.insert(class, Nanos::from_millis(100));
+            adaptive.replan(&lanes, alone, Nanos::from_millis(5_000));
             lanes.modules_matter()
         };
         // Half a millisecond of work, then ten.
@@ -193,12 +193,12 @@ mod tests {
 
     #[test]
     fn who_brings_a_class_that_no_table_knows_waits_for_the_one_that_is_being_made() {
-        let (weigher, lanes, class) = weigher(2);
-        let (weigher, lanes) = (&weigher, &lanes);
+        let (adaptive, lanes, class) = adaptive(2);
+        let (adaptive, lanes) = (&adaptive, &lanes);
         thread::scope(|scope| {
             // As who makes a table holds it.
-            let state = weigher.state();
-            let asks = scope.spawn(move || weigher.modules_matter(lanes, [class].into_iter(), 1, Nanos(1)));
+            let state = adaptive.state();
+            let asks = scope.spawn(move || adaptive.modules_matter(lanes, [class].into_iter(), 1, Nanos(1)));
             thread::sleep(Duration::from_millis(30));
             drop(state);
             assert!(asks.join().unwrap(), "the module is known to pay");

@@ -56,7 +56,7 @@ impl State {
     }
 
     /// A worker got this much of a core in that time.
-    pub(super) fn saw_share(&mut self, core: Nanos, wall: Nanos) {
+    pub(super) fn record_share(&mut self, core: Nanos, wall: Nanos) {
         let share = (core.as_secs_f64() / wall.as_secs_f64().max(1e-9)).clamp(0.0, 1.0);
         self.share += SHARE_WEIGHT * (share - self.share);
     }

@@ -1,12 +1,12 @@
 //! Single requests of callers: where one goes, and what came of it.
 //!
-//! A caller asks [`Weigher::route_single`] -> here, or a module's desk -> [`Weigher::saw_single`] with the time that it took. One
+//! A caller asks [`AdaptivePolicy::route_single`] -> here, or a module's desk -> [`AdaptivePolicy::record_single`] with the time that it took. One
 //! request in 64 that would go to a module runs on the caller's core as control, as long as modules pay.
 
 use evener_core::plan::adaptive::{Queue, Route};
 use evener_core::{Class, Nanos};
 
-use super::{Claim, Weigher};
+use super::{AdaptivePolicy, Claim};
 use crate::core_price::scaled;
 use crate::queue::class_queues::Lanes;
 
@@ -28,7 +28,7 @@ pub(crate) struct Errand {
     lane: usize,
 }
 
-impl Weigher {
+impl AdaptivePolicy {
     /// Where one request goes.
     pub(crate) fn route_single(&self, lanes: &Lanes<'_>, class: Class, now: Nanos) -> Single {
         let lane = lanes.lane_of(class);
@@ -72,7 +72,7 @@ impl Weigher {
 
     /// A request came back after `wall`, of which so much was core time: on the caller's core or on the module's path.
     /// What counts is what the objective counts: the time, and the core time at its price.
-    pub(crate) fn saw_single(&self, single: Single, wall: Nanos, core: Nanos, now: Nanos) {
+    pub(crate) fn record_single(&self, single: Single, wall: Nanos, core: Nanos, now: Nanos) {
         let cost = wall + scaled(core, self.current().price_of_one());
         let state = &mut *self.state();
         match single {
@@ -93,7 +93,7 @@ impl Weigher {
     }
 
     /// A request that module `module` was given: what it will be busy with.
-    pub(crate) fn single(&self, module: usize, lanes: &Lanes<'_>, class: Class, now: Nanos) -> Claim {
+    pub(crate) fn claim_single(&self, module: usize, lanes: &Lanes<'_>, class: Class, now: Nanos) -> Claim {
         let lane = lanes.lane_of(class);
         Claim { lane, jobs_max: 1, each: self.table(lanes, now).expected(lane, Some(module)) }
     }

@@ -2,7 +2,7 @@
 //! policies.
 //!
 //! The way of a burst: [`Costs::choose`], one byte by class and width -> the driver -> one burst in some is sampled ->
-//! [`Costs::saw`] -> the estimator decides anew (`evener_core::estimate`) -> the table.
+//! [`Costs::record`] -> the estimator decides anew (`evener_core::estimate`) -> the table.
 
 pub mod calibration;
 pub mod overhead;
@@ -122,7 +122,7 @@ impl Costs {
     }
 
     /// Takes in what a burst took. Of many bursts alike a sample may get lost, where another thread is about to write.
-    pub(crate) fn saw(&self, seen: &CostSample) {
+    pub(crate) fn record(&self, seen: &CostSample) {
         let known = if seen.stands_for > 1 { self.known.try_lock().ok() } else { Some(self.known()) };
         let Some(mut known) = known else { return };
         known.estimator.saw_cpu(seen.class, seen.method, seen.jobs as u64, seen.bytes, seen.core);

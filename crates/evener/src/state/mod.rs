@@ -20,7 +20,7 @@ use evener_ring::CachePadded;
 pub(crate) use self::core_time::Meter;
 use self::module_only::what_modules_do;
 use self::report::WorkerReport;
-use crate::adaptive::{Circumstances, Weigher};
+use crate::adaptive::{AdaptivePolicy, RunFacts};
 use crate::queue::backlog::Backlog;
 use crate::queue::completions::Home;
 use crate::{Cancel, Costs, CpuKit, ModuleSetup, Report, Setup};
@@ -37,7 +37,7 @@ pub(crate) struct Shared<'m> {
     /// [`Setup::callers`], where the plan gives the CPU anything.
     pub(crate) callers_work: usize,
     /// The adaptive policy, where it is in force.
-    pub(crate) weigher: Option<Weigher>,
+    pub(crate) adaptive: Option<AdaptivePolicy>,
     /// What is known of costs, under any policy.
     costs: Arc<Costs>,
     /// The limit on core time, where there is one.
@@ -59,8 +59,8 @@ pub(crate) struct Shared<'m> {
 impl<'m> Shared<'m> {
     pub(crate) fn new(setup: Setup<'m>, plan: Plan, cpu_workers: usize, modules: &[ModuleSetup<'_>]) -> Self {
         let costs = Arc::new(Costs::new(setup.learned));
-        let weigher = (plan.dispatch == Dispatch::Weigh).then(|| {
-            let fixed = Circumstances {
+        let adaptive = (plan.dispatch == Dispatch::Weigh).then(|| {
+            let fixed = RunFacts {
                 objective: setup.objective,
                 cores: setup.cores,
                 cpu_workers: cpu_workers + setup.callers,
@@ -69,14 +69,14 @@ impl<'m> Shared<'m> {
                 check_every: modules.iter().map(|module| module.check_every.max(1)).collect(),
                 does: modules.iter().map(classes_done).collect(),
             };
-            Weigher::new(fixed, &costs, cpu_workers + modules.len())
+            AdaptivePolicy::new(fixed, &costs, cpu_workers + modules.len())
         });
         let backlog = Backlog::new(&plan, setup.backlog_jobs, cpu_workers, modules.len());
-        if let Some(weigher) = &weigher {
-            weigher.begin(backlog.lanes());
+        if let Some(adaptive) = &adaptive {
+            adaptive.begin(backlog.lanes());
         }
         Self {
-            weigher,
+            adaptive,
             costs,
             budget: setup.budget.map(Mutex::new),
             plan,
@@ -99,7 +99,7 @@ impl<'m> Shared<'m> {
     /// Lets a kit go by the costs of this run, and keep what the adaptive policy learns from.
     pub(crate) fn adopt(&self, kit: &mut CpuKit) {
         kit.share(&self.costs);
-        if self.weigher.is_some() {
+        if self.adaptive.is_some() {
             kit.learn();
         }
     }
@@ -108,7 +108,7 @@ impl<'m> Shared<'m> {
         let turned_away = self.report_of_turned_away();
         let mut workers = self.reports.into_inner().unwrap_or_else(PoisonError::into_inner);
         workers.extend(turned_away);
-        let guarded = self.weigher.map_or_else(Counters::default, Weigher::into_counters);
+        let guarded = self.adaptive.map_or_else(Counters::default, AdaptivePolicy::into_counters);
         Report { workers, learned: self.costs.learned(), guarded }
     }
 

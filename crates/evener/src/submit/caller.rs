@@ -61,7 +61,7 @@ impl<'r, 'm> Caller<'r, 'm> {
         self.shared.keep_budget(&mut self.meter);
         match jobs[..] {
             _ if jobs.iter().any(|job| is_bound(job)) => self.crypt_queued(jobs),
-            [ref job] if self.shared.weigher.is_some() => {
+            [ref job] if self.shared.adaptive.is_some() => {
                 if self.is_weighed_alone(job) {
                     self.crypt_single(jobs);
                 } else {
@@ -102,20 +102,20 @@ impl<'r, 'm> Caller<'r, 'm> {
         if self.shared.plan.is_cpu_only() || !jobs.iter().any(|job| self.shared.module_does(job)) {
             return false;
         }
-        let Some(weigher) = &self.shared.weigher else { return true };
+        let Some(adaptive) = &self.shared.adaptive else { return true };
         let lanes = self.shared.backlog.lanes();
         let mut classes = jobs.iter().map(|job| job.class());
         if classes.clone().all(|class| lanes.is_alone(class)) {
             return false;
         }
-        weigher.modules_matter(lanes, &mut classes, count(jobs.len()), self.shared.clock.now())
+        adaptive.modules_matter(lanes, &mut classes, count(jobs.len()), self.shared.clock.now())
     }
 
     /// Runs one request where the adaptive policy says.
     fn crypt_single(&mut self, jobs: &mut Vec<Box<Job<'m>>>) {
-        let Some(weigher) = &self.shared.weigher else { return self.crypt_here(jobs) };
+        let Some(adaptive) = &self.shared.adaptive else { return self.crypt_here(jobs) };
         let (start, class, bytes) = (self.shared.clock.now(), jobs[0].class(), jobs[0].input_bytes());
-        let single = weigher.route_single(self.shared.backlog.lanes(), class, start);
+        let single = adaptive.route_single(self.shared.backlog.lanes(), class, start);
         let core = match single {
             Single::Inline => return self.crypt_here(jobs),
             Single::Control(_) => {
@@ -125,11 +125,11 @@ impl<'r, 'm> Caller<'r, 'm> {
             }
             Single::Module(errand) => {
                 self.crypt_by_module(errand.module, jobs);
-                weigher.core_of(errand, class, bytes)
+                adaptive.core_of(errand, class, bytes)
             }
         };
         let now = self.shared.clock.now();
-        weigher.saw_single(single, now - start, core, now);
+        adaptive.record_single(single, now - start, core, now);
     }
 
     /// Gives one request to a module and waits for it.
@@ -143,7 +143,7 @@ impl<'r, 'm> Caller<'r, 'm> {
             jobs.push(job);
             return self.crypt_here(jobs);
         }
-        if shared.weigher.as_ref().is_some_and(|weigher| weigher.is_lost(module)) {
+        if shared.adaptive.as_ref().is_some_and(|adaptive| adaptive.is_lost(module)) {
             let mut given: Vec<_> = std::iter::from_fn(|| shared.backlog.take_given(desk)).collect();
             shared.run_on_core(&mut self.kit, &mut given);
         }
@@ -238,10 +238,10 @@ pub(crate) fn submit<'m>(shared: &Shared<'m>, home: usize, waiting: &mut Vec<Box
     place.expect(count(fits));
     let mut left = Vec::new();
     let bound = shared.bind_all(waiting, &mut left);
-    if let (Some(weigher), Some(first)) = (&shared.weigher, waiting.first()) {
+    if let (Some(adaptive), Some(first)) = (&shared.adaptive, waiting.first()) {
         let (lanes, class) = (shared.backlog.lanes(), first.class());
         if lanes.is_alone(class) {
-            weigher.sees_coming(lanes, class, count(fits), shared.clock.now());
+            adaptive.on_submit(lanes, class, count(fits), shared.clock.now());
         }
     }
     let submitted = bound + shared.backlog.submit(waiting);

@@ -5,7 +5,7 @@ use evener_core::plan::Take;
 use evener_core::{Class, Job, JobError, Nanos};
 
 use crate::CpuKit;
-use crate::adaptive::{Asker, Weigher};
+use crate::adaptive::{AdaptivePolicy, WorkerKind};
 use crate::state::report::WorkerReport;
 use crate::state::{Meter, Shared};
 
@@ -54,34 +54,35 @@ impl<'m> Shared<'m> {
         // Asked after each burst, and of lines that all cores write to: only where the answer can be yes.
         let class = self.takes_turns().then(|| class_of_all(burst)).flatten();
         self.run_on_core(kit, burst);
-        self.give_turn(class);
+        self.offer_to_module(class);
         Ok(())
     }
 
     /// Sleeps until there may be work for a core.
     fn wait_for_work(&self, desk: usize, patience: Option<Nanos>) {
         let rest = self.begin_rest(desk);
-        let has_news =
-            || self.weigher.as_ref().is_some_and(|weigher| weigher.alternation.has_news(Asker::Core));
+        let has_news = || {
+            self.adaptive.as_ref().is_some_and(|adaptive| adaptive.alternation.has_changed(WorkerKind::Core))
+        };
         self.backlog.wait_for_work(desk, patience, has_news);
         self.end_rest(&rest);
     }
 
     /// The core at `desk` has nothing to do.
     pub(crate) fn begin_rest(&self, desk: usize) -> Rest {
-        let Some(weigher) = &self.weigher else { return Rest::default() };
-        weigher.is_free(desk);
-        weigher.alternation.core_works(false);
+        let Some(adaptive) = &self.adaptive else { return Rest::default() };
+        adaptive.set_idle(desk);
+        adaptive.alternation.set_core_working(false);
         let lanes = self.backlog.lanes();
         let left_to_modules = lanes.first_waiting().filter(|_| lanes.modules_matter());
-        Rest { left_to_modules, since: self.clock.now(), paths: weigher.paths() }
+        Rest { left_to_modules, since: self.clock.now(), paths: adaptive.path_time() }
     }
 
     /// It looks again.
     pub(crate) fn end_rest(&self, rest: &Rest) {
-        if let (Some(weigher), Some(lane)) = (&self.weigher, rest.left_to_modules) {
+        if let (Some(adaptive), Some(lane)) = (&self.adaptive, rest.left_to_modules) {
             let now = self.clock.now();
-            weigher.idled(lane, now - rest.since, rest.paths, now);
+            adaptive.record_idle(lane, now - rest.since, rest.paths, now);
         }
     }
 
@@ -116,34 +117,34 @@ impl<'m> Shared<'m> {
     /// their caller stood and did not wait: as many may come next.
     #[inline]
     pub(crate) fn learn_from(&self, kit: &mut CpuKit, brought: u32) {
-        if let Some(weigher) = &self.weigher {
+        if let Some(adaptive) = &self.adaptive {
             let modules_matter = self.backlog.lanes().modules_matter();
             if modules_matter || kit.has_news() {
-                self.take_news(weigher, modules_matter, kit, brought);
+                self.take_news(adaptive, modules_matter, kit, brought);
             }
         }
     }
 
     #[inline(never)]
-    fn take_news(&self, weigher: &Weigher, modules_matter: bool, kit: &mut CpuKit, brought: u32) {
+    fn take_news(&self, adaptive: &AdaptivePolicy, modules_matter: bool, kit: &mut CpuKit, brought: u32) {
         let lanes = self.backlog.lanes();
-        kit.tell_samples(modules_matter, |samples| weigher.saw_core(lanes, samples));
+        kit.tell_samples(modules_matter, |samples| adaptive.record_core(lanes, samples));
         if !modules_matter && kit.is_time_to_look() {
             let brought = if cfg!(mutant = "bursts_of_callers_unseen") { 0 } else { brought };
-            weigher.looks_back(lanes, self.backlog.waiting_for_cores() + brought, self.clock.now());
+            adaptive.replan(lanes, self.backlog.waiting_for_cores() + brought, self.clock.now());
         }
     }
 
     /// Whether the only core and the only module take turns.
     fn takes_turns(&self) -> bool {
-        self.weigher.as_ref().is_some_and(|weigher| weigher.alternation.takes_turns())
+        self.adaptive.as_ref().is_some_and(|adaptive| adaptive.alternation.takes_turns())
     }
 
     /// Where core and module take turns: gives the module its turn with jobs like those that were just run, where it is due.
-    fn give_turn(&self, class: Option<Class>) {
-        let (Some(weigher), Some(class)) = (&self.weigher, class) else { return };
+    fn offer_to_module(&self, class: Option<Class>) {
+        let (Some(adaptive), Some(class)) = (&self.adaptive, class) else { return };
         let (lanes, waiting) = (self.backlog.lanes(), self.backlog.waiting_for_cores());
-        if let Some(count) = weigher.gives_turn(lanes, class, waiting, self.clock.now()) {
+        if let Some(count) = adaptive.offer_to_module(lanes, class, waiting, self.clock.now()) {
             self.backlog.show_some(count);
             lanes.let_modules(true);
         }
@@ -156,12 +157,12 @@ impl<'m> Shared<'m> {
         take: &Take,
         burst: &mut Vec<Box<Job<'m>>>,
     ) -> Result<(), Option<Nanos>> {
-        let Some(weigher) = &self.weigher else {
+        let Some(adaptive) = &self.adaptive else {
             return if self.backlog.claim(desk, take, burst) > 0 { Ok(()) } else { Err(None) };
         };
         let lanes = self.backlog.lanes();
-        weigher.alternation.core_works(true);
-        if weigher.alternation.has_turn() {
+        adaptive.alternation.set_core_working(true);
+        if adaptive.alternation.has_turn() {
             // Only what is asked for below.
         } else if lanes.modules_matter() {
             self.backlog.show_modules(burst);
@@ -172,10 +173,10 @@ impl<'m> Shared<'m> {
             return Ok(());
         }
         let now = self.clock.now();
-        let claim = weigher.core_takes(lanes, now)?;
+        let claim = adaptive.next_for_core(lanes, now)?;
         let claimed = self.backlog.claim_of(claim.lane, take, claim.jobs_max, burst);
         if let (1.., Some(desk)) = (claimed, desk) {
-            weigher.begins(desk, &claim, claimed, now);
+            adaptive.set_busy(desk, &claim, claimed, now);
         }
         // Where another was faster, the next look finds something else.
         if claimed > 0 { Ok(()) } else { Err(Some(Nanos::ZERO)) }

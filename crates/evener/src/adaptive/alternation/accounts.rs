@@ -3,8 +3,8 @@
 //! There the module's path works on the core that it is held against. What a request shows beside a core that works is not what it
 //! takes of a core that rests (docs/results/guest-afalg.md), and a moment in which the machine is slow is slow for both. So each
 //! gets a turn now and then: a short burst on the module while the core rests ([`Turns::begin_module`]), or some jobs on the core
-//! while the module rests ([`Turns::begin_core`]). What either took by itself ([`Turns::saw_core`],
-//! [`Turns::saw_module`]) makes a pair -> [`Estimator::took_turns`](evener_core::Estimator::took_turns).
+//! while the module rests ([`Turns::begin_core`]). What either took by itself ([`Turns::record_core`],
+//! [`Turns::record_module`]) makes a pair -> [`Estimator::took_turns`](evener_core::Estimator::took_turns).
 //!
 //! The way that is in force works between turns and is measured by that. What turns cost is counted beforehand and bounded by a
 //! part of the work ([`Turns::is_due`]).
@@ -53,7 +53,7 @@ pub(in crate::adaptive) enum Phase {
 
 /// What is known of a class whose turn may come.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::adaptive) struct Stake {
+pub(in crate::adaptive) struct TrialCost {
     /// Time of a job on the core.
     pub(in crate::adaptive) c: Nanos,
     /// Time from one request to the next on the module.
@@ -109,45 +109,45 @@ impl Turns {
     }
 
     /// Jobs of a turn.
-    const fn count(&self, stake: &Stake) -> u32 {
-        if stake.is_open { JOBS } else { self.requests() }
+    const fn count(&self, trial: &TrialCost) -> u32 {
+        if trial.is_open { JOBS } else { self.requests() }
     }
 
     /// What a turn costs: what the other would have done sooner, and going to and fro.
-    fn price(&self, stake: &Stake) -> Nanos {
-        let (other, own) = if stake.is_open { (stake.c, stake.turn) } else { (stake.turn, stake.c) };
-        let to_and_fro = Nanos(stake.turn.0.saturating_mul(TO_AND_FRO));
-        Nanos((other - own).0.saturating_mul(self.count(stake).into())) + to_and_fro
+    fn price(&self, trial: &TrialCost) -> Nanos {
+        let (other, own) = if trial.is_open { (trial.c, trial.turn) } else { (trial.turn, trial.c) };
+        let to_and_fro = Nanos(trial.turn.0.saturating_mul(TO_AND_FRO));
+        Nanos((other - own).0.saturating_mul(self.count(trial).into())) + to_and_fro
     }
 
     /// Whether the one who rests is to have a turn: what that may cost is a small part of what was worked, or for the first one of
     /// what waits.
-    pub(in crate::adaptive) fn is_due(&self, lane: usize, stake: &Stake) -> bool {
-        let (account, count) = (&self.accounts[lane], self.count(stake));
-        let parts = if stake.is_sure { PARTS_WHERE_SURE } else { PARTS };
-        let own = if stake.is_open { stake.turn } else { stake.c };
-        let ahead = if account.has_had_one { 0 } else { own.0.saturating_mul(stake.waiting.into()) };
+    pub(in crate::adaptive) fn is_due(&self, lane: usize, trial: &TrialCost) -> bool {
+        let (account, count) = (&self.accounts[lane], self.count(trial));
+        let parts = if trial.is_sure { PARTS_WHERE_SURE } else { PARTS };
+        let own = if trial.is_open { trial.turn } else { trial.c };
+        let ahead = if account.has_had_one { 0 } else { own.0.saturating_mul(trial.waiting.into()) };
         let allowed = Nanos(account.worked.0.saturating_add(ahead) / parts);
-        let is_cheap = account.spent + self.price(stake) <= allowed || cfg!(mutant = "turns_endless");
-        self.phase == Phase::Nobody && stake.waiting >= count + LEFT_MIN && is_cheap
+        let is_cheap = account.spent + self.price(trial) <= allowed || cfg!(mutant = "turns_endless");
+        self.phase == Phase::Nobody && trial.waiting >= count + LEFT_MIN && is_cheap
     }
 
     /// It is the module's turn.
-    pub(in crate::adaptive) fn begin_module(&mut self, lane: usize, stake: &Stake, now: Nanos) {
-        self.charge(lane, stake);
+    pub(in crate::adaptive) fn begin_module(&mut self, lane: usize, trial: &TrialCost, now: Nanos) {
+        self.charge(lane, trial);
         self.accounts[lane].module = ModuleSample::default();
-        let allowed = Nanos(stake.turn.0 * u64::from(self.requests()) * TIMES_EXPECTED);
+        let allowed = Nanos(trial.turn.0 * u64::from(self.requests()) * TIMES_EXPECTED);
         self.phase = Phase::Module { lane, left: self.requests(), until: now + allowed };
     }
 
     /// It is the core's turn.
-    pub(in crate::adaptive) fn begin_core(&mut self, lane: usize, stake: &Stake) {
-        self.charge(lane, stake);
+    pub(in crate::adaptive) fn begin_core(&mut self, lane: usize, trial: &TrialCost) {
+        self.charge(lane, trial);
         self.phase = Phase::Core { lane, has_begun: false };
     }
 
-    fn charge(&mut self, lane: usize, stake: &Stake) {
-        let price = self.price(stake);
+    fn charge(&mut self, lane: usize, trial: &TrialCost) {
+        let price = self.price(trial);
         let account = &mut self.accounts[lane];
         account.spent += price;
         account.has_had_one = true;
@@ -157,7 +157,7 @@ impl Turns {
 
     /// A core ran jobs of a lane, in `each` where it was by itself; all that it did since the last sample took `worked`.
     /// Returns a pair.
-    pub(in crate::adaptive) fn saw_core(
+    pub(in crate::adaptive) fn record_core(
         &mut self,
         lane: usize,
         each: Option<Nanos>,
@@ -170,7 +170,7 @@ impl Turns {
     }
 
     /// A module did jobs of a lane, by itself or not. Returns a pair.
-    pub(in crate::adaptive) fn saw_module(
+    pub(in crate::adaptive) fn record_module(
         &mut self,
         lane: usize,
         seen: &ModuleSample,
@@ -222,8 +222,8 @@ mod tests {
         Nanos::from_micros(micros)
     }
 
-    fn stake(c: u64, turn: u64, is_open: bool) -> Stake {
-        Stake { c: us(c), turn: us(turn), is_open, is_sure: false, waiting: 4_000 }
+    fn trial(c: u64, turn: u64, is_open: bool) -> TrialCost {
+        TrialCost { c: us(c), turn: us(turn), is_open, is_sure: false, waiting: 4_000 }
     }
 
     fn sample(jobs: u64, d: u64) -> ModuleSample {
@@ -234,16 +234,16 @@ mod tests {
     fn a_turn_costs_a_hundredth_of_the_work_and_where_all_is_sure_a_fourth_of_that() {
         // Each costs 24 x 100 + 6 x 300 us.
         let mut turns = Turns::new(1, 2);
-        let closed = stake(200, 300, false);
+        let closed = trial(200, 300, false);
         let mut worked = [0, 0];
         for (at, is_sure) in [false, true].into_iter().enumerate() {
             turns.phase = Phase::Nobody;
-            let stake = Stake { is_sure, ..closed };
-            assert!(at == 1 || turns.is_due(0, &stake), "the first one by what waits");
-            turns.begin_module(0, &stake, us(0));
+            let trial = TrialCost { is_sure, ..closed };
+            assert!(at == 1 || turns.is_due(0, &trial), "the first one by what waits");
+            turns.begin_module(0, &trial, us(0));
             turns.phase = Phase::Nobody;
-            while !turns.is_due(0, &stake) {
-                turns.saw_core(0, Some(us(200)), us(20_000));
+            while !turns.is_due(0, &trial) {
+                turns.record_core(0, Some(us(200)), us(20_000));
                 worked[at] += 20;
             }
         }
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn a_short_run_of_jobs_that_are_dear_on_the_module_never_tries_it() {
         let turns = Turns::new(1, 2);
-        let due = |c, turn, waiting| turns.is_due(0, &Stake { waiting, ..stake(c, turn, false) });
+        let due = |c, turn, waiting| turns.is_due(0, &TrialCost { waiting, ..trial(c, turn, false) });
         assert!(!due(22, 220, 4_000), "6 ms of 88");
         assert!(due(300, 250, 4_000) && due(300, 250, 600));
         assert!(!due(300, 250, 20), "the end of a run");
@@ -262,42 +262,42 @@ mod tests {
     #[test]
     fn one_turn_at_a_time() {
         let mut turns = Turns::new(2, 2);
-        turns.begin_core(0, &stake(400, 300, true));
-        assert!(!turns.is_due(1, &stake(300, 300, false)));
+        turns.begin_core(0, &trial(400, 300, true));
+        assert!(!turns.is_due(1, &trial(300, 300, false)));
     }
 
     #[test]
     fn a_pair_is_one_half_of_each_and_used_once() {
         let mut turns = Turns::new(1, 2);
-        turns.begin_module(0, &stake(300, 250, false), us(0));
-        assert_eq!(turns.saw_module(0, &sample(12, 900), true), None, "it warms up");
-        assert_eq!(turns.saw_module(0, &sample(9, 250), true), None, "in its turn");
+        turns.begin_module(0, &trial(300, 250, false), us(0));
+        assert_eq!(turns.record_module(0, &sample(12, 900), true), None, "it warms up");
+        assert_eq!(turns.record_module(0, &sample(9, 250), true), None, "in its turn");
         turns.phase = Phase::Nobody;
-        assert_eq!(turns.saw_core(0, Some(us(300)), us(0)), Some((sample(9, 250), us(300))));
-        assert_eq!(turns.saw_core(0, Some(us(300)), us(0)), None);
+        assert_eq!(turns.record_core(0, Some(us(300)), us(0)), Some((sample(9, 250), us(300))));
+        assert_eq!(turns.record_core(0, Some(us(300)), us(0)), None);
         // The module is in force: the core has a turn, and requests behind it complete the pair.
-        turns.begin_core(0, &stake(300, 250, true));
+        turns.begin_core(0, &trial(300, 250, true));
         turns.phase = Phase::Nobody;
-        assert_eq!(turns.saw_core(0, Some(us(310)), us(0)), None);
-        (0..2).for_each(|_| assert_eq!(turns.saw_module(0, &sample(6, 900), true), None, "it warms up"));
-        assert_eq!(turns.saw_module(0, &sample(5, 240), true), None);
-        assert_eq!(turns.saw_module(0, &sample(1, 240), true), Some((sample(6, 240), us(310))));
+        assert_eq!(turns.record_core(0, Some(us(310)), us(0)), None);
+        (0..2).for_each(|_| assert_eq!(turns.record_module(0, &sample(6, 900), true), None, "it warms up"));
+        assert_eq!(turns.record_module(0, &sample(5, 240), true), None);
+        assert_eq!(turns.record_module(0, &sample(1, 240), true), Some((sample(6, 240), us(310))));
     }
 
     #[test]
     fn what_was_seen_beside_a_core_that_works_is_no_half_of_a_pair() {
         let mut turns = Turns::new(1, 2);
-        turns.saw_core(0, Some(us(300)), us(0));
-        assert_eq!(turns.saw_module(0, &sample(12, 700), false), None);
-        assert_eq!(turns.saw_module(0, &sample(9, 250), true), Some((sample(9, 250), us(300))));
+        turns.record_core(0, Some(us(300)), us(0));
+        assert_eq!(turns.record_module(0, &sample(12, 700), false), None);
+        assert_eq!(turns.record_module(0, &sample(9, 250), true), Some((sample(9, 250), us(300))));
     }
 
     #[test]
     fn requests_of_long_ago_count_less_and_less() {
         let mut turns = Turns::new(1, 2);
-        (0..100).for_each(|_| _ = turns.saw_module(0, &sample(1, 800), true));
-        (0..100).for_each(|_| _ = turns.saw_module(0, &sample(1, 200), true));
-        let (seen, _) = turns.saw_core(0, Some(us(300)), us(0)).unwrap();
+        (0..100).for_each(|_| _ = turns.record_module(0, &sample(1, 800), true));
+        (0..100).for_each(|_| _ = turns.record_module(0, &sample(1, 200), true));
+        let (seen, _) = turns.record_core(0, Some(us(300)), us(0)).unwrap();
         assert!(seen.jobs <= 32 && seen.d < Nanos(us(230).0 * seen.jobs), "{seen:?}");
     }
 }

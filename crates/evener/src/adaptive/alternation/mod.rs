@@ -13,7 +13,7 @@ use crate::queue::class_queues::Lanes;
 
 /// Who asks what it is to take, where turns are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asker {
+pub(crate) enum WorkerKind {
     /// The only core's worker.
     Core,
     /// The only module's.
@@ -32,10 +32,10 @@ pub(crate) struct Alternation {
     core_changes: AtomicU32,
     /// The rest, by that, from which it was last woken because the module took no more; odd, so that the first one is another.
     woken_in: AtomicU32,
-    /// Times that what each of [`Asker`] is told where turns are taken may have become another.
-    news: [AtomicU32; 2],
+    /// Times that what each of [`WorkerKind`] is told where turns are taken may have become another.
+    version: [AtomicU32; 2],
     /// How often it had when each last asked.
-    heard: [AtomicU32; 2],
+    seen_version: [AtomicU32; 2],
 }
 
 impl Alternation {
@@ -47,8 +47,8 @@ impl Alternation {
             is_alarmed: AtomicBool::new(false),
             core_changes: AtomicU32::new(0),
             woken_in: AtomicU32::new(0),
-            news: [const { AtomicU32::new(0) }; 2],
-            heard: [const { AtomicU32::new(0) }; 2],
+            version: [const { AtomicU32::new(0) }; 2],
+            seen_version: [const { AtomicU32::new(0) }; 2],
         }
     }
 
@@ -64,31 +64,31 @@ impl Alternation {
     }
 
     /// A worker asks what it is to take.
-    pub(super) fn asks(&self, who: Asker) {
+    pub(super) fn note_query(&self, who: WorkerKind) {
         if self.turns.is_some() {
             // Relaxed: the bell that is rung after each change orders it, `docs/ring.md`.
-            let news = self.news[who as usize].load(Ordering::Relaxed);
-            self.heard[who as usize].store(news, Ordering::Relaxed);
+            let version = self.version[who as usize].load(Ordering::Relaxed);
+            self.seen_version[who as usize].store(version, Ordering::Relaxed);
         }
     }
 
     /// Whether what a worker was told when it last asked may be true no more. Asked by who listens at its bell: between the question and that
     /// nobody could wake it.
-    pub(crate) fn has_news(&self, who: Asker) -> bool {
-        let [news, heard] =
-            [&self.news, &self.heard].map(|words| words[who as usize].load(Ordering::Relaxed));
-        news != heard && !cfg!(mutant = "turns_unheard")
+    pub(crate) fn has_changed(&self, who: WorkerKind) -> bool {
+        let [version, seen] =
+            [&self.version, &self.seen_version].map(|words| words[who as usize].load(Ordering::Relaxed));
+        version != seen && !cfg!(mutant = "turns_unheard")
     }
 
     /// What these are told may have become another; before they are woken.
-    pub(super) fn tells_news(&self, to: &[Asker]) {
+    pub(super) fn mark_changed(&self, to: &[WorkerKind]) {
         if self.turns.is_some() {
-            to.iter().for_each(|who| _ = self.news[*who as usize].fetch_add(1, Ordering::Relaxed));
+            to.iter().for_each(|who| _ = self.version[*who as usize].fetch_add(1, Ordering::Relaxed));
         }
     }
 
     /// The only core begins to work, or rests.
-    pub(crate) fn core_works(&self, works: bool) {
+    pub(crate) fn set_core_working(&self, works: bool) {
         // Relaxed: on one core whoever looks sees what was written before.
         let changes = self.core_changes.load(Ordering::Relaxed);
         if self.turns.is_some() && (changes % 2 == 1) != works {
@@ -97,22 +97,22 @@ impl Alternation {
     }
 
     /// How often the only core has begun or rested, if it rests now; `None` where it works or turns are not taken.
-    pub(crate) fn core_rests(&self) -> Option<u32> {
+    pub(crate) fn core_rest(&self) -> Option<u32> {
         let changes = self.core_changes.load(Ordering::Relaxed);
         (self.turns.is_some() && changes % 2 == 0).then_some(changes)
     }
 
     /// The module has been told to take nothing of what waits: whether the only core, which rests, is to be woken for it. Once in a rest, for
     /// the plan may leave it to the module all the same.
-    pub(crate) fn left_to_cores(&self, lanes: &Lanes<'_>) -> bool {
-        let Some(rests) = self.core_rests().filter(|_| !self.has_turn() && !lanes.is_empty()) else {
+    pub(crate) fn should_wake_core(&self, lanes: &Lanes<'_>) -> bool {
+        let Some(rests) = self.core_rest().filter(|_| !self.has_turn() && !lanes.is_empty()) else {
             return false;
         };
         // Relaxed: only the module's worker comes here.
         let is_first = self.woken_in.swap(rests | 1, Ordering::Relaxed) != rests | 1;
         let is_left = is_first && !cfg!(mutant = "core_left_asleep");
         if is_left {
-            self.tells_news(&[Asker::Core]);
+            self.mark_changed(&[WorkerKind::Core]);
         }
         is_left
     }

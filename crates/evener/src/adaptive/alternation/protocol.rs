@@ -1,24 +1,24 @@
 //! Turns of the only core and the only module, beside the plan: what workers are told while somebody has one (`accounts.rs`), and
 //! what becomes of what they took.
 //!
-//! The core's worker asks once in a while ([`Weigher::gives_turn`]) -> jobs are shown to the module, the core rests
-//! ([`Weigher::core_takes`]), the module takes them ([`Weigher::module_takes`]) -> it is drained
-//! ([`Weigher::module_is_drained`]) -> the core goes on, and its next burst is measured. Where modules have the class, the module's
+//! The core's worker asks once in a while ([`AdaptivePolicy::offer_to_module`]) -> jobs are shown to the module, the core rests
+//! ([`AdaptivePolicy::next_for_core`]), the module takes them ([`AdaptivePolicy::next_for_module`]) -> it is drained
+//! ([`AdaptivePolicy::on_module_drained`]) -> the core goes on, and its next burst is measured. Where modules have the class, the module's
 //! worker sees that it is the core's turn, drains, and the core runs its jobs.
 
 use evener_core::plan::adaptive::Table;
 use evener_core::{Class, Nanos};
 
-use super::accounts::{JOBS, Phase, Stake, Turns};
+use super::accounts::{JOBS, Phase, TrialCost, Turns};
 use crate::adaptive::claim::{Claim, WAIT_FOR_CONTROL};
 use crate::adaptive::planning::PLAN_AGE_ON_ONE_CORE;
-use crate::adaptive::{Asker, WIDTH, Weigher};
+use crate::adaptive::{AdaptivePolicy, WIDTH, WorkerKind};
 use crate::queue::class_queues::Lanes;
 
-impl Weigher {
+impl AdaptivePolicy {
     /// It may be the module's turn with jobs of a class of which `alone` wait for cores alone: then so many of them are to be
     /// shown to it.
-    pub(crate) fn gives_turn(
+    pub(crate) fn offer_to_module(
         &self,
         lanes: &Lanes<'_>,
         class: Class,
@@ -30,15 +30,15 @@ impl Weigher {
             return None;
         }
         let mut turns = self.alternation.turns()?;
-        let stake = self.stake(&table, lane, class, lanes.waiting(lane) + alone)?;
-        if !turns.is_due(lane, &stake) {
+        let trial = self.trial(&table, lane, class, lanes.waiting(lane) + alone)?;
+        if !turns.is_due(lane, &trial) {
             return None;
         }
-        turns.begin_module(lane, &stake, now);
+        turns.begin_module(lane, &trial, now);
         let requests = turns.requests();
         drop(turns);
         self.alternation.set_turn(true);
-        self.alternation.tells_news(&[Asker::Module]);
+        self.alternation.mark_changed(&[WorkerKind::Module]);
         Some(requests.saturating_sub(lanes.waiting(lane)) as usize)
     }
 
@@ -57,7 +57,7 @@ impl Weigher {
                 return Some(Err((until - now).min(PLAN_AGE_ON_ONE_CORE)));
             }
             Phase::Core { lane, has_begun: false } if lanes.waiting(lane) > 0 => {
-                if self.held(0).is_some() {
+                if self.oldest(0).is_some() {
                     return Some(Err(PLAN_AGE_ON_ONE_CORE));
                 }
                 turns.phase = Phase::Core { lane, has_begun: true };
@@ -96,8 +96,8 @@ impl Weigher {
             Phase::Core { .. } => Some(Err(PLAN_AGE_ON_ONE_CORE)),
             Phase::Nobody => {
                 let is_alarmed = self.alternation.take_alarm();
-                let (lane, stake) = self.due_to_core(&mut turns, table, lanes, is_alarmed)?;
-                turns.begin_core(lane, &stake);
+                let (lane, trial) = self.due_to_core(&mut turns, table, lanes, is_alarmed)?;
+                turns.begin_core(lane, &trial);
                 self.alternation.set_turn(true);
                 Some(Err(PLAN_AGE_ON_ONE_CORE))
             }
@@ -112,7 +112,7 @@ impl Weigher {
         table: &Table,
         lanes: &Lanes<'_>,
         is_alarmed: bool,
-    ) -> Option<(usize, Stake)> {
+    ) -> Option<(usize, TrialCost)> {
         let count = lanes.count().min(table.lanes());
         let looks = if is_alarmed { count } else { count.min(1) };
         (0..looks).find_map(|_| {
@@ -121,17 +121,17 @@ impl Weigher {
             if waiting == 0 || !table.is_open(lane) {
                 return None;
             }
-            let stake = self.stake(table, lane, lanes.class_of(lane)?, waiting)?;
-            (is_alarmed || turns.is_due(lane, &stake)).then_some((lane, stake))
+            let trial = self.trial(table, lane, lanes.class_of(lane)?, waiting)?;
+            (is_alarmed || turns.is_due(lane, &trial)).then_some((lane, trial))
         })
     }
 
     /// The module holds nothing any more: its turn may be over, or the core's may begin. Whether the core is to look at that; in the
     /// midst of the module's turn it would only take the core from it.
-    pub(crate) fn module_is_drained(&self, lanes: &Lanes<'_>, now: Nanos) -> bool {
+    pub(crate) fn on_module_drained(&self, lanes: &Lanes<'_>, now: Nanos) -> bool {
         let Some(mut turns) = self.alternation.turns() else { return false };
         let Phase::Module { lane, left, .. } = turns.phase else {
-            self.alternation.tells_news(&[Asker::Core]);
+            self.alternation.mark_changed(&[WorkerKind::Core]);
             return true;
         };
         let is_over = left == 0;
@@ -148,12 +148,12 @@ impl Weigher {
     fn turn_is_over(&self, lanes: &Lanes<'_>, now: Nanos) {
         self.alternation.set_turn(false);
         self.plan_anew(lanes, now);
-        self.alternation.tells_news(&[Asker::Core, Asker::Module]);
+        self.alternation.mark_changed(&[WorkerKind::Core, WorkerKind::Module]);
         lanes.modules.ring_all();
     }
 
     /// What the one who rests could have a turn with.
-    fn stake(&self, table: &Table, lane: usize, class: Class, waiting: u32) -> Option<Stake> {
+    fn trial(&self, table: &Table, lane: usize, class: Class, waiting: u32) -> Option<TrialCost> {
         let (c, latency) = (table.expected(lane, None), table.expected(lane, Some(0)));
         if c == Nanos::ZERO || latency == Nanos::ZERO {
             return None;
@@ -164,19 +164,19 @@ impl Weigher {
         let even = f64::from(turns) * (c - self.fixed.check(0, c)).as_secs_f64() / c.as_secs_f64();
         let known = self.costs.known().estimator.on_module(0, class);
         let is_sure = known.is_sure_beside(even) || known.is_surely_near(even);
-        Some(Stake { c, turn, is_open: table.is_open(lane), is_sure, waiting })
+        Some(TrialCost { c, turn, is_open: table.is_open(lane), is_sure, waiting })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::adaptive::tests::weigher_with;
+    use crate::adaptive::tests::adaptive_with;
     use evener_core::cost::Line;
     use evener_core::estimate::ModuleSample;
     use evener_core::{Estimator, Method};
 
-    use crate::adaptive::Seen;
+    use crate::adaptive::Observation;
     use crate::costs::CostSample;
     use crate::queue::class_queues::tests::{job, session};
 
@@ -190,8 +190,8 @@ mod tests {
         ModuleSample { jobs: 1, bytes: 16_384, d: us(turn), h: us(2 * turn), now: NOW }
     }
 
-    fn seen(turn: u64, is_alone: bool) -> Seen {
-        Seen { sample: sample(turn), waited: Nanos::ZERO, opened_key: false, is_alone }
+    fn seen(turn: u64, is_alone: bool) -> Observation {
+        Observation { sample: sample(turn), waited: Nanos::ZERO, opened_key: false, is_alone }
     }
 
     fn burst(class: Class, each: u64) -> CostSample {
@@ -200,11 +200,11 @@ mod tests {
     }
 
     /// The only core, which takes 400 us for what the only module takes `turn` for, and so many jobs that wait.
-    fn beside(turn: u64, waiting: usize) -> (Weigher, Lanes<'static>, Class) {
+    fn beside(turn: u64, waiting: usize) -> (AdaptivePolicy, Lanes<'static>, Class) {
         beside_of(&sample(turn), waiting)
     }
 
-    fn beside_of(seen: &ModuleSample, waiting: usize) -> (Weigher, Lanes<'static>, Class) {
+    fn beside_of(seen: &ModuleSample, waiting: usize) -> (AdaptivePolicy, Lanes<'static>, Class) {
         let class = job(session(), 16_384).class();
         let mut learned = Estimator::new(1);
         learned.keep_unseen(0, Line { fixed_ns: 100_000, per_byte_ps: 0 });
@@ -213,16 +213,16 @@ mod tests {
             learned.saw_module(0, class, seen);
         }
         learned.pair_up(0, 16);
-        let (weigher, lanes) = (weigher_with(1, learned), Lanes::new(4_096));
+        let (adaptive, lanes) = (adaptive_with(1, learned), Lanes::new(4_096));
         let mut jobs: Vec<_> = (0..waiting).map(|_| job(session(), 16_384)).collect();
         lanes.lane_of(class);
         lanes.push_all(&mut jobs);
-        weigher.table(&lanes, NOW);
-        (weigher, lanes, class)
+        adaptive.table(&lanes, NOW);
+        (adaptive, lanes, class)
     }
 
-    fn module_takes(weigher: &Weigher, lanes: &Lanes<'_>) -> bool {
-        weigher.module_takes(0, lanes, NOW).is_ok_and(|claim| {
+    fn module_takes(adaptive: &AdaptivePolicy, lanes: &Lanes<'_>) -> bool {
+        adaptive.next_for_module(0, lanes, NOW).is_ok_and(|claim| {
             lanes.ring(claim.lane).pop_many(&mut Vec::new(), 1);
             true
         })
@@ -230,38 +230,42 @@ mod tests {
 
     #[test]
     fn a_class_of_which_costs_are_known_begins_on_the_module_without_a_job_of_the_cores() {
-        let (weigher, lanes, class) = beside(100, 100);
-        assert!((0..30).all(|_| module_takes(&weigher, &lanes)));
+        let (adaptive, lanes, class) = beside(100, 100);
+        assert!((0..30).all(|_| module_takes(&adaptive, &lanes)));
         // What they took is no loss, for it is known what the core would have taken.
-        (0..300).for_each(|_| weigher.saw_module(0, &lanes, class, &seen(100, true)));
-        assert!(module_takes(&weigher, &lanes) && !weigher.alternation.has_turn());
+        (0..300).for_each(|_| adaptive.record_module(0, &lanes, class, &seen(100, true)));
+        assert!(module_takes(&adaptive, &lanes) && !adaptive.alternation.has_turn());
         // Until the core's turn says otherwise.
-        weigher.saw_core(&lanes, &[burst(class, 40)]);
-        (0..300).for_each(|_| weigher.saw_module(0, &lanes, class, &seen(100, true)));
-        assert!(!module_takes(&weigher, &lanes) && weigher.alternation.has_turn());
+        adaptive.record_core(&lanes, &[burst(class, 40)]);
+        (0..300).for_each(|_| adaptive.record_module(0, &lanes, class, &seen(100, true)));
+        assert!(!module_takes(&adaptive, &lanes) && adaptive.alternation.has_turn());
     }
 
     #[test]
     fn the_core_rests_while_the_module_has_its_turn_and_the_pair_decides() {
-        let (weigher, lanes, class) = beside(430, 24);
-        assert!(!module_takes(&weigher, &lanes), "430 us instead of 400");
-        assert_eq!(weigher.gives_turn(&lanes, class, 4_000, NOW), Some(0), "they wait where modules look");
-        assert!(weigher.core_takes(&lanes, NOW).is_err());
+        let (adaptive, lanes, class) = beside(430, 24);
+        assert!(!module_takes(&adaptive, &lanes), "430 us instead of 400");
+        assert_eq!(
+            adaptive.offer_to_module(&lanes, class, 4_000, NOW),
+            Some(0),
+            "they wait where modules look"
+        );
+        assert!(adaptive.next_for_core(&lanes, NOW).is_err());
         // Between two of its requests it may hold nothing; the core is not woken for that.
-        assert!(module_takes(&weigher, &lanes) && !weigher.module_is_drained(&lanes, NOW));
-        assert_eq!((0..24).filter(|_| module_takes(&weigher, &lanes)).count(), 23);
+        assert!(module_takes(&adaptive, &lanes) && !adaptive.on_module_drained(&lanes, NOW));
+        assert_eq!((0..24).filter(|_| module_takes(&adaptive, &lanes)).count(), 23);
         // It is faster than was known.
-        (0..12).for_each(|_| weigher.saw_module(0, &lanes, class, &seen(900, true)));
-        (0..9).for_each(|_| weigher.saw_module(0, &lanes, class, &seen(220, true)));
-        assert!(weigher.module_is_drained(&lanes, NOW) && !weigher.alternation.has_turn());
-        let ratio = || weigher.costs.learned().on_module(0, class).ratio().unwrap();
+        (0..12).for_each(|_| adaptive.record_module(0, &lanes, class, &seen(900, true)));
+        (0..9).for_each(|_| adaptive.record_module(0, &lanes, class, &seen(220, true)));
+        assert!(adaptive.on_module_drained(&lanes, NOW) && !adaptive.alternation.has_turn());
+        let ratio = || adaptive.costs.learned().on_module(0, class).ratio().unwrap();
         let before = ratio();
-        weigher.saw_core(&lanes, &[burst(class, 400)]);
+        adaptive.record_core(&lanes, &[burst(class, 400)]);
         // Three times the turn of 430 us; a fourth pair of 220.
         let after = (3.0 * 430.0 + 220.0) / 4.0 * 3.0 / 400.0;
         assert!((before - 3.225).abs() < 1e-3 && (ratio() - after).abs() < 1e-3, "{}", ratio());
-        weigher.table(&lanes, NOW);
-        assert!(weigher.current().is_open(0));
+        adaptive.table(&lanes, NOW);
+        assert!(adaptive.current().is_open(0));
     }
 
     #[test]
@@ -273,106 +277,106 @@ mod tests {
 
     #[test]
     fn the_module_rests_while_the_core_has_its_turn() {
-        let (weigher, lanes, class) = beside(300, 4_000);
-        weigher.holds(0, Some((class, NOW)));
-        assert!(!module_takes(&weigher, &lanes) && weigher.alternation.has_turn(), "it is the core's");
-        assert!(weigher.core_takes(&lanes, NOW).is_err(), "the module is not drained yet");
-        weigher.holds(0, None);
-        assert_eq!(weigher.core_takes(&lanes, NOW).ok().map(|claim| claim.jobs_max), Some(JOBS));
-        assert!(!module_takes(&weigher, &lanes));
-        assert_eq!(weigher.core_takes(&lanes, NOW).err(), Some(Nanos::ZERO));
-        assert!(!weigher.alternation.has_turn() && module_takes(&weigher, &lanes));
+        let (adaptive, lanes, class) = beside(300, 4_000);
+        adaptive.set_oldest(0, Some((class, NOW)));
+        assert!(!module_takes(&adaptive, &lanes) && adaptive.alternation.has_turn(), "it is the core's");
+        assert!(adaptive.next_for_core(&lanes, NOW).is_err(), "the module is not drained yet");
+        adaptive.set_oldest(0, None);
+        assert_eq!(adaptive.next_for_core(&lanes, NOW).ok().map(|claim| claim.jobs_max), Some(JOBS));
+        assert!(!module_takes(&adaptive, &lanes));
+        assert_eq!(adaptive.next_for_core(&lanes, NOW).err(), Some(Nanos::ZERO));
+        assert!(!adaptive.alternation.has_turn() && module_takes(&adaptive, &lanes));
     }
 
     #[test]
     fn nobody_sleeps_on_an_answer_that_a_turn_has_made_old_and_nobody_is_kept_awake_by_its_own_question() {
-        let (weigher, lanes, class) = beside(300, 4_000);
-        let news = || [Asker::Core, Asker::Module].map(|who| weigher.alternation.has_news(who));
-        weigher.holds(0, Some((class, NOW)));
-        assert!(weigher.core_takes(&lanes, NOW).is_err(), "it leaves them to the module");
-        assert!(!module_takes(&weigher, &lanes) && weigher.alternation.has_turn(), "it is the core's");
-        assert!(weigher.core_takes(&lanes, NOW).is_err(), "the module is not drained yet");
+        let (adaptive, lanes, class) = beside(300, 4_000);
+        let news = || [WorkerKind::Core, WorkerKind::Module].map(|who| adaptive.alternation.has_changed(who));
+        adaptive.set_oldest(0, Some((class, NOW)));
+        assert!(adaptive.next_for_core(&lanes, NOW).is_err(), "it leaves them to the module");
+        assert!(!module_takes(&adaptive, &lanes) && adaptive.alternation.has_turn(), "it is the core's");
+        assert!(adaptive.next_for_core(&lanes, NOW).is_err(), "the module is not drained yet");
         assert_eq!(news(), [false, false]);
         // Before the core sleeps.
-        weigher.holds(0, None);
-        assert!(weigher.module_is_drained(&lanes, NOW));
+        adaptive.set_oldest(0, None);
+        assert!(adaptive.on_module_drained(&lanes, NOW));
         assert_eq!(news(), [true, false]);
-        assert!(weigher.core_takes(&lanes, NOW).is_ok() && !module_takes(&weigher, &lanes));
+        assert!(adaptive.next_for_core(&lanes, NOW).is_ok() && !module_takes(&adaptive, &lanes));
         // Before the module does.
-        assert_eq!(weigher.core_takes(&lanes, NOW).err(), Some(Nanos::ZERO));
-        assert!(weigher.alternation.has_news(Asker::Module));
-        assert!(module_takes(&weigher, &lanes));
-        assert!(!weigher.alternation.has_news(Asker::Module));
+        assert_eq!(adaptive.next_for_core(&lanes, NOW).err(), Some(Nanos::ZERO));
+        assert!(adaptive.alternation.has_changed(WorkerKind::Module));
+        assert!(module_takes(&adaptive, &lanes));
+        assert!(!adaptive.alternation.has_changed(WorkerKind::Module));
     }
 
     #[test]
     fn the_module_s_worker_takes_many_at_a_time_and_the_last_ones_one_by_one_where_a_core_may_want_them() {
         // The core was measured, so that nothing is owed.
         let row = |seen: &ModuleSample, waiting| {
-            let (weigher, lanes, class) = beside_of(seen, waiting);
-            weigher.saw_core(&lanes, &[burst(class, 400)]);
-            weigher.module_takes(0, &lanes, NOW).map(|claim| claim.jobs_max)
+            let (adaptive, lanes, class) = beside_of(seen, waiting);
+            adaptive.record_core(&lanes, &[burst(class, 400)]);
+            adaptive.next_for_module(0, &lanes, NOW).map(|claim| claim.jobs_max)
         };
         let all = sample(300);
         assert_eq!([320, 47, 32, 1].map(|waiting| row(&all, waiting).ok()), [64, 47, 32, 1].map(Some));
         // It leaves most of the core.
         let part = ModuleSample { d: us(20), ..all };
         assert_eq!([320, 47, 32, 31].map(|waiting| row(&part, waiting).ok()), [20, 2, 2, 1].map(Some));
-        let (weigher, lanes, class) = beside(300, 2_000);
-        weigher.saw_core(&lanes, &[burst(class, 400)]);
-        assert!(weigher.module_takes(0, &lanes, NOW).is_err(), "the core has its turn first");
-        assert!(weigher.core_takes(&lanes, NOW).is_ok_and(|claim| claim.jobs_max == JOBS));
-        assert!(weigher.core_takes(&lanes, NOW).is_err(), "which is over");
-        assert_eq!(weigher.module_takes(0, &lanes, NOW).ok().map(|claim| claim.jobs_max), Some(64));
+        let (adaptive, lanes, class) = beside(300, 2_000);
+        adaptive.record_core(&lanes, &[burst(class, 400)]);
+        assert!(adaptive.next_for_module(0, &lanes, NOW).is_err(), "the core has its turn first");
+        assert!(adaptive.next_for_core(&lanes, NOW).is_ok_and(|claim| claim.jobs_max == JOBS));
+        assert!(adaptive.next_for_core(&lanes, NOW).is_err(), "which is over");
+        assert_eq!(adaptive.next_for_module(0, &lanes, NOW).ok().map(|claim| claim.jobs_max), Some(64));
         // Elsewhere a core may want them.
-        let (weigher, lanes, class) = crate::adaptive::tests::weigher(2);
+        let (adaptive, lanes, class) = crate::adaptive::tests::adaptive(2);
         lanes.lane_of(class);
         let mut jobs: Vec<_> = (0..2_000).map(|_| job(session(), 16_384)).collect();
         lanes.push_all(&mut jobs);
-        let alone = (0..40).find_map(|_| weigher.module_takes(0, &lanes, NOW).ok());
+        let alone = (0..40).find_map(|_| adaptive.next_for_module(0, &lanes, NOW).ok());
         assert_eq!(alone.map(|claim| claim.jobs_max), Some(1));
     }
 
     #[test]
     fn requests_beside_a_core_that_works_change_nothing_that_is_known() {
-        let (weigher, lanes, class) = beside(300, 0);
-        let known = || weigher.costs.learned().on_module(0, class).at(16_384).unwrap();
-        (0..50).for_each(|_| weigher.saw_module(0, &lanes, class, &seen(700, false)));
+        let (adaptive, lanes, class) = beside(300, 0);
+        let known = || adaptive.costs.learned().on_module(0, class).at(16_384).unwrap();
+        (0..50).for_each(|_| adaptive.record_module(0, &lanes, class, &seen(700, false)));
         assert_eq!(known(), (us(300), us(600)));
-        (0..50).for_each(|_| weigher.saw_module(0, &lanes, class, &seen(700, true)));
+        (0..50).for_each(|_| adaptive.record_module(0, &lanes, class, &seen(700, true)));
         assert_eq!(known(), (us(700), us(1_400)));
     }
 
     #[test]
     fn jobs_beside_a_module_that_works_are_no_half_of_a_pair() {
-        let (weigher, lanes, class) = beside(300, 0);
-        let pairs = || weigher.costs.learned().on_module(0, class).in_turn.samples;
+        let (adaptive, lanes, class) = beside(300, 0);
+        let pairs = || adaptive.costs.learned().on_module(0, class).in_turn.samples;
         let before = pairs();
-        (0..21).for_each(|_| weigher.saw_module(0, &lanes, class, &seen(300, true)));
-        weigher.saw_core(&lanes, &[CostSample { wall: us(16 * 450), ..burst(class, 400) }]);
+        (0..21).for_each(|_| adaptive.record_module(0, &lanes, class, &seen(300, true)));
+        adaptive.record_core(&lanes, &[CostSample { wall: us(16 * 450), ..burst(class, 400) }]);
         assert_eq!(pairs(), before);
-        weigher.saw_core(&lanes, &[CostSample { wall: us(16 * 410), ..burst(class, 400) }]);
+        adaptive.record_core(&lanes, &[CostSample { wall: us(16 * 410), ..burst(class, 400) }]);
         assert_eq!(pairs(), before + 1);
     }
 
     #[test]
     fn where_the_guard_would_lock_a_class_it_is_the_cores_turn_at_once() {
-        let (weigher, lanes, class) = beside(300, 40);
-        weigher.saw_core(&lanes, &[burst(class, 400)]);
-        assert!(module_takes(&weigher, &lanes), "so few are not worth a turn");
+        let (adaptive, lanes, class) = beside(300, 40);
+        adaptive.record_core(&lanes, &[burst(class, 400)]);
+        assert!(module_takes(&adaptive, &lanes), "so few are not worth a turn");
         // Perhaps the machine stood still for a moment.
-        weigher.saw_module(0, &lanes, class, &seen(20_000, true));
-        assert!(!module_takes(&weigher, &lanes) && weigher.alternation.has_turn());
-        weigher.plan_anew(&lanes, NOW);
-        assert!(weigher.current().is_open(0), "the pair decides, not the guard");
+        adaptive.record_module(0, &lanes, class, &seen(20_000, true));
+        assert!(!module_takes(&adaptive, &lanes) && adaptive.alternation.has_turn());
+        adaptive.plan_anew(&lanes, NOW);
+        assert!(adaptive.current().is_open(0), "the pair decides, not the guard");
     }
 
     #[test]
     fn a_module_was_alone_where_the_core_has_rested_all_the_time() {
-        let (weigher, ..) = beside(300, 0);
+        let (adaptive, ..) = beside(300, 0);
         let rests = |works: bool| {
-            weigher.alternation.core_works(works);
-            weigher.alternation.core_rests()
+            adaptive.alternation.set_core_working(works);
+            adaptive.alternation.core_rest()
         };
         assert_eq!(
             [false, true, true, false, false, true].map(rests),
@@ -382,10 +386,10 @@ mod tests {
 
     #[test]
     fn what_tries_cost_in_their_turn_is_not_held_against_the_class() {
-        let (weigher, lanes, class) = beside(500, 24);
-        weigher.saw_core(&lanes, &[burst(class, 400)]);
-        weigher.gives_turn(&lanes, class, 4_000, NOW);
-        (0..24).for_each(|_| weigher.saw_module(0, &lanes, class, &seen(1_600, true)));
-        assert!(!weigher.state().is_locked(0, 0, NOW));
+        let (adaptive, lanes, class) = beside(500, 24);
+        adaptive.record_core(&lanes, &[burst(class, 400)]);
+        adaptive.offer_to_module(&lanes, class, 4_000, NOW);
+        (0..24).for_each(|_| adaptive.record_module(0, &lanes, class, &seen(1_600, true)));
+        assert!(!adaptive.state().is_locked(0, 0, NOW));
     }
 }

@@ -4,7 +4,7 @@ use evener_core::plan::Take;
 use evener_core::{Job, Nanos};
 
 use super::ModuleWorker;
-use crate::adaptive::Weigher;
+use crate::adaptive::AdaptivePolicy;
 use crate::module_limits::{SILENCE_MIN, TIMES_EXPECTED};
 
 impl<'m> ModuleWorker<'_, 'm> {
@@ -24,8 +24,8 @@ impl<'m> ModuleWorker<'_, 'm> {
     fn claim_bound(&mut self) -> bool {
         let shared = self.shared;
         let Some(job) = shared.backlog.take_bound(self.desk) else { return false };
-        match &shared.weigher {
-            Some(weigher) => self.claim_single(weigher, job, shared.clock.now()),
+        match &shared.adaptive {
+            Some(adaptive) => self.claim_single(adaptive, job, shared.clock.now()),
             None => {
                 self.expect(Nanos::ZERO);
                 self.claimed.push(job);
@@ -34,40 +34,40 @@ impl<'m> ModuleWorker<'_, 'm> {
         true
     }
 
-    fn claim_single(&mut self, weigher: &Weigher, job: Box<Job<'m>>, now: Nanos) {
-        let claim = weigher.single(self.module(), self.shared.backlog.lanes(), job.class(), now);
-        weigher.begins(self.desk, &claim, 1, now);
+    fn claim_single(&mut self, adaptive: &AdaptivePolicy, job: Box<Job<'m>>, now: Nanos) {
+        let claim = adaptive.claim_single(self.module(), self.shared.backlog.lanes(), job.class(), now);
+        adaptive.set_busy(self.desk, &claim, 1, now);
         self.expect(claim.each());
         self.claimed.push(job);
     }
 
     fn claim_by_plan(&mut self) -> bool {
         let (shared, take) = (self.shared, &self.shared.plan.module);
-        let Some(weigher) = &shared.weigher else {
+        let Some(adaptive) = &shared.adaptive else {
             return shared.backlog.claim(Some(self.desk), take, &mut self.claimed) > 0;
         };
         let (lanes, now) = (shared.backlog.lanes(), shared.clock.now());
         if let Some(job) = shared.backlog.take_given(self.desk) {
-            self.claim_single(weigher, job, now);
+            self.claim_single(adaptive, job, now);
             return true;
         }
-        match weigher.module_takes(self.module(), lanes, now) {
+        match adaptive.next_for_module(self.module(), lanes, now) {
             Ok(claim) => {
                 self.patience_to_claim = Some(Nanos::ZERO);
                 let row = Take { jobs_max: claim.jobs_max, ..*take };
                 let claimed = shared.backlog.claim_of(claim.lane, &row, claim.jobs_max, &mut self.claimed);
                 if claimed > 0 {
-                    weigher.begins(self.desk, &claim, claimed, now);
+                    adaptive.set_busy(self.desk, &claim, claimed, now);
                     self.expect(claim.each());
                 }
                 claimed > 0
             }
             Err(patience) => {
                 self.patience_to_claim = Some(patience);
-                let is_drained = self.driver.in_flight() == 0 && weigher.alternation.has_turn();
+                let is_drained = self.driver.in_flight() == 0 && adaptive.alternation.has_turn();
                 // It may be the core's turn, or what is left its work, and the core asleep.
-                if is_drained && weigher.module_is_drained(lanes, now)
-                    || weigher.alternation.left_to_cores(lanes)
+                if is_drained && adaptive.on_module_drained(lanes, now)
+                    || adaptive.alternation.should_wake_core(lanes)
                 {
                     shared.backlog.wake_cores();
                 }

@@ -8,7 +8,7 @@ use evener_core::{Nanos, Outcome};
 use super::pending_samples::{Part, Untold};
 use super::{ModuleWorker, is_failed};
 use crate::SystemClock;
-use crate::adaptive::{Seen, Weigher};
+use crate::adaptive::{AdaptivePolicy, Observation};
 use crate::costs::overhead::all_of_passed;
 use crate::worker::recent_sessions::Sessions;
 
@@ -45,8 +45,8 @@ impl ModuleWorker<'_, '_> {
     /// nothing is learned but that their core time was lost; nor of what came back with them.
     pub(super) fn teach(&mut self, now: Nanos) {
         let shared = self.shared;
-        let Some(weigher) = &shared.weigher else { return };
-        let core_rests = weigher.alternation.core_rests();
+        let Some(adaptive) = &shared.adaptive else { return };
+        let core_rests = adaptive.alternation.core_rest();
         let besides = std::mem::take(&mut self.lessons.besides);
         let sound = self.done.iter().filter(|job| !is_failed(job));
         let opened_key = self.lessons.sessions.opened_key(sound.map(|job| job.session().id()));
@@ -72,13 +72,13 @@ impl ModuleWorker<'_, '_> {
             });
         }
         let may_wait =
-            is_sound && is_busy && weigher.alternation.takes_turns() && !weigher.alternation.has_turn();
+            is_sound && is_busy && adaptive.alternation.takes_turns() && !adaptive.alternation.has_turn();
         if !may_wait || self.lessons.untold.is_due() {
-            self.tell(weigher, now);
+            self.tell(adaptive, now);
         }
-        weigher.holds(self.module(), is_busy.then_some((class, now)));
-        let is_drained = !is_busy && weigher.alternation.has_turn();
-        if is_drained && weigher.module_is_drained(self.shared.backlog.lanes(), now) {
+        adaptive.set_oldest(self.module(), is_busy.then_some((class, now)));
+        let is_drained = !is_busy && adaptive.alternation.has_turn();
+        if is_drained && adaptive.on_module_drained(self.shared.backlog.lanes(), now) {
             self.shared.backlog.wake_cores();
         }
         self.lessons.since_idle += self.done.len();
@@ -88,18 +88,18 @@ impl ModuleWorker<'_, '_> {
     /// Tells what was not told yet. Little's law: time in the module is requests in it times the time between two results. What of
     /// that is core time of the path is `d`: what clocks show, and what they miss. One core cannot have spent more than has passed,
     /// less what its own jobs took.
-    fn tell(&mut self, weigher: &Weigher, now: Nanos) {
+    fn tell(&mut self, adaptive: &AdaptivePolicy, now: Nanos) {
         let failed = self.done.iter().filter(|job| is_failed(job));
         let (failed_class, failed) = (failed.clone().map(|job| job.class()).next(), failed.count() as u64);
         let (core, all_jobs) = (self.mark_core(), (self.lessons.untold.jobs() + failed).max(1));
-        let wants_clock = weigher.cores() == 1 && !weigher.alternation.takes_turns();
+        let wants_clock = adaptive.cores() == 1 && !adaptive.alternation.takes_turns();
         let beside = if wants_clock { self.mark_process() - core } else { Nanos::ZERO };
         for part in self.lessons.untold.take() {
             let Part { class, held, is_alone, opened_key, jobs, bytes, passed, besides, unseen } = part;
             let seen = Nanos(core.0 * jobs / all_jobs);
             let all = seen + unseen;
-            let most = if weigher.cores() == 1 { (passed - beside).max(seen) } else { all };
-            let d = match weigher.alternation.takes_turns() {
+            let most = if adaptive.cores() == 1 { (passed - beside).max(seen) } else { all };
+            let d = match adaptive.alternation.takes_turns() {
                 _ if cfg!(mutant = "more_than_passed") => all,
                 true => all_of_passed(all, passed, held),
                 false => all.min(most),
@@ -107,19 +107,19 @@ impl ModuleWorker<'_, '_> {
             let h = Nanos(passed.0 * held) - if held == 1 { d } else { Nanos::ZERO };
             let sample = ModuleSample { jobs, bytes, d, h, now };
             let waited = Nanos(beside.max(besides).0 * held);
-            let seen = Seen { sample, waited, opened_key, is_alone };
-            weigher.saw_module(self.module(), self.shared.backlog.lanes(), class, &seen);
+            let seen = Observation { sample, waited, opened_key, is_alone };
+            adaptive.record_module(self.module(), self.shared.backlog.lanes(), class, &seen);
         }
         if let Some(class) = failed_class {
             let core = Nanos(core.0 * failed / all_jobs);
-            weigher.saw_failed(self.module(), self.shared.backlog.lanes(), class, core, now);
+            adaptive.record_failed(self.module(), self.shared.backlog.lanes(), class, core, now);
         }
     }
 
     /// Core time of this thread that was none of the module's path, a check's. Where turns are taken the path had no core meanwhile, and
     /// what was to be told goes on behind it; otherwise the module worked on, and nobody knows for how long.
     pub(super) fn leave_out(&mut self, core: Nanos) {
-        if self.shared.weigher.as_ref().is_some_and(|weigher| weigher.alternation.takes_turns())
+        if self.shared.adaptive.as_ref().is_some_and(|adaptive| adaptive.alternation.takes_turns())
             && !cfg!(mutant = "checks_believed")
         {
             self.progress += core;
@@ -138,7 +138,7 @@ impl ModuleWorker<'_, '_> {
 
     /// Core time of this thread since the last call.
     pub(super) fn mark_core(&mut self) -> Nanos {
-        if self.shared.weigher.is_none() {
+        if self.shared.adaptive.is_none() {
             return Nanos::ZERO;
         }
         let core = self.core_time() - self.stood;

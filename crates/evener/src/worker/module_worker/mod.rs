@@ -15,7 +15,7 @@ use evener_core::plan::Dispatch;
 use evener_core::{Job, JobError, Nanos, Outcome, Profile, QueuedDriver, Refusal, Sample, Tally};
 
 use self::feedback::Lessons;
-use crate::adaptive::Asker;
+use crate::adaptive::WorkerKind;
 use crate::cpu::{count, is_bound};
 use crate::module_limits::ERRORS_MAX;
 use crate::state::report::{ModuleReport, Quarantine, WorkerReport};
@@ -65,7 +65,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     pub(crate) fn new(shared: &'r Shared<'m>, desk: usize, setup: ModuleSetup<'m>) -> Self {
         let mut redo = setup.redo;
         shared.adopt(&mut redo);
-        let unseen = shared.weigher.as_ref().map(|weigher| weigher.unseen(desk - shared.cpu_workers));
+        let unseen = shared.adaptive.as_ref().map(|adaptive| adaptive.overhead(desk - shared.cpu_workers));
         Self {
             shared,
             desk,
@@ -120,8 +120,9 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
                 return false;
             }
             self.lessons.since_idle = 0;
-            let weigher = self.shared.weigher.as_ref();
-            let has_news = || weigher.is_some_and(|weigher| weigher.alternation.has_news(Asker::Module));
+            let adaptive = self.shared.adaptive.as_ref();
+            let has_news =
+                || adaptive.is_some_and(|adaptive| adaptive.alternation.has_changed(WorkerKind::Module));
             self.shared.backlog.wait_for_work(self.desk, self.patience_to_claim, has_news);
             self.mark_core();
         }
@@ -145,7 +146,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     /// The time at the barrier is no cost of the module's. Under the adaptive policy this thread sleeps instead
     /// (`Backlog::is_left_asleep`).
     fn stop_at_barrier(&mut self) {
-        if self.shared.backlog.is_held() && self.shared.weigher.is_none() {
+        if self.shared.backlog.is_held() && self.shared.adaptive.is_none() {
             let start = self.shared.clock.thread_time();
             self.shared.backlog.stop_at_barrier(self.desk);
             self.stood += self.shared.clock.thread_time() - start;
@@ -189,8 +190,8 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
         let class = job.class();
         match self.driver.submit(job) {
             Ok(()) => {
-                if let (Some(weigher), 1) = (&self.shared.weigher, self.driver.in_flight()) {
-                    weigher.holds(self.module(), Some((class, self.shared.clock.now())));
+                if let (Some(adaptive), 1) = (&self.shared.adaptive, self.driver.in_flight()) {
+                    adaptive.set_oldest(self.module(), Some((class, self.shared.clock.now())));
                 }
                 true
             }
@@ -321,10 +322,10 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     /// Gives the module no more jobs and redoes what it holds.
     fn take_out_of_service(&mut self, reason: Quarantine) {
         self.quarantine.get_or_insert(reason);
-        if let Some(weigher) = &self.shared.weigher {
-            weigher.lost(self.module());
-            weigher.is_free(self.desk);
-            weigher.holds(self.module(), None);
+        if let Some(adaptive) = &self.shared.adaptive {
+            adaptive.set_lost(self.module());
+            adaptive.set_idle(self.desk);
+            adaptive.set_oldest(self.module(), None);
             // What callers gave it: after `lost`, so that none is put here any more that nobody would find.
             self.claimed.extend(std::iter::from_fn(|| self.shared.backlog.take_given(self.desk)));
         }
