@@ -93,7 +93,7 @@ impl CpuKit {
     pub fn run(&mut self, burst: &mut [Box<Job<'_>>], clock: &dyn Clock) {
         let Some(first) = burst.first() else { return };
         self.unlooked += LOOK_WORK_MAX.min((burst.len() + first.input_bytes() / 256) as u64);
-        let mut rest = self.turn_away_bound(burst);
+        let mut rest = self.reject_module_only(burst);
         // Alike and of one length: part by part, so that jobs are still in the nearest cache when the driver, and
         // then the tally, come to them.
         while let Some(first) = rest.first() {
@@ -109,12 +109,12 @@ impl CpuKit {
     }
 
     /// Fails jobs whose sessions are for modules only; returns the others.
-    fn turn_away_bound<'b, 'm>(&mut self, burst: &'b mut [Box<Job<'m>>]) -> &'b mut [Box<Job<'m>>] {
-        if !burst.iter().any(|job| is_bound(job)) {
+    fn reject_module_only<'b, 'm>(&mut self, burst: &'b mut [Box<Job<'m>>]) -> &'b mut [Box<Job<'m>>] {
+        if !burst.iter().any(|job| is_module_only(job)) {
             return burst;
         }
-        burst.sort_by_key(|job| is_bound(job));
-        let (rest, bound) = burst.split_at_mut(burst.partition_point(|job| !is_bound(job)));
+        burst.sort_by_key(|job| is_module_only(job));
+        let (rest, bound) = burst.split_at_mut(burst.partition_point(|job| !is_module_only(job)));
         for job in bound {
             job.fail(if job.lengths_fit() { JobError::NeedsModule } else { JobError::BadLength });
             count(&mut self.tallies[Method::Plain as usize], job);
@@ -340,7 +340,7 @@ fn is_uniform(part: &[Box<Job<'_>>]) -> bool {
 }
 
 /// Whether no core may run it.
-pub(crate) fn is_bound(job: &Job<'_>) -> bool {
+pub(crate) fn is_module_only(job: &Job<'_>) -> bool {
     job.session().is_for_modules_only()
 }
 

@@ -10,8 +10,8 @@
 //! ```text
 //! run(setup, |runtime| ...)
 //!   Caller::crypt ──(cpu only)── CpuKit::run
-//!        └──(else)── Backlog ──> CPU workers, module workers, helping callers ──> Home ──> Caller
-//!   Inlet::submit ── Backlog ──> ... ──> Home ──> Outlet::next (in order)
+//!        └──(else)── Backlog ──> CPU workers, module workers, helping callers ──> Completions ──> Caller
+//!   Inlet::submit ── Backlog ──> ... ──> Completions ──> Outlet::next (in order)
 //! ```
 //!
 //! The rooms from the top down; each uses only what stands below it (`Cargo.toml` has the table, `cargo xtask tidy` checks it):

@@ -9,7 +9,7 @@ use evener_core::plan::{Dispatch, Plan};
 use evener_core::{Nanos, SessionId};
 
 use crate::queue::backlog::Backlog;
-use crate::queue::completions::Home;
+use crate::queue::completions::Completions;
 use crate::state::Shared;
 use crate::submit::stream::{self, Inlet, Outlet};
 use crate::worker::cpu_worker::cpu_worker;
@@ -57,14 +57,16 @@ fn start<'scope, 'm>(
     kits: Vec<CpuKit>,
     modules: Vec<ModuleSetup<'m>>,
 ) {
-    for (desk, mut kit) in kits.into_iter().enumerate() {
+    for (number, mut kit) in kits.into_iter().enumerate() {
         shared.adopt(&mut kit);
-        spawn(scope, format!("evener-cpu-{desk}"), shared, Some(desk), move || cpu_worker(shared, desk, kit));
+        spawn(scope, format!("evener-cpu-{number}"), shared, Some(number), move || {
+            cpu_worker(shared, number, kit)
+        });
     }
     for (index, module) in modules.into_iter().enumerate() {
-        let desk = shared.cpu_workers + index;
-        let worker = ModuleWorker::new(shared, desk, module);
-        spawn(scope, format!("evener-module-{index}"), shared, Some(desk), move || worker.run());
+        let number = shared.cpu_workers + index;
+        let worker = ModuleWorker::new(shared, number, module);
+        spawn(scope, format!("evener-module-{index}"), shared, Some(number), move || worker.run());
     }
     if shared.plan.dispatch == Dispatch::Monitor {
         spawn(scope, "evener-monitor".to_owned(), shared, None, move || monitor::run(shared));
@@ -81,7 +83,7 @@ impl<'r, 'm> Runtime<'r, 'm> {
     pub fn caller(&self, mut kit: CpuKit) -> Caller<'r, 'm> {
         self.shared.adopt(&mut kit);
         let number = self.shared.callers.fetch_add(1, Ordering::Relaxed);
-        Caller::new(self.shared, self.free_home(), number, kit)
+        Caller::new(self.shared, self.free_completions(), number, kit)
     }
 
     /// An ordered stream: what goes in at the inlet comes out at the outlet in the same order. Needs worker
@@ -94,7 +96,7 @@ impl<'r, 'm> Runtime<'r, 'm> {
     #[must_use]
     pub fn stream(&self) -> (Inlet<'r, 'm>, Outlet<'r, 'm>) {
         assert!(self.workers > 0, "a stream needs worker threads");
-        stream::open(self.shared, self.free_home())
+        stream::open(self.shared, self.free_completions())
     }
 
     /// The plan in force.
@@ -145,8 +147,12 @@ impl<'r, 'm> Runtime<'r, 'm> {
         Nanos(self.shared.last_done_ns.load(Ordering::Acquire))
     }
 
-    fn free_home(&self) -> usize {
-        self.shared.homes.iter().position(Home::take).expect("there are fewer callers and streams than homes")
+    fn free_completions(&self) -> usize {
+        self.shared
+            .completions
+            .iter()
+            .position(Completions::take)
+            .expect("there are fewer callers and streams than homes")
     }
 }
 
@@ -161,13 +167,13 @@ impl Drop for CloseOnDrop<'_, '_> {
 /// What a thread of the run leaves behind, whichever way it ends.
 struct Leaving<'s, 'm> {
     shared: &'s Shared<'m>,
-    desk: Option<usize>,
+    worker: Option<usize>,
 }
 
 impl Drop for Leaving<'_, '_> {
     fn drop(&mut self) {
-        if let Some(desk) = self.desk {
-            self.shared.backlog.leave(desk);
+        if let Some(worker) = self.worker {
+            self.shared.backlog.leave(worker);
         }
         if thread::panicking() {
             self.shared.break_down();
@@ -179,11 +185,11 @@ fn spawn<'scope, 'm>(
     scope: &'scope Scope<'scope, '_>,
     name: String,
     shared: &'scope Shared<'m>,
-    desk: Option<usize>,
+    worker: Option<usize>,
     body: impl FnOnce() + Send + 'scope,
 ) {
     let started = thread::Builder::new().name(name).spawn_scoped(scope, move || {
-        let _leaving = Leaving { shared, desk };
+        let _leaving = Leaving { shared, worker };
         body();
     });
     started.expect("the system has room for a few threads");

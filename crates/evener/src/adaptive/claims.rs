@@ -42,7 +42,7 @@ impl AdaptivePolicy {
             self.costs.sample_next(lanes.classes()[lane], 1);
             return Ok(Claim { lane, jobs_max: 1, each: table.expected(lane, None) });
         }
-        let modules_busy = self.least_busy(self.fixed.first_module_desk..self.busy_until_ns.len(), now);
+        let modules_busy = self.least_busy(self.fixed.first_module_worker..self.busy_until_ns.len(), now);
         match table.core_takes(|lane| lanes.waiting(lane), modules_busy) {
             Choice::Take { lane, .. } => {
                 let each = table.expected(lane, None);
@@ -92,7 +92,7 @@ impl AdaptivePolicy {
         if let Some(turn) = self.module_in_turn(&table, lanes) {
             return turn;
         }
-        let cores_busy = self.least_busy(0..self.fixed.first_module_desk, now);
+        let cores_busy = self.least_busy(0..self.fixed.first_module_worker, now);
         match table.module_takes(module, |lane| lanes.waiting(lane), cores_busy) {
             Choice::Take { lane, is_try } => {
                 let jobs_max = if is_try { 1 } else { self.in_a_row(&table, lane, lanes.waiting(lane)) };
@@ -121,7 +121,7 @@ impl AdaptivePolicy {
     /// there was any at all, only a few go to modules: the guard takes what they cost for lost. Where turns are taken, what is known to
     /// be `c` is the measure until the core's first turn: one job of 1 MiB takes as long there as eight on the path.
     fn may_route(&self, module: usize, lane: usize, jobs: u32, c: Nanos) -> bool {
-        let has_cores = self.fixed.first_module_desk > 0;
+        let has_cores = self.fixed.first_module_worker > 0;
         let state = &mut *self.state();
         let ledger = state.ledger(lane, module);
         let measured = state.guard.counters(ledger).control_jobs;

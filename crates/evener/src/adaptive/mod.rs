@@ -54,7 +54,7 @@ pub(crate) struct AdaptivePolicy {
     table: RwLock<Arc<Table>>,
     /// When the table was made; 0: it is to be made anew.
     planned_ns: CachePadded<AtomicU64>,
-    /// By desk: when its worker will have done what it holds.
+    /// By worker: when it will have done what it holds.
     busy_until_ns: Vec<CachePadded<AtomicU64>>,
     /// By module: what it has worked on longest.
     oldest_in_flight: Vec<CachePadded<OldestInFlight>>,
@@ -75,7 +75,7 @@ struct OldestInFlight {
 }
 
 impl AdaptivePolicy {
-    pub(crate) fn new(fixed: RunFacts, costs: &Arc<Costs>, desks: usize) -> Self {
+    pub(crate) fn new(fixed: RunFacts, costs: &Arc<Costs>, workers: usize) -> Self {
         let modules = fixed.stations.len();
         let state = State::new(modules);
         let mut known = costs.known();
@@ -97,23 +97,23 @@ impl AdaptivePolicy {
             state: Mutex::new(state),
             table: RwLock::new(Arc::new(table)),
             planned_ns: CachePadded::new(AtomicU64::new(0)),
-            busy_until_ns: (0..desks).map(|_| CachePadded::new(AtomicU64::new(0))).collect(),
+            busy_until_ns: (0..workers).map(|_| CachePadded::new(AtomicU64::new(0))).collect(),
             oldest_in_flight: (0..modules).map(|_| CachePadded::new(OldestInFlight::default())).collect(),
             controls: Controls::new(LANES),
             paths_ns: AtomicU64::new(0),
         }
     }
 
-    /// Notes for how long the worker at `desk` will be busy with what it took.
-    pub(crate) fn set_busy(&self, desk: usize, claim: &Claim, jobs: usize, now: Nanos) {
+    /// Notes for how long the worker numbered `worker` will be busy with what it took.
+    pub(crate) fn set_busy(&self, worker: usize, claim: &Claim, jobs: usize, now: Nanos) {
         // Relaxed: a hint for others' decisions.
         let until = now + Nanos(claim.each.0.saturating_mul(jobs as u64));
-        self.busy_until_ns[desk].store(until.0, Ordering::Relaxed);
+        self.busy_until_ns[worker].store(until.0, Ordering::Relaxed);
     }
 
-    /// The worker at `desk` holds nothing any more.
-    pub(crate) fn set_idle(&self, desk: usize) {
-        self.busy_until_ns[desk].store(0, Ordering::Relaxed);
+    /// The worker numbered `worker` holds nothing any more.
+    pub(crate) fn set_idle(&self, worker: usize) {
+        self.busy_until_ns[worker].store(0, Ordering::Relaxed);
     }
 
     /// What module `module` has worked on longest, and since when; `None` where it holds nothing.
@@ -165,13 +165,13 @@ impl AdaptivePolicy {
         (since > Nanos::ZERO).then_some((class, since))
     }
 
-    fn busy(&self, desk: usize, now: Nanos) -> Nanos {
-        Nanos(self.busy_until_ns[desk].load(Ordering::Relaxed)) - now
+    fn busy(&self, worker: usize, now: Nanos) -> Nanos {
+        Nanos(self.busy_until_ns[worker].load(Ordering::Relaxed)) - now
     }
 
     /// The least of that; nothing where there is nobody.
-    fn least_busy(&self, desks: std::ops::Range<usize>, now: Nanos) -> Nanos {
-        desks.map(|desk| self.busy(desk, now)).min().unwrap_or_default()
+    fn least_busy(&self, workers: std::ops::Range<usize>, now: Nanos) -> Nanos {
+        workers.map(|worker| self.busy(worker, now)).min().unwrap_or_default()
     }
 }
 
@@ -208,7 +208,7 @@ mod tests {
             objective: Objective::Throughput,
             cores,
             cpu_workers,
-            first_module_desk: cpu_workers,
+            first_module_worker: cpu_workers,
             stations: vec![Station { units: 2, depth: 2 }],
             check_every: vec![32],
             does: vec![vec![true; Class::COUNT]],

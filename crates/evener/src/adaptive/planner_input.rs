@@ -13,8 +13,8 @@ pub(crate) struct RunFacts {
     pub(crate) cores: usize,
     /// Threads that run jobs on cores.
     pub(crate) cpu_workers: usize,
-    /// Desk of the first module; those below are of CPU workers.
-    pub(crate) first_module_desk: usize,
+    /// Number of the first module worker; those below are CPU workers.
+    pub(crate) first_module_worker: usize,
     pub(crate) stations: Vec<Station>,
     /// By module: one result in so many is checked, for which a core does the job again.
     pub(crate) check_every: Vec<u32>,
@@ -48,7 +48,7 @@ impl RunFacts {
     pub(super) fn take_turns(&self, estimator: &Estimator) -> bool {
         self.cores == 1
             && self.cpu_workers == 1
-            && self.first_module_desk == 1
+            && self.first_module_worker == 1
             && self.stations.len() == 1
             && estimator.unseen(0).is_some()
     }
@@ -164,7 +164,7 @@ mod tests {
             objective: Objective::Throughput,
             cores: 2,
             cpu_workers: 1,
-            first_module_desk: 1,
+            first_module_worker: 1,
             stations: vec![Station { units: 2, depth: 2 }],
             check_every: vec![32],
             does: vec![vec![true; Class::COUNT]],

@@ -1,6 +1,6 @@
 //! Single requests of callers: where one goes, and what came of it.
 //!
-//! A caller asks [`AdaptivePolicy::route_single`] -> here, or a module's desk -> [`AdaptivePolicy::record_single`] with the time that it took. One
+//! A caller asks [`AdaptivePolicy::route_single`] -> here, or a module worker's own queue -> [`AdaptivePolicy::record_single`] with the time that it took. One
 //! request in 64 that would go to a module runs on the caller's core as control, as long as modules pay.
 
 use evener_core::plan::adaptive::{Queue, Route};
@@ -33,8 +33,9 @@ impl AdaptivePolicy {
     pub(crate) fn route_single(&self, lanes: &Lanes<'_>, class: Class, now: Nanos) -> Single {
         let lane = lanes.lane_of(class);
         let table = self.table_of_all(lanes, 1, now);
-        let wait = |desk: usize| Queue { wait: self.busy(desk, now) };
-        let queues: Vec<Queue> = (self.fixed.first_module_desk..self.busy_until_ns.len()).map(wait).collect();
+        let wait = |worker: usize| Queue { wait: self.busy(worker, now) };
+        let queues: Vec<Queue> =
+            (self.fixed.first_module_worker..self.busy_until_ns.len()).map(wait).collect();
         if lane >= table.lanes() {
             return Single::Inline;
         }
@@ -98,7 +99,7 @@ impl AdaptivePolicy {
         Claim { lane, jobs_max: 1, each: self.table(lanes, now).expected(lane, Some(module)) }
     }
 
-    /// Whether a module is out of service. The lock orders it: who put a job on its desk before it asks either learns that
+    /// Whether a module is out of service. The lock orders it: who put a job into its queue before it asks either learns that
     /// the module is lost, or was in time for the module's worker to find the job there.
     pub(crate) fn is_lost(&self, module: usize) -> bool {
         self.state().lost[module]

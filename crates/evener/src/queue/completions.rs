@@ -9,10 +9,10 @@ use evener_core::{Job, Nanos};
 use evener_ring::{CachePadded, Doorbell, Ring};
 
 /// A place for finished jobs.
-pub(crate) struct Home<'m> {
+pub(crate) struct Completions<'m> {
     /// Finished jobs, in the order in which they were finished. Workers write, the owner reads.
     done: Ring<Box<Job<'m>>>,
-    /// Rung when as many jobs have come home as the owner wants, and by [`knock`](Home::knock).
+    /// Rung when as many jobs have come home as the owner wants, and by [`wake_all`](Completions::wake_all).
     arrived: Doorbell,
     /// How many finished jobs the owner wants to see before it is woken. Written by the owner, read by workers.
     wanted: CachePadded<AtomicU32>,
@@ -24,7 +24,7 @@ pub(crate) struct Home<'m> {
     taken: AtomicBool,
 }
 
-impl<'m> Home<'m> {
+impl<'m> Completions<'m> {
     pub(crate) fn new(jobs: usize) -> Self {
         Self {
             done: Ring::with_capacity(jobs),
@@ -52,8 +52,8 @@ impl<'m> Home<'m> {
         let left = self.in_flight();
         if left > 0 {
             let mut jobs = Vec::new();
-            self.collect(&mut jobs);
-            self.let_go(count(jobs.len()));
+            self.drain(&mut jobs);
+            self.release(count(jobs.len()));
         }
         self.in_flight() == 0
     }
@@ -73,22 +73,22 @@ impl<'m> Home<'m> {
     }
 
     /// How many more jobs may be submitted now.
-    pub(crate) fn room(&self) -> usize {
+    pub(crate) fn free_slots(&self) -> usize {
         self.capacity().saturating_sub(self.in_flight() as usize)
     }
 
     /// Counts jobs that are about to be submitted.
-    pub(crate) fn expect(&self, jobs: u32) {
+    pub(crate) fn reserve(&self, jobs: u32) {
         self.in_flight.fetch_add(jobs, Ordering::Relaxed);
     }
 
     /// Takes back the expectation of jobs that could not be submitted.
-    pub(crate) fn forget(&self, jobs: u32) {
+    pub(crate) fn cancel(&self, jobs: u32) {
         self.in_flight.fetch_sub(jobs, Ordering::Relaxed);
     }
 
     /// Brings finished jobs home.
-    pub(crate) fn arrive(&self, jobs: &mut Vec<Box<Job<'m>>>) {
+    pub(crate) fn push(&self, jobs: &mut Vec<Box<Job<'m>>>) {
         while !jobs.is_empty() {
             // Room there is (see the module's head); a push that moves nothing only means that the owner is in
             // the middle of taking jobs out.
@@ -104,8 +104,8 @@ impl<'m> Home<'m> {
         }
     }
 
-    /// Takes finished jobs out. They count as in flight until they are [let go of](Home::let_go).
-    pub(crate) fn collect(&self, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
+    /// Takes finished jobs out. They count as in flight until they are [released](Completions::release).
+    pub(crate) fn drain(&self, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
         self.done.pop_many(jobs, usize::MAX)
     }
 
@@ -115,7 +115,7 @@ impl<'m> Home<'m> {
     }
 
     /// Counts jobs out that were collected, which makes room for as many.
-    pub(crate) fn let_go(&self, jobs: u32) {
+    pub(crate) fn release(&self, jobs: u32) {
         // Relaxed: all changes of one word have one order, so either the submitter's look at it sees this one, or it
         // was full before; the fences of the bell do the rest. Ringing each time would cost a fence per job.
         let before = self.in_flight.fetch_sub(jobs, Ordering::Relaxed);
@@ -138,13 +138,13 @@ impl<'m> Home<'m> {
     /// Sleeps until there may be room, unless `enough` says that waiting has no point.
     pub(crate) fn wait_for_room(&self, enough: impl Fn() -> bool) {
         let ticket = self.room.listen();
-        if self.room() == 0 && !enough() {
+        if self.free_slots() == 0 && !enough() {
             self.room.wait(ticket, None);
         }
     }
 
     /// Wakes whoever waits here, for a reason other than a job.
-    pub(crate) fn knock(&self) {
+    pub(crate) fn wake_all(&self) {
         self.arrived.ring_all();
         self.room.ring_all();
     }
@@ -180,9 +180,9 @@ pub(crate) mod tests {
 
     #[test]
     fn nobody_sleeps_over_jobs_or_room_that_are_there() {
-        let home = Home::new(2);
-        home.expect(1);
-        home.arrive(&mut vec![job()]);
+        let home = Completions::new(2);
+        home.reserve(1);
+        home.push(&mut vec![job()]);
         returns(move || {
             home.wait_for_jobs(1, None, || false);
             home.wait_for_room(|| false);

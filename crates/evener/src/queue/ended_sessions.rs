@@ -13,17 +13,17 @@ const REMEMBERED_MAX: usize = 256;
 
 /// Sessions that have ended, the last of them by name.
 #[derive(Debug, Default)]
-pub(crate) struct Ended {
+pub(crate) struct EndedSessions {
     last: Mutex<VecDeque<SessionId>>,
     /// How many there were so far.
     count: AtomicU64,
 }
 
-/// How many of them a thread has heard of.
+/// How many of them a thread has read.
 #[derive(Debug, Default)]
-pub(crate) struct Heard(AtomicU64);
+pub(crate) struct Cursor(AtomicU64);
 
-impl Ended {
+impl EndedSessions {
     /// Adds a session; sleepers are to be woken afterwards.
     pub(crate) fn add(&self, session: SessionId) {
         let mut last = self.last();
@@ -31,24 +31,24 @@ impl Ended {
             last.pop_front();
         }
         last.push_back(session);
-        // Release: pairs with the Acquire in `is_news`; the name is there.
+        // Release: pairs with the Acquire in `has_news`; the name is there.
         self.count.fetch_add(1, Ordering::Release);
     }
 
-    /// Whether some ended since the thread last heard.
-    pub(crate) fn is_news(&self, heard: &Heard) -> bool {
-        // Relaxed: `heard` is the calling thread's own.
-        self.count.load(Ordering::Acquire) != heard.0.load(Ordering::Relaxed)
+    /// Whether some ended since the thread last looked.
+    pub(crate) fn has_news(&self, cursor: &Cursor) -> bool {
+        // Relaxed: `cursor` is the calling thread's own.
+        self.count.load(Ordering::Acquire) != cursor.0.load(Ordering::Relaxed)
     }
 
-    /// Has `forget` told which sessions ended since the thread last heard, if any did.
-    pub(crate) fn tell(&self, heard: &Heard, forget: impl FnOnce(IsOver<'_>)) {
-        if !self.is_news(heard) {
+    /// Has `forget` told which sessions ended since the thread last looked, if any did.
+    pub(crate) fn poll(&self, cursor: &Cursor, forget: impl FnOnce(IsOver<'_>)) {
+        if !self.has_news(cursor) {
             return;
         }
         let last = self.last();
         let count = self.count.load(Ordering::Relaxed);
-        let news = usize::try_from(count - heard.0.swap(count, Ordering::Relaxed)).unwrap_or(usize::MAX);
+        let news = usize::try_from(count - cursor.0.swap(count, Ordering::Relaxed)).unwrap_or(usize::MAX);
         if news > last.len() {
             drop(last);
             return forget(&|_| true);
@@ -69,19 +69,19 @@ mod tests {
     use super::*;
 
     /// Of these sessions, those that a thread is told have ended.
-    fn told(ended: &Ended, heard: &Heard, of: std::ops::Range<u64>) -> Vec<u64> {
+    fn told(ended: &EndedSessions, cursor: &Cursor, of: std::ops::Range<u64>) -> Vec<u64> {
         let mut told = Vec::new();
-        ended.tell(heard, |is_over| told.extend(of.filter(|id| is_over(SessionId(*id)))));
+        ended.poll(cursor, |is_over| told.extend(of.filter(|id| is_over(SessionId(*id)))));
         told
     }
 
     #[test]
     fn each_thread_hears_once_of_each_session_and_who_is_too_late_of_all() {
-        let (ended, early, late) = (Ended::default(), Heard::default(), Heard::default());
+        let (ended, early, late) = (EndedSessions::default(), Cursor::default(), Cursor::default());
         assert_eq!(told(&ended, &early, 0..9), [0; 0]);
         ended.add(SessionId(3));
         ended.add(SessionId(5));
-        assert!(ended.is_news(&early));
+        assert!(ended.has_news(&early));
         assert_eq!(told(&ended, &early, 0..9), [3, 5]);
         assert_eq!(told(&ended, &early, 0..9), [0; 0]);
         ended.add(SessionId(4));
@@ -90,6 +90,6 @@ mod tests {
         assert_eq!(told(&ended, &late, 0..9), [3, 4, 5]);
         (1_000..1_001 + REMEMBERED_MAX as u64).for_each(|id| ended.add(SessionId(id)));
         assert_eq!(told(&ended, &late, 0..9), (0..9).collect::<Vec<_>>());
-        assert!(!ended.is_news(&late));
+        assert!(!ended.has_news(&late));
     }
 }

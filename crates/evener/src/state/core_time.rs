@@ -9,13 +9,13 @@ use super::Shared;
 
 /// What of a thread's core time was charged to the budget. A thread that comes from elsewhere begins with nothing.
 #[derive(Default)]
-pub(crate) struct Meter {
+pub(crate) struct CoreTimeMeter {
     charged: Option<Nanos>,
 }
 
 impl Shared<'_> {
     /// Charges the core time of this thread since the last call, and sleeps until the budget lets it go on.
-    pub(crate) fn keep_budget(&self, meter: &mut Meter) {
+    pub(crate) fn wait_for_budget(&self, meter: &mut CoreTimeMeter) {
         while let Err(wait) = self.charge(meter) {
             if self.cancel.is_cancelled() || self.backlog.is_broken() {
                 return;
@@ -29,7 +29,7 @@ impl Shared<'_> {
     /// # Errors
     ///
     /// How long to wait before the thread may go on.
-    pub(crate) fn charge(&self, meter: &mut Meter) -> Result<(), Nanos> {
+    pub(crate) fn charge(&self, meter: &mut CoreTimeMeter) -> Result<(), Nanos> {
         let Some(budget) = &self.budget else { return Ok(()) };
         let core = self.clock.thread_time();
         let mut budget = budget.lock().unwrap_or_else(PoisonError::into_inner);

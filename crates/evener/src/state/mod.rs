@@ -17,19 +17,19 @@ use evener_core::plan::{Dispatch, Plan};
 use evener_core::{Budget, Class, Job};
 use evener_ring::CachePadded;
 
-pub(crate) use self::core_time::Meter;
+pub(crate) use self::core_time::CoreTimeMeter;
 use self::module_only::what_modules_do;
 use self::report::WorkerReport;
 use crate::adaptive::{AdaptivePolicy, RunFacts};
 use crate::queue::backlog::Backlog;
-use crate::queue::completions::Home;
+use crate::queue::completions::Completions;
 use crate::{Cancel, Costs, CpuKit, ModuleSetup, Report, Setup};
 
 /// What all threads of a run share.
 pub(crate) struct Shared<'m> {
     pub(crate) plan: Plan,
     pub(crate) backlog: Backlog<'m>,
-    pub(crate) homes: Vec<Home<'m>>,
+    pub(crate) completions: Vec<Completions<'m>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) cancel: Cancel,
     /// CPU worker threads.
@@ -48,7 +48,7 @@ pub(crate) struct Shared<'m> {
     each_does: Vec<Vec<[bool; 2]>>,
     reports: Mutex<Vec<WorkerReport>>,
     /// Jobs for modules only that failed before any worker had them. Written by those who submit.
-    turned_away: AtomicU64,
+    rejected: AtomicU64,
     pub(crate) callers: AtomicU32,
     /// Whether somebody used the barrier, so that the time of the last job matters.
     pub(crate) measuring: AtomicBool,
@@ -64,7 +64,7 @@ impl<'m> Shared<'m> {
                 objective: setup.objective,
                 cores: setup.cores,
                 cpu_workers: cpu_workers + setup.callers,
-                first_module_desk: cpu_workers,
+                first_module_worker: cpu_workers,
                 stations: modules.iter().map(station).collect(),
                 check_every: modules.iter().map(|module| module.check_every.max(1)).collect(),
                 does: modules.iter().map(classes_done).collect(),
@@ -81,7 +81,7 @@ impl<'m> Shared<'m> {
             budget: setup.budget.map(Mutex::new),
             plan,
             backlog,
-            homes: (0..setup.homes).map(|_| Home::new(setup.home_jobs)).collect(),
+            completions: (0..setup.homes).map(|_| Completions::new(setup.home_jobs)).collect(),
             clock: setup.clock,
             cancel: setup.cancel,
             cpu_workers,
@@ -89,7 +89,7 @@ impl<'m> Shared<'m> {
             module_does: what_modules_do(modules),
             each_does: modules.iter().map(|module| what_modules_do(std::slice::from_ref(module))).collect(),
             reports: Mutex::default(),
-            turned_away: AtomicU64::new(0),
+            rejected: AtomicU64::new(0),
             callers: AtomicU32::new(0),
             measuring: AtomicBool::new(false),
             last_done_ns: CachePadded::new(AtomicU64::new(0)),
@@ -105,15 +105,15 @@ impl<'m> Shared<'m> {
     }
 
     pub(crate) fn into_report(self) -> Report {
-        let turned_away = self.report_of_turned_away();
+        let rejected = self.report_of_rejected();
         let mut workers = self.reports.into_inner().unwrap_or_else(PoisonError::into_inner);
-        workers.extend(turned_away);
+        workers.extend(rejected);
         let guarded = self.adaptive.map_or_else(Counters::default, AdaptivePolicy::into_counters);
         Report { workers, learned: self.costs.learned(), guarded }
     }
 
     /// Brings finished jobs to the homes that they came from; leaves `jobs` empty.
-    pub(crate) fn bring_home(&self, jobs: &mut Vec<Box<Job<'m>>>) {
+    pub(crate) fn complete(&self, jobs: &mut Vec<Box<Job<'m>>>) {
         if self.measuring.load(Ordering::Relaxed) {
             // Relaxed: only read when everything is at home, which the ring orders.
             self.last_done_ns.fetch_max(self.clock.now().0, Ordering::Relaxed);
@@ -121,9 +121,9 @@ impl<'m> Shared<'m> {
         while let Some(first) = jobs.first() {
             let home = first.ticket.home;
             if jobs.iter().all(|job| job.ticket.home == home) {
-                self.homes[home as usize].arrive(jobs);
+                self.completions[home as usize].push(jobs);
             } else {
-                self.homes[home as usize].arrive(&mut split_off_home(jobs, home));
+                self.completions[home as usize].push(&mut split_off_owner(jobs, home));
             }
         }
     }
@@ -140,12 +140,12 @@ impl<'m> Shared<'m> {
     /// A thread of the run panicked: wakes everybody who may wait for it.
     pub(crate) fn break_down(&self) {
         self.backlog.break_down();
-        self.homes.iter().for_each(Home::knock);
+        self.completions.iter().for_each(Completions::wake_all);
     }
 }
 
 /// Takes the jobs of one home out of `jobs`, in order.
-fn split_off_home<'m>(jobs: &mut Vec<Box<Job<'m>>>, home: u32) -> Vec<Box<Job<'m>>> {
+fn split_off_owner<'m>(jobs: &mut Vec<Box<Job<'m>>>, home: u32) -> Vec<Box<Job<'m>>> {
     let (same, others) = jobs.drain(..).partition(|job| job.ticket.home == home);
     *jobs = others;
     same

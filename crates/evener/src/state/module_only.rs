@@ -6,7 +6,7 @@ use evener_core::{Algorithm, Direction, Job, JobError, Method, Tally};
 
 use super::Shared;
 use crate::ModuleSetup;
-use crate::cpu::is_bound;
+use crate::cpu::is_module_only;
 use crate::state::report::WorkerReport;
 
 /// Who is reported to have had jobs that found no module when they came.
@@ -21,54 +21,60 @@ impl<'m> Shared<'m> {
 
     /// Takes jobs whose sessions are for modules only out of `jobs` and hands them to modules, or home as failed where none
     /// does them; `left` gets those for which there is no room. Returns how many went.
-    pub(crate) fn bind_all(&self, jobs: &mut Vec<Box<Job<'m>>>, left: &mut Vec<Box<Job<'m>>>) -> usize {
-        if !jobs.iter().any(|job| is_bound(job)) {
+    pub(crate) fn submit_module_only(
+        &self,
+        jobs: &mut Vec<Box<Job<'m>>>,
+        left: &mut Vec<Box<Job<'m>>>,
+    ) -> usize {
+        if !jobs.iter().any(|job| is_module_only(job)) {
             return 0;
         }
-        let (bound, free): (Vec<_>, _) = jobs.drain(..).partition(|job| is_bound(job));
+        let (bound, free): (Vec<_>, _) = jobs.drain(..).partition(|job| is_module_only(job));
         *jobs = free;
         let all = bound.len();
-        left.extend(bound.into_iter().filter_map(|job| self.bind(job).err()));
+        left.extend(bound.into_iter().filter_map(|job| self.push_module_only(job).err()));
         all - left.len()
     }
 
-    fn bind(&self, job: Box<Job<'m>>) -> Result<(), Box<Job<'m>>> {
-        let Some(desk) = self.desk_for(&job) else {
-            self.turn_away(job, JobError::NeedsModule);
+    fn push_module_only(&self, job: Box<Job<'m>>) -> Result<(), Box<Job<'m>>> {
+        let Some(worker) = self.module_worker_for(&job) else {
+            self.reject(job, JobError::NeedsModule);
             return Ok(());
         };
-        self.backlog.bind(desk, job)?;
-        if self.backlog.is_out(desk) {
+        self.backlog.push_module_only(worker, job)?;
+        if self.backlog.is_out_of_service(worker) {
             // It went out of service meanwhile, so perhaps nobody looks there any more.
-            while let Some(job) = self.backlog.take_bound(desk) {
-                self.turn_away(job, JobError::ModuleLost);
+            while let Some(job) = self.backlog.pop_module_only(worker) {
+                self.reject(job, JobError::ModuleLost);
             }
         }
         Ok(())
     }
 
     /// Fails a job that no worker has had, and counts it.
-    fn turn_away(&self, mut job: Box<Job<'m>>, error: JobError) {
+    fn reject(&self, mut job: Box<Job<'m>>, error: JobError) {
         // Relaxed: a count, which is read when all threads are gone.
-        self.turned_away.fetch_add(u64::from(!cfg!(mutant = "turned_away_uncounted")), Ordering::Relaxed);
+        self.rejected.fetch_add(u64::from(!cfg!(mutant = "turned_away_uncounted")), Ordering::Relaxed);
         job.fail(error);
-        self.bring_home(&mut vec![job]);
+        self.complete(&mut vec![job]);
     }
 
     /// What is reported of such jobs, where there were any.
-    pub(super) fn report_of_turned_away(&self) -> Option<WorkerReport> {
-        let failed = self.turned_away.load(Ordering::Relaxed);
+    pub(super) fn report_of_rejected(&self) -> Option<WorkerReport> {
+        let failed = self.rejected.load(Ordering::Relaxed);
         let mut methods = [Tally::default(); Method::ALL.len()];
         methods[Method::Plain as usize].failed = failed;
         (failed > 0).then(|| WorkerReport { name: NO_WORKER.to_owned(), methods, module: None })
     }
 
     /// Of the modules in service that do a job, the one at which the fewest wait that no other may take.
-    fn desk_for(&self, job: &Job<'_>) -> Option<usize> {
+    fn module_worker_for(&self, job: &Job<'_>) -> Option<usize> {
         let (algorithm, direction) = (job.session().algorithm().index(), job.session().direction() as usize);
         let does = self.each_does.iter().enumerate().filter(|(_, does)| does[algorithm][direction]);
-        let desks = does.map(|(module, _)| self.cpu_workers + module);
-        desks.filter(|desk| !self.backlog.is_out(*desk)).min_by_key(|desk| self.backlog.bound_count(*desk))
+        let workers = does.map(|(module, _)| self.cpu_workers + module);
+        workers
+            .filter(|worker| !self.backlog.is_out_of_service(*worker))
+            .min_by_key(|worker| self.backlog.module_only_count(*worker))
     }
 }
 

@@ -6,11 +6,11 @@ use evener_core::{Job, Nanos, SessionId};
 
 use crate::CpuKit;
 use crate::adaptive::Single;
-use crate::cpu::is_bound;
+use crate::cpu::is_module_only;
 use crate::queue::completions::count;
-use crate::queue::ended_sessions::Heard;
+use crate::queue::ended_sessions::Cursor;
 use crate::state::report::WorkerReport;
-use crate::state::{Meter, Shared};
+use crate::state::{CoreTimeMeter, Shared};
 
 /// A way in for one thread. Where no module could take a job it runs on this thread, without queue, lock or
 /// other thread; else it is queued, and this thread helps with whatever waits until its own jobs are done.
@@ -25,9 +25,9 @@ pub struct Caller<'r, 'm> {
     waiting: Vec<Box<Job<'m>>>,
     /// Jobs brought so far where jobs are dealt out, to know whose turn it is.
     dealt: usize,
-    meter: Meter,
-    /// What it has heard of sessions that ended.
-    heard: Heard,
+    meter: CoreTimeMeter,
+    /// How far it has read the list of sessions that ended.
+    cursor: Cursor,
 }
 
 impl<'r, 'm> Caller<'r, 'm> {
@@ -40,8 +40,8 @@ impl<'r, 'm> Caller<'r, 'm> {
             burst: Vec::new(),
             waiting: Vec::new(),
             dealt: 0,
-            meter: Meter::default(),
-            heard: Heard::default(),
+            meter: CoreTimeMeter::default(),
+            cursor: Cursor::default(),
         }
     }
 
@@ -57,10 +57,10 @@ impl<'r, 'm> Caller<'r, 'm> {
         for (turn, job) in jobs.iter_mut().enumerate() {
             job.ticket = Ticket { home: count(self.home), turn: count(turn) };
         }
-        self.hear_ended();
-        self.shared.keep_budget(&mut self.meter);
+        self.poll_ended();
+        self.shared.wait_for_budget(&mut self.meter);
         match jobs[..] {
-            _ if jobs.iter().any(|job| is_bound(job)) => self.crypt_queued(jobs),
+            _ if jobs.iter().any(|job| is_module_only(job)) => self.crypt_queued(jobs),
             [ref job] if self.shared.adaptive.is_some() => {
                 if self.is_weighed_alone(job) {
                     self.crypt_single(jobs);
@@ -79,11 +79,11 @@ impl<'r, 'm> Caller<'r, 'm> {
     /// As [`Runtime::end_session`](crate::Runtime::end_session), and at once for this caller's own kit.
     pub fn end_session(&mut self, session: SessionId) {
         self.shared.backlog.end_session(session);
-        self.hear_ended();
+        self.poll_ended();
     }
 
-    fn hear_ended(&mut self) {
-        self.shared.backlog.ended().tell(&self.heard, |is_over| self.kit.forget(is_over));
+    fn poll_ended(&mut self) {
+        self.shared.backlog.ended().poll(&self.cursor, |is_over| self.kit.forget(is_over));
     }
 
     /// Runs jobs where the caller stands.
@@ -135,23 +135,23 @@ impl<'r, 'm> Caller<'r, 'm> {
     /// Gives one request to a module and waits for it.
     fn crypt_by_module(&mut self, module: usize, jobs: &mut Vec<Box<Job<'m>>>) {
         let Some(job) = jobs.pop() else { return };
-        let (shared, home) = (self.shared, &self.shared.homes[self.home]);
-        let desk = shared.cpu_workers + module;
-        home.expect(1);
-        if let Err(job) = shared.backlog.give(desk, job) {
-            home.forget(1);
+        let (shared, home) = (self.shared, &self.shared.completions[self.home]);
+        let worker = shared.cpu_workers + module;
+        home.reserve(1);
+        if let Err(job) = shared.backlog.push_to(worker, job) {
+            home.cancel(1);
             jobs.push(job);
             return self.crypt_here(jobs);
         }
         if shared.adaptive.as_ref().is_some_and(|adaptive| adaptive.is_lost(module)) {
-            let mut given: Vec<_> = std::iter::from_fn(|| shared.backlog.take_given(desk)).collect();
+            let mut given: Vec<_> = std::iter::from_fn(|| shared.backlog.pop_given(worker)).collect();
             shared.run_on_core(&mut self.kit, &mut given);
         }
-        while home.collect(jobs) == 0 {
+        while home.drain(jobs) == 0 {
             shared.assert_whole();
             home.wait_for_jobs(1, None, || shared.backlog.is_broken());
         }
-        home.let_go(1);
+        home.release(1);
     }
 
     /// The time, by the run's clock.
@@ -167,7 +167,7 @@ impl<'r, 'm> Caller<'r, 'm> {
     }
 
     fn crypt_queued(&mut self, jobs: &mut Vec<Box<Job<'m>>>) {
-        let home = &self.shared.homes[self.home];
+        let home = &self.shared.completions[self.home];
         let total = jobs.len();
         let mut waiting = std::mem::take(&mut self.waiting);
         std::mem::swap(&mut waiting, jobs);
@@ -175,8 +175,8 @@ impl<'r, 'm> Caller<'r, 'm> {
         let mut submitted = submit(self.shared, self.home, &mut waiting);
         self.shared.work_on(&mut self.kit, jobs);
         while jobs.len() < total {
-            let came = home.collect(jobs);
-            home.let_go(count(came));
+            let came = home.drain(jobs);
+            home.release(count(came));
             if submitted == 0 && came == 0 {
                 self.help().unwrap_or_else(|patience| self.rest(!waiting.is_empty(), patience));
             }
@@ -192,9 +192,9 @@ impl<'r, 'm> Caller<'r, 'm> {
         if self.shared.plan.dispatch != Dispatch::Deal || own == 0 {
             return;
         }
-        let hands = own + self.shared.backlog.desk_count();
+        let hands = own + self.shared.backlog.worker_count();
         for job in std::mem::take(waiting) {
-            let is_own = self.dealt % hands < own && !is_bound(&job);
+            let is_own = self.dealt % hands < own && !is_module_only(&job);
             self.dealt += 1;
             if is_own { kept.push(job) } else { waiting.push(job) }
         }
@@ -217,9 +217,9 @@ impl<'r, 'm> Caller<'r, 'm> {
     /// `patience` over.
     fn rest(&self, has_more: bool, patience: Option<Nanos>) {
         self.shared.assert_whole();
-        let home = &self.shared.homes[self.home];
+        let home = &self.shared.completions[self.home];
         let enough = || self.shared.backlog.is_broken();
-        match (has_more, home.room()) {
+        match (has_more, home.free_slots()) {
             (true, 1..) => self.shared.backlog.wait_for_room(),
             (true, 0) => home.wait_for_jobs(home.in_flight().div_ceil(2), patience, enough),
             (false, _) => home.wait_for_jobs(home.in_flight(), patience, enough),
@@ -229,15 +229,15 @@ impl<'r, 'm> Caller<'r, 'm> {
 
 /// Submits from the front of `waiting` as many as backlog and home have room for.
 pub(crate) fn submit<'m>(shared: &Shared<'m>, home: usize, waiting: &mut Vec<Box<Job<'m>>>) -> usize {
-    let place = &shared.homes[home];
-    let fits = place.room().min(waiting.len());
+    let place = &shared.completions[home];
+    let fits = place.free_slots().min(waiting.len());
     if fits == 0 {
         return 0;
     }
     let rest = waiting.split_off(fits);
-    place.expect(count(fits));
+    place.reserve(count(fits));
     let mut left = Vec::new();
-    let bound = shared.bind_all(waiting, &mut left);
+    let bound = shared.submit_module_only(waiting, &mut left);
     if let (Some(adaptive), Some(first)) = (&shared.adaptive, waiting.first()) {
         let (lanes, class) = (shared.backlog.lanes(), first.class());
         if lanes.is_alone(class) {
@@ -245,7 +245,7 @@ pub(crate) fn submit<'m>(shared: &Shared<'m>, home: usize, waiting: &mut Vec<Box
         }
     }
     let submitted = bound + shared.backlog.submit(waiting);
-    place.forget(count(fits - submitted));
+    place.cancel(count(fits - submitted));
     waiting.extend(left);
     waiting.extend(rest);
     submitted
@@ -255,6 +255,6 @@ impl Drop for Caller<'_, '_> {
     fn drop(&mut self) {
         let name = format!("caller {}", self.number);
         self.shared.report(WorkerReport { name, methods: self.kit.take_tallies(), module: None });
-        self.shared.homes[self.home].leave();
+        self.shared.completions[self.home].leave();
     }
 }

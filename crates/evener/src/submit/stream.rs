@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use evener_core::Job;
 use evener_core::job::Ticket;
 
-use crate::queue::completions::{Home, count};
+use crate::queue::completions::{Completions, count};
 use crate::state::Shared;
 use crate::submit::caller::submit;
 
@@ -35,7 +35,7 @@ pub struct Outlet<'r, 'm> {
 
 /// What both ends know of each other. The last one to go gives the home back.
 struct Ends<'r, 'm> {
-    home: &'r Home<'m>,
+    home: &'r Completions<'m>,
     home_number: u32,
     /// The inlet is gone.
     no_more: AtomicBool,
@@ -61,7 +61,7 @@ pub enum Submitted {
 
 pub(crate) fn open<'r, 'm>(shared: &'r Shared<'m>, home: usize) -> (Inlet<'r, 'm>, Outlet<'r, 'm>) {
     let ends = Arc::new(Ends {
-        home: &shared.homes[home],
+        home: &shared.completions[home],
         home_number: count(home),
         no_more: AtomicBool::new(false),
         nobody_listens: AtomicBool::new(false),
@@ -108,7 +108,7 @@ impl<'m> Inlet<'_, 'm> {
             if submit(self.shared, home_number as usize, jobs) > 0 {
                 continue;
             }
-            if home.room() == 0 {
+            if home.free_slots() == 0 {
                 home.wait_for_room(|| self.ends.nobody_listens.load(Ordering::Acquire) || self.is_broken());
             } else {
                 self.shared.backlog.wait_for_room();
@@ -126,7 +126,7 @@ impl Drop for Inlet<'_, '_> {
     fn drop(&mut self) {
         // Release pairs with the Acquire in `next`: all submissions are counted before.
         self.ends.no_more.store(true, Ordering::Release);
-        self.ends.home.knock();
+        self.ends.home.wake_all();
     }
 }
 
@@ -145,7 +145,7 @@ impl<'m> Outlet<'_, 'm> {
             }
             // Read before looking for jobs: if there are to be no more, all that were are counted.
             let no_more = self.ends.no_more.load(Ordering::Acquire);
-            if home.collect(&mut self.came) > 0 {
+            if home.drain(&mut self.came) > 0 {
                 self.sort_in();
             } else if no_more && home.in_flight() == 0 {
                 return None;
@@ -176,7 +176,7 @@ impl<'m> Outlet<'_, 'm> {
     fn take_front(&mut self) -> Option<Box<Job<'m>>> {
         self.turn = self.turn.wrapping_add(1);
         self.early_count -= 1;
-        self.ends.home.let_go(1);
+        self.ends.home.release(1);
         self.early.pop_front().flatten()
     }
 
@@ -195,8 +195,8 @@ impl<'m> Outlet<'_, 'm> {
 impl Drop for Outlet<'_, '_> {
     fn drop(&mut self) {
         // What came and was not taken out is dropped here, and no longer on its way.
-        self.ends.home.let_go(self.early_count);
+        self.ends.home.release(self.early_count);
         self.ends.nobody_listens.store(true, Ordering::Release);
-        self.ends.home.knock();
+        self.ends.home.wake_all();
     }
 }

@@ -7,7 +7,7 @@ use evener_core::{Class, Job, JobError, Nanos};
 use crate::CpuKit;
 use crate::adaptive::{AdaptivePolicy, WorkerKind};
 use crate::state::report::WorkerReport;
-use crate::state::{Meter, Shared};
+use crate::state::{CoreTimeMeter, Shared};
 
 /// A core that has nothing to do.
 #[derive(Default)]
@@ -20,24 +20,24 @@ pub(crate) struct Rest {
 }
 
 /// Takes jobs as the plan says until nothing is left and nothing more will come.
-pub(crate) fn cpu_worker(shared: &Shared<'_>, desk: usize, mut kit: CpuKit) {
-    shared.work_as_core(desk, &shared.plan.cpu, &mut kit);
-    shared.report(WorkerReport { name: format!("cpu {desk}"), methods: kit.take_tallies(), module: None });
+pub(crate) fn cpu_worker(shared: &Shared<'_>, worker: usize, mut kit: CpuKit) {
+    shared.work_as_core(worker, &shared.plan.cpu, &mut kit);
+    shared.report(WorkerReport { name: format!("cpu {worker}"), methods: kit.take_tallies(), module: None });
 }
 
 impl<'m> Shared<'m> {
     /// Takes jobs as `take` says and runs them on the calling thread's core, until nothing is left and nothing
     /// more will come.
-    pub(crate) fn work_as_core(&self, desk: usize, take: &Take, kit: &mut CpuKit) {
-        let (mut burst, mut meter) = (Vec::new(), Meter::default());
+    pub(crate) fn work_as_core(&self, worker: usize, take: &Take, kit: &mut CpuKit) {
+        let (mut burst, mut meter) = (Vec::new(), CoreTimeMeter::default());
         loop {
-            self.backlog.tell_ended(desk, |is_over| kit.forget(is_over));
-            self.backlog.stop_at_barrier(desk);
-            self.keep_budget(&mut meter);
-            match self.run_claim(desk, take, kit, &mut burst) {
+            self.backlog.poll_ended(worker, |is_over| kit.forget(is_over));
+            self.backlog.stop_at_barrier(worker);
+            self.wait_for_budget(&mut meter);
+            match self.run_claim(worker, take, kit, &mut burst) {
                 Ok(()) => {}
-                Err(_) if self.backlog.is_over(desk) => return,
-                Err(patience) => self.wait_for_work(desk, patience),
+                Err(_) if self.backlog.is_over(worker) => return,
+                Err(patience) => self.wait_for_work(worker, patience),
             }
         }
     }
@@ -45,12 +45,12 @@ impl<'m> Shared<'m> {
     /// Runs what the plan gives a core; where it gives nothing now, says how long to wait at most.
     pub(crate) fn run_claim(
         &self,
-        desk: usize,
+        worker: usize,
         take: &Take,
         kit: &mut CpuKit,
         burst: &mut Vec<Box<Job<'m>>>,
     ) -> Result<(), Option<Nanos>> {
-        self.claim_for_core(Some(desk), take, burst)?;
+        self.claim_for_core(Some(worker), take, burst)?;
         // Asked after each burst, and of lines that all cores write to: only where the answer can be yes.
         let class = self.takes_turns().then(|| class_of_all(burst)).flatten();
         self.run_on_core(kit, burst);
@@ -59,19 +59,19 @@ impl<'m> Shared<'m> {
     }
 
     /// Sleeps until there may be work for a core.
-    fn wait_for_work(&self, desk: usize, patience: Option<Nanos>) {
-        let rest = self.begin_rest(desk);
+    fn wait_for_work(&self, worker: usize, patience: Option<Nanos>) {
+        let rest = self.begin_rest(worker);
         let has_news = || {
             self.adaptive.as_ref().is_some_and(|adaptive| adaptive.alternation.has_changed(WorkerKind::Core))
         };
-        self.backlog.wait_for_work(desk, patience, has_news);
+        self.backlog.wait_for_work(worker, patience, has_news);
         self.end_rest(&rest);
     }
 
-    /// The core at `desk` has nothing to do.
-    pub(crate) fn begin_rest(&self, desk: usize) -> Rest {
+    /// The core of `worker` has nothing to do.
+    pub(crate) fn begin_rest(&self, worker: usize) -> Rest {
         let Some(adaptive) = &self.adaptive else { return Rest::default() };
-        adaptive.set_idle(desk);
+        adaptive.set_idle(worker);
         adaptive.alternation.set_core_working(false);
         let lanes = self.backlog.lanes();
         let left_to_modules = lanes.first_waiting().filter(|_| lanes.modules_matter());
@@ -99,7 +99,7 @@ impl<'m> Shared<'m> {
     pub(crate) fn run_on_core(&self, kit: &mut CpuKit, burst: &mut Vec<Box<Job<'m>>>) {
         self.work_on(kit, burst);
         self.learn_from(kit, 0);
-        self.bring_home(burst);
+        self.complete(burst);
     }
 
     /// Runs jobs that a module failed and brings them home. What they take is a cost of a core, but no measure for what modules take: they are
@@ -110,7 +110,7 @@ impl<'m> Shared<'m> {
             self.learn_from(kit, 0);
         }
         kit.keep_samples_back();
-        self.bring_home(failed);
+        self.complete(failed);
     }
 
     /// Gives the adaptive policy what a kit measured, and lets it look whether modules matter where nobody asks. `brought` jobs were run where
@@ -145,7 +145,7 @@ impl<'m> Shared<'m> {
         let (Some(adaptive), Some(class)) = (&self.adaptive, class) else { return };
         let (lanes, waiting) = (self.backlog.lanes(), self.backlog.waiting_for_cores());
         if let Some(count) = adaptive.offer_to_module(lanes, class, waiting, self.clock.now()) {
-            self.backlog.show_some(count);
+            self.backlog.publish_some(count);
             lanes.let_modules(true);
         }
     }
@@ -153,21 +153,21 @@ impl<'m> Shared<'m> {
     /// Claims what the plan gives a core; where it gives nothing now, says how long to wait at most.
     pub(crate) fn claim_for_core(
         &self,
-        desk: Option<usize>,
+        worker: Option<usize>,
         take: &Take,
         burst: &mut Vec<Box<Job<'m>>>,
     ) -> Result<(), Option<Nanos>> {
         let Some(adaptive) = &self.adaptive else {
-            return if self.backlog.claim(desk, take, burst) > 0 { Ok(()) } else { Err(None) };
+            return if self.backlog.claim(worker, take, burst) > 0 { Ok(()) } else { Err(None) };
         };
         let lanes = self.backlog.lanes();
         adaptive.alternation.set_core_working(true);
         if adaptive.alternation.has_turn() {
             // Only what is asked for below.
         } else if lanes.modules_matter() {
-            self.backlog.show_modules(burst);
+            self.backlog.publish_to_modules(burst);
         } else {
-            self.backlog.claim(desk, take, burst);
+            self.backlog.claim(worker, take, burst);
         }
         if !burst.is_empty() {
             return Ok(());
@@ -175,8 +175,8 @@ impl<'m> Shared<'m> {
         let now = self.clock.now();
         let claim = adaptive.next_for_core(lanes, now)?;
         let claimed = self.backlog.claim_of(claim.lane, take, claim.jobs_max, burst);
-        if let (1.., Some(desk)) = (claimed, desk) {
-            adaptive.set_busy(desk, &claim, claimed, now);
+        if let (1.., Some(worker)) = (claimed, worker) {
+            adaptive.set_busy(worker, &claim, claimed, now);
         }
         // Where another was faster, the next look finds something else.
         if claimed > 0 { Ok(()) } else { Err(Some(Nanos::ZERO)) }

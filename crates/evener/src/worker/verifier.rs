@@ -11,7 +11,7 @@ use crate::CpuKit;
 const ALWAYS: u32 = 4;
 
 /// The sampler.
-pub(crate) struct Shadow<'m> {
+pub(crate) struct Verifier<'m> {
     every: u32,
     /// Jobs seen, `[algorithm][direction]`.
     seen: Vec<[u32; 2]>,
@@ -29,14 +29,14 @@ struct Capture<'m> {
     input: Zeroizing<Vec<u8>>,
 }
 
-impl<'m> Shadow<'m> {
+impl<'m> Verifier<'m> {
     pub(crate) fn new(every: u32) -> Self {
         let seen = vec![[0; 2]; Algorithm::ALL.len()];
         Self { every: every.max(1), seen, captured: Vec::new(), checked: 0 }
     }
 
     /// Captures a job that is about to be handed to the module, if its turn to be checked has come.
-    pub(crate) fn before(&mut self, job: &Job<'m>) {
+    pub(crate) fn capture(&mut self, job: &Job<'m>) {
         let session = job.session();
         if session.is_for_modules_only() {
             return;
@@ -56,7 +56,7 @@ impl<'m> Shadow<'m> {
     }
 
     /// The module did not take the job after all.
-    pub(crate) fn forget(&mut self, job: &Job<'m>) {
+    pub(crate) fn drop_capture(&mut self, job: &Job<'m>) {
         self.capture_of(job);
     }
 
@@ -67,7 +67,7 @@ impl<'m> Shadow<'m> {
 
     /// Compares a job that came back, if it was captured. Where the module was wrong the right result is put
     /// in its place and `false` returned.
-    pub(crate) fn after(&mut self, job: &mut Job<'m>, kit: &mut CpuKit) -> bool {
+    pub(crate) fn verify(&mut self, job: &mut Job<'m>, kit: &mut CpuKit) -> bool {
         let Some(capture) = self.capture_of(job) else { return true };
         if matches!(job.outcome(), Outcome::Failed(error) if error.is_the_modules_fault()) {
             return true;
@@ -83,7 +83,7 @@ impl<'m> Shadow<'m> {
     }
 
     /// Forgets jobs that the module will not finish.
-    pub(crate) fn forget_all(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.captured.clear();
     }
 

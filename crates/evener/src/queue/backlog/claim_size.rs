@@ -7,7 +7,7 @@ use evener_core::plan::{CLAIM_BYTES_MAX, LONG_JOB_BYTES, Take};
 use evener_ring::Ring;
 
 /// Moves one claim: as many jobs as `take` says, or fewer where they are long.
-pub(super) fn pop_share<'m>(queue: &Ring<Box<Job<'m>>>, take: &Take, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
+pub(super) fn claim_from<'m>(queue: &Ring<Box<Job<'m>>>, take: &Take, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
     let most = take.claim(queue.len());
     let fill = most.min(take.jobs_min as usize);
     let mut claimed = queue.pop_many(jobs, fill);
@@ -27,7 +27,7 @@ pub(super) fn pop_share<'m>(queue: &Ring<Box<Job<'m>>>, take: &Take, jobs: &mut 
 
 /// Puts long jobs in front, for who takes a long one last ends last. Each of them has its turn in its stream
 /// already, so the order in which they come out stays.
-pub(super) fn longest_first(jobs: &mut [Box<Job<'_>>]) {
+pub(super) fn sort_longest_first(jobs: &mut [Box<Job<'_>>]) {
     let bytes = |job: &Job<'_>| job.input_bytes();
     if jobs.windows(2).any(|pair| bytes(&pair[0]) < bytes(&pair[1])) {
         jobs.sort_by_key(|job| Reverse(bytes(job)));

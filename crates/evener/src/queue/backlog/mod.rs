@@ -3,7 +3,7 @@
 //! first, as under `cpu_only`.
 //!
 //! The way of one job: [`submit`](Backlog::submit) -> shared queue (-> [`serve`](Backlog::serve), the monitor's
-//! hand) or a desk (`worker_queue.rs`) -> [`claim`](Backlog::claim) (`claim_size.rs`). Who finds nothing sleeps (`sleep.rs`); who
+//! hand) or a worker's own queue (`worker_queue.rs`) -> [`claim`](Backlog::claim) (`claim_size.rs`). Who finds nothing sleeps (`sleep.rs`); who
 //! measures holds all of them (`pause.rs`).
 
 mod claim_size;
@@ -17,11 +17,11 @@ use evener_core::plan::{CLAIM_JOBS_MAX, Dispatch, Plan, Take};
 use evener_core::{IsOver, Job, SessionId};
 use evener_ring::{CachePadded, Doorbell, Ring};
 
-use self::claim_size::{longest_first, pop_share};
-use self::worker_queue::Desk;
+use self::claim_size::{claim_from, sort_longest_first};
+use self::worker_queue::WorkerQueue;
 use crate::queue::barrier::Barrier;
 use crate::queue::class_queues::Lanes;
-use crate::queue::ended_sessions::Ended;
+use crate::queue::ended_sessions::EndedSessions;
 
 /// All jobs that wait.
 pub(crate) struct Backlog<'m> {
@@ -29,42 +29,42 @@ pub(crate) struct Backlog<'m> {
     /// Whether jobs that are submitted together are queued by length: where only cores take them. The papers'
     /// policies for modules keep the order of submission.
     longest_first: bool,
-    /// Desks of CPU workers.
+    /// CPU workers.
     cpu_workers: usize,
     shared: Ring<Box<Job<'m>>>,
     /// Where workers choose by class.
     lanes: Option<Lanes<'m>>,
-    desks: Vec<Desk<'m>>,
+    worker_queues: Vec<WorkerQueue<'m>>,
     /// Rung when jobs were put into the shared queue that workers pull from.
     work: Doorbell,
     /// Rung when jobs were taken out.
     room: Doorbell,
-    /// Next desk when dealing. Relaxed: several submitters may deal at once and only the counts matter.
+    /// Next worker when dealing. Relaxed: several submitters may deal at once and only the counts matter.
     deal_next: CachePadded<AtomicU32>,
     /// No more jobs will be submitted.
     closed: AtomicBool,
-    /// No more jobs will reach desks either: with a monitor this comes later than `closed`.
+    /// No more jobs will reach worker_queues either: with a monitor this comes later than `closed`.
     over: AtomicBool,
     /// A thread of the run panicked: nobody waits for room any more.
     broken: AtomicBool,
     barrier: Barrier,
     /// Sessions that ended. They are no jobs, but who sleeps for jobs is to hear of them.
-    ended: Ended,
+    ended: EndedSessions,
 }
 
 impl<'m> Backlog<'m> {
-    /// Desks are the CPU workers' first, then the modules'.
+    /// Queues are the CPU workers' first, then the modules'.
     pub(crate) fn new(plan: &Plan, jobs: usize, cpu_workers: usize, modules: usize) -> Self {
         let workers = cpu_workers + modules;
         let dispatch = plan.dispatch;
-        let desk = |desk| Desk::new(dispatch, jobs, desk >= cpu_workers);
+        let queue = |worker| WorkerQueue::new(dispatch, jobs, worker >= cpu_workers);
         Self {
             dispatch,
             longest_first: plan.is_cpu_only(),
             cpu_workers,
             shared: Ring::with_capacity(jobs),
             lanes: (dispatch == Dispatch::Weigh).then(|| Lanes::new(jobs)),
-            desks: (0..workers).map(desk).collect(),
+            worker_queues: (0..workers).map(queue).collect(),
             work: Doorbell::new(),
             room: Doorbell::new(),
             deal_next: CachePadded::new(AtomicU32::new(0)),
@@ -72,12 +72,12 @@ impl<'m> Backlog<'m> {
             over: AtomicBool::new(false),
             broken: AtomicBool::new(false),
             barrier: Barrier::new(workers).led_by(cpu_workers),
-            ended: Ended::default(),
+            ended: EndedSessions::default(),
         }
     }
 
-    pub(crate) fn desk_count(&self) -> usize {
-        self.desks.len()
+    pub(crate) fn worker_count(&self) -> usize {
+        self.worker_queues.len()
     }
 
     /// Moves as many jobs as there is room for, from the front; returns how many.
@@ -107,7 +107,7 @@ impl<'m> Backlog<'m> {
     /// Into the queue that all cores pull from.
     fn submit_to_all(&self, jobs: &mut Vec<Box<Job<'m>>>, is_by_length: bool) -> usize {
         if is_by_length {
-            longest_first(jobs);
+            sort_longest_first(jobs);
         }
         let came = self.shared.push_all(jobs);
         match came {
@@ -120,7 +120,7 @@ impl<'m> Backlog<'m> {
 
     /// Moves what waits for cores alone to the queues by class, where modules see it. What finds no room there is left
     /// in `jobs`.
-    pub(crate) fn show_modules(&self, jobs: &mut Vec<Box<Job<'m>>>) {
+    pub(crate) fn publish_to_modules(&self, jobs: &mut Vec<Box<Job<'m>>>) {
         let mut has_moved = false;
         while jobs.is_empty() && self.shared.pop_many(jobs, CLAIM_JOBS_MAX as usize) > 0 {
             self.lanes().push_all(jobs);
@@ -133,7 +133,7 @@ impl<'m> Backlog<'m> {
     }
 
     /// Moves so many of them, about.
-    pub(crate) fn show_some(&self, count: usize) {
+    pub(crate) fn publish_some(&self, count: usize) {
         let mut jobs = Vec::new();
         self.shared.pop_many(&mut jobs, count);
         self.lanes().push_all(&mut jobs);
@@ -153,43 +153,43 @@ impl<'m> Backlog<'m> {
         self.work.ring_all();
     }
 
-    /// Gives a job to the module at `desk` and to no other worker, or gives it back where that has enough.
-    pub(crate) fn give(&self, desk: usize, job: Box<Job<'m>>) -> Result<(), Box<Job<'m>>> {
-        self.desks[desk].dealt.push(job)?;
+    /// Gives a job to the module of `worker` and to no other worker, or gives it back where that has enough.
+    pub(crate) fn push_to(&self, worker: usize, job: Box<Job<'m>>) -> Result<(), Box<Job<'m>>> {
+        self.worker_queues[worker].dealt.push(job)?;
         self.lanes().modules.ring_all();
         Ok(())
     }
 
-    /// The next job that was given to the module at `desk` alone.
-    pub(crate) fn take_given(&self, desk: usize) -> Option<Box<Job<'m>>> {
-        self.desks[desk].dealt.pop()
+    /// The next job that was given to the module of `worker` alone.
+    pub(crate) fn pop_given(&self, worker: usize) -> Option<Box<Job<'m>>> {
+        self.worker_queues[worker].dealt.pop()
     }
 
-    /// Gives the module at `desk` a job that only a module may do, or gives it back where that has enough.
-    pub(crate) fn bind(&self, desk: usize, job: Box<Job<'m>>) -> Result<(), Box<Job<'m>>> {
-        self.desks[desk].bound.push(job)?;
-        self.bell_of(desk).ring_all();
+    /// Gives the module of `worker` a job that only a module may do, or gives it back where that has enough.
+    pub(crate) fn push_module_only(&self, worker: usize, job: Box<Job<'m>>) -> Result<(), Box<Job<'m>>> {
+        self.worker_queues[worker].module_only.push(job)?;
+        self.bell_of(worker).ring_all();
         Ok(())
     }
 
-    /// The next job that only the module at `desk` may do.
-    pub(crate) fn take_bound(&self, desk: usize) -> Option<Box<Job<'m>>> {
-        self.desks[desk].bound.pop()
+    /// The next job that only the module of `worker` may do.
+    pub(crate) fn pop_module_only(&self, worker: usize) -> Option<Box<Job<'m>>> {
+        self.worker_queues[worker].module_only.pop()
     }
 
     /// How many of them wait there.
-    pub(crate) fn bound_count(&self, desk: usize) -> usize {
-        self.desks[desk].bound.len()
+    pub(crate) fn module_only_count(&self, worker: usize) -> usize {
+        self.worker_queues[worker].module_only.len()
     }
 
-    /// The module at `desk` is out of service: what is bound to it is to be taken away afterwards.
-    pub(crate) fn go_out(&self, desk: usize) {
-        self.desks[desk].go_out();
+    /// The module at `worker` is out of service: what is bound to it is to be taken away afterwards.
+    pub(crate) fn leave_service(&self, worker: usize) {
+        self.worker_queues[worker].leave_service();
     }
 
-    /// Whether the module at `desk` is out of service; to be asked again after a job was put there.
-    pub(crate) fn is_out(&self, desk: usize) -> bool {
-        self.desks[desk].is_out()
+    /// Whether the module of `worker` is out of service; to be asked again after a job was put there.
+    pub(crate) fn is_out_of_service(&self, worker: usize) -> bool {
+        self.worker_queues[worker].is_out_of_service()
     }
 
     /// The queues by class.
@@ -204,53 +204,53 @@ impl<'m> Backlog<'m> {
     /// Claims jobs of one lane, at most `max`; returns how many.
     pub(crate) fn claim_of(&self, lane: usize, take: &Take, max: u32, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
         let take = Take { jobs_max: take.jobs_max.min(max), jobs_min: take.jobs_min.min(max), ..*take };
-        let claimed = pop_share(self.lanes().ring(lane), &take, jobs);
+        let claimed = claim_from(self.lanes().ring(lane), &take, jobs);
         if claimed > 0 {
             self.room.ring_all();
         }
         claimed
     }
 
-    /// Claims jobs for the worker at `desk`, or from the shared queue for a caller that helps.
-    pub(crate) fn claim(&self, desk: Option<usize>, take: &Take, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
-        let queue = desk.map_or(&self.shared, |desk| self.queue_of(desk));
-        let claimed = pop_share(queue, take, jobs);
+    /// Claims jobs for the worker numbered `worker`, or from the shared queue for a caller that helps.
+    pub(crate) fn claim(&self, worker: Option<usize>, take: &Take, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
+        let queue = worker.map_or(&self.shared, |worker| self.queue_of(worker));
+        let claimed = claim_from(queue, take, jobs);
         if claimed > 0 {
             self.room.ring_all();
         }
-        if let (1.., Dispatch::Monitor, Some(desk)) = (claimed, self.dispatch, desk) {
-            self.desks[desk].say_busy();
+        if let (1.., Dispatch::Monitor, Some(worker)) = (claimed, self.dispatch, worker) {
+            self.worker_queues[worker].set_busy();
         }
         claimed
     }
 
     /// Hands the next job to each worker that waits for one; for the monitor.
     pub(crate) fn serve(&self) {
-        for desk in &self.desks {
-            if !self.shared.is_empty() && desk.take_free() {
-                self.hand_to(desk);
+        for queue in &self.worker_queues {
+            if !self.shared.is_empty() && queue.take_idle() {
+                self.hand_to(queue);
             }
         }
     }
 
-    fn hand_to(&self, desk: &Desk<'m>) {
+    fn hand_to(&self, queue: &WorkerQueue<'m>) {
         match self.shared.pop() {
             Some(job) => {
-                let handed = desk.dealt.push(job);
+                let handed = queue.dealt.push(job);
                 assert!(handed.is_ok(), "a worker that waits has room for a job");
-                desk.work.ring_all();
+                queue.work.ring_all();
                 self.room.ring_all();
             }
-            None => desk.leave_free(),
+            None => queue.stay_idle(),
         }
     }
 
-    /// Whether the worker at `desk` has nothing left and will get nothing more. Where workers leave jobs to each
+    /// Whether the worker numbered `worker` has nothing left and will get nothing more. Where workers leave jobs to each
     /// other, one that panicked may have been the one that jobs are left to.
-    pub(crate) fn is_over(&self, desk: usize) -> bool {
+    pub(crate) fn is_over(&self, worker: usize) -> bool {
         // Acquire pairs with the Release in `end`: what was put anywhere before is seen by `is_empty`.
         let nobody_else_works = self.dispatch == Dispatch::Weigh && self.is_broken();
-        self.over.load(Ordering::Acquire) && (self.has_nothing_for(desk) || nobody_else_works)
+        self.over.load(Ordering::Acquire) && (self.has_nothing_for(worker) || nobody_else_works)
     }
 
     /// No more jobs will be submitted; workers end when nothing is left.
@@ -261,7 +261,7 @@ impl<'m> Backlog<'m> {
         }
     }
 
-    /// No more jobs will reach desks: said by `close`, or by the monitor when it has handed out the last one.
+    /// No more jobs will reach worker_queues: said by `close`, or by the monitor when it has handed out the last one.
     pub(crate) fn end(&self) {
         self.over.store(true, Ordering::Release);
         self.wake_workers();
@@ -292,25 +292,25 @@ impl<'m> Backlog<'m> {
         self.wake_workers();
     }
 
-    /// Tells the worker at `desk` of sessions that ended.
-    pub(crate) fn tell_ended(&self, desk: usize, forget: impl FnOnce(IsOver<'_>)) {
-        self.ended.tell(&self.desks[desk].heard, forget);
+    /// Tells the worker numbered `worker` of sessions that ended.
+    pub(crate) fn poll_ended(&self, worker: usize, forget: impl FnOnce(IsOver<'_>)) {
+        self.ended.poll(&self.worker_queues[worker].cursor, forget);
     }
 
-    /// The same for a thread without a desk.
-    pub(crate) const fn ended(&self) -> &Ended {
+    /// The same for a thread without a queue of its own.
+    pub(crate) const fn ended(&self) -> &EndedSessions {
         &self.ended
     }
 
-    /// The queue that the worker at `desk` takes from.
-    fn queue_of(&self, desk: usize) -> &Ring<Box<Job<'m>>> {
+    /// The queue that the worker numbered `worker` takes from.
+    fn queue_of(&self, worker: usize) -> &Ring<Box<Job<'m>>> {
         match self.dispatch {
             Dispatch::Pull | Dispatch::Weigh => &self.shared,
-            Dispatch::Deal | Dispatch::Monitor => &self.desks[desk].dealt,
+            Dispatch::Deal | Dispatch::Monitor => &self.worker_queues[worker].dealt,
         }
     }
 
-    /// One job each in turn, without regard to how fast a worker is: where the next desk is full, all wait.
+    /// One job each in turn, without regard to how fast a worker is: where the next queue is full, all wait.
     fn deal(&self, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
         let mut dealt = 0;
         let mut rest = Vec::new();
@@ -319,8 +319,8 @@ impl<'m> Backlog<'m> {
                 rest.push(job);
                 continue;
             }
-            let desk = self.next_desk(self.deal_next.fetch_add(1, Ordering::Relaxed));
-            match desk.dealt.push(job) {
+            let queue = self.next_queue(self.deal_next.fetch_add(1, Ordering::Relaxed));
+            match queue.dealt.push(job) {
                 Ok(()) => dealt += 1,
                 Err(job) => {
                     self.deal_next.fetch_sub(1, Ordering::Relaxed);
@@ -329,12 +329,12 @@ impl<'m> Backlog<'m> {
             }
         }
         *jobs = rest;
-        self.desks.iter().filter(|_| dealt > 0).for_each(|desk| desk.work.ring_all());
+        self.worker_queues.iter().filter(|_| dealt > 0).for_each(|queue| queue.work.ring_all());
         dealt
     }
 
-    fn next_desk(&self, turn: u32) -> &Desk<'m> {
-        &self.desks[turn as usize % self.desks.len()]
+    fn next_queue(&self, turn: u32) -> &WorkerQueue<'m> {
+        &self.worker_queues[turn as usize % self.worker_queues.len()]
     }
 }
 
@@ -387,7 +387,7 @@ mod tests {
             "a burst with one that a module may take"
         );
         let mut rest = Vec::new();
-        backlog.show_modules(&mut rest);
+        backlog.publish_to_modules(&mut rest);
         assert_eq!((backlog.shared.len(), waits(0), rest.len()), (0, 4, 0));
         backlog.lanes().leave_alone(small, false);
         backlog.submit(&mut vec![job(100)]);
@@ -397,12 +397,14 @@ mod tests {
     #[test]
     fn a_job_that_was_given_to_a_module_is_seen_by_nobody_else() {
         let backlog = Backlog::new(&plan(Dispatch::Weigh), 8, 1, 2);
-        assert!(backlog.give(2, job()).is_ok());
+        assert!(backlog.push_to(2, job()).is_ok());
         assert!(backlog.has_nothing_for(0) && backlog.has_nothing_for(1) && !backlog.has_nothing_for(2));
         backlog.close();
         assert!(backlog.is_over(1) && !backlog.is_over(2));
-        assert!(backlog.take_given(1).is_none() && backlog.take_given(2).is_some());
-        assert!((0..SINGLES_MAX).all(|_| backlog.give(1, job()).is_ok()) && backlog.give(1, job()).is_err());
+        assert!(backlog.pop_given(1).is_none() && backlog.pop_given(2).is_some());
+        assert!(
+            (0..SINGLES_MAX).all(|_| backlog.push_to(1, job()).is_ok()) && backlog.push_to(1, job()).is_err()
+        );
     }
 
     #[test]
@@ -426,16 +428,16 @@ mod tests {
         // Held, so that nothing sleeps here.
         backlog.hold();
         backlog.wait_for_work(0, None, || false);
-        assert!(backlog.desks[0].take_free());
+        assert!(backlog.worker_queues[0].take_idle());
         backlog.wait_for_work(0, None, || false);
         backlog.serve();
-        assert_eq!((backlog.desks[0].dealt.len(), backlog.shared.len()), (0, 2));
-        backlog.hand_to(&backlog.desks[0]);
+        assert_eq!((backlog.worker_queues[0].dealt.len(), backlog.shared.len()), (0, 2));
+        backlog.hand_to(&backlog.worker_queues[0]);
         assert_eq!(backlog.claim(Some(0), &Take::ONE, &mut jobs), 1);
         backlog.serve();
-        assert!(backlog.desks[0].dealt.is_empty(), "the worker is busy");
+        assert!(backlog.worker_queues[0].dealt.is_empty(), "the worker is busy");
         backlog.wait_for_work(0, None, || false);
         backlog.serve();
-        assert_eq!(backlog.desks[0].dealt.len(), 1);
+        assert_eq!(backlog.worker_queues[0].dealt.len(), 1);
     }
 }

@@ -7,7 +7,7 @@ impl Backlog<'_> {
     pub(crate) fn hold(&self) {
         self.barrier.hold();
         self.work.ring_all();
-        self.desks.iter().for_each(|desk| desk.work.ring_all());
+        self.worker_queues.iter().for_each(|queue| queue.work.ring_all());
         if let Some(lanes) = self.lanes.as_ref().filter(|lanes| lanes.modules_matter()) {
             lanes.modules.ring_all();
         }
@@ -26,7 +26,7 @@ impl Backlog<'_> {
     /// Opens the barrier.
     pub(crate) fn release(&self) {
         self.barrier.release();
-        let is_given = || self.desks.iter().any(|desk| !desk.dealt.is_empty());
+        let is_given = || self.worker_queues.iter().any(|queue| !queue.dealt.is_empty());
         if let Some(lanes) = self.lanes.as_ref().filter(|lanes| lanes.modules_matter() || is_given()) {
             lanes.modules.ring_all();
         }
@@ -37,13 +37,13 @@ impl Backlog<'_> {
         self.barrier.is_held() && !self.is_closed()
     }
 
-    /// Where the worker at `desk` stands while workers are held.
-    pub(crate) fn stop_at_barrier(&self, desk: usize) {
-        self.barrier.stop(desk, || self.is_closed());
+    /// Where the worker numbered `worker` stands while workers are held.
+    pub(crate) fn stop_at_barrier(&self, worker: usize) {
+        self.barrier.stop(worker, || self.is_closed());
     }
 
-    /// The worker at `desk` ended: nobody waits for it at the barrier.
-    pub(crate) fn leave(&self, desk: usize) {
-        self.barrier.leave(desk);
+    /// The worker numbered `worker` ended: nobody waits for it at the barrier.
+    pub(crate) fn leave(&self, worker: usize) {
+        self.barrier.leave(worker);
     }
 }

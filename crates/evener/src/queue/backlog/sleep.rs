@@ -13,52 +13,54 @@ use evener_ring::Doorbell;
 use super::Backlog;
 
 impl Backlog<'_> {
-    /// Sleeps until there may be work for `desk`. Where jobs wait that it does not want now, sleeps for `patience`
+    /// Sleeps until there may be work for `worker`. Where jobs wait that it does not want now, sleeps for `patience`
     /// at most, and not at all where by now it might want them: `has_news`, which changes before the bell is rung.
     pub(crate) fn wait_for_work(
         &self,
-        desk: usize,
+        worker: usize,
         patience: Option<Nanos>,
         has_news: impl FnOnce() -> bool,
     ) {
-        if self.is_left_asleep(desk) {
-            return self.stay_asleep(desk);
+        if self.is_left_asleep(worker) {
+            return self.stay_asleep(worker);
         }
         if self.dispatch == Dispatch::Monitor {
-            self.desks[desk].say_free();
+            self.worker_queues[worker].set_idle();
         }
-        let bell = self.bell_of(desk);
+        let bell = self.bell_of(worker);
         let ticket = bell.listen();
         let nothing_else = !self.over.load(Ordering::Acquire)
             && !self.is_held()
-            && !self.is_left_asleep(desk)
-            && !self.ended.is_news(&self.desks[desk].heard)
+            && !self.is_left_asleep(worker)
+            && !self.ended.has_news(&self.worker_queues[worker].cursor)
             && !has_news();
         if !nothing_else {
             return;
         }
-        match (self.has_nothing_for(desk), patience) {
+        match (self.has_nothing_for(worker), patience) {
             (true, _) => _ = bell.wait(ticket, None),
             (false, Some(patience)) => _ = bell.wait(ticket, Some(patience.into())),
             (false, None) => {}
         }
     }
 
-    /// Whether the module at `desk` is to sleep, whatever waits: the plan has nothing for it, or workers are held. A
+    /// Whether the module of `worker` is to sleep, whatever waits: the plan has nothing for it, or workers are held. A
     /// module's thread that stood at the barrier would keep a CPU worker from its core.
-    fn is_left_asleep(&self, desk: usize) -> bool {
-        let lanes = self.lanes.as_ref().filter(|_| desk >= self.cpu_workers);
-        lanes.is_some_and(|lanes| self.is_held() || !lanes.modules_matter() && !self.desks[desk].has_jobs())
+    fn is_left_asleep(&self, worker: usize) -> bool {
+        let lanes = self.lanes.as_ref().filter(|_| worker >= self.cpu_workers);
+        lanes.is_some_and(|lanes| {
+            self.is_held() || !lanes.modules_matter() && !self.worker_queues[worker].has_jobs()
+        })
     }
 
     /// Sleeps until the plan has something for modules. Nobody at the barrier waits for who sleeps here.
-    fn stay_asleep(&self, desk: usize) {
+    fn stay_asleep(&self, worker: usize) {
         let ticket = self.lanes().modules.listen();
-        let is_news = self.ended.is_news(&self.desks[desk].heard);
-        if self.is_left_asleep(desk) && !self.over.load(Ordering::Acquire) && !is_news {
-            self.barrier.leave(desk);
+        let is_news = self.ended.has_news(&self.worker_queues[worker].cursor);
+        if self.is_left_asleep(worker) && !self.over.load(Ordering::Acquire) && !is_news {
+            self.barrier.leave(worker);
             self.lanes().modules.wait(ticket, None);
-            self.barrier.come_back(desk);
+            self.barrier.come_back(worker);
         }
     }
 
@@ -76,25 +78,25 @@ impl Backlog<'_> {
         if let Some(lanes) = &self.lanes {
             lanes.modules.ring_all();
         }
-        self.desks.iter().for_each(|desk| desk.work.ring_all());
+        self.worker_queues.iter().for_each(|queue| queue.work.ring_all());
     }
 
-    /// Whether nothing waits that the worker at `desk` could take.
-    pub(crate) fn has_nothing_for(&self, desk: usize) -> bool {
-        if !self.desks[desk].bound.is_empty() {
+    /// Whether nothing waits that the worker numbered `worker` could take.
+    pub(crate) fn has_nothing_for(&self, worker: usize) -> bool {
+        if !self.worker_queues[worker].module_only.is_empty() {
             return false;
         }
-        let Some(lanes) = &self.lanes else { return self.queue_of(desk).is_empty() };
-        let own = if desk < self.cpu_workers { &self.shared } else { &self.desks[desk].dealt };
+        let Some(lanes) = &self.lanes else { return self.queue_of(worker).is_empty() };
+        let own = if worker < self.cpu_workers { &self.shared } else { &self.worker_queues[worker].dealt };
         own.is_empty() && lanes.is_empty()
     }
 
     /// The bell that is rung for that queue.
-    pub(crate) fn bell_of(&self, desk: usize) -> &Doorbell {
+    pub(crate) fn bell_of(&self, worker: usize) -> &Doorbell {
         match self.dispatch {
-            Dispatch::Weigh if desk >= self.cpu_workers => &self.lanes().modules,
+            Dispatch::Weigh if worker >= self.cpu_workers => &self.lanes().modules,
             Dispatch::Pull | Dispatch::Weigh => &self.work,
-            Dispatch::Deal | Dispatch::Monitor => &self.desks[desk].work,
+            Dispatch::Deal | Dispatch::Monitor => &self.worker_queues[worker].work,
         }
     }
 
@@ -103,7 +105,7 @@ impl Backlog<'_> {
         let queue = match self.dispatch {
             Dispatch::Weigh if self.lanes().is_full() => return true,
             Dispatch::Pull | Dispatch::Monitor | Dispatch::Weigh => &self.shared,
-            Dispatch::Deal => &self.next_desk(self.deal_next.load(Ordering::Relaxed)).dealt,
+            Dispatch::Deal => &self.next_queue(self.deal_next.load(Ordering::Relaxed)).dealt,
         };
         queue.len() == queue.capacity()
     }

@@ -12,18 +12,18 @@ impl<'m> ModuleWorker<'_, 'm> {
     pub(super) fn claim(&mut self) -> bool {
         let shared = self.shared;
         let may = !shared.backlog.is_held() && shared.charge(&mut self.meter).is_ok();
-        let has_claimed = may && (self.claim_bound() || self.claim_by_plan());
+        let has_claimed = may && (self.claim_module_only() || self.claim_by_plan());
         if has_claimed && self.driver.in_flight() == 0 {
             self.progress = shared.clock.now();
-            self.lessons.besides = Nanos::ZERO;
+            self.feedback.excluded_time = Nanos::ZERO;
         }
         has_claimed
     }
 
     /// Claims a job that only this module may do.
-    fn claim_bound(&mut self) -> bool {
+    fn claim_module_only(&mut self) -> bool {
         let shared = self.shared;
-        let Some(job) = shared.backlog.take_bound(self.desk) else { return false };
+        let Some(job) = shared.backlog.pop_module_only(self.worker) else { return false };
         match &shared.adaptive {
             Some(adaptive) => self.claim_single(adaptive, job, shared.clock.now()),
             None => {
@@ -36,7 +36,7 @@ impl<'m> ModuleWorker<'_, 'm> {
 
     fn claim_single(&mut self, adaptive: &AdaptivePolicy, job: Box<Job<'m>>, now: Nanos) {
         let claim = adaptive.claim_single(self.module(), self.shared.backlog.lanes(), job.class(), now);
-        adaptive.set_busy(self.desk, &claim, 1, now);
+        adaptive.set_busy(self.worker, &claim, 1, now);
         self.expect(claim.each());
         self.claimed.push(job);
     }
@@ -44,10 +44,10 @@ impl<'m> ModuleWorker<'_, 'm> {
     fn claim_by_plan(&mut self) -> bool {
         let (shared, take) = (self.shared, &self.shared.plan.module);
         let Some(adaptive) = &shared.adaptive else {
-            return shared.backlog.claim(Some(self.desk), take, &mut self.claimed) > 0;
+            return shared.backlog.claim(Some(self.worker), take, &mut self.claimed) > 0;
         };
         let (lanes, now) = (shared.backlog.lanes(), shared.clock.now());
-        if let Some(job) = shared.backlog.take_given(self.desk) {
+        if let Some(job) = shared.backlog.pop_given(self.worker) {
             self.claim_single(adaptive, job, now);
             return true;
         }
@@ -57,7 +57,7 @@ impl<'m> ModuleWorker<'_, 'm> {
                 let row = Take { jobs_max: claim.jobs_max, ..*take };
                 let claimed = shared.backlog.claim_of(claim.lane, &row, claim.jobs_max, &mut self.claimed);
                 if claimed > 0 {
-                    adaptive.set_busy(self.desk, &claim, claimed, now);
+                    adaptive.set_busy(self.worker, &claim, claimed, now);
                     self.expect(claim.each());
                 }
                 claimed > 0

@@ -14,13 +14,13 @@ use std::thread;
 use evener_core::plan::Dispatch;
 use evener_core::{Job, JobError, Nanos, Outcome, Profile, QueuedDriver, Refusal, Sample, Tally};
 
-use self::feedback::Lessons;
+use self::feedback::FeedbackState;
 use crate::adaptive::WorkerKind;
-use crate::cpu::{count, is_bound};
+use crate::cpu::{count, is_module_only};
 use crate::module_limits::ERRORS_MAX;
 use crate::state::report::{ModuleReport, Quarantine, WorkerReport};
-use crate::state::{Meter, Shared};
-use crate::worker::verifier::Shadow;
+use crate::state::{CoreTimeMeter, Shared};
+use crate::worker::verifier::Verifier;
 use crate::{CpuKit, ModuleSetup};
 
 /// Longest sleep while the module could take more jobs than wait for it, so that new ones are not kept long.
@@ -29,14 +29,14 @@ const GLANCE: Nanos = Nanos::from_millis(1);
 /// A module's thread before it runs.
 pub(crate) struct ModuleWorker<'r, 'm> {
     shared: &'r Shared<'m>,
-    desk: usize,
+    worker: usize,
     driver: Box<dyn QueuedDriver<'m> + 'm>,
-    redo: CpuKit,
+    fallback: CpuKit,
     /// Silence after which the module is taken for dead where nothing is known of what it holds.
     patience: Nanos,
     /// The same for what it holds, by what costs say; only ever less.
     deadline: Nanos,
-    shadow: Shadow<'m>,
+    verifier: Verifier<'m>,
     tally: Tally,
     quarantine: Option<Quarantine>,
     errors_in_row: u32,
@@ -53,27 +53,27 @@ pub(crate) struct ModuleWorker<'r, 'm> {
     /// Core time of the driver's own threads when the run began.
     driver_start: Nanos,
     /// Core time spent standing at the barrier of a measurement.
-    stood: Nanos,
+    barrier_time: Nanos,
     /// For the adaptive policy: what it is told.
-    lessons: Lessons,
+    feedback: FeedbackState,
     /// For the adaptive policy: how long this worker may wait though jobs wait.
     patience_to_claim: Option<Nanos>,
-    meter: Meter,
+    meter: CoreTimeMeter,
 }
 
 impl<'r, 'm> ModuleWorker<'r, 'm> {
-    pub(crate) fn new(shared: &'r Shared<'m>, desk: usize, setup: ModuleSetup<'m>) -> Self {
-        let mut redo = setup.redo;
-        shared.adopt(&mut redo);
-        let unseen = shared.adaptive.as_ref().map(|adaptive| adaptive.overhead(desk - shared.cpu_workers));
+    pub(crate) fn new(shared: &'r Shared<'m>, worker: usize, setup: ModuleSetup<'m>) -> Self {
+        let mut fallback = setup.redo;
+        shared.adopt(&mut fallback);
+        let unseen = shared.adaptive.as_ref().map(|adaptive| adaptive.overhead(worker - shared.cpu_workers));
         Self {
             shared,
-            desk,
+            worker,
             driver: setup.driver,
-            redo,
+            fallback,
             patience: setup.patience,
             deadline: setup.patience,
-            shadow: Shadow::new(setup.check_every),
+            verifier: Verifier::new(setup.check_every),
             tally: Tally::default(),
             quarantine: None,
             errors_in_row: 0,
@@ -83,10 +83,10 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             progress: Nanos::ZERO,
             busy: Nanos::ZERO,
             driver_start: Nanos::ZERO,
-            stood: Nanos::ZERO,
-            lessons: Lessons::new(unseen.unwrap_or_default()),
+            barrier_time: Nanos::ZERO,
+            feedback: FeedbackState::new(unseen.unwrap_or_default()),
             patience_to_claim: None,
-            meter: Meter::default(),
+            meter: CoreTimeMeter::default(),
         }
     }
 
@@ -94,36 +94,36 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     pub(crate) fn run(mut self) {
         let core_start = self.core_time();
         self.driver_start = self.driver.core_time();
-        self.lessons.core_mark = core_start;
+        self.feedback.core_mark = core_start;
         while self.quarantine.is_none() && self.serve() {}
-        let core = self.core_time() - core_start - self.stood;
+        let core = self.core_time() - core_start - self.barrier_time;
         // All of it is known, so the sample is the whole: `d` per job is core / jobs, redone jobs included.
         self.tally.sample(Sample { jobs: self.tally.jobs, bytes: self.tally.bytes, core, wall: self.busy });
         if self.quarantine.is_some() && self.is_needed_without_module() {
-            self.shared.work_as_core(self.desk, &self.shared.plan.module, &mut self.redo);
+            self.shared.work_as_core(self.worker, &self.shared.plan.module, &mut self.fallback);
         }
         self.report();
     }
 
     /// One round. `false` when all is done.
     fn serve(&mut self) -> bool {
-        self.shared.backlog.tell_ended(self.desk, |is_over| {
+        self.shared.backlog.poll_ended(self.worker, |is_over| {
             self.driver.forget(is_over);
-            self.redo.forget(is_over);
+            self.fallback.forget(is_over);
         });
         if self.holds_nothing() {
             self.stop_at_barrier();
-            self.shared.keep_budget(&mut self.meter);
+            self.shared.wait_for_budget(&mut self.meter);
         }
         if !self.works() && self.quarantine.is_none() {
-            if self.shared.backlog.is_over(self.desk) {
+            if self.shared.backlog.is_over(self.worker) {
                 return false;
             }
-            self.lessons.since_idle = 0;
+            self.feedback.since_idle = 0;
             let adaptive = self.shared.adaptive.as_ref();
             let has_news =
                 || adaptive.is_some_and(|adaptive| adaptive.alternation.has_changed(WorkerKind::Module));
-            self.shared.backlog.wait_for_work(self.desk, self.patience_to_claim, has_news);
+            self.shared.backlog.wait_for_work(self.worker, self.patience_to_claim, has_news);
             self.mark_core();
         }
         true
@@ -148,8 +148,8 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     fn stop_at_barrier(&mut self) {
         if self.shared.backlog.is_held() && self.shared.adaptive.is_none() {
             let start = self.shared.clock.thread_time();
-            self.shared.backlog.stop_at_barrier(self.desk);
-            self.stood += self.shared.clock.thread_time() - start;
+            self.shared.backlog.stop_at_barrier(self.worker);
+            self.barrier_time += self.shared.clock.thread_time() - start;
         }
     }
 
@@ -172,7 +172,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
 
     /// The number of the module among its like.
     fn module(&self) -> usize {
-        self.desk - self.shared.cpu_workers
+        self.worker - self.shared.cpu_workers
     }
 
     /// Hands one job to the module, or to the CPU where it is not for the module. `false` where the module
@@ -186,7 +186,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             self.run_on_core(job);
             return true;
         }
-        self.shadow.before(&job);
+        self.verifier.capture(&job);
         let class = job.class();
         match self.driver.submit(job) {
             Ok(()) => {
@@ -203,7 +203,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     }
 
     fn refused(&mut self, job: Box<Job<'m>>, refusal: Refusal) {
-        self.shadow.forget(&job);
+        self.verifier.drop_capture(&job);
         self.claimed.push(job);
         if refusal != Refusal::Full {
             self.take_out_of_service(Quarantine::Lost);
@@ -234,7 +234,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     fn settle_all(&mut self) {
         let now = self.shared.clock.now();
         let has_failed = self.done.iter().any(|job| is_failed(job));
-        self.teach(now);
+        self.record_results(now);
         self.busy += now - self.progress;
         self.progress = now;
         let mut done = std::mem::take(&mut self.done);
@@ -243,7 +243,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
         if has_failed && !cfg!(mutant = "redoing_is_the_modules") {
             // Nor is what was redone. The module may have been done long since with what it held meanwhile.
             self.mark_core();
-            self.lessons.besides = self.shared.clock.now() - now;
+            self.feedback.excluded_time = self.shared.clock.now() - now;
         }
         if let Some(&first) = verdicts.first() {
             self.take_out_of_service(first);
@@ -258,8 +258,8 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     /// Sends one result home: as it is, corrected, or redone. Returns what it says against the module.
     fn settle(&mut self, mut job: Box<Job<'m>>) -> Option<Quarantine> {
         if !self.is_right_or_unchecked(&mut job) {
-            self.redo.count_corrected(&job);
-            self.bring_home(job);
+            self.fallback.count_corrected(&job);
+            self.complete(job);
             return Some(Quarantine::WrongResult);
         }
         match job.outcome() {
@@ -271,7 +271,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
                 self.errors_in_row = 0;
                 self.tally.bursts += 1;
                 count(&mut self.tally, &job);
-                self.bring_home(job);
+                self.complete(job);
                 None
             }
         }
@@ -280,12 +280,12 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     /// Compares a result that is to be checked, and puts the right one in its place where it is wrong. What that costs a core is no
     /// cost of the module's path.
     fn is_right_or_unchecked(&mut self, job: &mut Job<'m>) -> bool {
-        if !self.shadow.is_to_check(job) {
+        if !self.verifier.is_to_check(job) {
             return true;
         }
         let start = self.shared.clock.thread_time();
-        let is_right = self.shadow.after(job, &mut self.redo);
-        self.leave_out(self.shared.clock.thread_time() - start);
+        let is_right = self.verifier.verify(job, &mut self.fallback);
+        self.exclude(self.shared.clock.thread_time() - start);
         is_right
     }
 
@@ -297,26 +297,26 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
         }
     }
 
-    fn bring_home(&mut self, job: Box<Job<'m>>) {
+    fn complete(&mut self, job: Box<Job<'m>>) {
         self.single.push(job);
-        self.shared.bring_home(&mut self.single);
+        self.shared.complete(&mut self.single);
     }
 
     fn run_on_core(&mut self, job: Box<Job<'m>>) {
         self.single.push(job);
-        self.shared.run_on_core(&mut self.redo, &mut self.single);
+        self.shared.run_on_core(&mut self.fallback, &mut self.single);
     }
 
     /// Redoes a job on the CPU, from the same bytes: the driver has not touched them. One that is for modules only fails.
     fn redo(&mut self, mut job: Box<Job<'m>>) {
-        if is_bound(&job) {
+        if is_module_only(&job) {
             count(&mut self.tally, &job);
-            return self.bring_home(job);
+            return self.complete(job);
         }
         job.retry();
-        self.redo.count_redone();
+        self.fallback.count_redone();
         self.single.push(job);
-        self.shared.redo(&mut self.redo, &mut self.single);
+        self.shared.redo(&mut self.fallback, &mut self.single);
     }
 
     /// Gives the module no more jobs and redoes what it holds.
@@ -324,21 +324,21 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
         self.quarantine.get_or_insert(reason);
         if let Some(adaptive) = &self.shared.adaptive {
             adaptive.set_lost(self.module());
-            adaptive.set_idle(self.desk);
+            adaptive.set_idle(self.worker);
             adaptive.set_oldest(self.module(), None);
             // What callers gave it: after `lost`, so that none is put here any more that nobody would find.
-            self.claimed.extend(std::iter::from_fn(|| self.shared.backlog.take_given(self.desk)));
+            self.claimed.extend(std::iter::from_fn(|| self.shared.backlog.pop_given(self.worker)));
         }
-        self.shared.backlog.go_out(self.desk);
-        self.claimed.extend(std::iter::from_fn(|| self.shared.backlog.take_bound(self.desk)));
+        self.shared.backlog.leave_service(self.worker);
+        self.claimed.extend(std::iter::from_fn(|| self.shared.backlog.pop_module_only(self.worker)));
         let mut given_back = Vec::new();
         self.driver.abandon(&mut given_back);
-        self.shadow.forget_all();
+        self.verifier.clear();
         given_back.into_iter().for_each(|job| self.redo(job));
         std::mem::take(&mut self.claimed).into_iter().for_each(|job| self.run_on_core(job));
     }
 
-    /// Whether jobs come to this desk that no other worker would take.
+    /// Whether jobs come to this queue that no other worker would take.
     fn is_needed_without_module(&self) -> bool {
         let plan = &self.shared.plan;
         !matches!(plan.dispatch, Dispatch::Pull | Dispatch::Weigh)
@@ -348,11 +348,11 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
 
     fn report(mut self) {
         let Profile { name, .. } = self.driver.profile().clone();
-        let methods = self.redo.take_tallies();
+        let methods = self.fallback.take_tallies();
         let module = ModuleReport {
             tally: self.tally,
             driver_core: self.driver.core_time() - self.driver_start,
-            checked: self.shadow.checked,
+            checked: self.verifier.checked,
             quarantine: self.quarantine,
         };
         self.shared.report(WorkerReport { name, methods, module: Some(module) });

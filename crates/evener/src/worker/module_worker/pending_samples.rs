@@ -2,7 +2,7 @@
 //!
 //! On the only core whatever is done about a result keeps the next request from the module: a look at a thread's clock is a system
 //! call, and telling takes four locks. Where nothing is about to be decided, some results are told together:
-//! `result -> [`Untold::add`] -> [`Untold::is_due`] -> [`Untold::take`] -> each part to the policy`.
+//! `result -> [`PendingSamples::add`] -> [`PendingSamples::is_due`] -> [`PendingSamples::take`] -> each part to the policy`.
 
 use evener_core::{Class, Nanos};
 
@@ -12,7 +12,7 @@ const TOGETHER: u64 = 64;
 
 /// Results that came about alike, one behind the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct SampleGroup {
     pub(crate) class: Class,
     /// Requests that the module held with them.
     pub(crate) held: u64,
@@ -25,12 +25,12 @@ pub(crate) struct Part {
     /// Time since the results before them.
     pub(crate) passed: Nanos,
     /// Of that, time in which the worker did something else.
-    pub(crate) besides: Nanos,
+    pub(crate) excluded_time: Nanos,
     /// What no clock shows of them.
     pub(crate) unseen: Nanos,
 }
 
-impl Part {
+impl SampleGroup {
     fn is_like(&self, other: &Self) -> bool {
         let alike = |part: &Self| (part.class, part.held, part.is_alone, part.opened_key);
         alike(self) == alike(other)
@@ -39,17 +39,17 @@ impl Part {
 
 /// What was not told yet, in its order.
 #[derive(Default)]
-pub(crate) struct Untold(Vec<Part>);
+pub(crate) struct PendingSamples(Vec<SampleGroup>);
 
-impl Untold {
+impl PendingSamples {
     /// Results have come.
-    pub(crate) fn add(&mut self, part: Part) {
+    pub(crate) fn add(&mut self, part: SampleGroup) {
         match self.0.last_mut().filter(|last| last.is_like(&part)) {
             Some(last) => {
                 last.jobs += part.jobs;
                 last.bytes += part.bytes;
                 last.passed += part.passed;
-                last.besides += part.besides;
+                last.excluded_time += part.excluded_time;
                 last.unseen += part.unseen;
             }
             None => self.0.push(part),
@@ -68,7 +68,7 @@ impl Untold {
     }
 
     /// All parts, which are told now.
-    pub(crate) fn take(&mut self) -> Vec<Part> {
+    pub(crate) fn take(&mut self) -> Vec<SampleGroup> {
         std::mem::take(&mut self.0)
     }
 }
@@ -78,11 +78,11 @@ mod tests {
     use super::*;
     use evener_core::{Algorithm, Direction};
 
-    fn part(bytes: usize, is_alone: bool) -> Part {
+    fn part(bytes: usize, is_alone: bool) -> SampleGroup {
         let class = Class::of(Algorithm::Aes128Cbc, Direction::Encrypt, bytes, true);
         let [passed, unseen] = [300, 100].map(Nanos::from_micros);
-        let besides = Nanos::ZERO;
-        Part {
+        let excluded_time = Nanos::ZERO;
+        SampleGroup {
             class,
             held: 2,
             is_alone,
@@ -90,35 +90,36 @@ mod tests {
             jobs: 1,
             bytes: bytes as u64,
             passed,
-            besides,
+            excluded_time,
             unseen,
         }
     }
 
     #[test]
     fn many_results_of_a_module_that_works_by_itself_are_told_together_and_nothing_is_lost() {
-        let mut untold = Untold::default();
+        let mut pending = PendingSamples::default();
         let until_due = (1..).find(|_| {
-            untold.add(part(16_384, true));
-            untold.is_due()
+            pending.add(part(16_384, true));
+            pending.is_due()
         });
         assert_eq!(until_due, Some(TOGETHER));
         let [passed, unseen] = [300 * TOGETHER, 100 * TOGETHER].map(Nanos::from_micros);
-        let all = Part { jobs: TOGETHER, bytes: TOGETHER * 16_384, passed, unseen, ..part(16_384, true) };
-        assert_eq!(untold.take(), [all]);
-        assert_eq!(untold.jobs(), 0);
+        let all =
+            SampleGroup { jobs: TOGETHER, bytes: TOGETHER * 16_384, passed, unseen, ..part(16_384, true) };
+        assert_eq!(pending.take(), [all]);
+        assert_eq!(pending.jobs(), 0);
     }
 
     #[test]
     fn what_came_about_otherwise_is_told_at_once_and_as_a_part_of_its_own() {
-        let mut untold = Untold::default();
-        untold.add(part(16_384, true));
-        untold.add(part(4_096, true));
-        assert!(!untold.is_due());
-        untold.add(part(4_096, false));
-        assert!(untold.is_due(), "a core worked beside it");
-        assert_eq!(untold.take().len(), 3);
-        untold.add(Part { opened_key: true, ..part(4_096, true) });
-        assert!(untold.is_due(), "a key was opened");
+        let mut pending = PendingSamples::default();
+        pending.add(part(16_384, true));
+        pending.add(part(4_096, true));
+        assert!(!pending.is_due());
+        pending.add(part(4_096, false));
+        assert!(pending.is_due(), "a core worked beside it");
+        assert_eq!(pending.take().len(), 3);
+        pending.add(SampleGroup { opened_key: true, ..part(4_096, true) });
+        assert!(pending.is_due(), "a key was opened");
     }
 }

@@ -17,7 +17,7 @@ use evener_core::{
 use evener_ring::Ticket;
 
 use super::ModuleWorker;
-use super::pending_samples::Part;
+use super::pending_samples::SampleGroup;
 use crate::queue::class_queues::tests::{job, session};
 use crate::state::Shared;
 use crate::submit::caller::submit;
@@ -278,7 +278,7 @@ impl Machine {
             Box::leak(Box::new(Shared::new(setup, plan, kind.cores, std::slice::from_ref(&module))));
         let mut cores: Vec<CpuKit> = (0..kind.cores).map(|_| kit(kind.takes.c)).collect();
         cores.iter_mut().for_each(|kit| shared.adopt(kit));
-        assert!(shared.homes[0].take());
+        assert!(shared.completions[0].take());
         Self {
             module: ModuleWorker::new(shared, kind.cores, module),
             times,
@@ -309,16 +309,16 @@ impl Machine {
         self.submit();
         while self.idle.len() < self.burst {
             self.step();
-            self.shared.homes[0].collect(&mut self.idle);
+            self.shared.completions[0].drain(&mut self.idle);
         }
         self.times.now() - self.times.at(|state| state.worked)
     }
 
     /// Brings jobs again that have come back, once there are enough of them.
     fn submit(&mut self) {
-        let home = &self.shared.homes[0];
-        let came = home.collect(&mut self.idle);
-        home.let_go(u32::try_from(came).expect("jobs are few"));
+        let home = &self.shared.completions[0];
+        let came = home.drain(&mut self.idle);
+        home.release(u32::try_from(came).expect("jobs are few"));
         if self.idle.len() >= self.burst {
             self.idle.iter_mut().for_each(|job| job.arm(self.session, &[0; 16], BYTES));
             submit(self.shared, 0, &mut self.idle);
@@ -357,31 +357,32 @@ impl Machine {
         }
     }
 
-    fn step_core(&mut self, desk: usize) {
+    fn step_core(&mut self, worker: usize) {
         let mut burst = Vec::new();
-        if let Err(patience) = self.shared.run_claim(desk, &self.take, &mut self.cores[desk], &mut burst) {
-            let rest = self.shared.begin_rest(desk);
-            self.rest(desk, patience, rest);
+        if let Err(patience) = self.shared.run_claim(worker, &self.take, &mut self.cores[worker], &mut burst)
+        {
+            let rest = self.shared.begin_rest(worker);
+            self.rest(worker, patience, rest);
         }
     }
 
     fn step_module(&mut self) {
         if !self.module.works() {
-            self.module.lessons.since_idle = 0;
+            self.module.feedback.since_idle = 0;
             self.rest(self.cores.len(), self.module.patience_to_claim, Rest::default());
         }
     }
 
     /// As `Backlog::wait_for_work`.
-    fn rest(&mut self, desk: usize, patience: Option<Nanos>, rest: Rest) {
+    fn rest(&mut self, worker: usize, patience: Option<Nanos>, rest: Rest) {
         let backlog = &self.shared.backlog;
-        let is_module = desk == self.cores.len();
-        let sleeps = is_module && !backlog.lanes().modules_matter() || backlog.has_nothing_for(desk);
+        let is_module = worker == self.cores.len();
+        let sleeps = is_module && !backlog.lanes().modules_matter() || backlog.has_nothing_for(worker);
         let until = match patience {
             Some(patience) if !sleeps => self.times.now() + patience,
             _ => Nanos(u64::MAX),
         };
-        self.resting[desk] = Some((until, backlog.bell_of(desk).listen(), rest));
+        self.resting[worker] = Some((until, backlog.bell_of(worker).listen(), rest));
     }
 }
 
@@ -515,12 +516,21 @@ fn what_a_check_takes_of_the_only_core_is_left_out_of_what_is_told_next_and_noth
         let class = job(session(), BYTES).class();
         let [passed, unseen, besides] = [us(300), us(100), Nanos::ZERO];
         let (held, jobs, bytes) = (2, 1, BYTES as u64);
-        let part =
-            Part { class, held, is_alone: true, opened_key: false, jobs, bytes, passed, besides, unseen };
-        module.lessons.untold.add(part);
+        let part = SampleGroup {
+            class,
+            held,
+            is_alone: true,
+            opened_key: false,
+            jobs,
+            bytes,
+            passed,
+            excluded_time: besides,
+            unseen,
+        };
+        module.feedback.pending.add(part);
         module.progress = us(5_000);
-        module.leave_out(us(1_000));
-        (module.progress, module.lessons.untold.jobs())
+        module.exclude(us(1_000));
+        (module.progress, module.feedback.pending.jobs())
     };
     assert_eq!(after_a_check(&turns()), (us(6_000), 1));
     // Elsewhere the module works on meanwhile, and nobody knows for how long.
