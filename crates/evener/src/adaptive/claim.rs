@@ -1,4 +1,4 @@
-//! A claim: which lane a worker may take jobs from, and how many.
+//! A claim: which queue a worker may take jobs from, and how many.
 
 use evener_core::Nanos;
 
@@ -7,7 +7,7 @@ pub(super) const WAIT_FOR_CONTROL: Nanos = Nanos::from_micros(200);
 
 /// What a worker may take.
 pub(crate) struct Claim {
-    pub(crate) lane: usize,
+    pub(crate) queue: usize,
     pub(crate) jobs_max: u32,
     /// Time that one of them takes.
     pub(super) each: Nanos,

@@ -13,7 +13,7 @@ use evener_core::plan::adaptive::{CLAIM_TIME, Choice, Table};
 use super::claim::{Claim, WAIT_FOR_CONTROL};
 use super::planning::{PLAN_AGE_MAX, PLAN_AGE_ON_ONE_CORE};
 use super::{AdaptivePolicy, WIDTH, WorkerKind};
-use crate::queue::class_queues::Lanes;
+use crate::queue::class_queues::ClassQueues;
 
 /// Jobs that a module's worker takes at once at most, and how many times as many wait then at least: the last ones are asked about one
 /// by one. A question takes a fiftieth of a request in the guest of docs/testbed.md; with 8, a quarter and a plan each
@@ -30,32 +30,32 @@ fn jobs_in_time(each: Nanos) -> u32 {
 }
 
 impl AdaptivePolicy {
-    /// What an idle core takes: a lane and how many jobs, or how long to wait at most for something to change.
-    pub(crate) fn next_for_core(&self, lanes: &Lanes<'_>, now: Nanos) -> Result<Claim, Nanos> {
+    /// What an idle core takes: a queue and how many jobs, or how long to wait at most for something to change.
+    pub(crate) fn next_for_core(&self, queues: &ClassQueues<'_>, now: Nanos) -> Result<Claim, Nanos> {
         self.alternation.note_query(WorkerKind::Core);
-        if let Some(turn) = self.core_in_turn(lanes, now) {
+        if let Some(turn) = self.core_in_turn(queues, now) {
             return turn;
         }
-        let table = self.table(lanes, now);
-        if let Some(lane) = self.controls.due(|lane| lane < table.lanes() && lanes.waiting(lane) > 0) {
+        let table = self.table(queues, now);
+        if let Some(queue) = self.controls.due(|queue| queue < table.lanes() && queues.waiting(queue) > 0) {
             // One job, and its burst is sampled.
-            self.costs.sample_next(lanes.classes()[lane], 1);
-            return Ok(Claim { lane, jobs_max: 1, each: table.expected(lane, None) });
+            self.costs.sample_next(queues.classes()[queue], 1);
+            return Ok(Claim { queue, jobs_max: 1, each: table.expected(queue, None) });
         }
         let modules_busy = self.least_busy(self.fixed.first_module_worker..self.busy_until_ns.len(), now);
-        match table.core_takes(|lane| lanes.waiting(lane), modules_busy) {
-            Choice::Take { lane, .. } => {
-                let each = table.expected(lane, None);
-                Ok(Claim { lane, jobs_max: jobs_in_time(each), each })
+        match table.core_takes(|queue| queues.waiting(queue), modules_busy) {
+            Choice::Take { lane: queue, .. } => {
+                let each = table.expected(queue, None);
+                Ok(Claim { queue, jobs_max: jobs_in_time(each), each })
             }
-            Choice::AskAgainIn(time) => Err(self.rest(lanes, &table, time)),
+            Choice::AskAgainIn(time) => Err(self.rest(queues, &table, time)),
             Choice::Leave => Err(PLAN_AGE_MAX),
         }
     }
 
     /// How long a core rests that is to ask again after `time`. Where there is only one, each look takes it from the modules'
     /// paths: then until modules may have done half of what waits, and no longer than a plan is good.
-    fn rest(&self, lanes: &Lanes<'_>, table: &Table, time: Nanos) -> Nanos {
+    fn rest(&self, queues: &ClassQueues<'_>, table: &Table, time: Nanos) -> Nanos {
         if self.fixed.cores > 1 {
             return time;
         }
@@ -63,20 +63,20 @@ impl AdaptivePolicy {
         let modules = || 0..state.modules;
         // Who was not measured on a core yet may be waiting for this one.
         let is_measured =
-            |lane: usize| modules().all(|module| state.guard.has_measure(state.ledger(lane, module)));
-        let at_best = |lane: usize| {
+            |queue: usize| modules().all(|module| state.guard.has_measure(state.ledger(queue, module)));
+        let at_best = |queue: usize| {
             let turn = |module: usize| {
                 let requests = u64::from(self.fixed.stations[module].depth) + 1;
-                table.expected(lane, Some(module)).0 / requests
+                table.expected(queue, Some(module)).0 / requests
             };
             modules().map(turn).min().unwrap_or(0)
         };
-        let waiting = || (0..table.lanes()).filter(|&lane| lanes.waiting(lane) > 0);
+        let waiting = || (0..table.lanes()).filter(|&queue| queues.waiting(queue) > 0);
         if !waiting().all(is_measured) {
             return time;
         }
         let all: u64 =
-            waiting().map(|lane| u64::from(lanes.waiting(lane)).saturating_mul(at_best(lane))).sum();
+            waiting().map(|queue| u64::from(queues.waiting(queue)).saturating_mul(at_best(queue))).sum();
         Nanos(all / 2).min(PLAN_AGE_ON_ONE_CORE).max(time)
     }
 
@@ -84,26 +84,26 @@ impl AdaptivePolicy {
     pub(crate) fn next_for_module(
         &self,
         module: usize,
-        lanes: &Lanes<'_>,
+        queues: &ClassQueues<'_>,
         now: Nanos,
     ) -> Result<Claim, Nanos> {
         self.alternation.note_query(WorkerKind::Module);
-        let table = self.table(lanes, now);
-        if let Some(turn) = self.module_in_turn(&table, lanes) {
+        let table = self.table(queues, now);
+        if let Some(turn) = self.module_in_turn(&table, queues) {
             return turn;
         }
         let cores_busy = self.least_busy(0..self.fixed.first_module_worker, now);
-        match table.module_takes(module, |lane| lanes.waiting(lane), cores_busy) {
-            Choice::Take { lane, is_try } => {
-                let jobs_max = if is_try { 1 } else { self.in_a_row(&table, lane, lanes.waiting(lane)) };
+        match table.module_takes(module, |queue| queues.waiting(queue), cores_busy) {
+            Choice::Take { lane: queue, is_try } => {
+                let jobs_max = if is_try { 1 } else { self.in_a_row(&table, queue, queues.waiting(queue)) };
                 let goes = match is_try {
-                    true => self.count_try(module, lanes, lane, now),
-                    false => self.may_route(module, lane, jobs_max, table.expected(lane, None)),
+                    true => self.count_try(module, queues, queue, now),
+                    false => self.may_route(module, queue, jobs_max, table.expected(queue, None)),
                 };
                 if !goes {
                     return Err(WAIT_FOR_CONTROL);
                 }
-                Ok(Claim { lane, jobs_max, each: table.expected(lane, Some(module)) })
+                Ok(Claim { queue, jobs_max, each: table.expected(queue, Some(module)) })
             }
             Choice::AskAgainIn(time) => Err(time),
             Choice::Leave => Err(PLAN_AGE_MAX),
@@ -112,38 +112,44 @@ impl AdaptivePolicy {
 
     /// Jobs that a module's worker takes at once. Where turns are taken the core rests meanwhile, so that none is kept from it, and each
     /// question keeps the next request from the module. What cores leave to it whole it may take as it comes.
-    fn in_a_row(&self, table: &Table, lane: usize, waiting: u32) -> u32 {
-        let least = if table.is_left_whole(lane) && !cfg!(mutant = "one_by_one") { 1 } else { ROWS_MIN };
+    fn in_a_row(&self, table: &Table, queue: usize, waiting: u32) -> u32 {
+        let least = if table.is_left_whole(queue) && !cfg!(mutant = "one_by_one") { 1 } else { ROWS_MIN };
         if self.alternation.takes_turns() { (waiting / least).clamp(1, IN_A_ROW) } else { 1 }
     }
 
     /// A module is about to begin some jobs: cores owe its class a control job, where they run too few by themselves. Before
     /// there was any at all, only a few go to modules: the guard takes what they cost for lost. Where turns are taken, what is known to
     /// be `c` is the measure until the core's first turn: one job of 1 MiB takes as long there as eight on the path.
-    fn may_route(&self, module: usize, lane: usize, jobs: u32, c: Nanos) -> bool {
+    fn may_route(&self, module: usize, queue: usize, jobs: u32, c: Nanos) -> bool {
         let has_cores = self.fixed.first_module_worker > 0;
         let state = &mut *self.state();
-        let ledger = state.ledger(lane, module);
+        let ledger = state.ledger(queue, module);
         let measured = state.guard.counters(ledger).control_jobs;
         if self.alternation.takes_turns() && measured == 0 && !cfg!(mutant = "one_job_first") {
             state.guard.assume(ledger, c);
         }
-        if has_cores && !state.guard.has_measure(ledger) && self.controls.count(lane) >= CONTROL_JOBS_FIRST {
+        if has_cores && !state.guard.has_measure(ledger) && self.controls.count(queue) >= CONTROL_JOBS_FIRST {
             // Owed again each time: what a core ran last may not have been sampled, and nobody waits for nothing.
-            self.controls.owe(lane);
+            self.controls.owe(queue);
             return false;
         }
-        let is_due = self.controls.routed(lane, jobs, measured < CONTROL_JOBS_FIRST);
+        let is_due = self.controls.routed(queue, jobs, measured < CONTROL_JOBS_FIRST);
         // Where turns are taken, those of the core are the control.
         if has_cores && is_due && !self.alternation.takes_turns() && state.guard.is_control(ledger) {
-            self.controls.owe(lane);
+            self.controls.owe(queue);
         }
         true
     }
 
     /// A job is about to be a try, for which the table may be too old: somebody else may be making the next one.
-    pub(super) fn count_try(&self, module: usize, lanes: &Lanes<'_>, lane: usize, now: Nanos) -> bool {
-        let Some(&class) = lanes.classes().get(lane) else { return false };
+    pub(super) fn count_try(
+        &self,
+        module: usize,
+        queues: &ClassQueues<'_>,
+        queue: usize,
+        now: Nanos,
+    ) -> bool {
+        let Some(&class) = queues.classes().get(queue) else { return false };
         self.state().trying_since = None;
         self.planned_ns.store(0, Ordering::Relaxed);
         self.costs.known().estimator.tries(module, class, now)
@@ -164,16 +170,16 @@ mod tests {
     fn the_only_core_rests_long_beside_many_jobs_and_short_before_it_was_measured() {
         let us = Nanos::from_micros;
         let rest = |cores: usize, waiting: usize, is_measured: bool| {
-            let (adaptive, lanes, class) = adaptive(cores);
-            let lane = lanes.lane_of(class);
+            let (adaptive, queues, class) = adaptive(cores);
+            let queue = queues.queue_of(class);
             let mut jobs: Vec<_> = (0..waiting).map(|_| job(session(), 16_384)).collect();
-            lanes.push_all(&mut jobs);
-            let table = adaptive.table(&lanes, ms(1));
+            queues.push_all(&mut jobs);
+            let table = adaptive.table(&queues, ms(1));
             if is_measured {
-                let ledger = adaptive.state().ledger(lane, 0);
+                let ledger = adaptive.state().ledger(queue, 0);
                 adaptive.state().guard.control(ledger, 1, us(400));
             }
-            adaptive.rest(&lanes, &table, us(1_000))
+            adaptive.rest(&queues, &table, us(1_000))
         };
         // A third of 240 + 480 us for each, and half of that.
         assert_eq!([10, 40, 100].map(|waiting| rest(1, waiting, true)), [us(1_200), us(4_800), us(12_000)]);

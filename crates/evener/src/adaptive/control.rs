@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use evener_core::guard::CONTROL_PERIOD;
 
-/// By lane: what is owed.
-pub(super) struct Controls(Vec<Lane>);
+/// By queue: what is owed.
+pub(super) struct Controls(Vec<Control>);
 
 #[derive(Default)]
-struct Lane {
+struct Control {
     /// Jobs that modules took since a burst of a core was sampled. Written by workers, all of them.
     routed: AtomicU32,
     /// A core is to run a job.
@@ -20,37 +20,37 @@ struct Lane {
 }
 
 impl Controls {
-    pub(super) fn new(lanes: usize) -> Self {
-        Self((0..lanes).map(|_| Lane::default()).collect())
+    pub(super) fn new(queues: usize) -> Self {
+        Self((0..queues).map(|_| Control::default()).collect())
     }
 
     /// A module takes some jobs; returns whether cores have measured too few of them: `is_new`, or none in a while.
-    pub(super) fn routed(&self, lane: usize, jobs: u32, is_new: bool) -> bool {
+    pub(super) fn routed(&self, queue: usize, jobs: u32, is_new: bool) -> bool {
         // Relaxed, as all here: counts, which nothing else hangs on.
-        let routed = self.0[lane].routed.fetch_add(jobs, Ordering::Relaxed);
+        let routed = self.0[queue].routed.fetch_add(jobs, Ordering::Relaxed);
         (is_new || u64::from(routed) >= CONTROL_PERIOD) && !cfg!(mutant = "controls_forgotten")
     }
 
     /// Jobs that modules took since a core measured one.
-    pub(super) fn count(&self, lane: usize) -> u64 {
-        self.0[lane].routed.load(Ordering::Relaxed).into()
+    pub(super) fn count(&self, queue: usize) -> u64 {
+        self.0[queue].routed.load(Ordering::Relaxed).into()
     }
 
-    /// A core is to run a job of the lane.
-    pub(super) fn owe(&self, lane: usize) {
-        self.0[lane].is_owed.store(true, Ordering::Relaxed);
+    /// A core is to run a job of the queue.
+    pub(super) fn owe(&self, queue: usize) {
+        self.0[queue].is_owed.store(true, Ordering::Relaxed);
     }
 
-    /// A lane of which a core is to run a job, where one waits; it is the asker's to do.
+    /// A queue of which a core is to run a job, where one waits; the worker that asks runs it.
     pub(super) fn due(&self, waits: impl Fn(usize) -> bool) -> Option<usize> {
-        let owed = |lane: &usize| self.0[*lane].is_owed.load(Ordering::Relaxed) && waits(*lane);
-        let lane = (0..self.0.len()).find(owed)?;
-        self.0[lane].is_owed.swap(false, Ordering::Relaxed).then_some(lane)
+        let owed = |queue: &usize| self.0[*queue].is_owed.load(Ordering::Relaxed) && waits(*queue);
+        let queue = (0..self.0.len()).find(owed)?;
+        self.0[queue].is_owed.swap(false, Ordering::Relaxed).then_some(queue)
     }
 
     /// A burst of a core was sampled.
-    pub(super) fn measured(&self, lane: usize) {
-        self.0[lane].routed.store(0, Ordering::Relaxed);
+    pub(super) fn measured(&self, queue: usize) {
+        self.0[queue].routed.store(0, Ordering::Relaxed);
     }
 }
 
@@ -63,7 +63,7 @@ mod tests {
         let controls = Controls::new(3);
         assert!(controls.routed(1, 1, true), "nothing was ever measured");
         controls.owe(1);
-        assert_eq!(controls.due(|lane| lane != 1), None);
+        assert_eq!(controls.due(|queue| queue != 1), None);
         assert_eq!((controls.due(|_| true), controls.due(|_| true)), (Some(1), None));
     }
 

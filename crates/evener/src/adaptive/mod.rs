@@ -5,7 +5,7 @@
 //! `evener_core::plan::adaptive`) -> the table answers. What bursts took comes back through [`AdaptivePolicy::record_core`] and
 //! [`AdaptivePolicy::record_module`] (`observation.rs`). All decisions are `evener-core`'s, the same as on the simulator.
 //!
-//! Classes that no module takes are left alone ([`Lanes::leave_alone`](crate::queue::class_queues::Lanes::leave_alone)): their jobs go the way
+//! Classes that no module takes are left alone ([`ClassQueues::leave_alone`](crate::queue::class_queues::ClassQueues::leave_alone)): their jobs go the way
 //! of `cpu_only`, and nobody asks anything but once in a while ([`AdaptivePolicy::replan`]). Single requests of callers:
 //! `single_requests.rs`. Jobs that cores run so that the guard knows what they take there: `control.rs`. Where the only core and the only
 //! module take turns: `alternation/`.
@@ -40,7 +40,7 @@ use self::planner_input::RunSnapshot;
 use self::policy_state::State;
 pub(crate) use self::single_requests::Single;
 use crate::Costs;
-use crate::queue::class_queues::LANES;
+use crate::queue::class_queues::CLASS_QUEUES_MAX;
 
 /// Burst width that plans count with: cores run what waits in full lanes.
 const WIDTH: usize = 16;
@@ -88,7 +88,8 @@ impl AdaptivePolicy {
             begun: Nanos::ZERO,
         };
         let table = plan(&fixed.prospect(&state, &known.estimator, &moment));
-        let turns = fixed.take_turns(&known.estimator).then(|| Turns::new(LANES, fixed.stations[0].depth));
+        let turns =
+            fixed.take_turns(&known.estimator).then(|| Turns::new(CLASS_QUEUES_MAX, fixed.stations[0].depth));
         drop(known);
         Self {
             alternation: Alternation::new(turns),
@@ -99,7 +100,7 @@ impl AdaptivePolicy {
             planned_ns: CachePadded::new(AtomicU64::new(0)),
             busy_until_ns: (0..workers).map(|_| CachePadded::new(AtomicU64::new(0))).collect(),
             oldest_in_flight: (0..modules).map(|_| CachePadded::new(OldestInFlight::default())).collect(),
-            controls: Controls::new(LANES),
+            controls: Controls::new(CLASS_QUEUES_MAX),
             paths_ns: AtomicU64::new(0),
         }
     }
@@ -183,18 +184,18 @@ mod tests {
     use evener_core::plan::adaptive::Station;
     use evener_core::{Estimator, Method, Objective};
 
-    use crate::queue::class_queues::Lanes;
+    use crate::queue::class_queues::ClassQueues;
     use crate::queue::class_queues::tests::{job, session};
 
     /// The adaptive policy of one module that two requests of 16 KiB keep busy for 240 us each, on a machine with so many cores.
-    pub(super) fn adaptive(cores: usize) -> (AdaptivePolicy, Lanes<'static>, Class) {
+    pub(super) fn adaptive(cores: usize) -> (AdaptivePolicy, ClassQueues<'static>, Class) {
         let class = job(session(), 16_384).class();
         let mut learned = Estimator::new(1);
         for _ in 0..16 {
             learned.saw_cpu(class, Method::Plain, 16, 16 * 16_384, Nanos::from_micros(16 * 400));
             learned.saw_module(0, class, &sample(240, 480));
         }
-        (adaptive_with(cores, learned), Lanes::new(4_096), class)
+        (adaptive_with(cores, learned), ClassQueues::new(4_096), class)
     }
 
     /// The same of which so much was learned.

@@ -12,7 +12,7 @@ use evener_core::{Class, Nanos, Objective};
 use super::{AdaptivePolicy, State};
 use crate::core_price::scaled;
 use crate::costs::CostSample;
-use crate::queue::class_queues::Lanes;
+use crate::queue::class_queues::ClassQueues;
 
 /// What a module's worker saw of jobs that came back.
 #[derive(Clone, Copy, Debug)]
@@ -61,16 +61,16 @@ const BESIDE_PARTS: u64 = 16;
 
 impl AdaptivePolicy {
     /// Bursts that ran on a core. Their costs are known already ([`Costs::record`]).
-    pub(crate) fn record_core(&self, lanes: &Lanes<'_>, samples: &[CostSample]) {
+    pub(crate) fn record_core(&self, queues: &ClassQueues<'_>, samples: &[CostSample]) {
         let state = &mut *self.state();
         for seen in samples {
-            let lane = lanes.lane_of(seen.class);
-            self.controls.measured(lane);
+            let queue = queues.queue_of(seen.class);
+            self.controls.measured(queue);
             for module in 0..state.modules {
-                state.guard.control(state.ledger(lane, module), seen.jobs as u64, seen.core);
+                state.guard.control(state.ledger(queue, module), seen.jobs as u64, seen.core);
             }
             state.record_share(seen.core, seen.wall);
-            self.core_measured(lane, seen);
+            self.core_measured(queue, seen);
         }
         // The table waits for the first cost of a class.
         if samples.iter().any(|seen| seen.stands_for == 1) {
@@ -79,7 +79,13 @@ impl AdaptivePolicy {
     }
 
     /// Jobs that a module did.
-    pub(crate) fn record_module(&self, module: usize, lanes: &Lanes<'_>, class: Class, seen: &Observation) {
+    pub(crate) fn record_module(
+        &self,
+        module: usize,
+        queues: &ClassQueues<'_>,
+        class: Class,
+        seen: &Observation,
+    ) {
         let sample = &seen.sample;
         self.paths_ns.fetch_add(sample.d.0, Ordering::Relaxed);
         let lambda = self.current().lambda();
@@ -91,9 +97,9 @@ impl AdaptivePolicy {
             if self.alternation.takes_turns() { seen.news_in_turn(&before) } else { seen.news(&before) };
         known.estimator.saw_module(module, class, &news);
         drop(known);
-        let lane = lanes.lane_of(class);
-        self.module_measured(module, class, lane, seen);
-        self.book(state, (lane, module), sample.now, |guard, ledger| {
+        let queue = queues.queue_of(class);
+        self.module_measured(module, class, queue, seen);
+        self.book(state, (queue, module), sample.now, |guard, ledger| {
             guard.routed(ledger, sample.jobs, scaled(sample.d, lambda), sample.now);
         });
         if is_first {
@@ -105,30 +111,30 @@ impl AdaptivePolicy {
     pub(crate) fn record_failed(
         &self,
         module: usize,
-        lanes: &Lanes<'_>,
+        queues: &ClassQueues<'_>,
         class: Class,
         core: Nanos,
         now: Nanos,
     ) {
         self.paths_ns.fetch_add(core.0, Ordering::Relaxed);
-        let (lambda, lane) = (self.current().lambda(), lanes.lane_of(class));
+        let (lambda, queue) = (self.current().lambda(), queues.queue_of(class));
         let core = if cfg!(mutant = "failures_are_free") { Nanos::ZERO } else { scaled(core, lambda) };
-        self.book(&mut self.state(), (lane, module), now, |guard, ledger| guard.failed(ledger, core, now));
+        self.book(&mut self.state(), (queue, module), now, |guard, ledger| guard.failed(ledger, core, now));
     }
 
     /// Books something in a ledger of the guard.
     fn book(
         &self,
         state: &mut State,
-        (lane, module): (usize, usize),
+        (queue, module): (usize, usize),
         now: Nanos,
         entry: impl FnOnce(&mut Guard, usize),
     ) {
         // What turns cost is bounded by themselves.
-        if self.alternation.lane_of_module_turn() == Some(lane) {
+        if self.alternation.queue_of_module_turn() == Some(queue) {
             return;
         }
-        let ledger = state.ledger(lane, module);
+        let ledger = state.ledger(queue, module);
         let was_locked = state.guard.is_locked(ledger, now);
         entry(&mut state.guard, ledger);
         let is_alarm = !was_locked && state.guard.is_locked(ledger, now);
@@ -136,13 +142,13 @@ impl AdaptivePolicy {
     }
 
     /// A burst of a core was measured.
-    fn core_measured(&self, lane: usize, seen: &CostSample) {
+    fn core_measured(&self, queue: usize, seen: &CostSample) {
         let Some(mut turns) = self.alternation.turns() else { return };
         let (each, worked) = (seen.wall.0 / seen.jobs.max(1) as u64, seen.core.0 * seen.stands_for);
         // By itself: not beside the module's path, nor another program.
         let is_alone =
             seen.wall - seen.core <= Nanos(seen.wall.0 / BESIDE_PARTS) || cfg!(mutant = "core_in_crowd");
-        if let Some((module, core)) = turns.record_core(lane, is_alone.then_some(Nanos(each)), Nanos(worked))
+        if let Some((module, core)) = turns.record_core(queue, is_alone.then_some(Nanos(each)), Nanos(worked))
         {
             drop(turns);
             self.costs.known().estimator.took_turns(0, seen.class, &module, core);
@@ -151,9 +157,9 @@ impl AdaptivePolicy {
     }
 
     /// Results of the module were measured.
-    fn module_measured(&self, module: usize, class: Class, lane: usize, seen: &Observation) {
+    fn module_measured(&self, module: usize, class: Class, queue: usize, seen: &Observation) {
         let Some(mut turns) = self.alternation.turns() else { return };
-        if let Some((sum, core)) = turns.record_module(lane, &seen.sample, seen.is_alone) {
+        if let Some((sum, core)) = turns.record_module(queue, &seen.sample, seen.is_alone) {
             drop(turns);
             self.costs.known().estimator.took_turns(module, class, &sum, core);
             self.planned_ns.store(0, Ordering::Relaxed);
@@ -168,19 +174,19 @@ impl AdaptivePolicy {
 
     /// A core had nothing to do for so long because it left a class to modules; since `paths` they have used more. Each
     /// that takes the class has its part in what is lost.
-    pub(crate) fn record_idle(&self, lane: usize, time: Nanos, paths: Nanos, now: Nanos) {
+    pub(crate) fn record_idle(&self, queue: usize, time: Nanos, paths: Nanos, now: Nanos) {
         let table = self.current();
         // Under `cpu` a core that rests is the aim. Otherwise it loses what is beyond the job that it would have done.
-        let beyond = time - table.expected(lane, None);
-        if self.fixed.objective == Objective::Cpu || beyond == Nanos::ZERO || lane >= table.lanes() {
+        let beyond = time - table.expected(queue, None);
+        if self.fixed.objective == Objective::Cpu || beyond == Nanos::ZERO || queue >= table.lanes() {
             return;
         }
         let state = &mut *self.state();
         let beyond = state.unused(beyond, self.path_time() - paths);
         let takers: Vec<usize> =
-            (0..state.modules).filter(|&module| table.is_open_to(lane, module)).collect();
+            (0..state.modules).filter(|&module| table.is_open_to(queue, module)).collect();
         for &module in &takers {
-            let ledger = state.ledger(lane, module);
+            let ledger = state.ledger(queue, module);
             state.guard.idled(ledger, Nanos(beyond.0 / takers.len() as u64), now);
         }
     }
@@ -193,14 +199,14 @@ mod tests {
 
     /// `h` in microseconds after so many results of this kind, of which `waited` went to cores.
     fn h_after(results: u32, h: u64, waited: u64, opened_key: bool) -> u64 {
-        let (adaptive, lanes, class) = adaptive(1);
+        let (adaptive, queues, class) = adaptive(1);
         let seen = Observation {
             sample: sample(240, h),
             waited: Nanos::from_micros(waited),
             opened_key,
             is_alone: false,
         };
-        (0..results).for_each(|_| adaptive.record_module(0, &lanes, class, &seen));
+        (0..results).for_each(|_| adaptive.record_module(0, &queues, class, &seen));
         adaptive.costs.learned().on_module(0, class).h.at(16_384).unwrap().0 / 1_000
     }
 
@@ -224,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_request_that_opened_a_key_is_a_try_all_the_same() {
-        let (adaptive, lanes, class) = adaptive(1);
+        let (adaptive, queues, class) = adaptive(1);
         let now = Nanos::from_millis(10_000);
         let seen = Observation {
             sample: ModuleSample { now, ..sample(900, 480) },
@@ -234,7 +240,7 @@ mod tests {
         };
         let tries = || adaptive.costs.learned().tries_left(0, class, now);
         assert_eq!(tries(), 1);
-        adaptive.record_module(0, &lanes, class, &seen);
+        adaptive.record_module(0, &queues, class, &seen);
         assert_eq!(tries(), 0);
     }
 }

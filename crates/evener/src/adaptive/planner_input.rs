@@ -24,7 +24,7 @@ pub(crate) struct RunFacts {
 
 /// What is different with every plan.
 pub(super) struct RunSnapshot<'m> {
-    /// By lane.
+    /// By queue.
     pub(super) classes: &'m [Class],
     pub(super) waiting: &'m dyn Fn(usize) -> u32,
     /// By module: the class of the request that it has worked on longest, and since when.
@@ -64,13 +64,13 @@ impl RunFacts {
         // On one core a request waits for it as for the module.
         let late = |module| if take_turns { Nanos::ZERO } else { self.late(module, estimator, moment) };
         let late: Vec<Nanos> = modules.clone().map(late).collect();
-        let lane = |(lane, &class): (usize, &Class)| {
+        let row = |(queue, &class): (usize, &Class)| {
             let bytes = size(class);
             let c = estimator.c(class, bytes, WIDTH);
             let offer = |module: usize| {
                 let tries_left = estimator.tries_left(module, class, moment.now);
                 // Where turns are taken, a lock is an alarm, and the turn decides.
-                let is_locked = !take_turns && state.is_locked(lane, module, moment.now);
+                let is_locked = !take_turns && state.is_locked(queue, module, moment.now);
                 let known = estimator.on_module(module, class);
                 let is_long_untried = estimator.is_long_untried(module, class, moment.begun, moment.now);
                 let (known, tries_left) = match take_turns {
@@ -88,7 +88,7 @@ impl RunFacts {
                     None => Offer::Unknown { tries_left },
                 }
             };
-            Lane { c, waiting: (moment.waiting)(lane), offers: modules.clone().map(offer).collect() }
+            Lane { c, waiting: (moment.waiting)(queue), offers: modules.clone().map(offer).collect() }
         };
         Prospect {
             objective: self.objective,
@@ -98,7 +98,7 @@ impl RunFacts {
             // Lowering a thread's priority is allowed, raising it again is not (docs/adaptive.md).
             gives_way: false,
             stations: self.stations.clone(),
-            lanes: moment.classes.iter().enumerate().map(lane).collect(),
+            lanes: moment.classes.iter().enumerate().map(row).collect(),
         }
     }
 

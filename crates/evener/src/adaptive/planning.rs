@@ -1,4 +1,4 @@
-//! When a table is made, and what follows from it for lanes: which classes are left alone, whether modules matter.
+//! When a table is made, and what follows from it for queues: which classes are left alone, whether modules matter.
 //!
 //! Whoever asks for the table ([`AdaptivePolicy::table`]) and finds it old makes the next one ([`AdaptivePolicy::plan_anew`]). Before a run,
 //! and where nobody asks because no module takes anything: [`AdaptivePolicy::begin`], [`AdaptivePolicy::replan`],
@@ -12,7 +12,7 @@ use evener_core::{Class, Nanos};
 
 use super::planner_input::RunSnapshot;
 use super::{AdaptivePolicy, WorkerKind};
-use crate::queue::class_queues::Lanes;
+use crate::queue::class_queues::ClassQueues;
 
 /// Age after which a plan is made anew: every few milliseconds, for a plan takes some microseconds.
 pub(super) const PLAN_AGE_MAX: Nanos = Nanos::from_millis(2);
@@ -27,7 +27,7 @@ const LOOK_BACK_AFTER: Nanos = Nanos::from_millis(20);
 impl AdaptivePolicy {
     /// Leaves those classes alone of which it is known from the beginning that no module takes them: a short run is over
     /// before anybody has looked.
-    pub(crate) fn begin(&self, lanes: &Lanes<'_>) {
+    pub(crate) fn begin(&self, queues: &ClassQueues<'_>) {
         let (state, known) = (self.state(), self.costs.known());
         let mut classes: Vec<Class> = known.estimator.all_cpu().map(|(class, ..)| class).collect();
         classes.dedup();
@@ -39,68 +39,68 @@ impl AdaptivePolicy {
             begun: Nanos::ZERO,
         };
         let table = plan(&self.fixed.prospect(&state, &known.estimator, &moment));
-        for (lane, &class) in classes.iter().enumerate() {
-            lanes.leave_alone(class, table.expected(lane, None) > Nanos::ZERO && !table.is_open(lane));
+        for (queue, &class) in classes.iter().enumerate() {
+            queues.leave_alone(class, table.expected(queue, None) > Nanos::ZERO && !table.is_open(queue));
         }
     }
 
-    /// Whether modules take anything at all at the moment, of these classes of which so many jobs are about to come. Opens lanes for
+    /// Whether modules take anything at all at the moment, of these classes of which so many jobs are about to come. Opens queues for
     /// classes that are new.
     pub(crate) fn modules_matter(
         &self,
-        lanes: &Lanes<'_>,
+        queues: &ClassQueues<'_>,
         classes: impl Iterator<Item = Class>,
         coming: u32,
         now: Nanos,
     ) -> bool {
-        classes.for_each(|class| _ = lanes.lane_of(class));
-        self.table_of_all(lanes, coming, now);
-        lanes.modules_matter()
+        classes.for_each(|class| _ = queues.queue_of(class));
+        self.table_of_all(queues, coming, now);
+        queues.modules_matter()
     }
 
     /// Jobs of a class that is left to cores alone are about to come. So many may be worth a try where one would not
     /// be: then they wait where modules look.
-    pub(crate) fn on_submit(&self, lanes: &Lanes<'_>, class: Class, count: u32, now: Nanos) {
-        let lane = lanes.lane_of(class);
-        if lane >= self.current().lanes() {
-            self.plan_anew(lanes, now);
+    pub(crate) fn on_submit(&self, queues: &ClassQueues<'_>, class: Class, count: u32, now: Nanos) {
+        let queue = queues.queue_of(class);
+        if queue >= self.current().lanes() {
+            self.plan_anew(queues, now);
         }
         let table = self.current();
-        let coming = |other: usize| if other == lane { count } else { 0 };
-        let wants_try = lane < table.lanes()
-            && (0..self.fixed.stations.len()).any(|module| table.takes_try(lane, module, coming));
+        let coming = |other: usize| if other == queue { count } else { 0 };
+        let wants_try = queue < table.lanes()
+            && (0..self.fixed.stations.len()).any(|module| table.takes_try(queue, module, coming));
         // Who holds the state is about to plan, and others will come.
         let wants_try = wants_try && !cfg!(mutant = "comers_unseen");
         let Some(mut state) = wants_try.then(|| self.state.try_lock().ok()).flatten() else { return };
         if state.may_try(true, now) {
-            lanes.leave_alone(class, false);
-            lanes.let_modules(true);
+            queues.leave_alone(class, false);
+            queues.let_modules(true);
         }
     }
 
     /// Looks whether modules may matter again, where nobody asks because none did. `alone` jobs wait for cores alone.
-    pub(crate) fn replan(&self, lanes: &Lanes<'_>, alone: u32, now: Nanos) {
+    pub(crate) fn replan(&self, queues: &ClassQueues<'_>, alone: u32, now: Nanos) {
         let planned = self.planned_ns.load(Ordering::Relaxed);
         let after = if self.fixed.cores == 1 { PLAN_AGE_ON_ONE_CORE } else { LOOK_BACK_AFTER };
         if planned == 0 || now - Nanos(planned) >= after {
-            self.plan_beside(lanes, alone, now);
+            self.plan_beside(queues, alone, now);
         }
     }
 
     /// The table in force; made anew by whoever finds it old.
-    pub(super) fn table(&self, lanes: &Lanes<'_>, now: Nanos) -> Arc<Table> {
-        self.table_beside(lanes, 0, now)
+    pub(super) fn table(&self, queues: &ClassQueues<'_>, now: Nanos) -> Arc<Table> {
+        self.table_beside(queues, 0, now)
     }
 
     /// The same where so many jobs are about to come.
-    fn table_beside(&self, lanes: &Lanes<'_>, coming: u32, now: Nanos) -> Arc<Table> {
+    fn table_beside(&self, queues: &ClassQueues<'_>, coming: u32, now: Nanos) -> Arc<Table> {
         // Relaxed: two workers that both find it old make it twice, which does no harm.
         let planned = self.planned_ns.load(Ordering::Relaxed);
         let age_max = if self.fixed.cores == 1 { PLAN_AGE_ON_ONE_CORE } else { PLAN_AGE_MAX };
         let is_old = planned == 0 || now - Nanos(planned) >= age_max;
         let table = self.current();
-        if is_old || table.lanes() != lanes.count() {
-            self.plan_beside(lanes, coming, now);
+        if is_old || table.lanes() != queues.count() {
+            self.plan_beside(queues, coming, now);
             return self.current();
         }
         table
@@ -108,10 +108,10 @@ impl AdaptivePolicy {
 
     /// The same, with all classes that came: where somebody else is making one, it is worth the wait, for the one before knows
     /// nothing of a class that is new.
-    pub(super) fn table_of_all(&self, lanes: &Lanes<'_>, coming: u32, now: Nanos) -> Arc<Table> {
+    pub(super) fn table_of_all(&self, queues: &ClassQueues<'_>, coming: u32, now: Nanos) -> Arc<Table> {
         loop {
-            let table = self.table_beside(lanes, coming, now);
-            if table.lanes() == lanes.count() || cfg!(mutant = "old_table_asked") {
+            let table = self.table_beside(queues, coming, now);
+            if table.lanes() == queues.count() || cfg!(mutant = "old_table_asked") {
                 return table;
             }
             drop(self.state());
@@ -119,43 +119,43 @@ impl AdaptivePolicy {
     }
 
     /// Makes a new table, unless somebody else is about to.
-    pub(super) fn plan_anew(&self, lanes: &Lanes<'_>, now: Nanos) {
-        self.plan_beside(lanes, 0, now);
+    pub(super) fn plan_anew(&self, queues: &ClassQueues<'_>, now: Nanos) {
+        self.plan_beside(queues, 0, now);
     }
 
     /// The same where so many jobs wait for cores alone or are about to come, which a try may be taken from.
-    fn plan_beside(&self, lanes: &Lanes<'_>, alone: u32, now: Nanos) {
+    fn plan_beside(&self, queues: &ClassQueues<'_>, alone: u32, now: Nanos) {
         let Ok(mut state) = self.state.try_lock() else { return };
         self.planned_ns.store(now.0.max(1), Ordering::Relaxed);
         let begun = *state.begun.get_or_insert(now);
-        let classes = lanes.classes();
+        let classes = queues.classes();
         let table = {
             let known = self.costs.known();
-            let (waiting, held) = (|lane| lanes.waiting(lane), |module| self.oldest(module));
+            let (waiting, held) = (|queue| queues.waiting(queue), |module| self.oldest(module));
             let moment = RunSnapshot { classes: &classes, waiting: &waiting, held: &held, now, begun };
-            let worked = |lane: usize| known.worked.get(&classes[lane]).copied().unwrap_or_default();
+            let worked = |queue: usize| known.worked.get(&classes[queue]).copied().unwrap_or_default();
             plan(&self.fixed.prospect(&state, &known.estimator, &moment)).having_worked(worked)
         };
         // Where a module would not take it, its thread is not kept awake for it: beside that, a short burst takes 7 % longer.
-        let wants_try = |lane: usize| {
-            let own = (lanes.waiting(lane) + alone).max(1);
-            let waiting = |other: usize| if other == lane { own } else { lanes.waiting(other) };
-            (0..self.fixed.stations.len()).any(|module| table.takes_try(lane, module, waiting))
+        let wants_try = |queue: usize| {
+            let own = (queues.waiting(queue) + alone).max(1);
+            let waiting = |other: usize| if other == queue { own } else { queues.waiting(other) };
+            (0..self.fixed.stations.len()).any(|module| table.takes_try(queue, module, waiting))
         };
         let may_try = state.may_try((0..table.lanes()).any(wants_try), now);
-        let has_turn = self.alternation.lane_of_module_turn();
+        let has_turn = self.alternation.queue_of_module_turn();
         let matters =
-            |lane: usize| table.is_open(lane) || may_try && wants_try(lane) || has_turn == Some(lane);
-        for (lane, &class) in classes.iter().enumerate() {
+            |queue: usize| table.is_open(queue) || may_try && wants_try(queue) || has_turn == Some(queue);
+        for (queue, &class) in classes.iter().enumerate() {
             // A turn of the module is no reason for others to ask it.
             let is_alone =
-                table.expected(lane, None) > Nanos::ZERO && (!matters(lane) || has_turn == Some(lane));
-            lanes.leave_alone(class, is_alone);
+                table.expected(queue, None) > Nanos::ZERO && (!matters(queue) || has_turn == Some(queue));
+            queues.leave_alone(class, is_alone);
         }
         let any_matters = (0..table.lanes()).any(matters);
         *self.table.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(table);
         self.alternation.mark_changed(&[WorkerKind::Core, WorkerKind::Module]);
-        lanes.let_modules(any_matters);
+        queues.let_modules(any_matters);
     }
 }
 
@@ -181,11 +181,11 @@ mod tests {
                 learned.saw_cpu(class, Method::Plain, 16, 16 * 16_384, us(16 * 50));
                 learned.saw_module(0, class, &sample(500, 500));
             }
-            let (adaptive, lanes) = (adaptive_of(2, 2, learned), Lanes::new(4_096));
-            lanes.lane_of(class);
+            let (adaptive, queues) = (adaptive_of(2, 2, learned), ClassQueues::new(4_096));
+            queues.queue_of(class);
             adaptive.costs.known().worked.insert(class, Nanos::from_millis(100));
-            adaptive.replan(&lanes, alone, Nanos::from_millis(5_000));
-            lanes.modules_matter()
+            adaptive.replan(&queues, alone, Nanos::from_millis(5_000));
+            queues.modules_matter()
         };
         // Half a millisecond of work, then ten.
         assert_eq!([10, 200].map(matters_beside), [false, true]);
@@ -193,12 +193,12 @@ mod tests {
 
     #[test]
     fn who_brings_a_class_that_no_table_knows_waits_for_the_one_that_is_being_made() {
-        let (adaptive, lanes, class) = adaptive(2);
-        let (adaptive, lanes) = (&adaptive, &lanes);
+        let (adaptive, queues, class) = adaptive(2);
+        let (adaptive, queues) = (&adaptive, &queues);
         thread::scope(|scope| {
             // As who makes a table holds it.
             let state = adaptive.state();
-            let asks = scope.spawn(move || adaptive.modules_matter(lanes, [class].into_iter(), 1, Nanos(1)));
+            let asks = scope.spawn(move || adaptive.modules_matter(queues, [class].into_iter(), 1, Nanos(1)));
             thread::sleep(Duration::from_millis(30));
             drop(state);
             assert!(asks.join().unwrap(), "the module is known to pay");

@@ -4,7 +4,7 @@ use evener_core::Nanos;
 use evener_core::guard::Guard;
 
 use crate::core_price::SHARE_WEIGHT;
-use crate::queue::class_queues::LANES;
+use crate::queue::class_queues::CLASS_QUEUES_MAX;
 
 /// How long modules' workers are kept awake for nothing but a try. Long beside any job of a preset, for where all cores
 /// are busy the module's thread may wait for one.
@@ -18,7 +18,7 @@ const CREDIT_MAX: Nanos = Nanos::from_millis(1);
 
 /// Written under one lock.
 pub(super) struct State {
-    /// One ledger for each lane and module.
+    /// One ledger for each queue and module.
     pub(super) guard: Guard,
     /// The same for single requests of callers, whose costs are times and not core time alone.
     pub(super) singles: Guard,
@@ -39,8 +39,8 @@ pub(super) struct State {
 impl State {
     pub(super) fn new(modules: usize) -> Self {
         Self {
-            guard: Guard::new(LANES * modules),
-            singles: Guard::new(LANES * modules),
+            guard: Guard::new(CLASS_QUEUES_MAX * modules),
+            singles: Guard::new(CLASS_QUEUES_MAX * modules),
             modules,
             lost: vec![false; modules],
             share: 1.0,
@@ -51,8 +51,8 @@ impl State {
         }
     }
 
-    pub(super) fn ledger(&self, lane: usize, module: usize) -> usize {
-        lane * self.modules + if cfg!(mutant = "modules_share_ledgers") { 0 } else { module }
+    pub(super) fn ledger(&self, queue: usize, module: usize) -> usize {
+        queue * self.modules + if cfg!(mutant = "modules_share_ledgers") { 0 } else { module }
     }
 
     /// A worker got this much of a core in that time.
@@ -61,9 +61,9 @@ impl State {
         self.share += SHARE_WEIGHT * (share - self.share);
     }
 
-    /// Whether the guard has locked a lane for a module.
-    pub(super) fn is_locked(&self, lane: usize, module: usize, now: Nanos) -> bool {
-        lane < LANES && self.guard.is_locked(self.ledger(lane, module), now)
+    /// Whether the guard has locked a queue for a module.
+    pub(super) fn is_locked(&self, queue: usize, module: usize, now: Nanos) -> bool {
+        queue < CLASS_QUEUES_MAX && self.guard.is_locked(self.ledger(queue, module), now)
     }
 
     /// What of a rest modules' paths did not use. What they used beyond it offsets the next one, for a request is booked at
@@ -129,11 +129,11 @@ mod tests {
     #[test]
     fn each_lane_and_module_has_a_ledger_of_its_own() {
         let state = State::new(3);
-        let mut all: Vec<usize> = (0..LANES)
-            .flat_map(|lane| (0..3).map(move |module| (lane, module)))
-            .map(|(lane, module)| state.ledger(lane, module))
+        let mut all: Vec<usize> = (0..CLASS_QUEUES_MAX)
+            .flat_map(|queue| (0..3).map(move |module| (queue, module)))
+            .map(|(queue, module)| state.ledger(queue, module))
             .collect();
         all.sort_unstable();
-        assert_eq!(all, (0..3 * LANES).collect::<Vec<_>>());
+        assert_eq!(all, (0..3 * CLASS_QUEUES_MAX).collect::<Vec<_>>());
     }
 }

@@ -8,7 +8,7 @@ use evener_core::{Class, Nanos};
 
 use super::{AdaptivePolicy, Claim};
 use crate::core_price::scaled;
-use crate::queue::class_queues::Lanes;
+use crate::queue::class_queues::ClassQueues;
 
 /// Where a request goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,27 +25,27 @@ pub(crate) enum Single {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Errand {
     pub(crate) module: usize,
-    lane: usize,
+    queue: usize,
 }
 
 impl AdaptivePolicy {
     /// Where one request goes.
-    pub(crate) fn route_single(&self, lanes: &Lanes<'_>, class: Class, now: Nanos) -> Single {
-        let lane = lanes.lane_of(class);
-        let table = self.table_of_all(lanes, 1, now);
+    pub(crate) fn route_single(&self, queues: &ClassQueues<'_>, class: Class, now: Nanos) -> Single {
+        let queue = queues.queue_of(class);
+        let table = self.table_of_all(queues, 1, now);
         let wait = |worker: usize| Queue { wait: self.busy(worker, now) };
-        let queues: Vec<Queue> =
+        let waits: Vec<Queue> =
             (self.fixed.first_module_worker..self.busy_until_ns.len()).map(wait).collect();
-        if lane >= table.lanes() {
+        if queue >= table.lanes() {
             return Single::Inline;
         }
-        let tried = (0..queues.len()).find(|&module| table.wants_single_try(lane, module));
-        match (table.route(lane, &queues), tried) {
-            (Route::Module(module), _) => self.guarded(Errand { module, lane }, now),
+        let tried = (0..waits.len()).find(|&module| table.wants_single_try(queue, module));
+        match (table.route(queue, &waits), tried) {
+            (Route::Module(module), _) => self.guarded(Errand { module, queue }, now),
             (Route::Inline, Some(module))
-                if self.may_try_single(module) && self.count_try(module, lanes, lane, now) =>
+                if self.may_try_single(module) && self.count_try(module, queues, queue, now) =>
             {
-                Single::Module(Errand { module, lane })
+                Single::Module(Errand { module, queue })
             }
             (Route::Inline, _) => Single::Inline,
         }
@@ -58,7 +58,7 @@ impl AdaptivePolicy {
     /// What the guard makes of a request that is to go to a module.
     fn guarded(&self, errand: Errand, now: Nanos) -> Single {
         let state = &mut *self.state();
-        let ledger = state.ledger(errand.lane, errand.module);
+        let ledger = state.ledger(errand.queue, errand.module);
         if state.lost[errand.module] {
             Single::Inline
         } else if state.singles.is_locked(ledger, now) {
@@ -79,10 +79,10 @@ impl AdaptivePolicy {
         match single {
             Single::Inline => {}
             Single::Control(errand) => {
-                state.singles.control(state.ledger(errand.lane, errand.module), 1, cost);
+                state.singles.control(state.ledger(errand.queue, errand.module), 1, cost);
             }
             Single::Module(errand) => {
-                state.singles.routed(state.ledger(errand.lane, errand.module), 1, cost, now);
+                state.singles.routed(state.ledger(errand.queue, errand.module), 1, cost, now);
             }
         }
     }
@@ -94,9 +94,15 @@ impl AdaptivePolicy {
     }
 
     /// A request that module `module` was given: what it will be busy with.
-    pub(crate) fn claim_single(&self, module: usize, lanes: &Lanes<'_>, class: Class, now: Nanos) -> Claim {
-        let lane = lanes.lane_of(class);
-        Claim { lane, jobs_max: 1, each: self.table(lanes, now).expected(lane, Some(module)) }
+    pub(crate) fn claim_single(
+        &self,
+        module: usize,
+        queues: &ClassQueues<'_>,
+        class: Class,
+        now: Nanos,
+    ) -> Claim {
+        let queue = queues.queue_of(class);
+        Claim { queue, jobs_max: 1, each: self.table(queues, now).expected(queue, Some(module)) }
     }
 
     /// Whether a module is out of service. The lock orders it: who put a job into its queue before it asks either learns that

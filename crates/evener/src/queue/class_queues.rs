@@ -1,6 +1,6 @@
-//! Jobs that wait by class, for the policy that weighs costs: one queue, a lane, for each class that came.
+//! Jobs that wait by class, for the policy that weighs costs: one queue for each class that came.
 //!
-//! `submit` -> the lane of the job's class ([`Lanes::push_all`]) -> a claim by a worker that chose the lane.
+//! `submit` -> the queue of the job's class ([`ClassQueues::push_all`]) -> a claim by a worker that chose the queue.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -8,23 +8,23 @@ use std::sync::{Mutex, PoisonError};
 use evener_core::{Class, Job};
 use evener_ring::{Doorbell, Ring};
 
-/// Lanes of a run. A run with more classes than that has the rest of them in the last lane.
-pub(crate) const LANES: usize = 16;
+/// Most queues of a run. A run with more classes than that has the rest of them in the last queue.
+pub(crate) const CLASS_QUEUES_MAX: usize = 16;
 
-/// No lane yet.
+/// No queue yet.
 const NONE: u8 = 0x7F;
 
-/// Beside the lane: no module takes the class, so that its jobs need none.
+/// Beside the queue: no module takes the class, so that its jobs need none.
 const ALONE: u8 = 0x80;
 
 /// The queues.
-pub(crate) struct Lanes<'m> {
+pub(crate) struct ClassQueues<'m> {
     rings: Vec<Ring<Box<Job<'m>>>>,
-    /// By class: its lane, or [`NONE`], and [`ALONE`].
-    lane_of: Vec<AtomicU8>,
-    /// By lane: the class that opened it.
+    /// By class: its queue, or [`NONE`], and [`ALONE`].
+    queue_of: Vec<AtomicU8>,
+    /// By queue: the class that opened it.
     classes: Mutex<Vec<Class>>,
-    /// Lanes in use. Written under the lock of `classes`.
+    /// Queues in use. Written under the lock of `classes`.
     count: AtomicUsize,
     /// Whether the plan in force has anything for modules. Where it has not, their workers are left asleep: a thread
     /// that wakes for nothing costs a short burst more than its encryption.
@@ -33,12 +33,12 @@ pub(crate) struct Lanes<'m> {
     pub(crate) modules: Doorbell,
 }
 
-impl<'m> Lanes<'m> {
-    /// Lanes that hold so many jobs each; rounded up to a power of two.
+impl<'m> ClassQueues<'m> {
+    /// Queues that hold so many jobs each; rounded up to a power of two.
     pub(crate) fn new(jobs: usize) -> Self {
         Self {
-            rings: (0..LANES).map(|_| Ring::with_capacity(jobs)).collect(),
-            lane_of: (0..Class::COUNT).map(|_| AtomicU8::new(NONE)).collect(),
+            rings: (0..CLASS_QUEUES_MAX).map(|_| Ring::with_capacity(jobs)).collect(),
+            queue_of: (0..Class::COUNT).map(|_| AtomicU8::new(NONE)).collect(),
             classes: Mutex::default(),
             count: AtomicUsize::new(0),
             modules_matter: AtomicBool::new(false),
@@ -62,7 +62,7 @@ impl<'m> Lanes<'m> {
     /// Says whether jobs of a class are to go the way of `cpu_only`.
     pub(crate) fn leave_alone(&self, class: Class, is_alone: bool) {
         // Relaxed: a job that goes the other way is found there as well.
-        let word = &self.lane_of[class.index()];
+        let word = &self.queue_of[class.index()];
         match is_alone {
             true => word.fetch_or(ALONE, Ordering::Relaxed),
             false => word.fetch_and(!ALONE, Ordering::Relaxed),
@@ -71,91 +71,91 @@ impl<'m> Lanes<'m> {
 
     /// Whether no module takes jobs of this class.
     pub(crate) fn is_alone(&self, class: Class) -> bool {
-        self.lane_of[class.index()].load(Ordering::Relaxed) & ALONE != 0
+        self.queue_of[class.index()].load(Ordering::Relaxed) & ALONE != 0
     }
 
     /// Moves as many jobs of each class as there is room for, those first that came first; returns how many.
     pub(crate) fn push_all(&self, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
         let Some(class) = jobs.first().map(|job| job.class()) else { return 0 };
         if jobs.iter().all(|job| job.class() == class) {
-            return self.rings[self.lane_of(class)].push_all(jobs);
+            return self.rings[self.queue_of(class)].push_all(jobs);
         }
-        let mut by_lane: [Vec<Box<Job<'m>>>; LANES] = Default::default();
-        jobs.drain(..).for_each(|job| by_lane[self.lane_of(job.class())].push(job));
+        let mut by_queue: [Vec<Box<Job<'m>>>; CLASS_QUEUES_MAX] = Default::default();
+        jobs.drain(..).for_each(|job| by_queue[self.queue_of(job.class())].push(job));
         let mut moved = 0;
-        for (ring, alike) in self.rings.iter().zip(&mut by_lane).filter(|(_, alike)| !alike.is_empty()) {
+        for (ring, alike) in self.rings.iter().zip(&mut by_queue).filter(|(_, alike)| !alike.is_empty()) {
             moved += ring.push_all(alike);
             jobs.append(alike);
         }
         moved
     }
 
-    /// The queue of a lane.
-    pub(crate) fn ring(&self, lane: usize) -> &Ring<Box<Job<'m>>> {
-        &self.rings[lane]
+    /// The ring of a queue.
+    pub(crate) fn ring(&self, queue: usize) -> &Ring<Box<Job<'m>>> {
+        &self.rings[queue]
     }
 
-    /// Jobs that wait in a lane.
-    pub(crate) fn waiting(&self, lane: usize) -> u32 {
-        u32::try_from(self.rings[lane].len()).unwrap_or(u32::MAX)
+    /// Jobs that wait in a queue.
+    pub(crate) fn waiting(&self, queue: usize) -> u32 {
+        u32::try_from(self.rings[queue].len()).unwrap_or(u32::MAX)
     }
 
-    /// Lanes in use: numbers below this.
+    /// Queues in use: numbers below this.
     pub(crate) fn count(&self) -> usize {
-        // Acquire pairs with the Release in `open`: the class of each lane is known.
+        // Acquire pairs with the Release in `open`: the class of each queue is known.
         self.count.load(Ordering::Acquire)
     }
 
-    /// The classes by lane.
+    /// The classes by queue.
     pub(crate) fn classes(&self) -> Vec<Class> {
         self.classes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The class of a lane; `None` where it is not in use.
-    pub(crate) fn class_of(&self, lane: usize) -> Option<Class> {
-        self.classes.lock().unwrap_or_else(PoisonError::into_inner).get(lane).copied()
+    /// The class of a queue; `None` where it is not in use.
+    pub(crate) fn class_of(&self, queue: usize) -> Option<Class> {
+        self.classes.lock().unwrap_or_else(PoisonError::into_inner).get(queue).copied()
     }
 
-    /// A lane in which jobs wait.
+    /// A queue in which jobs wait.
     pub(crate) fn first_waiting(&self) -> Option<usize> {
-        (0..self.count()).find(|&lane| self.waiting(lane) > 0)
+        (0..self.count()).find(|&queue| self.waiting(queue) > 0)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.rings.iter().all(Ring::is_empty)
     }
 
-    /// Whether some lane takes no more.
+    /// Whether some queue takes no more.
     pub(crate) fn is_full(&self) -> bool {
         self.rings.iter().any(|ring| ring.len() == ring.capacity())
     }
 
-    /// The lane of a class; opened where it is the first of its class.
-    pub(crate) fn lane_of(&self, class: Class) -> usize {
+    /// The queue of a class; opened where it is the first of its class.
+    pub(crate) fn queue_of(&self, class: Class) -> usize {
         // Relaxed: the word is all that there is to know; the class behind it is read under the lock.
-        match self.lane_of[class.index()].load(Ordering::Relaxed) & !ALONE {
+        match self.queue_of[class.index()].load(Ordering::Relaxed) & !ALONE {
             NONE => self.open(class),
-            lane => usize::from(lane),
+            queue => usize::from(queue),
         }
     }
 
     #[cold]
     fn open(&self, class: Class) -> usize {
         let mut classes = self.classes.lock().unwrap_or_else(PoisonError::into_inner);
-        let word = &self.lane_of[class.index()];
+        let word = &self.queue_of[class.index()];
         let opened = word.load(Ordering::Relaxed) & !ALONE;
         if opened != NONE {
             return usize::from(opened);
         }
-        let lane = classes.len().min(LANES - 1);
-        if classes.len() < LANES {
+        let queue = classes.len().min(CLASS_QUEUES_MAX - 1);
+        if classes.len() < CLASS_QUEUES_MAX {
             classes.push(class);
         }
         // Whether it is left alone stays: so much may have been known from the beginning.
         let alone = word.load(Ordering::Relaxed) & ALONE;
-        word.store(u8::try_from(lane).expect("lanes are few") | alone, Ordering::Relaxed);
+        word.store(u8::try_from(queue).expect("queues are few") | alone, Ordering::Relaxed);
         self.count.store(classes.len(), Ordering::Release);
-        lane
+        queue
     }
 }
 
@@ -177,36 +177,36 @@ pub(crate) mod tests {
 
     #[test]
     fn each_class_has_a_lane_and_its_jobs_keep_their_order() {
-        let (session, lanes) = (session(), Lanes::new(8));
+        let (session, queues) = (session(), ClassQueues::new(8));
         let mut jobs: Vec<_> = [100, 2_000, 101, 102, 2_001].map(|bytes| job(session, bytes)).into();
-        assert_eq!(lanes.push_all(&mut jobs), 5);
-        assert_eq!((lanes.count(), lanes.waiting(0), lanes.waiting(1)), (2, 3, 2));
-        lanes.ring(0).pop_many(&mut jobs, 8);
-        lanes.ring(1).pop_many(&mut jobs, 8);
+        assert_eq!(queues.push_all(&mut jobs), 5);
+        assert_eq!((queues.count(), queues.waiting(0), queues.waiting(1)), (2, 3, 2));
+        queues.ring(0).pop_many(&mut jobs, 8);
+        queues.ring(1).pop_many(&mut jobs, 8);
         assert_eq!(
             jobs.iter().map(|job| job.input_bytes()).collect::<Vec<_>>(),
             [100, 101, 102, 2_000, 2_001]
         );
-        assert!(lanes.is_empty());
+        assert!(queues.is_empty());
     }
 
     #[test]
     fn what_does_not_fit_stays_with_the_submitter_in_the_order_of_its_class() {
-        let (session, lanes) = (session(), Lanes::new(2));
+        let (session, queues) = (session(), ClassQueues::new(2));
         let mut jobs: Vec<_> = [100, 101, 102, 5_000, 103].map(|bytes| job(session, bytes)).into();
-        assert_eq!(lanes.push_all(&mut jobs), 3);
-        assert!(lanes.is_full());
+        assert_eq!(queues.push_all(&mut jobs), 3);
+        assert!(queues.is_full());
         assert_eq!(jobs.iter().map(|job| job.input_bytes()).collect::<Vec<_>>(), [102, 103]);
-        assert_eq!(lanes.push_all(&mut jobs), 0);
+        assert_eq!(queues.push_all(&mut jobs), 0);
     }
 
     #[test]
     fn more_classes_than_lanes_share_the_last_one() {
-        let lanes = Lanes::new(2);
-        let classes = (0..LANES + 3).map(|index| Class::from_index(index * 2).unwrap());
-        let opened: Vec<usize> = classes.map(|class| lanes.lane_of(class)).collect();
-        assert_eq!(opened[..LANES], (0..LANES).collect::<Vec<_>>());
-        assert!(opened[LANES..].iter().all(|&lane| lane == LANES - 1));
-        assert_eq!(lanes.count(), LANES);
+        let queues = ClassQueues::new(2);
+        let classes = (0..CLASS_QUEUES_MAX + 3).map(|index| Class::from_index(index * 2).unwrap());
+        let opened: Vec<usize> = classes.map(|class| queues.queue_of(class)).collect();
+        assert_eq!(opened[..CLASS_QUEUES_MAX], (0..CLASS_QUEUES_MAX).collect::<Vec<_>>());
+        assert!(opened[CLASS_QUEUES_MAX..].iter().all(|&queue| queue == CLASS_QUEUES_MAX - 1));
+        assert_eq!(queues.count(), CLASS_QUEUES_MAX);
     }
 }

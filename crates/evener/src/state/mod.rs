@@ -73,7 +73,7 @@ impl<'m> Shared<'m> {
         });
         let backlog = Backlog::new(&plan, setup.backlog_jobs, cpu_workers, modules.len());
         if let Some(adaptive) = &adaptive {
-            adaptive.begin(backlog.lanes());
+            adaptive.begin(backlog.class_queues());
         }
         Self {
             adaptive,

@@ -94,7 +94,7 @@ impl<'r, 'm> Caller<'r, 'm> {
 
     /// Whether the adaptive policy is to say where this single request goes.
     fn is_weighed_alone(&self, job: &Job<'_>) -> bool {
-        !self.shared.backlog.lanes().is_alone(job.class()) && self.shared.module_does(job)
+        !self.shared.backlog.class_queues().is_alone(job.class()) && self.shared.module_does(job)
     }
 
     /// Whether a burst is worth its way through the queue: some module may take a part of it.
@@ -103,19 +103,19 @@ impl<'r, 'm> Caller<'r, 'm> {
             return false;
         }
         let Some(adaptive) = &self.shared.adaptive else { return true };
-        let lanes = self.shared.backlog.lanes();
+        let queues = self.shared.backlog.class_queues();
         let mut classes = jobs.iter().map(|job| job.class());
-        if classes.clone().all(|class| lanes.is_alone(class)) {
+        if classes.clone().all(|class| queues.is_alone(class)) {
             return false;
         }
-        adaptive.modules_matter(lanes, &mut classes, count(jobs.len()), self.shared.clock.now())
+        adaptive.modules_matter(queues, &mut classes, count(jobs.len()), self.shared.clock.now())
     }
 
     /// Runs one request where the adaptive policy says.
     fn crypt_single(&mut self, jobs: &mut Vec<Box<Job<'m>>>) {
         let Some(adaptive) = &self.shared.adaptive else { return self.crypt_here(jobs) };
         let (start, class, bytes) = (self.shared.clock.now(), jobs[0].class(), jobs[0].input_bytes());
-        let single = adaptive.route_single(self.shared.backlog.lanes(), class, start);
+        let single = adaptive.route_single(self.shared.backlog.class_queues(), class, start);
         let core = match single {
             Single::Inline => return self.crypt_here(jobs),
             Single::Control(_) => {
@@ -239,9 +239,9 @@ pub(crate) fn submit<'m>(shared: &Shared<'m>, home: usize, waiting: &mut Vec<Box
     let mut left = Vec::new();
     let bound = shared.submit_module_only(waiting, &mut left);
     if let (Some(adaptive), Some(first)) = (&shared.adaptive, waiting.first()) {
-        let (lanes, class) = (shared.backlog.lanes(), first.class());
-        if lanes.is_alone(class) {
-            adaptive.on_submit(lanes, class, count(fits), shared.clock.now());
+        let (queues, class) = (shared.backlog.class_queues(), first.class());
+        if queues.is_alone(class) {
+            adaptive.on_submit(queues, class, count(fits), shared.clock.now());
         }
     }
     let submitted = bound + shared.backlog.submit(waiting);

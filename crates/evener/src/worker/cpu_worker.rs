@@ -12,7 +12,7 @@ use crate::state::{CoreTimeMeter, Shared};
 /// A core that has nothing to do.
 #[derive(Default)]
 pub(crate) struct Rest {
-    /// The lane that it leaves to modules.
+    /// The queue that it leaves to modules.
     left_to_modules: Option<usize>,
     since: Nanos,
     /// Core time of modules' paths until then.
@@ -73,16 +73,16 @@ impl<'m> Shared<'m> {
         let Some(adaptive) = &self.adaptive else { return Rest::default() };
         adaptive.set_idle(worker);
         adaptive.alternation.set_core_working(false);
-        let lanes = self.backlog.lanes();
-        let left_to_modules = lanes.first_waiting().filter(|_| lanes.modules_matter());
+        let queues = self.backlog.class_queues();
+        let left_to_modules = queues.first_waiting().filter(|_| queues.modules_matter());
         Rest { left_to_modules, since: self.clock.now(), paths: adaptive.path_time() }
     }
 
     /// It looks again.
     pub(crate) fn end_rest(&self, rest: &Rest) {
-        if let (Some(adaptive), Some(lane)) = (&self.adaptive, rest.left_to_modules) {
+        if let (Some(adaptive), Some(queue)) = (&self.adaptive, rest.left_to_modules) {
             let now = self.clock.now();
-            adaptive.record_idle(lane, now - rest.since, rest.paths, now);
+            adaptive.record_idle(queue, now - rest.since, rest.paths, now);
         }
     }
 
@@ -118,7 +118,7 @@ impl<'m> Shared<'m> {
     #[inline]
     pub(crate) fn learn_from(&self, kit: &mut CpuKit, brought: u32) {
         if let Some(adaptive) = &self.adaptive {
-            let modules_matter = self.backlog.lanes().modules_matter();
+            let modules_matter = self.backlog.class_queues().modules_matter();
             if modules_matter || kit.has_news() {
                 self.take_news(adaptive, modules_matter, kit, brought);
             }
@@ -127,11 +127,11 @@ impl<'m> Shared<'m> {
 
     #[inline(never)]
     fn take_news(&self, adaptive: &AdaptivePolicy, modules_matter: bool, kit: &mut CpuKit, brought: u32) {
-        let lanes = self.backlog.lanes();
-        kit.tell_samples(modules_matter, |samples| adaptive.record_core(lanes, samples));
+        let queues = self.backlog.class_queues();
+        kit.tell_samples(modules_matter, |samples| adaptive.record_core(queues, samples));
         if !modules_matter && kit.is_time_to_look() {
             let brought = if cfg!(mutant = "bursts_of_callers_unseen") { 0 } else { brought };
-            adaptive.replan(lanes, self.backlog.waiting_for_cores() + brought, self.clock.now());
+            adaptive.replan(queues, self.backlog.waiting_for_cores() + brought, self.clock.now());
         }
     }
 
@@ -143,10 +143,10 @@ impl<'m> Shared<'m> {
     /// Where core and module take turns: gives the module its turn with jobs like those that were just run, where it is due.
     fn offer_to_module(&self, class: Option<Class>) {
         let (Some(adaptive), Some(class)) = (&self.adaptive, class) else { return };
-        let (lanes, waiting) = (self.backlog.lanes(), self.backlog.waiting_for_cores());
-        if let Some(count) = adaptive.offer_to_module(lanes, class, waiting, self.clock.now()) {
+        let (queues, waiting) = (self.backlog.class_queues(), self.backlog.waiting_for_cores());
+        if let Some(count) = adaptive.offer_to_module(queues, class, waiting, self.clock.now()) {
             self.backlog.publish_some(count);
-            lanes.let_modules(true);
+            queues.let_modules(true);
         }
     }
 
@@ -160,11 +160,11 @@ impl<'m> Shared<'m> {
         let Some(adaptive) = &self.adaptive else {
             return if self.backlog.claim(worker, take, burst) > 0 { Ok(()) } else { Err(None) };
         };
-        let lanes = self.backlog.lanes();
+        let queues = self.backlog.class_queues();
         adaptive.alternation.set_core_working(true);
         if adaptive.alternation.has_turn() {
             // Only what is asked for below.
-        } else if lanes.modules_matter() {
+        } else if queues.modules_matter() {
             self.backlog.publish_to_modules(burst);
         } else {
             self.backlog.claim(worker, take, burst);
@@ -173,8 +173,8 @@ impl<'m> Shared<'m> {
             return Ok(());
         }
         let now = self.clock.now();
-        let claim = adaptive.next_for_core(lanes, now)?;
-        let claimed = self.backlog.claim_of(claim.lane, take, claim.jobs_max, burst);
+        let claim = adaptive.next_for_core(queues, now)?;
+        let claimed = self.backlog.claim_of(claim.queue, take, claim.jobs_max, burst);
         if let (1.., Some(worker)) = (claimed, worker) {
             adaptive.set_busy(worker, &claim, claimed, now);
         }

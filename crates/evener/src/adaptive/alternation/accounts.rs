@@ -46,9 +46,9 @@ pub(in crate::adaptive) enum Phase {
     /// Nobody: all do as the plan says.
     Nobody,
     /// The module, with so many requests yet to begin, until then at the longest.
-    Module { lane: usize, left: u32, until: Nanos },
+    Module { queue: usize, left: u32, until: Nanos },
     /// A core.
-    Core { lane: usize, has_begun: bool },
+    Core { queue: usize, has_begun: bool },
 }
 
 /// What is known of a class whose turn may come.
@@ -86,21 +86,21 @@ pub(in crate::adaptive) struct Turns {
     /// Results that are still to be left out.
     lead: u32,
     accounts: Vec<Account>,
-    /// The lane that is looked at next.
+    /// The queue that is looked at next.
     next: usize,
 }
 
 impl Turns {
     /// Of a module that holds so many requests.
-    pub(in crate::adaptive) fn new(lanes: usize, held: u32) -> Self {
-        Self { phase: Phase::Nobody, held, lead: LEAD, accounts: vec![Account::default(); lanes], next: 0 }
+    pub(in crate::adaptive) fn new(queues: usize, held: u32) -> Self {
+        Self { phase: Phase::Nobody, held, lead: LEAD, accounts: vec![Account::default(); queues], next: 0 }
     }
 
-    /// Of so many lanes one after the other.
-    pub(in crate::adaptive) const fn next_lane(&mut self, lanes: usize) -> usize {
-        let lane = if self.next < lanes { self.next } else { 0 };
-        self.next = lane + 1;
-        lane
+    /// Of so many queues one after the other.
+    pub(in crate::adaptive) const fn next_queue(&mut self, queues: usize) -> usize {
+        let queue = if self.next < queues { self.next } else { 0 };
+        self.next = queue + 1;
+        queue
     }
 
     /// Requests of the module's turn.
@@ -122,8 +122,8 @@ impl Turns {
 
     /// Whether the one who rests is to have a turn: what that may cost is a small part of what was worked, or for the first one of
     /// what waits.
-    pub(in crate::adaptive) fn is_due(&self, lane: usize, trial: &TrialCost) -> bool {
-        let (account, count) = (&self.accounts[lane], self.count(trial));
+    pub(in crate::adaptive) fn is_due(&self, queue: usize, trial: &TrialCost) -> bool {
+        let (account, count) = (&self.accounts[queue], self.count(trial));
         let parts = if trial.is_sure { PARTS_WHERE_SURE } else { PARTS };
         let own = if trial.is_open { trial.turn } else { trial.c };
         let ahead = if account.has_had_one { 0 } else { own.0.saturating_mul(trial.waiting.into()) };
@@ -133,50 +133,50 @@ impl Turns {
     }
 
     /// It is the module's turn.
-    pub(in crate::adaptive) fn begin_module(&mut self, lane: usize, trial: &TrialCost, now: Nanos) {
-        self.charge(lane, trial);
-        self.accounts[lane].module = ModuleSample::default();
+    pub(in crate::adaptive) fn begin_module(&mut self, queue: usize, trial: &TrialCost, now: Nanos) {
+        self.charge(queue, trial);
+        self.accounts[queue].module = ModuleSample::default();
         let allowed = Nanos(trial.turn.0 * u64::from(self.requests()) * TIMES_EXPECTED);
-        self.phase = Phase::Module { lane, left: self.requests(), until: now + allowed };
+        self.phase = Phase::Module { queue, left: self.requests(), until: now + allowed };
     }
 
     /// It is the core's turn.
-    pub(in crate::adaptive) fn begin_core(&mut self, lane: usize, trial: &TrialCost) {
-        self.charge(lane, trial);
-        self.phase = Phase::Core { lane, has_begun: false };
+    pub(in crate::adaptive) fn begin_core(&mut self, queue: usize, trial: &TrialCost) {
+        self.charge(queue, trial);
+        self.phase = Phase::Core { queue, has_begun: false };
     }
 
-    fn charge(&mut self, lane: usize, trial: &TrialCost) {
+    fn charge(&mut self, queue: usize, trial: &TrialCost) {
         let price = self.price(trial);
-        let account = &mut self.accounts[lane];
+        let account = &mut self.accounts[queue];
         account.spent += price;
         account.has_had_one = true;
         account.core = None;
         self.lead = LEAD;
     }
 
-    /// A core ran jobs of a lane, in `each` where it was by itself; all that it did since the last sample took `worked`.
+    /// A core ran jobs of a queue, in `each` where it was by itself; all that it did since the last sample took `worked`.
     /// Returns a pair.
     pub(in crate::adaptive) fn record_core(
         &mut self,
-        lane: usize,
+        queue: usize,
         each: Option<Nanos>,
         worked: Nanos,
     ) -> Option<(ModuleSample, Nanos)> {
-        let account = &mut self.accounts[lane];
+        let account = &mut self.accounts[queue];
         account.worked += worked;
         account.core = each.or(account.core);
         account.pair()
     }
 
-    /// A module did jobs of a lane, by itself or not. Returns a pair.
+    /// A module did jobs of a queue, by itself or not. Returns a pair.
     pub(in crate::adaptive) fn record_module(
         &mut self,
-        lane: usize,
+        queue: usize,
         seen: &ModuleSample,
         is_alone: bool,
     ) -> Option<(ModuleSample, Nanos)> {
-        let account = &mut self.accounts[lane];
+        let account = &mut self.accounts[queue];
         account.worked += seen.d;
         let lead = self.lead;
         self.lead = lead.saturating_sub(u32::try_from(seen.jobs).unwrap_or(u32::MAX));

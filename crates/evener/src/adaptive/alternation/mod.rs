@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use self::accounts::{Phase, Turns};
-use crate::queue::class_queues::Lanes;
+use crate::queue::class_queues::ClassQueues;
 
 /// Who asks what it is to take, where turns are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,8 +104,8 @@ impl Alternation {
 
     /// The module has been told to take nothing of what waits: whether the only core, which rests, is to be woken for it. Once in a rest, for
     /// the plan may leave it to the module all the same.
-    pub(crate) fn should_wake_core(&self, lanes: &Lanes<'_>) -> bool {
-        let Some(rests) = self.core_rest().filter(|_| !self.has_turn() && !lanes.is_empty()) else {
+    pub(crate) fn should_wake_core(&self, queues: &ClassQueues<'_>) -> bool {
+        let Some(rests) = self.core_rest().filter(|_| !self.has_turn() && !queues.is_empty()) else {
             return false;
         };
         // Relaxed: only the module's worker comes here.
@@ -134,10 +134,10 @@ impl Alternation {
         self.is_alarmed.load(Ordering::Relaxed) && self.is_alarmed.swap(false, Ordering::Relaxed)
     }
 
-    /// The lane of which it is the module's turn.
-    pub(super) fn lane_of_module_turn(&self) -> Option<usize> {
+    /// The queue of which it is the module's turn.
+    pub(super) fn queue_of_module_turn(&self) -> Option<usize> {
         match self.turns()?.phase {
-            Phase::Module { lane, .. } => Some(lane),
+            Phase::Module { queue, .. } => Some(queue),
             Phase::Core { .. } | Phase::Nobody => None,
         }
     }

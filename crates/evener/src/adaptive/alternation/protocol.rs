@@ -13,39 +13,39 @@ use super::accounts::{JOBS, Phase, TrialCost, Turns};
 use crate::adaptive::claim::{Claim, WAIT_FOR_CONTROL};
 use crate::adaptive::planning::PLAN_AGE_ON_ONE_CORE;
 use crate::adaptive::{AdaptivePolicy, WIDTH, WorkerKind};
-use crate::queue::class_queues::Lanes;
+use crate::queue::class_queues::ClassQueues;
 
 impl AdaptivePolicy {
     /// It may be the module's turn with jobs of a class of which `alone` wait for cores alone: then so many of them are to be
     /// shown to it.
     pub(crate) fn offer_to_module(
         &self,
-        lanes: &Lanes<'_>,
+        queues: &ClassQueues<'_>,
         class: Class,
         alone: u32,
         now: Nanos,
     ) -> Option<usize> {
-        let (table, lane) = (self.current(), lanes.lane_of(class));
-        if lane >= table.lanes() || table.is_open(lane) || self.state().lost[0] {
+        let (table, queue) = (self.current(), queues.queue_of(class));
+        if queue >= table.lanes() || table.is_open(queue) || self.state().lost[0] {
             return None;
         }
         let mut turns = self.alternation.turns()?;
-        let trial = self.trial(&table, lane, class, lanes.waiting(lane) + alone)?;
-        if !turns.is_due(lane, &trial) {
+        let trial = self.trial(&table, queue, class, queues.waiting(queue) + alone)?;
+        if !turns.is_due(queue, &trial) {
             return None;
         }
-        turns.begin_module(lane, &trial, now);
+        turns.begin_module(queue, &trial, now);
         let requests = turns.requests();
         drop(turns);
         self.alternation.set_turn(true);
         self.alternation.mark_changed(&[WorkerKind::Module]);
-        Some(requests.saturating_sub(lanes.waiting(lane)) as usize)
+        Some(requests.saturating_sub(queues.waiting(queue)) as usize)
     }
 
     /// What the core is told in a turn; `None`: what the plan says.
     pub(in crate::adaptive) fn core_in_turn(
         &self,
-        lanes: &Lanes<'_>,
+        queues: &ClassQueues<'_>,
         now: Nanos,
     ) -> Option<Result<Claim, Nanos>> {
         if !self.alternation.has_turn() {
@@ -56,20 +56,20 @@ impl AdaptivePolicy {
             Phase::Module { until, .. } if now < until => {
                 return Some(Err((until - now).min(PLAN_AGE_ON_ONE_CORE)));
             }
-            Phase::Core { lane, has_begun: false } if lanes.waiting(lane) > 0 => {
+            Phase::Core { queue, has_begun: false } if queues.waiting(queue) > 0 => {
                 if self.oldest(0).is_some() {
                     return Some(Err(PLAN_AGE_ON_ONE_CORE));
                 }
-                turns.phase = Phase::Core { lane, has_begun: true };
-                self.costs.sample_next(lanes.classes()[lane], JOBS as usize);
-                let each = self.current().expected(lane, None);
-                return Some(Ok(Claim { lane, jobs_max: JOBS, each }));
+                turns.phase = Phase::Core { queue, has_begun: true };
+                self.costs.sample_next(queues.classes()[queue], JOBS as usize);
+                let each = self.current().expected(queue, None);
+                return Some(Ok(Claim { queue, jobs_max: JOBS, each }));
             }
             _ => {}
         }
         turns.phase = Phase::Nobody;
         drop(turns);
-        self.turn_is_over(lanes, now);
+        self.turn_is_over(queues, now);
         // Jobs that wait for cores alone come first.
         Some(Err(Nanos::ZERO))
     }
@@ -78,59 +78,59 @@ impl AdaptivePolicy {
     pub(in crate::adaptive) fn module_in_turn(
         &self,
         table: &Table,
-        lanes: &Lanes<'_>,
+        queues: &ClassQueues<'_>,
     ) -> Option<Result<Claim, Nanos>> {
         let mut turns = self.alternation.turns()?;
         let requests = turns.requests();
         match &mut turns.phase {
-            Phase::Module { lane, left, .. } => {
-                let (lane, is_there) = (*lane, lanes.waiting(*lane) > 0);
+            Phase::Module { queue, left, .. } => {
+                let (queue, is_there) = (*queue, queues.waiting(*queue) > 0);
                 // Before the first one they may be on their way.
                 *left = if is_there || *left == requests { *left } else { 0 };
                 if *left == 0 || !is_there {
                     return Some(Err(WAIT_FOR_CONTROL));
                 }
                 *left -= 1;
-                Some(Ok(Claim { lane, jobs_max: 1, each: table.expected(lane, Some(0)) }))
+                Some(Ok(Claim { queue, jobs_max: 1, each: table.expected(queue, Some(0)) }))
             }
             Phase::Core { .. } => Some(Err(PLAN_AGE_ON_ONE_CORE)),
             Phase::Nobody => {
                 let is_alarmed = self.alternation.take_alarm();
-                let (lane, trial) = self.due_to_core(&mut turns, table, lanes, is_alarmed)?;
-                turns.begin_core(lane, &trial);
+                let (queue, trial) = self.due_to_core(&mut turns, table, queues, is_alarmed)?;
+                turns.begin_core(queue, &trial);
                 self.alternation.set_turn(true);
                 Some(Err(PLAN_AGE_ON_ONE_CORE))
             }
         }
     }
 
-    /// The lane of which it is the core's turn. With each question one is looked at, for the module's next request waits meanwhile: eight took
+    /// The queue of which it is the core's turn. With each question one is looked at, for the module's next request waits meanwhile: eight took
     /// longer than a request of the fastest module. In alarm all are.
     fn due_to_core(
         &self,
         turns: &mut Turns,
         table: &Table,
-        lanes: &Lanes<'_>,
+        queues: &ClassQueues<'_>,
         is_alarmed: bool,
     ) -> Option<(usize, TrialCost)> {
-        let count = lanes.count().min(table.lanes());
+        let count = queues.count().min(table.lanes());
         let looks = if is_alarmed { count } else { count.min(1) };
         (0..looks).find_map(|_| {
-            let lane = turns.next_lane(count);
-            let waiting = lanes.waiting(lane);
-            if waiting == 0 || !table.is_open(lane) {
+            let queue = turns.next_queue(count);
+            let waiting = queues.waiting(queue);
+            if waiting == 0 || !table.is_open(queue) {
                 return None;
             }
-            let trial = self.trial(table, lane, lanes.class_of(lane)?, waiting)?;
-            (is_alarmed || turns.is_due(lane, &trial)).then_some((lane, trial))
+            let trial = self.trial(table, queue, queues.class_of(queue)?, waiting)?;
+            (is_alarmed || turns.is_due(queue, &trial)).then_some((queue, trial))
         })
     }
 
     /// The module holds nothing any more: its turn may be over, or the core's may begin. Whether the core is to look at that; in the
     /// midst of the module's turn it would only take the core from it.
-    pub(crate) fn on_module_drained(&self, lanes: &Lanes<'_>, now: Nanos) -> bool {
+    pub(crate) fn on_module_drained(&self, queues: &ClassQueues<'_>, now: Nanos) -> bool {
         let Some(mut turns) = self.alternation.turns() else { return false };
-        let Phase::Module { lane, left, .. } = turns.phase else {
+        let Phase::Module { queue, left, .. } = turns.phase else {
             self.alternation.mark_changed(&[WorkerKind::Core]);
             return true;
         };
@@ -139,22 +139,22 @@ impl AdaptivePolicy {
             turns.phase = Phase::Nobody;
             drop(turns);
             // The other half of the pair: the next burst of the core.
-            self.costs.sample_next(lanes.classes()[lane], WIDTH);
-            self.turn_is_over(lanes, now);
+            self.costs.sample_next(queues.classes()[queue], WIDTH);
+            self.turn_is_over(queues, now);
         }
         is_over || cfg!(mutant = "core_woken_in_turn")
     }
 
-    fn turn_is_over(&self, lanes: &Lanes<'_>, now: Nanos) {
+    fn turn_is_over(&self, queues: &ClassQueues<'_>, now: Nanos) {
         self.alternation.set_turn(false);
-        self.plan_anew(lanes, now);
+        self.plan_anew(queues, now);
         self.alternation.mark_changed(&[WorkerKind::Core, WorkerKind::Module]);
-        lanes.modules.ring_all();
+        queues.modules.ring_all();
     }
 
     /// What the one who rests could have a turn with.
-    fn trial(&self, table: &Table, lane: usize, class: Class, waiting: u32) -> Option<TrialCost> {
-        let (c, latency) = (table.expected(lane, None), table.expected(lane, Some(0)));
+    fn trial(&self, table: &Table, queue: usize, class: Class, waiting: u32) -> Option<TrialCost> {
+        let (c, latency) = (table.expected(queue, None), table.expected(queue, Some(0)));
         if c == Nanos::ZERO || latency == Nanos::ZERO {
             return None;
         }
@@ -164,7 +164,7 @@ impl AdaptivePolicy {
         let even = f64::from(turns) * (c - self.fixed.check(0, c)).as_secs_f64() / c.as_secs_f64();
         let known = self.costs.known().estimator.on_module(0, class);
         let is_sure = known.is_sure_beside(even) || known.is_surely_near(even);
-        Some(TrialCost { c, turn, is_open: table.is_open(lane), is_sure, waiting })
+        Some(TrialCost { c, turn, is_open: table.is_open(queue), is_sure, waiting })
     }
 }
 
@@ -200,11 +200,11 @@ mod tests {
     }
 
     /// The only core, which takes 400 us for what the only module takes `turn` for, and so many jobs that wait.
-    fn beside(turn: u64, waiting: usize) -> (AdaptivePolicy, Lanes<'static>, Class) {
+    fn beside(turn: u64, waiting: usize) -> (AdaptivePolicy, ClassQueues<'static>, Class) {
         beside_of(&sample(turn), waiting)
     }
 
-    fn beside_of(seen: &ModuleSample, waiting: usize) -> (AdaptivePolicy, Lanes<'static>, Class) {
+    fn beside_of(seen: &ModuleSample, waiting: usize) -> (AdaptivePolicy, ClassQueues<'static>, Class) {
         let class = job(session(), 16_384).class();
         let mut learned = Estimator::new(1);
         learned.keep_unseen(0, Line { fixed_ns: 100_000, per_byte_ps: 0 });
@@ -213,58 +213,58 @@ mod tests {
             learned.saw_module(0, class, seen);
         }
         learned.pair_up(0, 16);
-        let (adaptive, lanes) = (adaptive_with(1, learned), Lanes::new(4_096));
+        let (adaptive, queues) = (adaptive_with(1, learned), ClassQueues::new(4_096));
         let mut jobs: Vec<_> = (0..waiting).map(|_| job(session(), 16_384)).collect();
-        lanes.lane_of(class);
-        lanes.push_all(&mut jobs);
-        adaptive.table(&lanes, NOW);
-        (adaptive, lanes, class)
+        queues.queue_of(class);
+        queues.push_all(&mut jobs);
+        adaptive.table(&queues, NOW);
+        (adaptive, queues, class)
     }
 
-    fn module_takes(adaptive: &AdaptivePolicy, lanes: &Lanes<'_>) -> bool {
-        adaptive.next_for_module(0, lanes, NOW).is_ok_and(|claim| {
-            lanes.ring(claim.lane).pop_many(&mut Vec::new(), 1);
+    fn module_takes(adaptive: &AdaptivePolicy, queues: &ClassQueues<'_>) -> bool {
+        adaptive.next_for_module(0, queues, NOW).is_ok_and(|claim| {
+            queues.ring(claim.queue).pop_many(&mut Vec::new(), 1);
             true
         })
     }
 
     #[test]
     fn a_class_of_which_costs_are_known_begins_on_the_module_without_a_job_of_the_cores() {
-        let (adaptive, lanes, class) = beside(100, 100);
-        assert!((0..30).all(|_| module_takes(&adaptive, &lanes)));
+        let (adaptive, queues, class) = beside(100, 100);
+        assert!((0..30).all(|_| module_takes(&adaptive, &queues)));
         // What they took is no loss, for it is known what the core would have taken.
-        (0..300).for_each(|_| adaptive.record_module(0, &lanes, class, &seen(100, true)));
-        assert!(module_takes(&adaptive, &lanes) && !adaptive.alternation.has_turn());
+        (0..300).for_each(|_| adaptive.record_module(0, &queues, class, &seen(100, true)));
+        assert!(module_takes(&adaptive, &queues) && !adaptive.alternation.has_turn());
         // Until the core's turn says otherwise.
-        adaptive.record_core(&lanes, &[burst(class, 40)]);
-        (0..300).for_each(|_| adaptive.record_module(0, &lanes, class, &seen(100, true)));
-        assert!(!module_takes(&adaptive, &lanes) && adaptive.alternation.has_turn());
+        adaptive.record_core(&queues, &[burst(class, 40)]);
+        (0..300).for_each(|_| adaptive.record_module(0, &queues, class, &seen(100, true)));
+        assert!(!module_takes(&adaptive, &queues) && adaptive.alternation.has_turn());
     }
 
     #[test]
     fn the_core_rests_while_the_module_has_its_turn_and_the_pair_decides() {
-        let (adaptive, lanes, class) = beside(430, 24);
-        assert!(!module_takes(&adaptive, &lanes), "430 us instead of 400");
+        let (adaptive, queues, class) = beside(430, 24);
+        assert!(!module_takes(&adaptive, &queues), "430 us instead of 400");
         assert_eq!(
-            adaptive.offer_to_module(&lanes, class, 4_000, NOW),
+            adaptive.offer_to_module(&queues, class, 4_000, NOW),
             Some(0),
             "they wait where modules look"
         );
-        assert!(adaptive.next_for_core(&lanes, NOW).is_err());
+        assert!(adaptive.next_for_core(&queues, NOW).is_err());
         // Between two of its requests it may hold nothing; the core is not woken for that.
-        assert!(module_takes(&adaptive, &lanes) && !adaptive.on_module_drained(&lanes, NOW));
-        assert_eq!((0..24).filter(|_| module_takes(&adaptive, &lanes)).count(), 23);
+        assert!(module_takes(&adaptive, &queues) && !adaptive.on_module_drained(&queues, NOW));
+        assert_eq!((0..24).filter(|_| module_takes(&adaptive, &queues)).count(), 23);
         // It is faster than was known.
-        (0..12).for_each(|_| adaptive.record_module(0, &lanes, class, &seen(900, true)));
-        (0..9).for_each(|_| adaptive.record_module(0, &lanes, class, &seen(220, true)));
-        assert!(adaptive.on_module_drained(&lanes, NOW) && !adaptive.alternation.has_turn());
+        (0..12).for_each(|_| adaptive.record_module(0, &queues, class, &seen(900, true)));
+        (0..9).for_each(|_| adaptive.record_module(0, &queues, class, &seen(220, true)));
+        assert!(adaptive.on_module_drained(&queues, NOW) && !adaptive.alternation.has_turn());
         let ratio = || adaptive.costs.learned().on_module(0, class).ratio().unwrap();
         let before = ratio();
-        adaptive.record_core(&lanes, &[burst(class, 400)]);
+        adaptive.record_core(&queues, &[burst(class, 400)]);
         // Three times the turn of 430 us; a fourth pair of 220.
         let after = (3.0 * 430.0 + 220.0) / 4.0 * 3.0 / 400.0;
         assert!((before - 3.225).abs() < 1e-3 && (ratio() - after).abs() < 1e-3, "{}", ratio());
-        adaptive.table(&lanes, NOW);
+        adaptive.table(&queues, NOW);
         assert!(adaptive.current().is_open(0));
     }
 
@@ -277,35 +277,35 @@ mod tests {
 
     #[test]
     fn the_module_rests_while_the_core_has_its_turn() {
-        let (adaptive, lanes, class) = beside(300, 4_000);
+        let (adaptive, queues, class) = beside(300, 4_000);
         adaptive.set_oldest(0, Some((class, NOW)));
-        assert!(!module_takes(&adaptive, &lanes) && adaptive.alternation.has_turn(), "it is the core's");
-        assert!(adaptive.next_for_core(&lanes, NOW).is_err(), "the module is not drained yet");
+        assert!(!module_takes(&adaptive, &queues) && adaptive.alternation.has_turn(), "it is the core's");
+        assert!(adaptive.next_for_core(&queues, NOW).is_err(), "the module is not drained yet");
         adaptive.set_oldest(0, None);
-        assert_eq!(adaptive.next_for_core(&lanes, NOW).ok().map(|claim| claim.jobs_max), Some(JOBS));
-        assert!(!module_takes(&adaptive, &lanes));
-        assert_eq!(adaptive.next_for_core(&lanes, NOW).err(), Some(Nanos::ZERO));
-        assert!(!adaptive.alternation.has_turn() && module_takes(&adaptive, &lanes));
+        assert_eq!(adaptive.next_for_core(&queues, NOW).ok().map(|claim| claim.jobs_max), Some(JOBS));
+        assert!(!module_takes(&adaptive, &queues));
+        assert_eq!(adaptive.next_for_core(&queues, NOW).err(), Some(Nanos::ZERO));
+        assert!(!adaptive.alternation.has_turn() && module_takes(&adaptive, &queues));
     }
 
     #[test]
     fn nobody_sleeps_on_an_answer_that_a_turn_has_made_old_and_nobody_is_kept_awake_by_its_own_question() {
-        let (adaptive, lanes, class) = beside(300, 4_000);
+        let (adaptive, queues, class) = beside(300, 4_000);
         let news = || [WorkerKind::Core, WorkerKind::Module].map(|who| adaptive.alternation.has_changed(who));
         adaptive.set_oldest(0, Some((class, NOW)));
-        assert!(adaptive.next_for_core(&lanes, NOW).is_err(), "it leaves them to the module");
-        assert!(!module_takes(&adaptive, &lanes) && adaptive.alternation.has_turn(), "it is the core's");
-        assert!(adaptive.next_for_core(&lanes, NOW).is_err(), "the module is not drained yet");
+        assert!(adaptive.next_for_core(&queues, NOW).is_err(), "it leaves them to the module");
+        assert!(!module_takes(&adaptive, &queues) && adaptive.alternation.has_turn(), "it is the core's");
+        assert!(adaptive.next_for_core(&queues, NOW).is_err(), "the module is not drained yet");
         assert_eq!(news(), [false, false]);
         // Before the core sleeps.
         adaptive.set_oldest(0, None);
-        assert!(adaptive.on_module_drained(&lanes, NOW));
+        assert!(adaptive.on_module_drained(&queues, NOW));
         assert_eq!(news(), [true, false]);
-        assert!(adaptive.next_for_core(&lanes, NOW).is_ok() && !module_takes(&adaptive, &lanes));
+        assert!(adaptive.next_for_core(&queues, NOW).is_ok() && !module_takes(&adaptive, &queues));
         // Before the module does.
-        assert_eq!(adaptive.next_for_core(&lanes, NOW).err(), Some(Nanos::ZERO));
+        assert_eq!(adaptive.next_for_core(&queues, NOW).err(), Some(Nanos::ZERO));
         assert!(adaptive.alternation.has_changed(WorkerKind::Module));
-        assert!(module_takes(&adaptive, &lanes));
+        assert!(module_takes(&adaptive, &queues));
         assert!(!adaptive.alternation.has_changed(WorkerKind::Module));
     }
 
@@ -313,61 +313,61 @@ mod tests {
     fn the_module_s_worker_takes_many_at_a_time_and_the_last_ones_one_by_one_where_a_core_may_want_them() {
         // The core was measured, so that nothing is owed.
         let row = |seen: &ModuleSample, waiting| {
-            let (adaptive, lanes, class) = beside_of(seen, waiting);
-            adaptive.record_core(&lanes, &[burst(class, 400)]);
-            adaptive.next_for_module(0, &lanes, NOW).map(|claim| claim.jobs_max)
+            let (adaptive, queues, class) = beside_of(seen, waiting);
+            adaptive.record_core(&queues, &[burst(class, 400)]);
+            adaptive.next_for_module(0, &queues, NOW).map(|claim| claim.jobs_max)
         };
         let all = sample(300);
         assert_eq!([320, 47, 32, 1].map(|waiting| row(&all, waiting).ok()), [64, 47, 32, 1].map(Some));
         // It leaves most of the core.
         let part = ModuleSample { d: us(20), ..all };
         assert_eq!([320, 47, 32, 31].map(|waiting| row(&part, waiting).ok()), [20, 2, 2, 1].map(Some));
-        let (adaptive, lanes, class) = beside(300, 2_000);
-        adaptive.record_core(&lanes, &[burst(class, 400)]);
-        assert!(adaptive.next_for_module(0, &lanes, NOW).is_err(), "the core has its turn first");
-        assert!(adaptive.next_for_core(&lanes, NOW).is_ok_and(|claim| claim.jobs_max == JOBS));
-        assert!(adaptive.next_for_core(&lanes, NOW).is_err(), "which is over");
-        assert_eq!(adaptive.next_for_module(0, &lanes, NOW).ok().map(|claim| claim.jobs_max), Some(64));
+        let (adaptive, queues, class) = beside(300, 2_000);
+        adaptive.record_core(&queues, &[burst(class, 400)]);
+        assert!(adaptive.next_for_module(0, &queues, NOW).is_err(), "the core has its turn first");
+        assert!(adaptive.next_for_core(&queues, NOW).is_ok_and(|claim| claim.jobs_max == JOBS));
+        assert!(adaptive.next_for_core(&queues, NOW).is_err(), "which is over");
+        assert_eq!(adaptive.next_for_module(0, &queues, NOW).ok().map(|claim| claim.jobs_max), Some(64));
         // Elsewhere a core may want them.
-        let (adaptive, lanes, class) = crate::adaptive::tests::adaptive(2);
-        lanes.lane_of(class);
+        let (adaptive, queues, class) = crate::adaptive::tests::adaptive(2);
+        queues.queue_of(class);
         let mut jobs: Vec<_> = (0..2_000).map(|_| job(session(), 16_384)).collect();
-        lanes.push_all(&mut jobs);
-        let alone = (0..40).find_map(|_| adaptive.next_for_module(0, &lanes, NOW).ok());
+        queues.push_all(&mut jobs);
+        let alone = (0..40).find_map(|_| adaptive.next_for_module(0, &queues, NOW).ok());
         assert_eq!(alone.map(|claim| claim.jobs_max), Some(1));
     }
 
     #[test]
     fn requests_beside_a_core_that_works_change_nothing_that_is_known() {
-        let (adaptive, lanes, class) = beside(300, 0);
+        let (adaptive, queues, class) = beside(300, 0);
         let known = || adaptive.costs.learned().on_module(0, class).at(16_384).unwrap();
-        (0..50).for_each(|_| adaptive.record_module(0, &lanes, class, &seen(700, false)));
+        (0..50).for_each(|_| adaptive.record_module(0, &queues, class, &seen(700, false)));
         assert_eq!(known(), (us(300), us(600)));
-        (0..50).for_each(|_| adaptive.record_module(0, &lanes, class, &seen(700, true)));
+        (0..50).for_each(|_| adaptive.record_module(0, &queues, class, &seen(700, true)));
         assert_eq!(known(), (us(700), us(1_400)));
     }
 
     #[test]
     fn jobs_beside_a_module_that_works_are_no_half_of_a_pair() {
-        let (adaptive, lanes, class) = beside(300, 0);
+        let (adaptive, queues, class) = beside(300, 0);
         let pairs = || adaptive.costs.learned().on_module(0, class).in_turn.samples;
         let before = pairs();
-        (0..21).for_each(|_| adaptive.record_module(0, &lanes, class, &seen(300, true)));
-        adaptive.record_core(&lanes, &[CostSample { wall: us(16 * 450), ..burst(class, 400) }]);
+        (0..21).for_each(|_| adaptive.record_module(0, &queues, class, &seen(300, true)));
+        adaptive.record_core(&queues, &[CostSample { wall: us(16 * 450), ..burst(class, 400) }]);
         assert_eq!(pairs(), before);
-        adaptive.record_core(&lanes, &[CostSample { wall: us(16 * 410), ..burst(class, 400) }]);
+        adaptive.record_core(&queues, &[CostSample { wall: us(16 * 410), ..burst(class, 400) }]);
         assert_eq!(pairs(), before + 1);
     }
 
     #[test]
     fn where_the_guard_would_lock_a_class_it_is_the_cores_turn_at_once() {
-        let (adaptive, lanes, class) = beside(300, 40);
-        adaptive.record_core(&lanes, &[burst(class, 400)]);
-        assert!(module_takes(&adaptive, &lanes), "so few are not worth a turn");
+        let (adaptive, queues, class) = beside(300, 40);
+        adaptive.record_core(&queues, &[burst(class, 400)]);
+        assert!(module_takes(&adaptive, &queues), "so few are not worth a turn");
         // Perhaps the machine stood still for a moment.
-        adaptive.record_module(0, &lanes, class, &seen(20_000, true));
-        assert!(!module_takes(&adaptive, &lanes) && adaptive.alternation.has_turn());
-        adaptive.plan_anew(&lanes, NOW);
+        adaptive.record_module(0, &queues, class, &seen(20_000, true));
+        assert!(!module_takes(&adaptive, &queues) && adaptive.alternation.has_turn());
+        adaptive.plan_anew(&queues, NOW);
         assert!(adaptive.current().is_open(0), "the pair decides, not the guard");
     }
 
@@ -386,10 +386,10 @@ mod tests {
 
     #[test]
     fn what_tries_cost_in_their_turn_is_not_held_against_the_class() {
-        let (adaptive, lanes, class) = beside(500, 24);
-        adaptive.record_core(&lanes, &[burst(class, 400)]);
-        adaptive.offer_to_module(&lanes, class, 4_000, NOW);
-        (0..24).for_each(|_| adaptive.record_module(0, &lanes, class, &seen(1_600, true)));
+        let (adaptive, queues, class) = beside(500, 24);
+        adaptive.record_core(&queues, &[burst(class, 400)]);
+        adaptive.offer_to_module(&queues, class, 4_000, NOW);
+        (0..24).for_each(|_| adaptive.record_module(0, &queues, class, &seen(1_600, true)));
         assert!(!adaptive.state().is_locked(0, 0, NOW));
     }
 }

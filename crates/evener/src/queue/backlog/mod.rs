@@ -20,7 +20,7 @@ use evener_ring::{CachePadded, Doorbell, Ring};
 use self::claim_size::{claim_from, sort_longest_first};
 use self::worker_queue::WorkerQueue;
 use crate::queue::barrier::Barrier;
-use crate::queue::class_queues::Lanes;
+use crate::queue::class_queues::ClassQueues;
 use crate::queue::ended_sessions::EndedSessions;
 
 /// All jobs that wait.
@@ -33,7 +33,7 @@ pub(crate) struct Backlog<'m> {
     cpu_workers: usize,
     shared: Ring<Box<Job<'m>>>,
     /// Where workers choose by class.
-    lanes: Option<Lanes<'m>>,
+    class_queues: Option<ClassQueues<'m>>,
     worker_queues: Vec<WorkerQueue<'m>>,
     /// Rung when jobs were put into the shared queue that workers pull from.
     work: Doorbell,
@@ -63,7 +63,7 @@ impl<'m> Backlog<'m> {
             longest_first: plan.is_cpu_only(),
             cpu_workers,
             shared: Ring::with_capacity(jobs),
-            lanes: (dispatch == Dispatch::Weigh).then(|| Lanes::new(jobs)),
+            class_queues: (dispatch == Dispatch::Weigh).then(|| ClassQueues::new(jobs)),
             worker_queues: (0..workers).map(queue).collect(),
             work: Doorbell::new(),
             room: Doorbell::new(),
@@ -87,16 +87,16 @@ impl<'m> Backlog<'m> {
             // The monitor is busy and needs no bell.
             Dispatch::Monitor => self.shared.push_all(jobs),
             Dispatch::Pull => self.submit_to_all(jobs, self.longest_first),
-            Dispatch::Weigh if jobs.iter().all(|job| self.lanes().is_alone(job.class())) => {
+            Dispatch::Weigh if jobs.iter().all(|job| self.class_queues().is_alone(job.class())) => {
                 self.submit_to_all(jobs, true)
             }
             Dispatch::Weigh => {
-                let came = self.lanes().push_all(jobs);
+                let came = self.class_queues().push_all(jobs);
                 if came > 0 {
                     // Whoever hears it first may not be the one who takes it.
                     self.work.ring_all();
-                    if self.lanes().modules_matter() {
-                        self.lanes().modules.ring_all();
+                    if self.class_queues().modules_matter() {
+                        self.class_queues().modules.ring_all();
                     }
                 }
                 came
@@ -123,11 +123,11 @@ impl<'m> Backlog<'m> {
     pub(crate) fn publish_to_modules(&self, jobs: &mut Vec<Box<Job<'m>>>) {
         let mut has_moved = false;
         while jobs.is_empty() && self.shared.pop_many(jobs, CLAIM_JOBS_MAX as usize) > 0 {
-            self.lanes().push_all(jobs);
+            self.class_queues().push_all(jobs);
             has_moved = true;
         }
         if has_moved {
-            self.lanes().modules.ring_all();
+            self.class_queues().modules.ring_all();
             self.room.ring_all();
         }
     }
@@ -136,11 +136,11 @@ impl<'m> Backlog<'m> {
     pub(crate) fn publish_some(&self, count: usize) {
         let mut jobs = Vec::new();
         self.shared.pop_many(&mut jobs, count);
-        self.lanes().push_all(&mut jobs);
+        self.class_queues().push_all(&mut jobs);
         // What found no room goes back; where others were faster here, too, cores find it next.
         self.shared.push_all(&mut jobs);
         debug_assert!(jobs.is_empty(), "it came from there");
-        self.lanes().modules.ring_all();
+        self.class_queues().modules.ring_all();
     }
 
     /// Jobs that wait for cores alone.
@@ -156,7 +156,7 @@ impl<'m> Backlog<'m> {
     /// Gives a job to the module of `worker` and to no other worker, or gives it back where that has enough.
     pub(crate) fn push_to(&self, worker: usize, job: Box<Job<'m>>) -> Result<(), Box<Job<'m>>> {
         self.worker_queues[worker].dealt.push(job)?;
-        self.lanes().modules.ring_all();
+        self.class_queues().modules.ring_all();
         Ok(())
     }
 
@@ -197,14 +197,20 @@ impl<'m> Backlog<'m> {
     /// # Panics
     ///
     /// Under a policy that has none: a bug.
-    pub(crate) fn lanes(&self) -> &Lanes<'m> {
-        self.lanes.as_ref().expect("the policy chooses by class")
+    pub(crate) fn class_queues(&self) -> &ClassQueues<'m> {
+        self.class_queues.as_ref().expect("the policy chooses by class")
     }
 
-    /// Claims jobs of one lane, at most `max`; returns how many.
-    pub(crate) fn claim_of(&self, lane: usize, take: &Take, max: u32, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
+    /// Claims jobs of one queue, at most `max`; returns how many.
+    pub(crate) fn claim_of(
+        &self,
+        queue: usize,
+        take: &Take,
+        max: u32,
+        jobs: &mut Vec<Box<Job<'m>>>,
+    ) -> usize {
         let take = Take { jobs_max: take.jobs_max.min(max), jobs_min: take.jobs_min.min(max), ..*take };
-        let claimed = claim_from(self.lanes().ring(lane), &take, jobs);
+        let claimed = claim_from(self.class_queues().ring(queue), &take, jobs);
         if claimed > 0 {
             self.room.ring_all();
         }
@@ -374,10 +380,10 @@ mod tests {
         };
         let backlog = Backlog::new(&plan(Dispatch::Weigh), 8, 1, 1);
         let small = job(100).class();
-        let waits = |lane: usize| backlog.lanes().waiting(lane);
+        let waits = |queue: usize| backlog.class_queues().waiting(queue);
         backlog.submit(&mut vec![job(100)]);
         assert_eq!((backlog.shared.len(), waits(0)), (0, 1), "nothing is known of a new class");
-        backlog.lanes().leave_alone(small, true);
+        backlog.class_queues().leave_alone(small, true);
         backlog.submit(&mut vec![job(100), job(90)]);
         assert_eq!((backlog.shared.len(), waits(0)), (2, 1));
         backlog.submit(&mut vec![job(100), job(5_000)]);
@@ -389,7 +395,7 @@ mod tests {
         let mut rest = Vec::new();
         backlog.publish_to_modules(&mut rest);
         assert_eq!((backlog.shared.len(), waits(0), rest.len()), (0, 4, 0));
-        backlog.lanes().leave_alone(small, false);
+        backlog.class_queues().leave_alone(small, false);
         backlog.submit(&mut vec![job(100)]);
         assert_eq!((backlog.shared.len(), waits(0)), (0, 5));
     }

@@ -8,8 +8,8 @@ impl Backlog<'_> {
         self.barrier.hold();
         self.work.ring_all();
         self.worker_queues.iter().for_each(|queue| queue.work.ring_all());
-        if let Some(lanes) = self.lanes.as_ref().filter(|lanes| lanes.modules_matter()) {
-            lanes.modules.ring_all();
+        if let Some(queues) = self.class_queues.as_ref().filter(|queues| queues.modules_matter()) {
+            queues.modules.ring_all();
         }
     }
 
@@ -27,8 +27,10 @@ impl Backlog<'_> {
     pub(crate) fn release(&self) {
         self.barrier.release();
         let is_given = || self.worker_queues.iter().any(|queue| !queue.dealt.is_empty());
-        if let Some(lanes) = self.lanes.as_ref().filter(|lanes| lanes.modules_matter() || is_given()) {
-            lanes.modules.ring_all();
+        if let Some(queues) =
+            self.class_queues.as_ref().filter(|queues| queues.modules_matter() || is_given())
+        {
+            queues.modules.ring_all();
         }
     }
 

@@ -47,19 +47,19 @@ impl Backlog<'_> {
     /// Whether the module of `worker` is to sleep, whatever waits: the plan has nothing for it, or workers are held. A
     /// module's thread that stood at the barrier would keep a CPU worker from its core.
     fn is_left_asleep(&self, worker: usize) -> bool {
-        let lanes = self.lanes.as_ref().filter(|_| worker >= self.cpu_workers);
-        lanes.is_some_and(|lanes| {
-            self.is_held() || !lanes.modules_matter() && !self.worker_queues[worker].has_jobs()
+        let queues = self.class_queues.as_ref().filter(|_| worker >= self.cpu_workers);
+        queues.is_some_and(|queues| {
+            self.is_held() || !queues.modules_matter() && !self.worker_queues[worker].has_jobs()
         })
     }
 
     /// Sleeps until the plan has something for modules. Nobody at the barrier waits for who sleeps here.
     fn stay_asleep(&self, worker: usize) {
-        let ticket = self.lanes().modules.listen();
+        let ticket = self.class_queues().modules.listen();
         let is_news = self.ended.has_news(&self.worker_queues[worker].cursor);
         if self.is_left_asleep(worker) && !self.over.load(Ordering::Acquire) && !is_news {
             self.barrier.leave(worker);
-            self.lanes().modules.wait(ticket, None);
+            self.class_queues().modules.wait(ticket, None);
             self.barrier.come_back(worker);
         }
     }
@@ -75,8 +75,8 @@ impl Backlog<'_> {
     /// Wakes all workers, whatever they wait for.
     pub(super) fn wake_workers(&self) {
         self.work.ring_all();
-        if let Some(lanes) = &self.lanes {
-            lanes.modules.ring_all();
+        if let Some(queues) = &self.class_queues {
+            queues.modules.ring_all();
         }
         self.worker_queues.iter().for_each(|queue| queue.work.ring_all());
     }
@@ -86,15 +86,15 @@ impl Backlog<'_> {
         if !self.worker_queues[worker].module_only.is_empty() {
             return false;
         }
-        let Some(lanes) = &self.lanes else { return self.queue_of(worker).is_empty() };
+        let Some(queues) = &self.class_queues else { return self.queue_of(worker).is_empty() };
         let own = if worker < self.cpu_workers { &self.shared } else { &self.worker_queues[worker].dealt };
-        own.is_empty() && lanes.is_empty()
+        own.is_empty() && queues.is_empty()
     }
 
     /// The bell that is rung for that queue.
     pub(crate) fn bell_of(&self, worker: usize) -> &Doorbell {
         match self.dispatch {
-            Dispatch::Weigh if worker >= self.cpu_workers => &self.lanes().modules,
+            Dispatch::Weigh if worker >= self.cpu_workers => &self.class_queues().modules,
             Dispatch::Pull | Dispatch::Weigh => &self.work,
             Dispatch::Deal | Dispatch::Monitor => &self.worker_queues[worker].work,
         }
@@ -103,7 +103,7 @@ impl Backlog<'_> {
     /// Whether the next job would find no room.
     fn is_full(&self) -> bool {
         let queue = match self.dispatch {
-            Dispatch::Weigh if self.lanes().is_full() => return true,
+            Dispatch::Weigh if self.class_queues().is_full() => return true,
             Dispatch::Pull | Dispatch::Monitor | Dispatch::Weigh => &self.shared,
             Dispatch::Deal => &self.next_queue(self.deal_next.load(Ordering::Relaxed)).dealt,
         };

@@ -35,7 +35,8 @@ impl<'m> ModuleWorker<'_, 'm> {
     }
 
     fn claim_single(&mut self, adaptive: &AdaptivePolicy, job: Box<Job<'m>>, now: Nanos) {
-        let claim = adaptive.claim_single(self.module(), self.shared.backlog.lanes(), job.class(), now);
+        let claim =
+            adaptive.claim_single(self.module(), self.shared.backlog.class_queues(), job.class(), now);
         adaptive.set_busy(self.worker, &claim, 1, now);
         self.expect(claim.each());
         self.claimed.push(job);
@@ -46,16 +47,16 @@ impl<'m> ModuleWorker<'_, 'm> {
         let Some(adaptive) = &shared.adaptive else {
             return shared.backlog.claim(Some(self.worker), take, &mut self.claimed) > 0;
         };
-        let (lanes, now) = (shared.backlog.lanes(), shared.clock.now());
+        let (queues, now) = (shared.backlog.class_queues(), shared.clock.now());
         if let Some(job) = shared.backlog.pop_given(self.worker) {
             self.claim_single(adaptive, job, now);
             return true;
         }
-        match adaptive.next_for_module(self.module(), lanes, now) {
+        match adaptive.next_for_module(self.module(), queues, now) {
             Ok(claim) => {
                 self.patience_to_claim = Some(Nanos::ZERO);
                 let row = Take { jobs_max: claim.jobs_max, ..*take };
-                let claimed = shared.backlog.claim_of(claim.lane, &row, claim.jobs_max, &mut self.claimed);
+                let claimed = shared.backlog.claim_of(claim.queue, &row, claim.jobs_max, &mut self.claimed);
                 if claimed > 0 {
                     adaptive.set_busy(self.worker, &claim, claimed, now);
                     self.expect(claim.each());
@@ -66,8 +67,8 @@ impl<'m> ModuleWorker<'_, 'm> {
                 self.patience_to_claim = Some(patience);
                 let is_drained = self.driver.in_flight() == 0 && adaptive.alternation.has_turn();
                 // It may be the core's turn, or what is left its work, and the core asleep.
-                if is_drained && adaptive.on_module_drained(lanes, now)
-                    || adaptive.alternation.should_wake_core(lanes)
+                if is_drained && adaptive.on_module_drained(queues, now)
+                    || adaptive.alternation.should_wake_core(queues)
                 {
                     shared.backlog.wake_cores();
                 }

@@ -78,7 +78,7 @@ impl ModuleWorker<'_, '_> {
         }
         adaptive.set_oldest(self.module(), is_busy.then_some((class, now)));
         let is_drained = !is_busy && adaptive.alternation.has_turn();
-        if is_drained && adaptive.on_module_drained(self.shared.backlog.lanes(), now) {
+        if is_drained && adaptive.on_module_drained(self.shared.backlog.class_queues(), now) {
             self.shared.backlog.wake_cores();
         }
         self.feedback.since_idle += self.done.len();
@@ -109,11 +109,11 @@ impl ModuleWorker<'_, '_> {
             let sample = ModuleSample { jobs, bytes, d, h, now };
             let waited = Nanos(beside.max(excluded_time).0 * held);
             let seen = Observation { sample, waited, opened_key, is_alone };
-            adaptive.record_module(self.module(), self.shared.backlog.lanes(), class, &seen);
+            adaptive.record_module(self.module(), self.shared.backlog.class_queues(), class, &seen);
         }
         if let Some(class) = failed_class {
             let core = Nanos(core.0 * failed / all_jobs);
-            adaptive.record_failed(self.module(), self.shared.backlog.lanes(), class, core, now);
+            adaptive.record_failed(self.module(), self.shared.backlog.class_queues(), class, core, now);
         }
     }
 

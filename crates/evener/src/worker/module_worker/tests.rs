@@ -377,7 +377,7 @@ impl Machine {
     fn rest(&mut self, worker: usize, patience: Option<Nanos>, rest: Rest) {
         let backlog = &self.shared.backlog;
         let is_module = worker == self.cores.len();
-        let sleeps = is_module && !backlog.lanes().modules_matter() || backlog.has_nothing_for(worker);
+        let sleeps = is_module && !backlog.class_queues().modules_matter() || backlog.has_nothing_for(worker);
         let until = match patience {
             Some(patience) if !sleeps => self.times.now() + patience,
             _ => Nanos(u64::MAX),
