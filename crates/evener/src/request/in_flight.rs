@@ -16,7 +16,7 @@ use evener_core::combine::TOGETHER_MAX;
 use evener_core::{InlineDriver, Job};
 use evener_ring::{Eras, Gather, Look, PERMITS_MAX, Permits};
 
-use crate::request::combine::{Encryption, Kit, MakeDriver, Request, Verdict, is_combinable, serve};
+use crate::request::combine::{DriverSlot, Encryption, MakeDriver, Request, Verdict, is_combinable, serve};
 
 /// Callers that can be paused at once; more do their work themselves.
 const SLOTS: usize = 256;
@@ -29,15 +29,15 @@ const LONE_MAX: u32 = 6;
 
 /// Drivers of a process, one for each core, and the requests that wait for one.
 pub struct InFlight {
-    halls: Eras<Hall>,
+    groups: Eras<Group>,
     make_driver: Box<MakeDriver>,
     cores: usize,
 }
 
 /// What callers share in one generation of the process.
-struct Hall {
+struct Group {
     gather: Gather<Encryption>,
-    permits: Permits<Kit>,
+    permits: Permits<DriverSlot>,
     /// Where the next caller looks for a slot.
     hint: AtomicUsize,
     /// Pauses in a row that brought nobody, and requests that do not pause for that. Racy on purpose: they are a guess
@@ -56,12 +56,12 @@ impl InFlight {
         make_driver: impl Fn() -> Option<Box<dyn InlineDriver>> + Send + Sync + 'static,
     ) -> Option<Self> {
         let made = Self {
-            halls: Eras::default(),
+            groups: Eras::default(),
             cores: cores.clamp(1, PERMITS_MAX),
             make_driver: Box::new(make_driver),
         };
         let first = (made.make_driver)()?;
-        made.halls.of(generation, || Hall::new(made.cores, Kit::Made(first)));
+        made.groups.of(generation, || Group::new(made.cores, DriverSlot::Made(first)));
         Some(made)
     }
 
@@ -69,7 +69,7 @@ impl InFlight {
     ///
     /// `generation` as in [`crate::request::combine::Combiner::encrypt`].
     pub fn burst(&self, generation: u32, jobs: &mut [Box<Job<'_>>]) -> bool {
-        let Some(mut permit) = self.hall(generation).permits.try_take() else { return false };
+        let Some(mut permit) = self.group(generation).permits.try_take() else { return false };
         let Some(driver) = permit.driver(&*self.make_driver) else { return false };
         driver.run(jobs);
         true
@@ -78,20 +78,21 @@ impl InFlight {
     /// Encrypts a request together with those of other callers that are paused, or will be. `pause` puts the caller
     /// aside and returns when it is to look again; it is called once at most.
     pub fn encrypt(&self, generation: u32, request: Request<'_>, pause: impl FnOnce()) -> Verdict {
-        let hall = self.hall(generation);
-        if !is_combinable(&request) || !hall.is_worth_a_pause() {
+        let group = self.group(generation);
+        if !is_combinable(&request) || !group.should_suspend() {
             return Verdict::Inline;
         }
         let mut pause = Some(pause);
         let mut yields = 0;
-        let hint = hall.hint.fetch_add(1, Relaxed);
-        hall.gather
-            .lend(hint, request, |look| hall.step(look, &mut pause, &mut yields, &*self.make_driver))
+        let hint = group.hint.fetch_add(1, Relaxed);
+        group
+            .gather
+            .lend(hint, request, |look| group.step(look, &mut pause, &mut yields, &*self.make_driver))
             .into()
     }
 
-    fn hall(&self, generation: u32) -> &Hall {
-        self.halls.of(generation, || Hall::new(self.cores, Kit::Unmade))
+    fn group(&self, generation: u32) -> &Group {
+        self.groups.of(generation, || Group::new(self.cores, DriverSlot::Unmade))
     }
 }
 
@@ -105,9 +106,9 @@ impl fmt::Debug for InFlight {
     }
 }
 
-impl Hall {
-    fn new(cores: usize, first: Kit) -> Self {
-        let rest = (1..cores).map(|_| Kit::Unmade);
+impl Group {
+    fn new(cores: usize, first: DriverSlot) -> Self {
+        let rest = (1..cores).map(|_| DriverSlot::Unmade);
         Self {
             gather: Gather::new(SLOTS),
             permits: Permits::new([first].into_iter().chain(rest)),
@@ -158,7 +159,7 @@ impl Hall {
         }
     }
 
-    fn is_worth_a_pause(&self) -> bool {
+    fn should_suspend(&self) -> bool {
         let skip = self.skip.load(Relaxed);
         // Somebody who waits now has someone to share with.
         if skip == 0 || self.gather.waiting() > 0 {

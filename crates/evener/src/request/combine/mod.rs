@@ -1,6 +1,6 @@
 //! Combining: threads of one program that encrypt at the same moment fill one multi-buffer burst, without extra threads.
 //!
-//! The way of a request: [`Combiner::encrypt`] -> [`pulse`] counts it and says whether callers combine (if not:
+//! The way of a request: [`Combiner::encrypt`] -> [`throughput`] counts it and says whether callers combine (if not:
 //! [`Verdict::Inline`], and the caller does its work itself) -> lent in the [gathering](evener_ring::Gather) -> its caller
 //! yields until it is back -> whoever finds enough of them and a free permit runs them all -> [`Verdict::Combined`].
 //!
@@ -23,7 +23,7 @@ use evener_core::{
 use evener_ring::{CachePadded, Eras, Errand, Gather, Look, PERMITS_MAX, Permit, Permits, Return};
 
 use crate::SystemClock;
-use throughput::{Pulse, Rule};
+use throughput::{Rule, ThroughputMonitor};
 
 /// Shortest request that is combined, in bytes: shorter ones are done before a yield is (measured: at 4 KiB 0.8 to 1.6 x).
 pub const BYTES_MIN: usize = 16 << 10;
@@ -50,7 +50,7 @@ pub(crate) type MakeDriver = dyn Fn() -> Option<Box<dyn InlineDriver>> + Send + 
 
 /// Combines the callers of one process.
 pub struct Combiner {
-    halls: Eras<Hall>,
+    groups: Eras<Group>,
     make_driver: Box<MakeDriver>,
     rule: Rule,
     cores: usize,
@@ -97,17 +97,17 @@ pub struct Counts {
 }
 
 /// What callers share in one generation of the process.
-struct Hall {
+struct Group {
     gather: Gather<Encryption>,
-    permits: Permits<Kit>,
-    pulse: Pulse,
+    permits: Permits<DriverSlot>,
+    throughput: ThroughputMonitor,
     combined: CachePadded<AtomicU64>,
     bursts: AtomicU64,
 }
 
-/// The driver of a permit. Of the process that made the combiner it is made at once, since it may be the last moment at
+/// The place of a permit's driver. Of the process that made the combiner it is made at once, since it may be the last moment at
 /// which a library can be opened; of its children when it is first needed.
-pub(crate) enum Kit {
+pub(crate) enum DriverSlot {
     Unmade,
     Made(Box<dyn InlineDriver>),
     Absent,
@@ -134,26 +134,26 @@ impl Combiner {
         Self::with_rule(generation, cores, Rule::Guarded, Box::new(make_driver))
     }
 
-    /// As [`Self::new`], but callers always wait for `together` others, whatever that is worth: to measure combining, and
+    /// As [`Self::new`], but callers always wait for `group_size` others, whatever that is worth: to measure combining, and
     /// to test what builds on it.
     #[must_use]
     pub fn unguarded(
         generation: u32,
         cores: usize,
-        together: u32,
+        group_size: u32,
         make_driver: impl Fn() -> Option<Box<dyn InlineDriver>> + Send + Sync + 'static,
     ) -> Option<Self> {
-        Self::with_rule(generation, cores, Rule::Always { together }, Box::new(make_driver))
+        Self::with_rule(generation, cores, Rule::Always { group_size }, Box::new(make_driver))
     }
 
     fn with_rule(generation: u32, cores: usize, rule: Rule, make_driver: Box<MakeDriver>) -> Option<Self> {
         let cores = cores.clamp(1, PERMITS_MAX);
-        let kits: Vec<Kit> = (0..cores).map_while(|_| make_driver().map(Kit::Made)).collect();
-        let halls = Eras::default();
-        let is_whole = kits.len() == cores;
+        let slots: Vec<DriverSlot> = (0..cores).map_while(|_| make_driver().map(DriverSlot::Made)).collect();
+        let groups = Eras::default();
+        let is_whole = slots.len() == cores;
         is_whole.then(|| {
-            halls.of(generation, || Hall::new(rule, kits));
-            Self { halls, make_driver, rule, cores }
+            groups.of(generation, || Group::new(rule, slots));
+            Self { groups, make_driver, rule, cores }
         })
     }
 
@@ -177,34 +177,34 @@ impl Combiner {
         if !is_fitting(bytes) {
             return None;
         }
-        let hall = self.hall(generation);
-        let caller = hall.pulse.enter(bytes);
-        (caller.together > 0).then_some(Turn { combiner: self, hall, hint: caller.hint })
+        let group = self.group(generation);
+        let caller = group.throughput.enter(bytes);
+        (caller.group_size > 0).then_some(Turn { combiner: self, group, hint: caller.hint })
     }
 
     /// What was combined so far in this generation.
     #[must_use]
     pub fn counts(&self, generation: u32) -> Counts {
-        let hall = self.hall(generation);
-        let [combined, bursts] = [&*hall.combined, &hall.bursts].map(|count| count.load(Ordering::Relaxed));
-        Counts { combined, bursts, epochs: hall.pulse.epochs() }
+        let group = self.group(generation);
+        let [combined, bursts] = [&*group.combined, &group.bursts].map(|count| count.load(Ordering::Relaxed));
+        Counts { combined, bursts, epochs: group.throughput.epochs() }
     }
 
     /// How often the guard ended combining since this was asked last, by anybody.
     #[inline]
     pub fn take_locks(&self, generation: u32) -> u32 {
-        self.hall(generation).pulse.take_locks()
+        self.group(generation).throughput.take_locks()
     }
 
-    fn hall(&self, generation: u32) -> &Hall {
-        self.halls.of(generation, || Hall::new(self.rule, (0..self.cores).map(|_| Kit::Unmade)))
+    fn group(&self, generation: u32) -> &Group {
+        self.groups.of(generation, || Group::new(self.rule, (0..self.cores).map(|_| DriverSlot::Unmade)))
     }
 }
 
 /// The right to combine one request.
 pub struct Turn<'c> {
     combiner: &'c Combiner,
-    hall: &'c Hall,
+    group: &'c Group,
     hint: usize,
 }
 
@@ -215,10 +215,10 @@ impl Turn<'_> {
         if !is_combinable(&request) {
             return Verdict::Inline;
         }
-        let Self { combiner, hall, hint } = self;
+        let Self { combiner, group, hint } = self;
         let (make_driver, began) = (&*combiner.make_driver, SystemClock.now());
-        let mut wait = Wait { hall, make_driver, began, is_late: false, yields: 0, turns: 0 };
-        hall.gather.lend(hint, request, |look| wait.step(look)).into()
+        let mut wait = Wait { group, make_driver, began, is_late: false, yields: 0, turns: 0 };
+        group.gather.lend(hint, request, |look| wait.step(look)).into()
     }
 }
 
@@ -285,15 +285,15 @@ impl<'r> Request<'r> {
     }
 }
 
-impl Hall {
-    fn new(rule: Rule, kits: impl IntoIterator<Item = Kit>) -> Self {
-        let permits = Permits::new(kits);
-        let pulse = Pulse::new(rule, permits.count());
+impl Group {
+    fn new(rule: Rule, slots: impl IntoIterator<Item = DriverSlot>) -> Self {
+        let permits = Permits::new(slots);
+        let throughput = ThroughputMonitor::new(rule, permits.count());
         let (combined, bursts) = (CachePadded::default(), AtomicU64::new(0));
-        Self { gather: Gather::new(SLOTS), permits, pulse, combined, bursts }
+        Self { gather: Gather::new(SLOTS), permits, throughput, combined, bursts }
     }
 
-    fn serve(&self, mut permit: Permit<'_, Kit>, make_driver: &MakeDriver) {
+    fn serve(&self, mut permit: Permit<'_, DriverSlot>, make_driver: &MakeDriver) {
         serve(&self.gather, &mut permit, make_driver, |done| {
             self.combined.fetch_add(done as u64, Ordering::Relaxed);
             self.bursts.fetch_add(1, Ordering::Relaxed);
@@ -306,13 +306,13 @@ impl Hall {
 /// asks finds itself counted. Returns how many waited.
 pub(crate) fn serve(
     gather: &Gather<Encryption>,
-    kit: &mut Kit,
+    slot: &mut DriverSlot,
     make_driver: &MakeDriver,
     mut count: impl FnMut(usize),
 ) -> usize {
     let mut batch = gather.take();
     let waited = batch.len();
-    let Some(driver) = kit.driver(make_driver) else { return waited };
+    let Some(driver) = slot.driver(make_driver) else { return waited };
     while batch.len() > 1 {
         batch.run(TOGETHER_MAX as usize, |requests| {
             let outcomes = run(driver, requests);
@@ -333,7 +333,7 @@ fn run(driver: &mut dyn InlineDriver, requests: Vec<Request<'_>>) -> Vec<Outcome
     jobs.iter().map(|job| job.outcome()).collect()
 }
 
-impl Kit {
+impl DriverSlot {
     pub(crate) fn driver(&mut self, make_driver: &MakeDriver) -> Option<&mut dyn InlineDriver> {
         if matches!(self, Self::Unmade) {
             *self = make_driver().map_or(Self::Absent, Self::Made);
@@ -347,7 +347,7 @@ impl Kit {
 
 /// A caller that waits.
 struct Wait<'w> {
-    hall: &'w Hall,
+    group: &'w Group,
     make_driver: &'w MakeDriver,
     began: Nanos,
     /// Nobody took its request for too long.
@@ -360,18 +360,18 @@ struct Wait<'w> {
 impl Wait<'_> {
     /// One turn of waiting: runs a burst where one is due, or else lets another thread run.
     fn step(&mut self, look: Look) {
-        let together = self.hall.pulse.together();
-        let is_over = together == 0 || self.is_late;
+        let group_size = self.group.throughput.group_size();
+        let is_over = group_size == 0 || self.is_late;
         if is_over && !look.is_taken {
             // Callers do not combine any more: everyone on the list works alone.
-            drop(self.hall.gather.take());
+            drop(self.group.gather.take());
             return;
         }
         // Whose request is under way leaves a small rest to those who wait for it.
-        let is_due = look.waiting >= together as usize || (self.yields >= YIELDS_MAX && !look.is_taken);
-        if is_due && together > 0 {
-            if let Some(permit) = self.hall.permits.try_take() {
-                self.hall.serve(permit, self.make_driver);
+        let is_due = look.waiting >= group_size as usize || (self.yields >= YIELDS_MAX && !look.is_taken);
+        if is_due && group_size > 0 {
+            if let Some(permit) = self.group.permits.try_take() {
+                self.group.serve(permit, self.make_driver);
                 self.yields = 0;
                 return;
             }
@@ -382,7 +382,7 @@ impl Wait<'_> {
         if self.turns % LOOK_EVERY == 0 {
             let now = SystemClock.now();
             self.is_late = now - self.began > PATIENCE;
-            self.hall.pulse.look(now);
+            self.group.throughput.look(now);
         }
     }
 }

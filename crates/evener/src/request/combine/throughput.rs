@@ -1,7 +1,7 @@
 //! The process's own throughput, epoch by epoch, and what the controller makes of it.
 //!
 //! `enter` (every call: which epoch, how many bytes) -> `look` (every 16th call, and while callers wait: is the epoch
-//! over?) -> whoever finds it over asks the [controller](Controller) -> `together`, which every call reads.
+//! over?) -> whoever finds it over asks the [controller](Controller) -> `group_size`, which every call reads.
 
 use std::cell::Cell;
 use std::sync::Mutex;
@@ -23,24 +23,24 @@ pub(super) enum Rule {
     /// The controller.
     Guarded,
     /// Nobody: so many callers always wait for each other.
-    Always { together: u32 },
+    Always { group_size: u32 },
 }
 
 /// Counts calls and ends epochs.
-pub(super) struct Pulse {
+pub(super) struct ThroughputMonitor {
     /// Never used twice in a process.
     id: u32,
     /// What every call reads and only the end of an epoch writes.
     setting: CachePadded<Setting>,
     callers: CachePadded<AtomicU32>,
     bytes: CachePadded<AtomicU64>,
-    /// Held by whoever ends an epoch; nobody waits for it.
-    house: Mutex<House>,
+    /// Locked by the thread that ends an epoch; no other waits for it.
+    state: Mutex<EpochState>,
 }
 
 struct Setting {
     /// Callers that wait for each other; 0 where each works for itself.
-    together: AtomicU32,
+    group_size: AtomicU32,
     epoch: AtomicU32,
     /// Times that the controller ended combining, until somebody takes note of them.
     locks: AtomicU32,
@@ -48,7 +48,7 @@ struct Setting {
     ends: AtomicU64,
 }
 
-struct House {
+struct EpochState {
     controller: Controller,
     began: Nanos,
     /// Core time of the process at that moment.
@@ -56,50 +56,54 @@ struct House {
     epochs_on: u64,
 }
 
-/// What a thread knows of itself. It belongs to the pulse that it entered last: a thread that uses two by turns is counted
+/// What a thread knows of itself. It belongs to the monitor that it entered last: a thread that uses two by turns is counted
 /// too often, which only opens the gate.
 #[derive(Clone, Copy)]
-struct Seen {
-    pulse: u32,
+struct ThreadState {
+    monitor: u32,
     epoch: u32,
-    /// Its number among those that came to this pulse's process, to spread threads over slots.
+    /// Its number among those that came to this monitor's process, to spread threads over slots.
     hint: u32,
     calls: u32,
     bytes: u64,
 }
 
 thread_local! {
-    static SEEN: Cell<Seen> = const { Cell::new(Seen { pulse: 0, epoch: 0, hint: 0, calls: 0, bytes: 0 }) };
+    static THREAD: Cell<ThreadState> = const { Cell::new(ThreadState { monitor: 0, epoch: 0, hint: 0, calls: 0, bytes: 0 }) };
 }
 
 /// A caller that was counted.
 pub(super) struct Caller {
-    /// As [`Pulse::together`].
-    pub(super) together: u32,
+    /// As [`ThroughputMonitor::group_size`].
+    pub(super) group_size: u32,
     /// Differs from thread to thread.
     pub(super) hint: usize,
 }
 
-/// Names of pulses and numbers of threads; only that they differ matters.
+/// Names of monitors and numbers of threads; only that they differ matters.
 static NAMES: AtomicU32 = AtomicU32::new(1);
 
-impl Pulse {
+impl ThroughputMonitor {
     pub(super) fn new(rule: Rule, cores: usize) -> Self {
-        let (together, ends) = match rule {
+        let (group_size, ends) = match rule {
             Rule::Guarded => (0, 0),
             // No epoch ever ends.
-            Rule::Always { together } => (together, u64::MAX),
+            Rule::Always { group_size } => (group_size, u64::MAX),
         };
         let setting =
-            Setting { together: together.into(), epoch: 0.into(), locks: 0.into(), ends: ends.into() };
-        let house =
-            House { controller: Controller::new(cores), began: Nanos::ZERO, core: Nanos::ZERO, epochs_on: 0 };
+            Setting { group_size: group_size.into(), epoch: 0.into(), locks: 0.into(), ends: ends.into() };
+        let state = EpochState {
+            controller: Controller::new(cores),
+            began: Nanos::ZERO,
+            core: Nanos::ZERO,
+            epochs_on: 0,
+        };
         Self {
             id: NAMES.fetch_add(1, Ordering::Relaxed),
             setting: CachePadded::new(setting),
             callers: CachePadded::default(),
             bytes: CachePadded::default(),
-            house: Mutex::new(house),
+            state: Mutex::new(state),
         }
     }
 
@@ -108,9 +112,9 @@ impl Pulse {
     pub(super) fn enter(&self, bytes: usize) -> Caller {
         // Relaxed, here and below: counts and a setting, nothing that they would have to carry along.
         let epoch = self.setting.epoch.load(Ordering::Relaxed);
-        let mut seen = SEEN.get();
-        if (seen.pulse, seen.epoch) != (self.id, epoch) {
-            seen = self.come(seen, epoch);
+        let mut seen = THREAD.get();
+        if (seen.monitor, seen.epoch) != (self.id, epoch) {
+            seen = self.enter_epoch(seen, epoch);
         }
         seen.calls += 1;
         seen.bytes += bytes as u64;
@@ -119,20 +123,20 @@ impl Pulse {
             (seen.calls, seen.bytes) = (0, 0);
             self.look(SystemClock.now());
         }
-        SEEN.set(seen);
-        Caller { together: self.together(), hint: seen.hint as usize }
+        THREAD.set(seen);
+        Caller { group_size: self.group_size(), hint: seen.hint as usize }
     }
 
     /// The first call of a thread in an epoch.
     #[cold]
-    fn come(&self, seen: Seen, epoch: u32) -> Seen {
+    fn enter_epoch(&self, seen: ThreadState, epoch: u32) -> ThreadState {
         self.callers.fetch_add(1, Ordering::Relaxed);
-        if seen.pulse == self.id {
-            return Seen { epoch, ..seen };
+        if seen.monitor == self.id {
+            return ThreadState { epoch, ..seen };
         }
         let hint = NAMES.fetch_add(1, Ordering::Relaxed);
         // Callers that combine go in step: were they all to hand in their bytes at one moment, an epoch would have them or not.
-        Seen { pulse: self.id, epoch, hint, calls: hint % LOOK_EVERY, bytes: 0 }
+        ThreadState { monitor: self.id, epoch, hint, calls: hint % LOOK_EVERY, bytes: 0 }
     }
 
     /// Times that combining was ended since this was asked last.
@@ -146,8 +150,8 @@ impl Pulse {
 
     /// How many callers wait for each other now; 0 where each works for itself.
     #[inline]
-    pub(super) fn together(&self) -> u32 {
-        self.setting.together.load(Ordering::Relaxed)
+    pub(super) fn group_size(&self) -> u32 {
+        self.setting.group_size.load(Ordering::Relaxed)
     }
 
     /// Ends the epoch if it is over at `now`.
@@ -160,30 +164,30 @@ impl Pulse {
 
     #[cold]
     fn end_epoch(&self, now: Nanos) {
-        let Ok(mut house) = self.house.try_lock() else { return };
+        let Ok(mut state) = self.state.try_lock() else { return };
         if now.0 < self.setting.ends.load(Ordering::Relaxed) {
             return; // Another thread was faster.
         }
         let core = SystemClock.process_time();
         let (callers, bytes) =
             (self.callers.swap(0, Ordering::Relaxed), self.bytes.swap(0, Ordering::Relaxed));
-        // Looked at again, and last: a thread that lost its core since it first looked, with the house in hand, would count
+        // Looked at again, and last: a thread that lost its core since it first looked, with the state locked, would count
         // what came in 100 ms as that of 20.
         let now = SystemClock.now();
-        let seen = Epoch { span: now - house.began, core: core - house.core, callers, bytes };
-        let failures = house.controller.failures();
-        let together = house.controller.end_epoch(&seen);
-        self.setting.locks.fetch_add(house.controller.failures() - failures, Ordering::Relaxed);
-        house.epochs_on += u64::from(self.together() > 0);
-        (house.began, house.core) = (now, core);
-        self.setting.together.store(together, Ordering::Relaxed);
+        let seen = Epoch { span: now - state.began, core: core - state.core, callers, bytes };
+        let failures = state.controller.failures();
+        let group_size = state.controller.end_epoch(&seen);
+        self.setting.locks.fetch_add(state.controller.failures() - failures, Ordering::Relaxed);
+        state.epochs_on += u64::from(self.group_size() > 0);
+        (state.began, state.core) = (now, core);
+        self.setting.group_size.store(group_size, Ordering::Relaxed);
         self.setting.epoch.fetch_add(1, Ordering::Relaxed);
         self.setting.ends.store((now + EPOCH).0, Ordering::Relaxed);
     }
 
     /// Epochs in which callers combined, and all.
     pub(super) fn epochs(&self) -> [u64; 2] {
-        let on = self.house.lock().map_or(0, |house| house.epochs_on);
+        let on = self.state.lock().map_or(0, |state| state.epochs_on);
         [on, u64::from(self.setting.epoch.load(Ordering::Relaxed))]
     }
 }

@@ -9,19 +9,19 @@ use zeroize::Zeroizing;
 /// Longest request. A guess: TLS records have 16 KiB, and a caller that waits for a longer one gains no more per byte.
 pub const ROOM_BYTES_MAX: usize = 1 << 20;
 
-/// Rooms have at least so many bytes, so that those of one record are used for the next.
-const ROOM_BYTES_MIN: usize = 32 << 10;
+/// Buffers have at least so many bytes, so that those of one record are used for the next.
+const BUFFER_BYTES_MIN: usize = 32 << 10;
 
-/// All rooms of one module together, in bytes: they are kept for the next requests. A guess: sixteen requests of 1 MiB.
+/// All buffers of one module together, in bytes: they are kept for the next requests. A guess: sixteen requests of 1 MiB.
 const BYTES_MAX: usize = 16 << 20;
 
 /// A job with memory of its own.
-pub(super) struct Room {
+pub(super) struct Buffer {
     job: Box<Job<'static>>,
     bytes: usize,
 }
 
-impl Room {
+impl Buffer {
     fn new(bytes: usize) -> Self {
         Self { job: Job::owning(Zeroizing::new(vec![0; bytes])), bytes }
     }
@@ -32,66 +32,67 @@ impl Room {
     }
 }
 
-/// Rooms that nobody uses, and how many there are in all.
+/// Buffers that nobody uses, and how many there are in all.
 #[derive(Default)]
-pub(super) struct Rooms {
-    spare: Vec<Room>,
+pub(super) struct BufferPool {
+    spare: Vec<Buffer>,
     bytes: usize,
-    /// Sizes of rooms that are at the driver, by the job's mark.
+    /// Sizes of buffers that are at the driver, by the job's mark.
     lent: Vec<(u64, usize)>,
 }
 
-impl Rooms {
-    /// A job over a copy of `input`; `None` where all rooms are in use.
-    pub(super) fn furnish(
+impl BufferPool {
+    /// A job over a copy of `input`; `None` where all buffers are in use.
+    pub(super) fn prepare(
         &mut self,
         number: u64,
         session: &Arc<Session>,
         iv: &[u8; 16],
         input: &[u8],
     ) -> Option<Box<Job<'static>>> {
-        let mut room = self.take(input.len())?;
-        room.job.room_mut()[..input.len()].copy_from_slice(input);
-        room.job.arm(Arc::clone(session), &iv[..session.algorithm().iv_bytes()], input.len());
-        room.job.mark = number;
-        self.lent.push((number, room.bytes));
-        Some(room.job)
+        let mut buffer = self.take(input.len())?;
+        buffer.job.room_mut()[..input.len()].copy_from_slice(input);
+        buffer.job.arm(Arc::clone(session), &iv[..session.algorithm().iv_bytes()], input.len());
+        buffer.job.mark = number;
+        self.lent.push((number, buffer.bytes));
+        Some(buffer.job)
     }
 
-    fn take(&mut self, bytes: usize) -> Option<Room> {
-        let fits = |room: &Room| room.bytes >= bytes;
+    fn take(&mut self, bytes: usize) -> Option<Buffer> {
+        let fits = |buffer: &Buffer| buffer.bytes >= bytes;
         let best =
             (0..self.spare.len()).filter(|&at| fits(&self.spare[at])).min_by_key(|&at| self.spare[at].bytes);
         if let Some(at) = best {
             return Some(self.spare.swap_remove(at));
         }
-        let bytes = bytes.next_power_of_two().max(ROOM_BYTES_MIN);
+        let bytes = bytes.next_power_of_two().max(BUFFER_BYTES_MIN);
         if self.bytes + bytes > BYTES_MAX {
             return None;
         }
         self.bytes += bytes;
-        Some(Room::new(bytes))
+        Some(Buffer::new(bytes))
     }
 
     /// The room of a job that came back from the driver.
-    pub(super) fn returned(&mut self, job: Box<Job<'static>>) -> Option<Room> {
+    pub(super) fn returned(&mut self, job: Box<Job<'static>>) -> Option<Buffer> {
         let place = self.lent.iter().position(|(number, _)| *number == job.mark)?;
         let (_, bytes) = self.lent.swap_remove(place);
         // Where the module's driver never gave the memory back, the room is gone.
         let is_whole = job.output_span().len() == bytes;
         self.bytes -= if is_whole { 0 } else { bytes };
-        is_whole.then_some(Room { job, bytes })
+        is_whole.then_some(Buffer { job, bytes })
     }
 
     /// Keeps a room for the next request, with no text in clear and no key left in it.
-    pub(super) fn give_back(&mut self, mut room: Room) {
-        let is_sealed = room.job.session().direction() == Direction::Encrypt && !room.job.output().is_empty();
+    pub(super) fn give_back(&mut self, mut buffer: Buffer) {
+        let is_sealed =
+            buffer.job.session().direction() == Direction::Encrypt && !buffer.job.output().is_empty();
         if !is_sealed {
-            let used = room.job.input_bytes();
-            wipe(&mut room.job.room_mut()[..used]);
+            let used = buffer.job.input_bytes();
+            wipe(&mut buffer.job.room_mut()[..used]);
         }
-        room.job.disarm();
-        self.spare.push(room);
+        buffer.job.disarm();
+        self.spare.push(buffer);
     }
 }
 
@@ -104,46 +105,46 @@ mod tests {
         Arc::new(Session::new(Algorithm::Aes128Cbc, direction, Padding::None, &[7; 16]).unwrap())
     }
 
-    fn used(rooms: &mut Rooms, direction: Direction, is_done: bool) {
-        let mut job = rooms.furnish(1, &session(direction), &[0; 16], &[9; 64]).unwrap();
+    fn used(buffers: &mut BufferPool, direction: Direction, is_done: bool) {
+        let mut job = buffers.prepare(1, &session(direction), &[0; 16], &[9; 64]).unwrap();
         if is_done {
             job.done(64);
         }
-        let room = rooms.returned(job).unwrap();
-        rooms.give_back(room);
+        let buffer = buffers.returned(job).unwrap();
+        buffers.give_back(buffer);
     }
 
     #[test]
     fn a_room_is_used_again_and_keeps_neither_text_in_clear_nor_key() {
-        let mut rooms = Rooms::default();
+        let mut buffers = BufferPool::default();
         for (direction, is_done) in
             [(Direction::Decrypt, true), (Direction::Encrypt, false), (Direction::Decrypt, false)]
         {
-            used(&mut rooms, direction, is_done);
-            assert!(rooms.spare[0].job.room_mut().iter().all(|&byte| byte == 0), "{direction} {is_done}");
+            used(&mut buffers, direction, is_done);
+            assert!(buffers.spare[0].job.room_mut().iter().all(|&byte| byte == 0), "{direction} {is_done}");
         }
         let key = session(Direction::Encrypt);
-        let job = rooms.furnish(2, &key, &[0; 16], &[9; 64]).unwrap();
-        assert_eq!((Arc::strong_count(&key), rooms.bytes), (2, ROOM_BYTES_MIN));
-        let room = rooms.returned(job).unwrap();
-        rooms.give_back(room);
+        let job = buffers.prepare(2, &key, &[0; 16], &[9; 64]).unwrap();
+        assert_eq!((Arc::strong_count(&key), buffers.bytes), (2, BUFFER_BYTES_MIN));
+        let buffer = buffers.returned(job).unwrap();
+        buffers.give_back(buffer);
         assert_eq!(Arc::strong_count(&key), 1);
     }
 
     #[test]
     fn a_room_that_a_driver_kept_is_gone_and_its_place_is_free() {
-        let mut rooms = Rooms::default();
-        let mut job = rooms.furnish(1, &session(Direction::Encrypt), &[0; 16], &[9; 64]).unwrap();
+        let mut buffers = BufferPool::default();
+        let mut job = buffers.prepare(1, &session(Direction::Encrypt), &[0; 16], &[9; 64]).unwrap();
         let kept = job.lend_room();
-        assert!(kept.is_some() && rooms.returned(job).is_none() && rooms.bytes == 0);
+        assert!(kept.is_some() && buffers.returned(job).is_none() && buffers.bytes == 0);
     }
 
     #[test]
     fn rooms_do_not_grow_without_end() {
-        let (mut rooms, key) = (Rooms::default(), session(Direction::Encrypt));
+        let (mut buffers, key) = (BufferPool::default(), session(Direction::Encrypt));
         let long = vec![1; ROOM_BYTES_MAX];
         let jobs: Vec<_> =
-            (0..100).map_while(|number| rooms.furnish(number, &key, &[0; 16], &long)).collect();
+            (0..100).map_while(|number| buffers.prepare(number, &key, &[0; 16], &long)).collect();
         assert_eq!(jobs.len(), BYTES_MAX / ROOM_BYTES_MAX);
     }
 }

@@ -1,17 +1,17 @@
 //! A module that serves single requests of a program's own threads: each sleeps until its result is there, or is put aside.
 //!
-//! The way of one request: [`Offload::put`] copies it into a room (`buffers.rs`) -> it waits at the desk -> of those who wait one
+//! The way of one request: [`Offload::put`] copies it into a buffer (`buffers.rs`) -> it waits in the queue -> of those who wait one
 //! leads: it hands over whatever waits, sleeps in the driver's poll, lays out what came back, and makes room for the next to
 //! lead (`request_queue.rs`) -> [`Pending::wait`] takes one's own result, which the caller copies to where it belongs.
 //!
-//! Callers that wait need not go to the desk: where the module has a driver for single requests [`Offload::ask_for`] asks that one, which
-//! takes less than a desk for jobs of all threads.
+//! Callers that wait need not go through the queue: where the module has a driver for single requests [`Offload::ask_for`] asks that one,
+//! which takes less time than a queue for jobs of all threads.
 //!
 //! A session that has ended leaves no key at the module: [`Offload::forget`].
 //!
-//! No thread is started for callers that wait; requests of callers that were put aside are led by one of the desk's own. The
+//! No thread is started for callers that wait; requests of callers that were put aside are led by a helper thread of the queue. The
 //! caller's memory is read by `put` and written by nobody: so a module that hangs keeps no caller, and what it failed is done
-//! again from the same bytes. A child of fork begins with a desk and a driver of its own and never touches its parent's.
+//! again from the same bytes. A child of fork begins with a queue and a driver of its own and never touches its parent's.
 
 mod buffers;
 mod request_queue;
@@ -25,10 +25,10 @@ use evener_core::driver::{SingleDriver, Text};
 use evener_core::{Algorithm, Direction, Nanos, QueuedDriver, Session, SessionId};
 use evener_ring::Eras;
 
+use buffers::Buffer;
 pub use buffers::ROOM_BYTES_MAX;
-use buffers::Room;
 pub use request_queue::OutOfService;
-use request_queue::{Desk, Order};
+use request_queue::{RequestQueue, Submission};
 
 pub use super::policy;
 use crate::module_limits::{SILENCE_MAX, SILENCE_MIN, TIMES_EXPECTED};
@@ -51,7 +51,7 @@ pub struct Offload {
     does: Arc<Does>,
     make_driver: Arc<MakeDriver>,
     make_single: Option<Box<MakeSingle>>,
-    desks: Eras<Arc<Desk>>,
+    queues: Eras<Arc<RequestQueue>>,
 }
 
 /// One request.
@@ -76,11 +76,11 @@ impl Offload {
     ) -> Self {
         let does = Arc::new(Does::new(does));
         let make_driver: Arc<MakeDriver> = Arc::new(does.asked_again_after(make_driver));
-        Self { name, does, make_driver, make_single: None, desks: Eras::default() }
+        Self { name, does, make_driver, make_single: None, queues: Eras::default() }
     }
 
     /// The same, where callers that wait ask a driver of their own. `make_single` is called once in a process; where it makes none, and what
-    /// that one does not take, goes to the desk.
+    /// that one does not take, goes to the queue.
     #[must_use]
     pub fn single(
         self,
@@ -100,49 +100,49 @@ impl Offload {
         self.does.has(algorithm, direction)
     }
 
-    /// Whether it takes such a request now: it does it, it is in service, and there are rooms of that size.
+    /// Whether it takes such a request now: it does it, it is in service, and there are buffers of that size.
     /// `generation` counts forks, here and in all that follows.
     pub fn takes(&self, generation: u32, algorithm: Algorithm, direction: Direction, bytes: usize) -> bool {
         let fits = bytes <= ROOM_BYTES_MAX && self.does(algorithm, direction);
-        fits && self.desks.get(generation).is_none_or(|desk| desk.is_in_service())
+        fits && self.queues.get(generation).is_none_or(|queue| queue.is_in_service())
     }
 
     /// Requests that a new one would find before it.
     pub fn ahead(&self, generation: u32) -> u32 {
-        self.desks.get(generation).map_or(0, |desk| desk.ahead())
+        self.queues.get(generation).map_or(0, |queue| queue.ahead())
     }
 
-    /// Core time that the driver's threads and the desk's own used so far.
+    /// Core time that the driver's threads and the queue's helper used so far.
     pub fn core_time(&self, generation: u32) -> Nanos {
-        self.desks.get(generation).map_or(Nanos::ZERO, |desk| desk.core_time())
+        self.queues.get(generation).map_or(Nanos::ZERO, |queue| queue.core_time())
     }
 
     /// Why it is out of service in this process; `None` while it is not.
     pub fn why_out(&self, generation: u32) -> Option<OutOfService> {
-        self.desks.get(generation).and_then(|desk| desk.why_out())
+        self.queues.get(generation).and_then(|queue| queue.why_out())
     }
 
     /// Takes it out of service: it computed wrong.
     pub fn computed_wrong(&self, generation: u32) {
-        self.desk(generation).put_out(OutOfService::WrongResult);
+        self.queue(generation).put_out(OutOfService::WrongResult);
     }
 
     /// Takes a request in. `bell` is rung when its result is there, or will never be; without one the caller has to wait.
     ///
-    /// `None` where the module is out of service, or has no room: nothing was touched.
+    /// `None` where the module is out of service, or has no buffer: nothing was touched.
     pub fn put(
         &self,
         generation: u32,
         request: &Request<'_>,
         bell: Option<Box<dyn Bell>>,
     ) -> Option<Pending<'_>> {
-        let desk = self.desk(generation);
-        let order = Order { request, bell };
-        desk.put(order).map(|number| Pending { desk, number, is_over: false })
+        let queue = self.queue(generation);
+        let submission = Submission { request, bell };
+        queue.put(submission).map(|number| Pending { queue, number, is_over: false })
     }
 
     /// Waits for a request for as long as is allowed, and gives `text` the result. Whether it did; `None` where such requests go to the
-    /// desk, by [`Offload::put`].
+    /// queue, by [`Offload::put`].
     pub fn ask_for(
         &self,
         generation: u32,
@@ -152,9 +152,9 @@ impl Offload {
         allowed: Nanos,
     ) -> Option<bool> {
         let make = self.make_single.as_ref()?;
-        let desk = self.desk(generation);
+        let queue = self.queue(generation);
         let (algorithm, bytes) = (session.algorithm(), text.input().len());
-        desk.ask_for(make, |driver| {
+        queue.ask_for(make, |driver| {
             driver.takes(algorithm, bytes).then(|| driver.ask_for(session, iv, text, allowed))
         })
     }
@@ -162,13 +162,13 @@ impl Offload {
     /// Has the module give up the keys of a session that has ended: now where it is at rest, else by whoever comes back from it
     /// first. In a child of fork that never asked it nothing is done, for the keys are its parent's.
     pub fn forget(&self, generation: u32, session: SessionId) {
-        if let Some(desk) = self.desks.get(generation) {
-            desk.forget(session);
+        if let Some(queue) = self.queues.get(generation) {
+            queue.forget(session);
         }
     }
 
-    fn desk(&self, generation: u32) -> &Arc<Desk> {
-        self.desks.of(generation, || Arc::new(Desk::new(Arc::clone(&self.make_driver))))
+    fn queue(&self, generation: u32) -> &Arc<RequestQueue> {
+        self.queues.of(generation, || Arc::new(RequestQueue::new(Arc::clone(&self.make_driver))))
     }
 }
 
@@ -229,7 +229,7 @@ pub fn patience(expected: Nanos, ahead: u32) -> Nanos {
     }
 }
 
-// A panic on the way leaves the driver with its leader, and the desk out of service: nothing is seen half done.
+// A panic on the way leaves the driver with its leader, and the queue out of service: nothing is seen half done.
 impl UnwindSafe for Offload {}
 impl RefUnwindSafe for Offload {}
 
@@ -242,7 +242,7 @@ impl fmt::Debug for Offload {
 /// A request that was taken in. Whoever drops it leaves its result to nobody.
 #[must_use]
 pub struct Pending<'d> {
-    desk: &'d Arc<Desk>,
+    queue: &'d Arc<RequestQueue>,
     number: u64,
     is_over: bool,
 }
@@ -250,16 +250,16 @@ pub struct Pending<'d> {
 impl<'d> Pending<'d> {
     /// Whether [`Pending::wait`] would return at once.
     pub fn is_over(&self) -> bool {
-        self.desk.is_over(self.number)
+        self.queue.is_over(self.number)
     }
 
     /// Sleeps until the result is there. `None` where the module failed, or was silent for too long.
     pub fn wait(mut self) -> Option<Answer<'d>> {
         self.is_over = true;
-        self.desk.wait(self.number).map(|room| Answer { desk: self.desk, room: Some(room) })
+        self.queue.wait(self.number).map(|buffer| Answer { queue: self.queue, buffer: Some(buffer) })
     }
 
-    /// Forgets it in a child of fork, in which the desk is its parent's and may be locked for ever.
+    /// Forgets it in a child of fork, in which the queue is its parent's and may be locked for ever.
     pub fn forget(mut self) {
         self.is_over = true;
     }
@@ -268,28 +268,28 @@ impl<'d> Pending<'d> {
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
         if !self.is_over {
-            self.desk.leave(self.number);
+            self.queue.leave(self.number);
         }
     }
 }
 
 /// What came back.
 pub struct Answer<'d> {
-    desk: &'d Arc<Desk>,
-    room: Option<Room>,
+    queue: &'d Arc<RequestQueue>,
+    buffer: Option<Buffer>,
 }
 
 impl Answer<'_> {
     /// As many bytes as were put in.
     pub fn output(&self) -> &[u8] {
-        self.room.as_ref().map_or(&[], |room| room.output())
+        self.buffer.as_ref().map_or(&[], |buffer| buffer.output())
     }
 }
 
 impl Drop for Answer<'_> {
     fn drop(&mut self) {
-        if let Some(room) = self.room.take() {
-            self.desk.give_back(room);
+        if let Some(buffer) = self.buffer.take() {
+            self.queue.give_back(buffer);
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The desk at which callers leave requests and find results; whoever waits and finds the driver there leads.
+//! The queue at which callers leave requests and find results; whoever waits and finds the driver there leads.
 //!
 //! `put -> (waiting) -> lead: submit, poll -> (back) -> wait`. The lock is held for looks and moves only, never while the
-//! module is called or waited for. What came back for nobody goes to the rooms again.
+//! module is called or waited for. What came back for nobody goes to the buffers again.
 //!
 //! Keys of sessions that have ended are given up by whoever ended them where nobody is at the module (`forget`), else by the
 //! leader when he is back (`put_back`), and by the next caller who is: so nobody stands behind a request that never ends.
@@ -18,7 +18,7 @@ use evener_core::driver::{Clock as _, SingleDriver, Unanswered};
 use evener_core::{Job, JobError, Nanos, Outcome, QueuedDriver, Refusal, SessionId};
 use nix::sys::signal::{SigSet, SigmaskHow};
 
-use super::buffers::{Room, Rooms};
+use super::buffers::{Buffer, BufferPool};
 use super::{Bell, MakeDriver, MakeSingle, Request};
 use crate::SystemClock;
 use crate::module_limits::ERRORS_MAX;
@@ -44,20 +44,20 @@ type Driver = Box<dyn QueuedDriver<'static>>;
 type Guard<'s> = MutexGuard<'s, State>;
 
 /// A request as it is put down.
-pub(super) struct Order<'a> {
+pub(super) struct Submission<'a> {
     pub(super) request: &'a Request<'a>,
     pub(super) bell: Option<Box<dyn Bell>>,
 }
 
-/// One process's desk.
-pub(super) struct Desk {
+/// One process's queue.
+pub(super) struct RequestQueue {
     state: Mutex<State>,
-    /// What callers ask that go past the desk; `None` inside where the module has none.
+    /// What callers ask that go past the queue; `None` inside where the module has none.
     single: OnceLock<Option<Box<dyn SingleDriver>>>,
     /// Callers that ask it.
-    inside: AtomicU32,
+    single_callers: AtomicU32,
     /// Whether sessions ended while there were some.
-    has_over: AtomicBool,
+    has_ended: AtomicBool,
     /// Something came back, the driver is free, or there is something for the attendant.
     changed: Condvar,
     /// Requests under way, for who only wants to know. Written under the lock.
@@ -71,24 +71,24 @@ pub(super) struct Desk {
 }
 
 struct State {
-    driver: Place,
+    driver: DriverPlace,
     waiting: Vec<Box<Job<'static>>>,
-    back: BTreeMap<u64, Option<Room>>,
+    back: BTreeMap<u64, Option<Buffer>>,
     /// Those whose callers are still there, and when these give up.
-    expected: BTreeMap<u64, Wish>,
-    rooms: Rooms,
+    expected: BTreeMap<u64, Waiting>,
+    buffers: BufferPool,
     next: u64,
     errors_in_row: u32,
     out: Option<OutOfService>,
-    is_attended: bool,
-    attended_core: Nanos,
+    has_helper: bool,
+    helper_core: Nanos,
     /// Sessions that ended while somebody leads; none while the driver is here.
-    over: Vec<SessionId>,
-    /// Sessions that ended while callers are inside.
-    over_of_single: Vec<SessionId>,
+    ended: Vec<SessionId>,
+    /// Sessions that ended while there are single callers.
+    ended_for_single: Vec<SessionId>,
 }
 
-struct Wish {
+struct Waiting {
     until: Nanos,
     bell: Option<Box<dyn Bell>>,
     /// Whether its caller may lead: not on the small stack of one that was put aside.
@@ -96,7 +96,7 @@ struct Wish {
 }
 
 /// Where the driver is.
-enum Place {
+enum DriverPlace {
     /// Nobody has needed it yet.
     Unmade(Arc<MakeDriver>),
     /// Here.
@@ -105,7 +105,7 @@ enum Place {
     Away,
 }
 
-impl Place {
+impl DriverPlace {
     fn is_here(&self) -> bool {
         !matches!(self, Self::Away)
     }
@@ -119,27 +119,27 @@ impl Place {
     }
 }
 
-impl Desk {
+impl RequestQueue {
     pub(super) fn new(make_driver: Arc<MakeDriver>) -> Self {
         let state = State {
-            driver: Place::Unmade(make_driver),
+            driver: DriverPlace::Unmade(make_driver),
             waiting: Vec::new(),
             back: BTreeMap::new(),
             expected: BTreeMap::new(),
-            rooms: Rooms::default(),
+            buffers: BufferPool::default(),
             next: 0,
             errors_in_row: 0,
             out: None,
-            is_attended: false,
-            attended_core: Nanos::ZERO,
-            over: Vec::new(),
-            over_of_single: Vec::new(),
+            has_helper: false,
+            helper_core: Nanos::ZERO,
+            ended: Vec::new(),
+            ended_for_single: Vec::new(),
         };
         Self {
             state: Mutex::new(state),
             single: OnceLock::new(),
-            inside: AtomicU32::new(0),
-            has_over: AtomicBool::new(false),
+            single_callers: AtomicU32::new(0),
+            has_ended: AtomicBool::new(false),
             changed: Condvar::new(),
             ahead: AtomicU32::new(0),
             core_ns: AtomicU64::new(0),
@@ -154,7 +154,7 @@ impl Desk {
     }
 
     pub(super) fn ahead(&self) -> u32 {
-        self.ahead.load(Relaxed).saturating_add(self.inside.load(Relaxed))
+        self.ahead.load(Relaxed).saturating_add(self.single_callers.load(Relaxed))
     }
 
     pub(super) fn core_time(&self) -> Nanos {
@@ -167,21 +167,21 @@ impl Desk {
     }
 
     /// Takes a request in and returns its number.
-    pub(super) fn put(self: &Arc<Self>, order: Order<'_>) -> Option<u64> {
-        let Order { request, bell } = order;
+    pub(super) fn put(self: &Arc<Self>, submission: Submission<'_>) -> Option<u64> {
+        let Submission { request, bell } = submission;
         let mut state = self.state();
-        if state.out.is_some() || bell.is_some() && !self.attend_to(&mut state) {
+        if state.out.is_some() || bell.is_some() && !self.ensure_helper(&mut state) {
             return None;
         }
         let number = state.next;
-        let job = state.rooms.furnish(number, request.session, request.iv, request.input)?;
+        let job = state.buffers.prepare(number, request.session, request.iv, request.input)?;
         state.next += 1;
         // Who leads sleeps no longer than until the first of all gives up: nobody who came later is late before.
-        let last = state.expected.values().map(|wish| wish.until).max().unwrap_or_default();
+        let last = state.expected.values().map(|caller| caller.until).max().unwrap_or_default();
         let until = last.max(SystemClock.now() + request.allowed);
         let is_rung = bell.is_some();
         state.waiting.push(job);
-        state.expected.insert(number, Wish { until, bell, may_lead: !is_rung });
+        state.expected.insert(number, Waiting { until, bell, may_lead: !is_rung });
         self.count(&state);
         if is_rung {
             self.changed.notify_all();
@@ -189,7 +189,7 @@ impl Desk {
         Some(number)
     }
 
-    /// Has `ask` wait for a request; whether it was done, and `None` where that does not take it, so that it goes to the desk.
+    /// Has `ask` wait for a request; whether it was done, and `None` where that does not take it, so that it goes to the queue.
     pub(super) fn ask_for(
         &self,
         make: &MakeSingle,
@@ -199,15 +199,15 @@ impl Desk {
         if !self.is_in_service() {
             return Some(false);
         }
-        self.inside.fetch_add(1, SeqCst);
+        self.single_callers.fetch_add(1, SeqCst);
         let done = ask(&**driver);
         self.is_back(done.unwrap_or(Ok(())));
         done.map(|done| done.is_ok())
     }
 
-    /// A request that went past the desk is back. Nothing is locked where all is well.
+    /// A request that went past the queue is back. Nothing is locked where all is well.
     fn is_back(&self, done: Result<(), Unanswered>) {
-        self.inside.fetch_sub(1, SeqCst);
+        self.single_callers.fetch_sub(1, SeqCst);
         if done.is_err() || self.has_errors.load(Relaxed) {
             let mut state = self.state();
             let why = match done {
@@ -220,8 +220,8 @@ impl Desk {
                 drop(self.end(state, why));
             }
         }
-        if self.has_over.load(SeqCst) {
-            self.give_up_of_single();
+        if self.has_ended.load(SeqCst) {
+            self.forget_for_single();
         }
     }
 
@@ -231,7 +231,7 @@ impl Desk {
     }
 
     /// Sleeps until the request is back, and leads where nobody does.
-    pub(super) fn wait(&self, number: u64) -> Option<Room> {
+    pub(super) fn wait(&self, number: u64) -> Option<Buffer> {
         let mut state = self.state();
         loop {
             if let Some(back) = state.back.remove(&number) {
@@ -239,8 +239,8 @@ impl Desk {
                 self.count(&state);
                 return back;
             }
-            let wish = state.expected.get(&number)?;
-            let (left, may_lead) = (wish.until - SystemClock.now(), wish.may_lead);
+            let caller = state.expected.get(&number)?;
+            let (left, may_lead) = (caller.until - SystemClock.now(), caller.may_lead);
             if left == Nanos::ZERO {
                 drop(self.end(state, OutOfService::Late));
                 return None;
@@ -256,8 +256,8 @@ impl Desk {
     pub(super) fn leave(&self, number: u64) {
         let mut state = self.state();
         state.expected.remove(&number);
-        if let Some(room) = state.back.remove(&number).flatten() {
-            state.rooms.give_back(room);
+        if let Some(buffer) = state.back.remove(&number).flatten() {
+            state.buffers.give_back(buffer);
         }
         if let Some(at) = state.waiting.iter().position(|job| job.mark == number) {
             let job = state.waiting.remove(at);
@@ -269,9 +269,9 @@ impl Desk {
     /// A session has ended: its keys are given up.
     pub(super) fn forget(&self, session: SessionId) {
         let mut state = self.state();
-        match mem::replace(&mut state.driver, Place::Away) {
-            Place::Here(driver) => {
-                state.over.push(session);
+        match mem::replace(&mut state.driver, DriverPlace::Away) {
+            DriverPlace::Here(driver) => {
+                state.ended.push(session);
                 state = self.put_back(state, driver);
                 if let Some(why) = state.out {
                     state = self.end(state, why);
@@ -281,29 +281,29 @@ impl Desk {
                     self.changed.notify_all();
                 }
             }
-            Place::Unmade(make) => state.driver = Place::Unmade(make),
+            DriverPlace::Unmade(make) => state.driver = DriverPlace::Unmade(make),
             // Whoever has it takes it apart, and the keys with it.
-            Place::Away if state.out.is_some() => {}
-            Place::Away => state.over.push(session),
+            DriverPlace::Away if state.out.is_some() => {}
+            DriverPlace::Away => state.ended.push(session),
         }
         if self.single().is_none() {
             return;
         }
-        state.over_of_single.push(session);
+        state.ended_for_single.push(session);
         drop(state);
         // Sequentially consistent, as in `is_back`: either this sees that nobody is inside, or who comes back last sees this.
-        self.has_over.store(true, SeqCst);
-        if self.inside.load(SeqCst) == 0 || cfg!(mutant = "keys_given_up_beside_callers") {
-            self.give_up_of_single();
+        self.has_ended.store(true, SeqCst);
+        if self.single_callers.load(SeqCst) == 0 || cfg!(mutant = "keys_given_up_beside_callers") {
+            self.forget_for_single();
         }
     }
 
     /// Has the driver of single requests give up the keys of sessions that ended.
-    fn give_up_of_single(&self) {
-        self.has_over.store(false, SeqCst);
-        let over = mem::take(&mut self.state().over_of_single);
-        if let Some(driver) = self.single().filter(|_| !over.is_empty()) {
-            driver.forget(&|session| over.contains(&session));
+    fn forget_for_single(&self) {
+        self.has_ended.store(false, SeqCst);
+        let ended = mem::take(&mut self.state().ended_for_single);
+        if let Some(driver) = self.single().filter(|_| !ended.is_empty()) {
+            driver.forget(&|session| ended.contains(&session));
         }
     }
 
@@ -313,18 +313,18 @@ impl Desk {
 
     /// Lays the driver down once it has given up the keys of sessions that ended.
     fn put_back<'s>(&'s self, mut state: Guard<'s>, mut driver: Driver) -> Guard<'s> {
-        while !state.over.is_empty() {
-            let over = mem::take(&mut state.over);
+        while !state.ended.is_empty() {
+            let ended = mem::take(&mut state.ended);
             drop(state);
-            driver.forget(&|session| over.contains(&session));
+            driver.forget(&|session| ended.contains(&session));
             state = self.state();
         }
-        state.driver = Place::Here(driver);
+        state.driver = DriverPlace::Here(driver);
         state
     }
 
-    pub(super) fn give_back(&self, room: Room) {
-        self.state().rooms.give_back(room);
+    pub(super) fn give_back(&self, buffer: Buffer) {
+        self.state().buffers.give_back(buffer);
     }
 
     /// Ends the service: everybody who waits is told, and does his request himself.
@@ -339,8 +339,8 @@ impl Desk {
     /// Hands over what waits, sleeps until something is back, and lays it out.
     fn lead<'s>(&'s self, mut state: Guard<'s>) -> Guard<'s> {
         let mut given = mem::take(&mut state.waiting);
-        let first = state.expected.values().map(|wish| wish.until).min().unwrap_or_default();
-        let place = mem::replace(&mut state.driver, Place::Away);
+        let first = state.expected.values().map(|caller| caller.until).min().unwrap_or_default();
+        let place = mem::replace(&mut state.driver, DriverPlace::Away);
         drop(state);
         // It may take its time to be made, so not under the lock.
         let Some(mut driver) = { place }.take() else { return self.state() };
@@ -355,11 +355,11 @@ impl Desk {
         let mut state = self.state();
         given.append(&mut state.waiting);
         state.waiting = given;
-        self.core_ns.store((driver.core_time() + state.attended_core).0, Relaxed);
+        self.core_ns.store((driver.core_time() + state.helper_core).0, Relaxed);
         back.drain(..).for_each(|job| state.settle(job));
         let now = SystemClock.now();
-        let is_late = state.expected.iter().any(|(number, wish)| {
-            !state.back.contains_key(number) && wish.until <= now && !cfg!(mutant = "never_late")
+        let is_late = state.expected.iter().any(|(number, caller)| {
+            !state.back.contains_key(number) && caller.until <= now && !cfg!(mutant = "never_late")
         });
         state = self.put_back(state, driver);
         let why = match state.why_out() {
@@ -383,13 +383,13 @@ impl Desk {
         state.out.get_or_insert(why);
         self.in_service.store(0, Relaxed);
         state.ring_all();
-        // Whoever finds no wish of his own goes; what is back is still there for him.
+        // A caller that finds itself struck off goes; a result that is back is still there for its caller.
         let State { expected, back, .. } = &mut *state;
         expected.retain(|number, _| back.contains_key(number));
         let mut jobs = mem::take(&mut state.waiting);
-        let driver = match mem::replace(&mut state.driver, Place::Away) {
-            Place::Here(driver) => Some(driver),
-            Place::Unmade(_) | Place::Away => None,
+        let driver = match mem::replace(&mut state.driver, DriverPlace::Away) {
+            DriverPlace::Here(driver) => Some(driver),
+            DriverPlace::Unmade(_) | DriverPlace::Away => None,
         };
         self.count(&state);
         drop(state);
@@ -412,31 +412,31 @@ impl Desk {
     }
 
     /// Sees to it that somebody leads for callers that were put aside.
-    fn attend_to(self: &Arc<Self>, state: &mut State) -> bool {
-        if state.is_attended {
+    fn ensure_helper(self: &Arc<Self>, state: &mut State) -> bool {
+        if state.has_helper {
             return true;
         }
-        let desk = Arc::clone(self);
+        let queue = Arc::clone(self);
         // Signals are for the program's own threads, and the new one inherits the mask.
         let Ok(before) = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK) else { return false };
         let thread = thread::Builder::new().name("evener-module".into()).stack_size(256 << 10);
-        state.is_attended = thread.spawn(move || desk.attend()).is_ok();
-        before.thread_set_mask().is_ok() && state.is_attended
+        state.has_helper = thread.spawn(move || queue.run_helper()).is_ok();
+        before.thread_set_mask().is_ok() && state.has_helper
     }
 
     /// The attendant's life: leads as long as there is a request of somebody who was put aside.
-    fn attend(&self) {
+    fn run_helper(&self) {
         let mut state = self.state();
         while state.out.is_none() {
-            let has_work = state.expected.values().any(|wish| wish.bell.is_some());
+            let has_work = state.expected.values().any(|caller| caller.bell.is_some());
             if has_work && state.driver.is_here() {
                 state = self.lead(state);
-                state.attended_core = SystemClock.thread_time();
+                state.helper_core = SystemClock.thread_time();
             } else {
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
         }
-        state.is_attended = false;
+        state.has_helper = false;
     }
 
     /// The state is whole between any two statements, so a panic elsewhere does not spoil it.
@@ -458,11 +458,11 @@ impl State {
         if !self.expected.contains_key(&number) {
             return self.keep(job);
         }
-        let mut room = self.rooms.returned(job);
+        let mut buffer = self.buffers.returned(job);
         if error.is_some() {
-            room.take().into_iter().for_each(|room| self.rooms.give_back(room));
+            buffer.take().into_iter().for_each(|buffer| self.buffers.give_back(buffer));
         }
-        self.back.insert(number, room);
+        self.back.insert(number, buffer);
     }
 
     /// The same, and why that ends the service, where it does.
@@ -492,8 +492,8 @@ impl State {
 
     /// A job that nobody asks for any more.
     fn keep(&mut self, job: Box<Job<'static>>) {
-        if let Some(room) = self.rooms.returned(job) {
-            self.rooms.give_back(room);
+        if let Some(buffer) = self.buffers.returned(job) {
+            self.buffers.give_back(buffer);
         }
     }
 
@@ -501,11 +501,11 @@ impl State {
     fn ring(&mut self) {
         let Self { expected, back, .. } = self;
         let there = expected.iter_mut().filter(|(number, _)| back.contains_key(number));
-        there.filter_map(|(_, wish)| wish.bell.take()).for_each(|bell| bell.ring());
+        there.filter_map(|(_, caller)| caller.bell.take()).for_each(|bell| bell.ring());
     }
 
     fn ring_all(&mut self) {
-        self.expected.values_mut().filter_map(|wish| wish.bell.take()).for_each(|bell| bell.ring());
+        self.expected.values_mut().filter_map(|caller| caller.bell.take()).for_each(|bell| bell.ring());
     }
 }
 

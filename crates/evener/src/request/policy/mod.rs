@@ -22,7 +22,7 @@ use evener_core::statistics::Kind;
 use evener_core::{Class, Estimator, Method, Nanos, Objective};
 use evener_ring::{Mapping, PerProcess};
 
-use self::unsampled_run::{Past, Streak, Streaks};
+use self::unsampled_run::{RunStats, UnsampledRun, UnsampledRuns};
 use crate::SystemClock;
 use crate::core_price::{SHARE_WEIGHT, contested, scaled};
 
@@ -35,12 +35,12 @@ const TABLE_AGE_MAX: Nanos = Nanos::from_millis(20);
 
 /// Requests of a class that are not looked at once the policy has kept one from a module, and at most: each time it keeps one
 /// more they are doubled. A look takes 0.2 us, a request of 1 KiB 1 us.
-const UNSEEN_FIRST: u32 = 31;
-const UNSEEN_MAX: u32 = 255;
+const UNSAMPLED_FIRST: u32 = 31;
+const UNSAMPLED_MAX: u32 = 255;
 
 /// Nor are they to take longer than this, beside which a look is nothing even on a slow core: there 31 requests of 16 KiB, 33 ms, went by
 /// before a module that took a thirteenth was tried.
-const UNSEEN_TIME: Nanos = Nanos::from_millis(1);
+const UNSAMPLED_TIME: Nanos = Nanos::from_millis(1);
 
 /// Of requests that go to a module one in so many has its core time taken, once there were [`FIRST`]: a thread's clock
 /// takes 640 ns.
@@ -65,9 +65,9 @@ const RUN_LOSS: Nanos = Nanos::from_millis(4);
 pub struct Policy {
     learned: Mutex<Learned>,
     /// By class: requests that are not to be looked at, and stay.
-    unseen: Vec<AtomicU32>,
+    unsampled: Vec<AtomicU32>,
     /// Requests that are not to be looked at, and go.
-    streaks: Streaks,
+    unsampled_runs: UnsampledRuns,
 }
 
 struct Learned {
@@ -78,19 +78,19 @@ struct Learned {
     /// Core time that cores spent on a class.
     worked: BTreeMap<Class, Nanos>,
     /// Requests of a class that each look stands for.
-    unseen: BTreeMap<Class, u32>,
+    unsampled: BTreeMap<Class, u32>,
     /// Part of a core that a thread gets.
     share: f64,
     routed: u32,
     /// Classes that are being tried.
-    runs: BTreeMap<Class, Run>,
+    trials: BTreeMap<Class, Trial>,
     /// By module: whether a request was there. The first one makes the driver, its threads and a key, and teaches nothing.
     is_warm: Vec<bool>,
 }
 
 /// Requests of a class that go to a module one after the other, to find out what they take there.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct Trial {
     module: usize,
     began: Nanos,
     cold: u32,
@@ -154,23 +154,23 @@ impl Policy {
             estimator: Estimator::default(),
             tables: BTreeMap::new(),
             worked: BTreeMap::new(),
-            unseen: BTreeMap::new(),
+            unsampled: BTreeMap::new(),
             share: 1.0,
             routed: 0,
-            runs: BTreeMap::new(),
+            trials: BTreeMap::new(),
             is_warm: Vec::new(),
         };
-        let unseen = (0..Class::COUNT).map(|_| AtomicU32::new(0)).collect();
-        Self { learned: Mutex::new(learned), unseen, streaks: Streaks::default() }
+        let unsampled = (0..Class::COUNT).map(|_| AtomicU32::new(0)).collect();
+        Self { learned: Mutex::new(learned), unsampled, unsampled_runs: UnsampledRuns::default() }
     }
 
     /// Whether a request that its caller waits for stays on the direct path without a look: a few before it did.
     pub fn is_unseen(&self, class: Class) -> bool {
-        let unseen = &self.unseen[class.index()];
+        let unsampled = &self.unsampled[class.index()];
         // Relaxed: a number of requests, about. Two that take the same one away look once less.
-        let left = unseen.load(Relaxed);
+        let left = unsampled.load(Relaxed);
         if left > 0 {
-            unseen.store(left - 1, Relaxed);
+            unsampled.store(left - 1, Relaxed);
         }
         left > 0
     }
@@ -185,20 +185,20 @@ impl Policy {
     }
 
     fn begin_at(&'static self, ask: &Ask<'_>, now: Nanos) -> Turn {
-        let streak = self.streaks.of(ask.class).filter(|_| ask.beside.is_nothing());
-        if let Some(turn) = streak.and_then(|streak| self.follow(streak, ask, now)) {
+        let unsampled_run = self.unsampled_runs.of(ask.class).filter(|_| ask.beside.is_nothing());
+        if let Some(turn) = unsampled_run.and_then(|unsampled_run| self.follow(unsampled_run, ask, now)) {
             return turn;
         }
         // Nobody waits for what another thread is looking at: the direct path is always right.
-        let Ok(mut learned) = self.learned.try_lock() else { return Turn::unseen(self, ask) };
-        let past = streak.map(Streak::take_past).unwrap_or_default();
+        let Ok(mut learned) = self.learned.try_lock() else { return Turn::unsampled(self, ask) };
+        let past = unsampled_run.map(UnsampledRun::take_stats).unwrap_or_default();
         let has_locked = learned.followed(ask, past, now);
         let (mut is_kept, mut goes) = (false, None);
         match learned.choose(ask, past.requests, now) {
             Choice::Module { module, expected } => {
-                learned.unseen.remove(&ask.class);
-                if ask.beside.is_nothing() && !learned.runs.contains_key(&ask.class) {
-                    self.streaks.begin(ask.class, module, expected);
+                learned.unsampled.remove(&ask.class);
+                if ask.beside.is_nothing() && !learned.trials.contains_key(&ask.class) {
+                    self.unsampled_runs.begin(ask.class, module, expected);
                 }
                 goes = Some((module, expected));
             }
@@ -216,19 +216,24 @@ impl Policy {
             module,
             expected: expected.unwrap_or_default(),
             core_mark: Cell::new(core_mark),
-            ..Turn::unseen(self, ask)
+            ..Turn::unsampled(self, ask)
         }
     }
 
     /// A request that goes where those before it went, if that module is there and at rest.
-    fn follow(&'static self, streak: &'static Streak, ask: &Ask<'_>, now: Nanos) -> Option<Turn> {
-        let (module, expected) = streak.next()?;
+    fn follow(
+        &'static self,
+        unsampled_run: &'static UnsampledRun,
+        ask: &Ask<'_>,
+        now: Nanos,
+    ) -> Option<Turn> {
+        let (module, expected) = unsampled_run.next()?;
         if ask.ahead.get(module) != Some(&Some(0)) {
-            streak.end();
+            unsampled_run.end();
             return None;
         }
-        let (begun, module, streak) = (Some(now), Some(module), Some(streak));
-        Some(Turn { begun, module, expected, streak, ..Turn::unseen(self, ask) })
+        let (begun, module, unsampled_run) = (Some(now), Some(module), Some(unsampled_run));
+        Some(Turn { begun, module, expected, unsampled_run, ..Turn::unsampled(self, ask) })
     }
 }
 
@@ -261,8 +266,8 @@ impl Learned {
             wait: Nanos(expected(module).0.saturating_mul(ahead.unwrap_or_default().into())),
         };
         let queues: Vec<Queue> = ask.ahead.iter().enumerate().map(wait).collect();
-        if let Some(run) = self.runs.get(&ask.class).filter(|run| takes(&run.module)) {
-            return Choice::Module { module: run.module, expected: expected(run.module) };
+        if let Some(trial) = self.trials.get(&ask.class).filter(|trial| takes(&trial.module)) {
+            return Choice::Module { module: trial.module, expected: expected(trial.module) };
         }
         if let Route::Module(module) = table.route(0, &queues) {
             if takes(&module) {
@@ -275,7 +280,7 @@ impl Learned {
         if !self.estimator.tries(module, ask.class, now) {
             return Choice::Inline;
         }
-        self.runs.insert(ask.class, Run { module, began: now, cold: 0, taught: 0, lost: Nanos::ZERO });
+        self.trials.insert(ask.class, Trial { module, began: now, cold: 0, taught: 0, lost: Nanos::ZERO });
         Choice::Module { module, expected: expected(module) }
     }
 
@@ -284,28 +289,30 @@ impl Learned {
         let before = self.routed;
         self.routed = self.routed.wrapping_add(1 + followed);
         let samples = self.estimator.on_module(module, ask.class).d.samples;
-        let is_tried = self.runs.contains_key(&ask.class);
+        let is_tried = self.trials.contains_key(&ask.class);
         !ask.beside.is_nothing() || is_tried || samples < FIRST || before / SAMPLED != self.routed / SAMPLED
     }
 
     /// Whether a request that took so long at `module` says what requests take there; the run that it was of goes on, or ends.
     fn teaches(&mut self, turn: &Turn, module: usize, wall: Nanos, now: Nanos) -> bool {
         let class = turn.class;
-        let Some(run) = self.runs.get_mut(&class).filter(|run| run.module == module) else { return true };
+        let Some(trial) = self.trials.get_mut(&class).filter(|trial| trial.module == module) else {
+            return true;
+        };
         // It looks at other classes, too: not for each request.
         let c = self.estimator.c(class, turn.load.bytes, 1).unwrap_or_default();
-        run.lost += wall - c;
-        if run.lost >= RUN_LOSS {
-            self.runs.remove(&class);
+        trial.lost += wall - c;
+        if trial.lost >= RUN_LOSS {
+            self.trials.remove(&class);
             return true;
         }
-        if run.cold < COLD_COUNT && now - run.began < COLD_TIME {
-            run.cold += 1;
+        if trial.cold < COLD_COUNT && now - trial.began < COLD_TIME {
+            trial.cold += 1;
             return cfg!(mutant = "cold_requests_teach");
         }
-        run.taught += 1;
-        if run.taught >= RUN_TAUGHT {
-            self.runs.remove(&class);
+        trial.taught += 1;
+        if trial.taught >= RUN_TAUGHT {
+            self.trials.remove(&class);
         }
         true
     }
@@ -356,11 +363,11 @@ impl Learned {
     }
 
     /// Requests that are not to be looked at after one that was kept and took so long: twice as many as the last time, as far as they take no
-    /// longer than [`UNSEEN_TIME`].
-    fn next_unseen(&mut self, class: Class, core: Nanos) -> u32 {
-        let most = u32::try_from(UNSEEN_TIME.0 / core.0.max(1)).unwrap_or(u32::MAX);
-        let next = self.unseen.entry(class).or_insert(UNSEEN_FIRST / 2);
-        *next = (*next * 2 + 1).min(UNSEEN_MAX).min(most);
+    /// longer than [`UNSAMPLED_TIME`].
+    fn next_unsampled(&mut self, class: Class, core: Nanos) -> u32 {
+        let most = u32::try_from(UNSAMPLED_TIME.0 / core.0.max(1)).unwrap_or(u32::MAX);
+        let next = self.unsampled.entry(class).or_insert(UNSAMPLED_FIRST / 2);
+        *next = (*next * 2 + 1).min(UNSAMPLED_MAX).min(most);
         *next
     }
 
@@ -370,9 +377,9 @@ impl Learned {
             let (class, bytes) = (turn.class, turn.load.bytes as u64);
             self.estimator.saw_cpu(class, Method::Plain, 1, bytes, core);
             let worked = self.worked.entry(class).or_default();
-            let unseen = self.unseen.get(&class).copied().unwrap_or_default();
+            let unsampled = self.unsampled.get(&class).copied().unwrap_or_default();
             let before = *worked;
-            *worked += Nanos(core.0.saturating_mul(u64::from(unseen) + 1));
+            *worked += Nanos(core.0.saturating_mul(u64::from(unsampled) + 1));
             if before < TRY_WORK_MIN && TRY_WORK_MIN <= *worked && !cfg!(mutant = "tries_wait_for_tables") {
                 // From now on a try is worth while.
                 self.tables.remove(&class);
@@ -384,8 +391,8 @@ impl Learned {
     }
 
     /// Books what those took that followed one that went; whether that locked their class.
-    fn followed(&mut self, ask: &Ask<'_>, past: Past, now: Nanos) -> bool {
-        let Past { module, requests, wall, bytes } = past;
+    fn followed(&mut self, ask: &Ask<'_>, past: RunStats, now: Nanos) -> bool {
+        let RunStats { module, requests, wall, bytes } = past;
         let Some(mean) = bytes.checked_div(requests.into()) else { return false };
         let load = Load { bytes: usize::try_from(mean).unwrap_or(usize::MAX), ..ask.load };
         let each = self.estimator.on_module(module, ask.class).d.at(load.bytes).unwrap_or_default();
@@ -401,18 +408,18 @@ impl Learned {
         }
         if !mem::replace(&mut self.is_warm[module], true) && !cfg!(mutant = "first_request_judged") {
             // Some milliseconds, once in a process: neither what requests take nor what a lock would save.
-            if let Some(run) = self.runs.get_mut(&turn.class) {
-                run.began = now;
+            if let Some(trial) = self.trials.get_mut(&turn.class) {
+                trial.began = now;
             }
             return false;
         }
-        let was_tried = self.runs.contains_key(&turn.class);
+        let was_tried = self.trials.contains_key(&turn.class);
         let teaches = turn.beside.is_nothing() && self.teaches(turn, module, wall, now);
         if let Some(d) = core.filter(|_| teaches) {
             let seen = ModuleSample { jobs: 1, bytes: bytes as u64, d, h: wall - d, now };
             let is_first = self.estimator.on_module(module, turn.class).d.samples == 0;
             self.estimator.saw_module(module, turn.class, &seen);
-            if is_first || was_tried && !self.runs.contains_key(&turn.class) {
+            if is_first || was_tried && !self.trials.contains_key(&turn.class) {
                 self.tables.remove(&turn.class);
             }
         }
@@ -431,7 +438,7 @@ pub struct Turn {
     /// `None` where nobody looks.
     begun: Option<Nanos>,
     /// What it follows, where nobody looked at it.
-    streak: Option<&'static Streak>,
+    unsampled_run: Option<&'static UnsampledRun>,
     /// Whether those that followed the last one have locked its class.
     has_locked: bool,
     /// Whether the policy keeps it, and some after it, from modules.
@@ -447,14 +454,14 @@ pub struct Turn {
 }
 
 impl Turn {
-    fn unseen(policy: &'static Policy, ask: &Ask<'_>) -> Self {
+    fn unsampled(policy: &'static Policy, ask: &Ask<'_>) -> Self {
         Self {
             policy,
             load: ask.load,
             class: ask.class,
             beside: ask.beside,
             begun: None,
-            streak: None,
+            unsampled_run: None,
             has_locked: false,
             is_kept: false,
             module: None,
@@ -474,7 +481,7 @@ impl Turn {
     /// The request begins now: what it took to ask about it is no part of it. Of one that follows another, for which nobody asked, nothing
     /// is left out.
     pub fn begins(&mut self) {
-        if self.begun.is_none() || self.streak.is_some() || cfg!(mutant = "asking_counts") {
+        if self.begun.is_none() || self.unsampled_run.is_some() || cfg!(mutant = "asking_counts") {
             return;
         }
         if self.is_timed() {
@@ -534,8 +541,8 @@ impl Turn {
     fn end_at(self, core: Option<Nanos>, elsewhere: Nanos, now: Nanos) -> bool {
         let Some(begun) = self.begun else { return false };
         let wall = now - begun - self.besides.get();
-        if let Some(streak) = self.streak {
-            streak.took(wall, self.load.bytes);
+        if let Some(unsampled_run) = self.unsampled_run {
+            unsampled_run.took(wall, self.load.bytes);
             return false;
         }
         let Ok(mut learned) = self.policy.learned.try_lock() else { return self.has_locked };
@@ -543,22 +550,22 @@ impl Turn {
             (None, Some(core)) => {
                 learned.stayed(&self, wall, core);
                 if self.is_kept {
-                    let unseen = learned.next_unseen(self.class, core);
-                    self.policy.unseen[self.class.index()].store(unseen, Relaxed);
+                    let unsampled = learned.next_unsampled(self.class, core);
+                    self.policy.unsampled[self.class.index()].store(unsampled, Relaxed);
                 }
             }
             (None, None) => {}
             (Some(module), core) => {
                 let core = core.map(|core| core + elsewhere);
                 let has_locked = learned.went(&self, module, wall, core, now);
-                if let Some(streak) = self
+                if let Some(unsampled_run) = self
                     .policy
-                    .streaks
+                    .unsampled_runs
                     .of(self.class)
                     .filter(|_| has_locked && !cfg!(mutant = "streaks_outlive_locks"))
                 {
                     // None of those that were to follow it.
-                    streak.end();
+                    unsampled_run.end();
                 }
                 return has_locked || self.has_locked;
             }

@@ -64,7 +64,7 @@ fn went(first_us: u64, cold_us: u64, warm_us: u64) -> (usize, usize) {
     let count = |part: &[bool]| part.iter().filter(|is_gone| **is_gone).count();
     let (mut now, mut rested, mut awake, mut gone) = (Nanos::from_millis(1_000), 10, 0, Vec::new());
     for _ in 0..2_000 {
-        let turn = Turn::unseen(policy, &ask);
+        let turn = Turn::unsampled(policy, &ask);
         let is_gone = matches!(learned.choose(&ask, 0, now), Choice::Module { .. });
         (rested, awake) = if is_gone { (0, awake + 1) } else { (rested + 1, awake) };
         awake = if rested >= 10 { 0 } else { awake };
@@ -106,7 +106,7 @@ fn loses(beside: Beside) -> bool {
     let mut learned = policy.learned.lock().expect("nobody panics here");
     let mut now = Nanos::from_millis(1_000);
     (0..200).any(|_| {
-        let turn = Turn::unseen(policy, &ask);
+        let turn = Turn::unsampled(policy, &ask);
         match learned.choose(&ask, 0, now) {
             Choice::Module { module, .. } => {
                 now += Nanos::from_millis(3);
@@ -142,13 +142,13 @@ fn time_counts_where_a_call_waits_for_it_and_not_where_its_thread_goes_on() {
 
 /// Requests of 1 ms on a core, at a module that takes 80 us of the first so many and `later` of others, half of it core time: how many
 /// went, how many were looked at, and what those that went took longer than on a core.
-fn streaks(first: usize, later: Nanos) -> (usize, usize, Nanos) {
+fn unsampled_runs(first: usize, later: Nanos) -> (usize, usize, Nanos) {
     let (policy, ask) = (unlearned(), ask(Beside::Nothing));
     let (mut now, mut went, mut looks, mut lost) = (Nanos::from_millis(1_000), 0, 0, Nanos::ZERO);
     for _ in 0..4_000 {
         let turn = policy.begin_at(&ask, now);
         let on_core = Nanos::from_millis(1);
-        looks += usize::from(turn.streak.is_none());
+        looks += usize::from(turn.unsampled_run.is_none());
         let took = match turn.stays() {
             true => on_core,
             false if went < first => Nanos::from_micros(80),
@@ -161,19 +161,23 @@ fn streaks(first: usize, later: Nanos) -> (usize, usize, Nanos) {
         now += took;
         turn.end_at(Some(Nanos(took.0 / 2)), Nanos::ZERO, now);
     }
-    assert_eq!(routed(policy, ask.class), went as u64, "all of them were booked but for the last streak");
+    assert_eq!(
+        routed(policy, ask.class),
+        went as u64,
+        "all of them were booked but for the last unsampled_run"
+    );
     (went, looks, lost)
 }
 
 /// Requests that the guard has booked, with those that are still to be.
 fn routed(policy: &Policy, class: Class) -> u64 {
-    let waiting = policy.streaks.of(class).map(Streak::take_past).unwrap_or_default();
+    let waiting = policy.unsampled_runs.of(class).map(UnsampledRun::take_stats).unwrap_or_default();
     let first = 1; // At a module that was never asked, which is booked nowhere.
     let learned = policy.learned.lock().expect("nobody panics here");
     learned.guard.total().routed_jobs + u64::from(waiting.requests) + first
 }
 
-/// As [`streaks`], at a module that takes 80 us but for three in a row that meet a stall of 3 ms: how many of 4000 went.
+/// As [`unsampled_runs`], at a module that takes 80 us but for three in a row that meet a stall of 3 ms: how many of 4000 went.
 fn went_beside_a_stall() -> usize {
     let (policy, ask) = (unlearned(), ask(Beside::Nothing));
     let (mut now, mut went) = (Nanos::from_millis(1_000), 0);
@@ -207,7 +211,7 @@ fn none_follow_one_that_locked_its_class() {
     let (mut now, mut went) = (Nanos::from_millis(1_000), 0);
     let is_locked = (0..4_000).any(|_| {
         let turn = policy.begin_at(&ask, now);
-        let (stays, is_looked_at) = (turn.stays(), turn.streak.is_none());
+        let (stays, is_looked_at) = (turn.stays(), turn.unsampled_run.is_none());
         went += usize::from(!stays);
         // One that is looked at, of which others are to follow.
         let is_slow = !stays && is_looked_at && went > 500;
@@ -220,14 +224,14 @@ fn none_follow_one_that_locked_its_class() {
 
 #[test]
 fn most_requests_at_a_module_that_pays_follow_others_without_a_look() {
-    let (went, looks, lost) = streaks(usize::MAX, Nanos::ZERO);
+    let (went, looks, lost) = unsampled_runs(usize::MAX, Nanos::ZERO);
     assert!(went > 3_900 && looks < went / 8 && lost == Nanos::ZERO, "{went} {looks} {lost}");
 }
 
 #[test]
 fn a_module_that_grows_slow_is_left_after_what_the_guard_allows_and_one_streak() {
     for later in [2, 5, 20] {
-        let (went, _, lost) = streaks(500, Nanos::from_millis(later));
+        let (went, _, lost) = unsampled_runs(500, Nanos::from_millis(later));
         // 5 ms at first and 1 ms for a try after each lock, of which five end in 4 s, and of each the request that is over it.
         let most = Nanos::from_millis(10 + 7 * later);
         assert!((500..540).contains(&went) && lost < most, "{later}: {went} {lost}");

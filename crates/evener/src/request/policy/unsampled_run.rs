@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use evener_core::{Class, Nanos};
 
-/// Classes between which there is no difference here; of such two only one has a streak.
+/// Classes between which there is no difference here; of such two only one has a unsampled_run.
 const PLACES: usize = 8;
 
 /// Requests that follow at most, and the time that they are to take together.
@@ -15,17 +15,17 @@ const TIME_MAX: Nanos = Nanos::from_millis(1);
 /// One that takes so many times what is expected is the last.
 const SURPRISE: u64 = 3;
 
-/// Streaks of a process.
+/// UnsampledRuns of a process.
 #[derive(Debug, Default)]
-pub(super) struct Streaks {
-    places: [Streak; PLACES],
+pub(super) struct UnsampledRuns {
+    places: [UnsampledRun; PLACES],
 }
 
 /// Requests of one class, one after the other.
 // Relaxed throughout: counts, about. Two threads that take the same request away look once less, and who comes between two words of a
-// new streak takes the old one's module, which the desk of that module would refuse if it were out of service.
+// new unsampled_run takes the old one's module, which the desk of that module would refuse if it were out of service.
 #[derive(Debug, Default)]
-pub(super) struct Streak {
+pub(super) struct UnsampledRun {
     /// The class's index and 1; 0 where there was none.
     class: AtomicU32,
     left: AtomicU32,
@@ -39,16 +39,16 @@ pub(super) struct Streak {
 
 /// What requests took together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Past {
+pub(super) struct RunStats {
     pub(super) module: usize,
     pub(super) requests: u32,
     pub(super) wall: Nanos,
     pub(super) bytes: u64,
 }
 
-impl Streaks {
-    /// The streak of a class, where it has one.
-    pub(super) fn of(&self, class: Class) -> Option<&Streak> {
+impl UnsampledRuns {
+    /// The unsampled_run of a class, where it has one.
+    pub(super) fn of(&self, class: Class) -> Option<&UnsampledRun> {
         let place = &self.places[class.index() % PLACES];
         (place.class.load(Relaxed) == name(class)).then_some(place)
     }
@@ -69,7 +69,7 @@ impl Streaks {
     }
 }
 
-impl Streak {
+impl UnsampledRun {
     /// The module of the next request, and what it is expected to take; `None` where it is to be looked at.
     pub(super) fn next(&self) -> Option<(usize, Nanos)> {
         let left = self.left.load(Relaxed).checked_sub(1)?;
@@ -94,8 +94,8 @@ impl Streak {
     }
 
     /// What those took that were not booked yet.
-    pub(super) fn take_past(&self) -> Past {
-        Past {
+    pub(super) fn take_stats(&self) -> RunStats {
+        RunStats {
             module: self.module.load(Relaxed) as usize,
             requests: self.past.swap(0, Relaxed),
             wall: Nanos(self.past_ns.swap(0, Relaxed)),

@@ -32,7 +32,7 @@ use evener_ring::{Claims, Mapping, Part, PartBytes, Parts, PerProcess, Seat, len
 use nix::sys::signal::{SigSet, SigmaskHow};
 
 use crate::SystemClock;
-use spin::Vigil;
+use spin::SpinBudget;
 
 thread_local! {
     /// How long a helper worked in the call that it last helped in.
@@ -69,9 +69,9 @@ pub enum Threshold {
 pub struct Crew {
     seats: Box<[Seat]>,
     /// Seats at which a thread sits.
-    hired: AtomicUsize,
-    /// Guards hiring; never waited for.
-    hiring: Mutex<()>,
+    started_count: AtomicUsize,
+    /// Guards starting; never waited for.
+    starting: Mutex<()>,
     splits: Mutex<Splits>,
     /// Nanoseconds of core time for which helpers looked for another call. Written by them.
     awake: AtomicU64,
@@ -92,8 +92,8 @@ impl Crew {
     fn new() -> Self {
         Self {
             seats: (1..THREADS_MAX).map(|_| Seat::new()).collect(),
-            hired: AtomicUsize::new(0),
-            hiring: Mutex::new(()),
+            started_count: AtomicUsize::new(0),
+            starting: Mutex::new(()),
             splits: Mutex::new(Splits::new(KINDS)),
             awake: AtomicU64::new(0),
         }
@@ -110,7 +110,7 @@ impl Crew {
             Threshold::From(_) => Way::Whole,
             Threshold::Learned => self.learned().map_or(Way::Whole, |mut splits| splits.choose(load, begun)),
         };
-        let seats = if way == Way::Split { self.hire(helpers) } else { &[] };
+        let seats = if way == Way::Split { self.start_helpers(helpers) } else { &[] };
         let helpers = seats.iter().any(Seat::is_free);
         let helpers = helpers.then(|| Helpers {
             seats,
@@ -134,16 +134,16 @@ impl Crew {
 
     /// Returns up to `count` seats at which threads sit, and starts threads that are missing. Fewer where the system
     /// gives none; the next call tries again.
-    fn hire(&'static self, count: usize) -> &'static [Seat] {
-        if self.hired.load(Relaxed) < count {
-            if let Ok(_hiring) = self.hiring.try_lock() {
-                let hired = self.hired.load(Relaxed);
-                let missing = &self.seats[hired..count];
+    fn start_helpers(&'static self, count: usize) -> &'static [Seat] {
+        if self.started_count.load(Relaxed) < count {
+            if let Ok(_starting) = self.starting.try_lock() {
+                let started_count = self.started_count.load(Relaxed);
+                let missing = &self.seats[started_count..count];
                 let started = missing.iter().take_while(|seat| start(seat, &self.awake)).count();
-                self.hired.store(hired + started, Relaxed);
+                self.started_count.store(started_count + started, Relaxed);
             }
         }
-        &self.seats[..count.min(self.hired.load(Relaxed))]
+        &self.seats[..count.min(self.started_count.load(Relaxed))]
     }
 }
 
@@ -152,14 +152,14 @@ impl Crew {
 fn start(seat: &'static Seat, awake: &'static AtomicU64) -> bool {
     let Ok(before) = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK) else { return false };
     let serve = || loop {
-        let mut vigil = Vigil::after(WORKED.take(), SystemClock.now());
-        let looks_on = || {
+        let mut budget = SpinBudget::after(WORKED.take(), SystemClock.now());
+        let keeps_spinning = || {
             thread::yield_now();
-            vigil.looks_on(SystemClock.now())
+            budget.keeps_spinning(SystemClock.now())
         };
         // A panic ends one call's help, not the helper.
-        let served = catch_unwind(AssertUnwindSafe(|| seat.serve_awake(looks_on)));
-        awake.fetch_add(vigil.awake().0, Relaxed);
+        let served = catch_unwind(AssertUnwindSafe(|| seat.serve_awake(keeps_spinning)));
+        awake.fetch_add(budget.awake().0, Relaxed);
         if !served.unwrap_or(true) {
             return;
         }

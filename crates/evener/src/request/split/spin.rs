@@ -1,7 +1,7 @@
 //! How long a helper looks for another call before it sleeps.
 //!
-//! The way: a call that it helped in ends -> [`Vigil::after`] -> [`Vigil::looks_on`] after each look and each yield of its core,
-//! until a call comes or it says no -> what that took is [`awake`](Vigil::awake).
+//! The way: a call that it helped in ends -> [`SpinBudget::after`] -> [`SpinBudget::keeps_spinning`] after each look and each yield of its core,
+//! until a call comes or it says no -> what that took is [`awake`](SpinBudget::awake).
 //!
 //! To wake a thread on an idle core takes 60 us here, in which the caller of a unit of XTS, 1,200 us of two threads' work,
 //! is alone; programs that work through a file begin the next unit within 20 us. A core that is not idle is left at once.
@@ -20,20 +20,20 @@ const AWAKE_MAX: Nanos = Nanos::from_micros(100);
 const TURN_MIN: Nanos = Nanos::from_micros(20);
 
 /// One wait of a helper that yields its core between two looks.
-pub(super) struct Vigil {
+pub(super) struct SpinBudget {
     began: Nanos,
     last: Nanos,
     until: Nanos,
 }
 
-impl Vigil {
+impl SpinBudget {
     /// Begins at `now`, after a call in which the helper worked so long.
     pub(super) fn after(worked: Nanos, now: Nanos) -> Self {
         Self { began: now, last: now, until: now + AWAKE_MAX.min(Nanos(worked.0 / SHARE)) }
     }
 
     /// Whether it shall look again, after a yield that ended at `now`.
-    pub(super) fn looks_on(&mut self, now: Nanos) -> bool {
+    pub(super) fn keeps_spinning(&mut self, now: Nanos) -> bool {
         let is_alone = now - self.last < TURN_MIN;
         if is_alone {
             self.last = now;
@@ -54,12 +54,12 @@ mod tests {
     /// Looks by yields of `yield_us` each; how many, and core time in microseconds.
     fn looks(worked_us: u64, yields_us: impl IntoIterator<Item = u64>) -> (usize, u64) {
         let mut now = Nanos::from_millis(7);
-        let mut vigil = Vigil::after(Nanos::from_micros(worked_us), now);
+        let mut budget = SpinBudget::after(Nanos::from_micros(worked_us), now);
         let looked = yields_us.into_iter().take_while(|us| {
             now += Nanos::from_micros(*us);
-            vigil.looks_on(now)
+            budget.keeps_spinning(now)
         });
-        (looked.count(), vigil.awake().0 / 1_000)
+        (looked.count(), budget.awake().0 / 1_000)
     }
 
     #[test]
