@@ -1,8 +1,10 @@
 //! What of a program's requests goes to a module, of which the tests say what it takes: requests in virtual time but for one test.
 
+use evener_core::plan::adaptive::TRY_WORK_MIN;
 use evener_core::{Algorithm, Direction};
 
 use super::*;
+use crate::core_price::scaled;
 
 const BYTES: usize = 16_384;
 
@@ -164,7 +166,7 @@ fn unsampled_runs(first: usize, later: Nanos) -> (usize, usize, Nanos) {
     assert_eq!(
         routed(policy, ask.class),
         went as u64,
-        "all of them were booked but for the last unsampled_run"
+        "all of them were booked but for the last unsampled run"
     );
     (went, looks, lost)
 }

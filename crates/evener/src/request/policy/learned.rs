@@ -1,0 +1,233 @@
+//! What a process has learned of its modules, and what that says of the next request: guard, costs and tables, written under one lock.
+//!
+//! [`Learned::choose`] decides where a request goes; [`Learned::stayed`], [`Learned::went`] and [`Learned::followed`] book what it took.
+
+use std::collections::BTreeMap;
+use std::mem;
+use std::sync::Arc;
+
+use evener_core::estimate::ModuleSample;
+use evener_core::guard::{BySize, Load};
+use evener_core::plan::adaptive::{Lane, Offer, Prospect, Queue, Route, Station, TRY_WORK_MIN, Table, plan};
+use evener_core::{Class, Estimator, Method, Nanos, Objective};
+
+use super::measurement::Turn;
+use super::sampling::{FIRST, Sampling};
+use super::trial::Trial;
+use super::unsampled_run::RunStats;
+use super::{Ask, Beside, KINDS};
+use crate::core_price::{SHARE_WEIGHT, contested, scaled};
+
+/// Age after which a table is made anew: it takes some microseconds.
+const TABLE_AGE_MAX: Nanos = Nanos::from_millis(20);
+
+/// What was learned.
+pub(super) struct Learned {
+    pub(super) guard: BySize,
+    pub(super) estimator: Estimator,
+    /// With when it was made.
+    tables: BTreeMap<Class, (Nanos, Arc<Table>)>,
+    /// Core time that cores spent on a class.
+    worked: BTreeMap<Class, Nanos>,
+    /// Part of a core that a thread gets.
+    share: f64,
+    pub(super) sampling: Sampling,
+    /// Classes that are being tried.
+    pub(super) trials: BTreeMap<Class, Trial>,
+    /// By module: whether a request was there. The first one makes the driver, its threads and a key, and teaches nothing.
+    is_warm: Vec<bool>,
+}
+
+/// Where one request goes.
+pub(super) enum Choice {
+    /// It stays, and is the measure for those that go.
+    Control,
+    /// It stays: the guard has locked its class, or no module pays.
+    Inline,
+    /// It goes, and is known to take so long there.
+    Module { module: usize, expected: Nanos },
+}
+
+impl Learned {
+    /// Nothing yet.
+    pub(super) fn new() -> Self {
+        Self {
+            guard: BySize::new(KINDS),
+            estimator: Estimator::default(),
+            tables: BTreeMap::new(),
+            worked: BTreeMap::new(),
+            share: 1.0,
+            sampling: Sampling::default(),
+            trials: BTreeMap::new(),
+            is_warm: Vec::new(),
+        }
+    }
+
+    /// After so many that followed the last one.
+    pub(super) fn choose(&mut self, ask: &Ask<'_>, followed: u32, now: Nanos) -> Choice {
+        self.estimator.make_room_for(ask.ahead.len());
+        let is_locked = self.guard.is_locked(ask.load, now);
+        if self.guard.stays_after(ask.load, followed, now) {
+            return if is_locked { Choice::Inline } else { Choice::Control };
+        }
+        if !ask.beside.is_nothing() {
+            let module = ask.ahead.iter().position(Option::is_some);
+            return module.map_or(Choice::Inline, |module| Choice::Module { module, expected: Nanos::ZERO });
+        }
+        let table = self.table(ask, now);
+        let takes = |module: &usize| ask.ahead[*module].is_some();
+        let expected = |module: usize| table.expected(0, Some(module));
+        let wait = |(module, ahead): (usize, &Option<u32>)| Queue {
+            wait: Nanos(expected(module).0.saturating_mul(ahead.unwrap_or_default().into())),
+        };
+        let queues: Vec<Queue> = ask.ahead.iter().enumerate().map(wait).collect();
+        if let Some(trial) = self.trials.get(&ask.class).filter(|trial| takes(&trial.module)) {
+            return Choice::Module { module: trial.module, expected: expected(trial.module) };
+        }
+        if let Route::Module(module) = table.route(0, &queues) {
+            if takes(&module) {
+                return Choice::Module { module, expected: expected(module) };
+            }
+        }
+        let wants_try = |module: &usize| takes(module) && table.wants_single_try(0, *module);
+        let Some(module) = (0..queues.len()).find(wants_try) else { return Choice::Inline };
+        self.tables.remove(&ask.class);
+        if !self.estimator.tries(module, ask.class, now) {
+            return Choice::Inline;
+        }
+        self.trials.insert(ask.class, Trial::new(module, now));
+        Choice::Module { module, expected: expected(module) }
+    }
+
+    /// Whether the core time of a request that goes to `module` after so many that followed another is to be taken.
+    pub(super) fn is_sampled(&mut self, ask: &Ask<'_>, module: usize, followed: u32) -> bool {
+        let is_due = self.sampling.count_routed(1 + followed);
+        let samples = self.estimator.on_module(module, ask.class).d.samples;
+        let is_tried = self.trials.contains_key(&ask.class);
+        !ask.beside.is_nothing() || is_tried || samples < FIRST || is_due
+    }
+
+    /// Whether a request that took so long at `module` says what requests take there; the trial that it was of goes on, or ends.
+    fn teaches(&mut self, turn: &Turn, module: usize, wall: Nanos, now: Nanos) -> bool {
+        let class = turn.class;
+        let Some(trial) = self.trials.get_mut(&class).filter(|trial| trial.module == module) else {
+            return true;
+        };
+        // It looks at other classes, too: not for each request.
+        let c = self.estimator.c(class, turn.load.bytes, 1).unwrap_or_default();
+        let step = trial.record(wall, c, now);
+        if step.is_over {
+            self.trials.remove(&class);
+        }
+        step.teaches
+    }
+
+    /// The table in force for the class.
+    fn table(&mut self, ask: &Ask<'_>, now: Nanos) -> Arc<Table> {
+        let class = ask.class;
+        if let Some((made, table)) = self.tables.get(&class) {
+            if now - *made < TABLE_AGE_MAX && table.modules() == ask.ahead.len() {
+                return Arc::clone(table);
+            }
+        }
+        let bytes = *class.bytes().end().min(&(2 << 20));
+        let offer = |module: usize| {
+            let tries_left = self.estimator.tries_left(module, class, now);
+            match self.estimator.on_module(module, class).at(bytes) {
+                // A try is made whatever else waits.
+                Some((d, h)) => Offer::Known { d, h, tries_left, is_long_untried: true },
+                None => Offer::Unknown { tries_left },
+            }
+        };
+        let lane = Lane {
+            c: self.estimator.c(class, bytes, 1),
+            waiting: 1,
+            offers: (0..ask.ahead.len()).map(offer).collect(),
+        };
+        let prospect = Prospect {
+            objective: Objective::Throughput,
+            cpu_workers: 1,
+            share: self.share.max(0.05),
+            lambda: contested(self.share),
+            gives_way: false,
+            stations: vec![Station { units: 1, depth: 1 }; ask.ahead.len()],
+            lanes: vec![lane],
+        };
+        let worked = self.worked.get(&class).copied().unwrap_or_default();
+        let table = Arc::new(plan(&prospect).having_worked(|_| worked));
+        self.tables.insert(class, (now, Arc::clone(&table)));
+        table
+    }
+
+    /// What counts of a request: the time and the core time at its price, or core time alone.
+    fn cost(&self, turn: &Turn, wall: Nanos, core: Nanos) -> Nanos {
+        match turn.beside {
+            Beside::Nothing | Beside::OthersOfCall => wall + scaled(core, contested(self.share)),
+            Beside::Others => core,
+        }
+    }
+
+    /// One that stayed.
+    pub(super) fn stayed(&mut self, turn: &Turn, wall: Nanos, core: Nanos) {
+        if turn.beside.is_nothing() {
+            let (class, bytes) = (turn.class, turn.load.bytes as u64);
+            self.estimator.saw_cpu(class, Method::Plain, 1, bytes, core);
+            let worked = self.worked.entry(class).or_default();
+            let unsampled = self.sampling.unsampled(class);
+            let before = *worked;
+            *worked += Nanos(core.0.saturating_mul(u64::from(unsampled) + 1));
+            if before < TRY_WORK_MIN && TRY_WORK_MIN <= *worked && !cfg!(mutant = "tries_wait_for_tables") {
+                // From now on a try is worth while.
+                self.tables.remove(&class);
+            }
+            let share = (core.as_secs_f64() / wall.as_secs_f64().max(1e-9)).clamp(0.0, 1.0);
+            self.share += SHARE_WEIGHT * (share - self.share);
+        }
+        self.guard.stayed(turn.load, self.cost(turn, wall, core));
+    }
+
+    /// Books what those took that followed one that went; whether that locked their class.
+    pub(super) fn followed(&mut self, ask: &Ask<'_>, past: RunStats, now: Nanos) -> bool {
+        let RunStats { module, requests, wall, bytes } = past;
+        let Some(mean) = bytes.checked_div(requests.into()) else { return false };
+        let load = Load { bytes: usize::try_from(mean).unwrap_or(usize::MAX), ..ask.load };
+        let each = self.estimator.on_module(module, ask.class).d.at(load.bytes).unwrap_or_default();
+        let core = Nanos(each.0.saturating_mul(requests.into()));
+        self.guard.went_together(load, requests.into(), wall + scaled(core, contested(self.share)), now)
+    }
+
+    /// One that went to a module; whether that locked its class.
+    pub(super) fn went(
+        &mut self,
+        turn: &Turn,
+        module: usize,
+        wall: Nanos,
+        core: Option<Nanos>,
+        now: Nanos,
+    ) -> bool {
+        let bytes = turn.load.bytes;
+        if self.is_warm.len() <= module {
+            self.is_warm.resize(module + 1, false);
+        }
+        if !mem::replace(&mut self.is_warm[module], true) && !cfg!(mutant = "first_request_judged") {
+            // Some milliseconds, once in a process: neither what requests take nor what a lock would save.
+            if let Some(trial) = self.trials.get_mut(&turn.class) {
+                trial.began = now;
+            }
+            return false;
+        }
+        let was_tried = self.trials.contains_key(&turn.class);
+        let teaches = turn.beside.is_nothing() && self.teaches(turn, module, wall, now);
+        if let Some(d) = core.filter(|_| teaches) {
+            let seen = ModuleSample { jobs: 1, bytes: bytes as u64, d, h: wall - d, now };
+            let is_first = self.estimator.on_module(module, turn.class).d.samples == 0;
+            self.estimator.saw_module(module, turn.class, &seen);
+            if is_first || was_tried && !self.trials.contains_key(&turn.class) {
+                self.tables.remove(&turn.class);
+            }
+        }
+        let known = || self.estimator.on_module(module, turn.class).d.at(bytes).unwrap_or_default();
+        let cost = self.cost(turn, wall, core.unwrap_or_else(known));
+        self.guard.went(turn.load, cost, now)
+    }
+}

@@ -1,0 +1,157 @@
+//! One request from its beginning to its end: where it goes, what it takes, and what of that is its own.
+
+use std::cell::Cell;
+use std::sync::atomic::Ordering::Relaxed;
+
+use evener_core::driver::Clock as _;
+use evener_core::guard::Load;
+use evener_core::{Class, Nanos};
+
+use super::unsampled_run::UnsampledRun;
+use super::{Ask, Beside, Policy};
+use crate::SystemClock;
+
+/// A request that was begun.
+pub struct Turn {
+    pub(super) policy: &'static Policy,
+    pub(super) load: Load,
+    pub(super) class: Class,
+    pub(super) beside: Beside,
+    /// `None` where nobody looks.
+    pub(super) begun: Option<Nanos>,
+    /// What it follows, where nobody looked at it.
+    pub(super) unsampled_run: Option<&'static UnsampledRun>,
+    /// Whether those that followed the last one have locked its class.
+    pub(super) has_locked: bool,
+    /// Whether the policy keeps it, and some after it, from modules.
+    pub(super) is_kept: bool,
+    pub(super) module: Option<usize>,
+    pub(super) expected: Nanos,
+    /// Core time up to the last pause.
+    pub(super) core: Cell<Nanos>,
+    /// The thread's clock at the beginning or after the last pause, where core time is taken.
+    pub(super) core_mark: Cell<Option<Nanos>>,
+    /// Time that went to other things than the request.
+    pub(super) besides: Cell<Nanos>,
+}
+
+impl Turn {
+    pub(super) fn unsampled(policy: &'static Policy, ask: &Ask<'_>) -> Self {
+        Self {
+            policy,
+            load: ask.load,
+            class: ask.class,
+            beside: ask.beside,
+            begun: None,
+            unsampled_run: None,
+            has_locked: false,
+            is_kept: false,
+            module: None,
+            expected: Nanos::ZERO,
+            core: Cell::new(Nanos::ZERO),
+            core_mark: Cell::new(None),
+            besides: Cell::new(Nanos::ZERO),
+        }
+    }
+
+    /// Whether it is to stay on the direct path.
+    #[must_use]
+    pub const fn stays(&self) -> bool {
+        self.module.is_none()
+    }
+
+    /// The request begins now: what it took to ask about it is no part of it. Of one that follows another, for which nobody asked, nothing
+    /// is left out.
+    pub fn begins(&mut self) {
+        if self.begun.is_none() || self.unsampled_run.is_some() || cfg!(mutant = "asking_counts") {
+            return;
+        }
+        if self.is_timed() {
+            self.core_mark.set(Some(SystemClock.thread_time()));
+        }
+        self.begun = Some(SystemClock.now());
+    }
+
+    /// Whether its core time is taken.
+    #[must_use]
+    pub fn is_timed(&self) -> bool {
+        self.core_mark.get().is_some()
+    }
+
+    /// The module that is to do it.
+    #[must_use]
+    pub const fn module(&self) -> Option<usize> {
+        self.module
+    }
+
+    /// Time that the module takes for it as far as that is known, requests before it not counted; else nothing.
+    #[must_use]
+    pub const fn expected(&self) -> Nanos {
+        self.expected
+    }
+
+    /// Runs `rest`, in which the thread does other things and after which the request may be another thread's.
+    pub fn aside<T>(&self, rest: impl FnOnce() -> T) -> T {
+        let Some(mark) = self.core_mark.get() else { return rest() };
+        self.core.set(self.core.get() + (SystemClock.thread_time() - mark));
+        let made = rest();
+        self.core_mark.set(Some(SystemClock.thread_time()));
+        made
+    }
+
+    /// Runs `work`, which is no part of the request: neither its time nor its core time counts.
+    pub fn besides<T>(&self, work: impl FnOnce() -> T) -> T {
+        if self.begun.is_none() {
+            return work();
+        }
+        let began = SystemClock.now();
+        let made = self.aside(work);
+        self.besides.set(self.besides.get() + (SystemClock.now() - began));
+        made
+    }
+
+    /// Learns what it took, `elsewhere` being core time of the module's path on other threads than the caller's, and returns
+    /// whether its class was locked for that. One that was not done as it should is dropped instead.
+    pub fn end(self, elsewhere: impl FnOnce() -> Nanos) -> bool {
+        // Before what takes longer: the clocks of threads are asked by system calls.
+        let now = SystemClock.now();
+        let core = self.core_mark.get().map(|mark| self.core.get() + (SystemClock.thread_time() - mark));
+        let elsewhere = if core.is_some() { elsewhere() } else { Nanos::ZERO };
+        self.end_at(core, elsewhere, now)
+    }
+
+    pub(super) fn end_at(self, core: Option<Nanos>, elsewhere: Nanos, now: Nanos) -> bool {
+        let Some(begun) = self.begun else { return false };
+        let wall = now - begun - self.besides.get();
+        if let Some(unsampled_run) = self.unsampled_run {
+            unsampled_run.took(wall, self.load.bytes);
+            return false;
+        }
+        let Ok(mut learned) = self.policy.learned.try_lock() else { return self.has_locked };
+        match (self.module, core) {
+            (None, Some(core)) => {
+                learned.stayed(&self, wall, core);
+                if self.is_kept {
+                    let unsampled = learned.sampling.next_unsampled(self.class, core);
+                    self.policy.unsampled[self.class.index()].store(unsampled, Relaxed);
+                }
+            }
+            (None, None) => {}
+            (Some(module), core) => {
+                let core = core.map(|core| core + elsewhere);
+                let has_locked = learned.went(&self, module, wall, core, now);
+                if let Some(unsampled_run) = self
+                    .policy
+                    .unsampled_runs
+                    .of(self.class)
+                    .filter(|_| has_locked && !cfg!(mutant = "streaks_outlive_locks"))
+                {
+                    // None of those that were to follow it.
+                    unsampled_run.end();
+                }
+                return has_locked || self.has_locked;
+            }
+        }
+        self.has_locked
+    }
+}
