@@ -27,7 +27,7 @@ impl<'m> ModuleWorker<'_, 'm> {
         match &shared.adaptive {
             Some(adaptive) => self.claim_single(adaptive, job, shared.clock.now()),
             None => {
-                self.expect(Nanos::ZERO);
+                self.set_deadline(Nanos::ZERO);
                 self.claimed.push(job);
             }
         }
@@ -38,7 +38,7 @@ impl<'m> ModuleWorker<'_, 'm> {
         let claim =
             adaptive.claim_single(self.module(), self.shared.backlog.class_queues(), job.class(), now);
         adaptive.set_busy(self.worker, &claim, 1, now);
-        self.expect(claim.each());
+        self.set_deadline(claim.each());
         self.claimed.push(job);
     }
 
@@ -59,7 +59,7 @@ impl<'m> ModuleWorker<'_, 'm> {
                 let claimed = shared.backlog.claim_of(claim.queue, &row, claim.jobs_max, &mut self.claimed);
                 if claimed > 0 {
                     adaptive.set_busy(self.worker, &claim, claimed, now);
-                    self.expect(claim.each());
+                    self.set_deadline(claim.each());
                 }
                 claimed > 0
             }
@@ -79,7 +79,7 @@ impl<'m> ModuleWorker<'_, 'm> {
 
     /// Allows the module what it takes by what is known of it: all that it may hold, each many times as long as expected. Of
     /// jobs held together the longest counts.
-    fn expect(&mut self, each: Nanos) {
+    fn set_deadline(&mut self, each: Nanos) {
         let allowed = match each {
             Nanos::ZERO => self.patience,
             each => {
