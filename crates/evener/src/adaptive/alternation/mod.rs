@@ -1,6 +1,24 @@
-//! Whose turn it is, where the only core and the only module take turns: each works by itself now and then, so that it is measured by itself.
+//! Alternation: where the only core and the only module share that core, each works by itself now and then, so that it is measured by itself.
 //!
-//! What turns cost, and what came of them, stands in `accounts.rs`; who begins and ends them, and what workers are told meanwhile, in `protocol.rs`.
+//! ```text
+//!            offer_to_module, by the core's worker            its last request is drained, or its time is over
+//!   Nobody ──────────────────────────────────────> Module ────────────────────────────────────────────────────> Nobody
+//!            module_in_turn, by the module's worker           the core asks again after its jobs, or none wait
+//!   Nobody ──────────────────────────────────────> Core ──────────────────────────────────────────────────────> Nobody
+//! ```
+//!
+//! | phase | the core's worker | the module's worker |
+//! |---|---|---|
+//! | Nobody | does as the plan says | does as the plan says |
+//! | Module | rests | takes the requests of the turn, one by one |
+//! | Core | waits until the module is drained, then runs the jobs of the turn | takes nothing |
+//!
+//! A worker that was told to wait sleeps at its bell; what it was told may be old by then. So each change counts a version up
+//! ([`Alternation::mark_changed`]) before the bell is rung, and the worker compares it with the version that it asked at
+//! ([`Alternation::has_changed`]) before it sleeps.
+//!
+//! What turns cost and what came of them stands in `accounts.rs`; who begins and ends them in `protocol.rs`; the flags that workers read without
+//! the lock are here.
 
 pub(super) mod accounts;
 mod protocol;
@@ -147,3 +165,6 @@ impl Alternation {
         self.turns.as_ref().map(|turns| turns.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,6 +14,7 @@
 //! again from the same bytes. A child of fork begins with a queue and a driver of its own and never touches its parent's.
 
 mod buffers;
+mod queue_state;
 mod request_queue;
 
 use std::fmt;
@@ -27,7 +28,7 @@ use evener_ring::Eras;
 
 use buffers::Buffer;
 pub use buffers::ROOM_BYTES_MAX;
-pub use request_queue::OutOfService;
+pub use queue_state::OutOfService;
 use request_queue::{RequestQueue, Submission};
 
 pub use super::policy;

@@ -6,7 +6,6 @@
 //! Keys of sessions that have ended are given up by whoever ended them where nobody is at the module (`forget`), else by the
 //! leader when he is back (`put_back`), and by the next caller who is: so nobody stands behind a request that never ends.
 
-use std::collections::BTreeMap;
 use std::mem;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
@@ -15,32 +14,14 @@ use std::thread;
 use std::time::Duration;
 
 use evener_core::driver::{Clock as _, SingleDriver, Unanswered};
-use evener_core::{Job, JobError, Nanos, Outcome, QueuedDriver, Refusal, SessionId};
+use evener_core::{Job, Nanos, QueuedDriver, Refusal, SessionId};
 use nix::sys::signal::{SigSet, SigmaskHow};
 
-use super::buffers::{Buffer, BufferPool};
+use super::buffers::Buffer;
+use super::queue_state::{Driver, DriverPlace, OutOfService, State, Waiting};
 use super::{Bell, MakeDriver, MakeSingle, Request};
 use crate::SystemClock;
-use crate::module_limits::ERRORS_MAX;
 
-/// So many stand for a module that said that it is lost.
-const LOST: u32 = u32::MAX;
-
-/// Why a module gets no more requests of this process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum OutOfService {
-    /// It went away.
-    Lost,
-    /// It was silent for too long.
-    Late,
-    /// It failed one request after the other.
-    Errors,
-    /// It computed something else than a core.
-    WrongResult,
-}
-
-type Driver = Box<dyn QueuedDriver<'static>>;
 type Guard<'s> = MutexGuard<'s, State>;
 
 /// A request as it is put down.
@@ -70,71 +51,9 @@ pub(super) struct RequestQueue {
     has_errors: AtomicBool,
 }
 
-struct State {
-    driver: DriverPlace,
-    waiting: Vec<Box<Job<'static>>>,
-    back: BTreeMap<u64, Option<Buffer>>,
-    /// Those whose callers are still there, and when these give up.
-    expected: BTreeMap<u64, Waiting>,
-    buffers: BufferPool,
-    next: u64,
-    errors_in_row: u32,
-    out: Option<OutOfService>,
-    has_helper: bool,
-    helper_core: Nanos,
-    /// Sessions that ended while somebody leads; none while the driver is here.
-    ended: Vec<SessionId>,
-    /// Sessions that ended while there are single callers.
-    ended_for_single: Vec<SessionId>,
-}
-
-struct Waiting {
-    until: Nanos,
-    bell: Option<Box<dyn Bell>>,
-    /// Whether its caller may lead: not on the small stack of one that was put aside.
-    may_lead: bool,
-}
-
-/// Where the driver is.
-enum DriverPlace {
-    /// Nobody has needed it yet.
-    Unmade(Arc<MakeDriver>),
-    /// Here.
-    Here(Driver),
-    /// With who leads, or gone with the service.
-    Away,
-}
-
-impl DriverPlace {
-    fn is_here(&self) -> bool {
-        !matches!(self, Self::Away)
-    }
-
-    fn take(&mut self) -> Option<Driver> {
-        match mem::replace(self, Self::Away) {
-            Self::Unmade(make) => Some(make()),
-            Self::Here(driver) => Some(driver),
-            Self::Away => None,
-        }
-    }
-}
-
 impl RequestQueue {
     pub(super) fn new(make_driver: Arc<MakeDriver>) -> Self {
-        let state = State {
-            driver: DriverPlace::Unmade(make_driver),
-            waiting: Vec::new(),
-            back: BTreeMap::new(),
-            expected: BTreeMap::new(),
-            buffers: BufferPool::default(),
-            next: 0,
-            errors_in_row: 0,
-            out: None,
-            has_helper: false,
-            helper_core: Nanos::ZERO,
-            ended: Vec::new(),
-            ended_for_single: Vec::new(),
-        };
+        let state = State::new(make_driver);
         Self {
             state: Mutex::new(state),
             single: OnceLock::new(),
@@ -442,70 +361,6 @@ impl RequestQueue {
     /// The state is whole between any two statements, so a panic elsewhere does not spoil it.
     fn state(&self) -> Guard<'_> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    /// A job came back from the driver.
-    fn settle(&mut self, job: Box<Job<'static>>) {
-        let number = job.mark;
-        let error = match job.outcome() {
-            Outcome::Done { .. } => None,
-            Outcome::Failed(error) => Some(error),
-            Outcome::Pending => Some(JobError::Module { code: 0 }),
-        };
-        self.judge(error);
-        if !self.expected.contains_key(&number) {
-            return self.keep(job);
-        }
-        let mut buffer = self.buffers.returned(job);
-        if error.is_some() {
-            buffer.take().into_iter().for_each(|buffer| self.buffers.give_back(buffer));
-        }
-        self.back.insert(number, buffer);
-    }
-
-    /// The same, and why that ends the service, where it does.
-    fn judged(&mut self, error: Option<JobError>) -> Option<OutOfService> {
-        self.judge(error);
-        self.why_out()
-    }
-
-    /// Counts errors in a row.
-    fn judge(&mut self, error: Option<JobError>) {
-        match error {
-            Some(JobError::ModuleFull) => {}
-            Some(JobError::ModuleLost) => self.errors_in_row = LOST,
-            Some(_) => self.errors_in_row = self.errors_in_row.saturating_add(1),
-            None => self.errors_in_row = 0,
-        }
-    }
-
-    /// Why the errors so far end the service, where they do.
-    fn why_out(&self) -> Option<OutOfService> {
-        match self.errors_in_row {
-            LOST => Some(OutOfService::Lost),
-            ERRORS_MAX.. => Some(OutOfService::Errors),
-            _ => None,
-        }
-    }
-
-    /// A job that nobody asks for any more.
-    fn keep(&mut self, job: Box<Job<'static>>) {
-        if let Some(buffer) = self.buffers.returned(job) {
-            self.buffers.give_back(buffer);
-        }
-    }
-
-    /// Rings for those whose results are there.
-    fn ring(&mut self) {
-        let Self { expected, back, .. } = self;
-        let there = expected.iter_mut().filter(|(number, _)| back.contains_key(number));
-        there.filter_map(|(_, caller)| caller.bell.take()).for_each(|bell| bell.ring());
-    }
-
-    fn ring_all(&mut self) {
-        self.expected.values_mut().filter_map(|caller| caller.bell.take()).for_each(|bell| bell.ring());
     }
 }
 
