@@ -31,7 +31,7 @@ pub struct Runtime<'r, 'm> {
 ///
 /// # Panics
 ///
-/// Where a worker panics: a bug. Whoever waits for jobs that were lost with it panics too.
+/// Where a worker panics: a bug. A thread that waits for jobs that were lost with it panics too.
 pub fn run<'m, R>(mut setup: Setup<'m>, body: impl FnOnce(&Runtime<'_, 'm>) -> R) -> (R, Report) {
     let plan = setup.plan();
     // Workers that the plan leaves without work are not started.

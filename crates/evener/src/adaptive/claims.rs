@@ -1,4 +1,4 @@
-//! What a worker that has nothing to do takes.
+//! Claims: what an idle worker takes next.
 //!
 //! A core asks [`AdaptivePolicy::next_for_core`], a module's worker [`AdaptivePolicy::next_for_module`] -> turns and control jobs come first, then
 //! the table answers -> where the core is to rest, [`AdaptivePolicy::rest`] says how long; where a job is to go to a module, the guard
@@ -141,7 +141,7 @@ impl AdaptivePolicy {
         true
     }
 
-    /// A job is about to be a try, for which the table may be too old: somebody else may be making the next one.
+    /// A job is about to be a try, for which the table may be too old: another thread may be making the next one.
     pub(super) fn count_try(
         &self,
         module: usize,

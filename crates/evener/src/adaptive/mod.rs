@@ -1,12 +1,12 @@
 //! Who takes what, by cost: the live side of the adaptive policy. What workers measured goes in, a table that they ask comes out.
 //!
-//! A worker asks ([`AdaptivePolicy::next_for_core`], [`AdaptivePolicy::next_for_module`]: `claims.rs`) -> where the table is old the worker that
-//! asks makes a new one (`planning.rs`) from costs, guard (`policy_state.rs`) and what waits (`planner_input.rs`,
+//! A worker queries it ([`AdaptivePolicy::next_for_core`], [`AdaptivePolicy::next_for_module`]: `claims.rs`) -> where the table is old that worker
+//! makes a new one (`planning.rs`) from costs, guard (`policy_state.rs`) and what waits (`planner_input.rs`,
 //! `evener_core::plan::adaptive`) -> the table answers. What bursts took comes back through [`AdaptivePolicy::record_core`] and
 //! [`AdaptivePolicy::record_module`] (`observation.rs`). All decisions are `evener-core`'s, the same as on the simulator.
 //!
 //! Classes that no module takes are left alone ([`ClassQueues::leave_alone`](crate::queue::class_queues::ClassQueues::leave_alone)): their jobs go the way
-//! of `cpu_only`, and nobody asks anything but once in a while ([`AdaptivePolicy::replan`]). Single requests of callers:
+//! of `cpu_only`, and no worker queries the policy but once in a while ([`AdaptivePolicy::replan`]). Single requests of callers:
 //! `single_requests.rs`. Jobs that cores run so that the guard knows what they take there: `control.rs`. Where the only core and the only
 //! module take turns: `alternation/`.
 

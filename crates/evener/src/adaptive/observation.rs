@@ -1,4 +1,4 @@
-//! What a module's worker saw of jobs that came back, and what of it is news of their class.
+//! Observations: what workers measured of jobs that came back, and what of it is news of their class.
 //!
 //! `worker/module_worker` times results and says what they waited for -> [`Observation::news`], beside what is known -> the estimator. The guard gets
 //! all of it, as it was seen.

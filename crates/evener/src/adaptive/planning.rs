@@ -1,7 +1,7 @@
 //! When a table is made, and what follows from it for queues: which classes are left alone, whether modules matter.
 //!
-//! Whoever asks for the table ([`AdaptivePolicy::table`]) and finds it old makes the next one ([`AdaptivePolicy::plan_anew`]). Before a run,
-//! and where nobody asks because no module takes anything: [`AdaptivePolicy::begin`], [`AdaptivePolicy::replan`],
+//! The worker that needs the table ([`AdaptivePolicy::table`]) and finds it old makes the next one ([`AdaptivePolicy::plan_anew`]). Before a run,
+//! and where no worker queries it because no module takes anything: [`AdaptivePolicy::begin`], [`AdaptivePolicy::replan`],
 //! [`AdaptivePolicy::on_submit`].
 
 use std::sync::atomic::Ordering;
@@ -78,7 +78,7 @@ impl AdaptivePolicy {
         }
     }
 
-    /// Looks whether modules may matter again, where nobody asks because none did. `alone` jobs wait for cores alone.
+    /// Looks whether modules may matter again, where no worker queries the policy because none did. `alone` jobs wait for cores alone.
     pub(crate) fn replan(&self, queues: &ClassQueues<'_>, alone: u32, now: Nanos) {
         let planned = self.planned_ns.load(Ordering::Relaxed);
         let after = if self.fixed.cores == 1 { PLAN_AGE_ON_ONE_CORE } else { LOOK_BACK_AFTER };
@@ -87,7 +87,7 @@ impl AdaptivePolicy {
         }
     }
 
-    /// The table in force; made anew by whoever finds it old.
+    /// The table in force; made anew by the worker that finds it old.
     pub(super) fn table(&self, queues: &ClassQueues<'_>, now: Nanos) -> Arc<Table> {
         self.table_beside(queues, 0, now)
     }
@@ -106,7 +106,7 @@ impl AdaptivePolicy {
         table
     }
 
-    /// The same, with all classes that came: where somebody else is making one, it is worth the wait, for the one before knows
+    /// The same, with all classes that came: where another thread is making one, it is worth the wait, for the one before knows
     /// nothing of a class that is new.
     pub(super) fn table_of_all(&self, queues: &ClassQueues<'_>, coming: u32, now: Nanos) -> Arc<Table> {
         loop {
@@ -118,7 +118,7 @@ impl AdaptivePolicy {
         }
     }
 
-    /// Makes a new table, unless somebody else is about to.
+    /// Makes a new table, unless another thread is about to.
     pub(super) fn plan_anew(&self, queues: &ClassQueues<'_>, now: Nanos) {
         self.plan_beside(queues, 0, now);
     }

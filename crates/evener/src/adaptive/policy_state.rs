@@ -10,7 +10,7 @@ use crate::queue::class_queues::CLASS_QUEUES_MAX;
 /// are busy the module's thread may wait for one.
 const TRY_WINDOW: Nanos = Nanos::from_millis(50);
 
-/// Time until the next such window where nobody made use of one.
+/// Time until the next such window where none was used.
 const TRY_PAUSE: Nanos = Nanos::from_millis(250);
 
 /// What modules' paths may have used beyond a rest and is still remembered: a job or two, as in the simulator.

@@ -62,7 +62,7 @@ pub fn measure(
     }
 }
 
-/// A session with a fixed key that is nobody's.
+/// A session with a fixed key that protects nothing.
 fn session(algorithm: Algorithm, direction: Direction) -> Arc<Session> {
     let key: Vec<u8> = (0..=254).take(algorithm.key_bytes().unwrap_or(32)).collect();
     let session = Session::new(algorithm, direction, Padding::None, &key);

@@ -1,7 +1,7 @@
 //! What a run knows of the costs of jobs, and by which method its cores run bursts: one table for all threads and all
 //! policies.
 //!
-//! The way of a burst: [`Costs::choose`], one byte by class and width -> the driver -> one burst in some is sampled ->
+//! A burst: [`Costs::choose`], one byte by class and width -> the driver -> one burst in some is sampled ->
 //! [`Costs::record`] -> the estimator decides anew (`evener_core::estimate`) -> the table.
 
 pub mod calibration;
@@ -19,9 +19,9 @@ use evener_core::{Class, Estimator, Method, Nanos};
 const MULTI: u8 = 1;
 /// The next burst is to try the other method.
 const TRY: u8 = 2;
-/// Nobody has measured the method in force in this run: the next burst is sampled.
+/// No worker has measured the method in force in this run: the next burst is sampled.
 const FRESH: u8 = 4;
-/// Nobody has asked yet: the estimator is to say what is in force.
+/// No worker has asked yet: the estimator is to say what is in force.
 const UNSET: u8 = 8;
 
 /// The costs of a run.
@@ -56,7 +56,7 @@ pub(crate) struct CostSample {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chosen {
     pub(crate) method: Method,
-    /// It is to be sampled, for nobody has done so in this run.
+    /// It is to be sampled, for no worker has done so in this run.
     pub(crate) is_fresh: bool,
     /// A part of it is to try the other method ([`Costs::take_try`]).
     pub(crate) wants_try: bool,
@@ -86,7 +86,7 @@ impl Costs {
     /// By which method a burst of so many jobs runs.
     #[inline]
     pub(crate) fn choose(&self, class: Class, jobs: usize) -> Chosen {
-        // Relaxed: a byte that says all; whoever reads an old one runs one burst as before.
+        // Relaxed: a byte that says all; a worker that reads an old one runs one burst as before.
         let word = self.word(class, width_class(jobs)).load(Ordering::Relaxed);
         let word = if word & UNSET == 0 { word } else { self.first_look(class, jobs) };
         Chosen {
@@ -96,15 +96,15 @@ impl Costs {
         }
     }
 
-    /// Whether it falls to this worker to sample what nobody has sampled yet.
+    /// Whether it falls to this worker to sample what no worker has sampled yet.
     pub(crate) fn take_first(&self, class: Class, jobs: usize) -> bool {
         // Relaxed: of those who see it, one takes it away.
         self.word(class, width_class(jobs)).fetch_and(!FRESH, Ordering::Relaxed) & FRESH != 0
     }
 
-    /// The next burst of so many jobs is to be sampled, whoever runs it.
+    /// The next burst of so many jobs is to be sampled, by the worker that runs it.
     pub(crate) fn sample_next(&self, class: Class, jobs: usize) {
-        // Relaxed: one bit of a byte that says all. Where nobody has looked yet, the first look sets it.
+        // Relaxed: one bit of a byte that says all. Where no worker has looked yet, the first look sets it.
         self.word(class, width_class(jobs)).fetch_or(FRESH, Ordering::Relaxed);
     }
 

@@ -1,6 +1,6 @@
 //! The barrier of a measurement: workers stop before their next claim, and are let go all at once.
 //!
-//! The way of a measurement: [`hold`](Barrier::hold) -> each worker finishes what it has, [stops](Barrier::stop)
+//! A measurement: [`hold`](Barrier::hold) -> each worker finishes what it has, [stops](Barrier::stop)
 //! and says for which hold and on which core -> [`all_stand`](Barrier::all_stand) ->
 //! [`spread`](Barrier::spread) -> [`release`](Barrier::release) -> modules' workers leave, then the others: where they share a core,
 //! it is no chance which of them has it first.
@@ -34,7 +34,7 @@ pub struct Barrier {
     patience: AtomicU64,
 }
 
-/// What a worker that ended leaves: nobody waits for it. Even, so that no hold has this number.
+/// What a worker that ended leaves: the holder does not wait for it. Even, so that no hold has this number.
 const GONE: u32 = u32::MAX - 1;
 
 /// Where nobody is asked to move to.
@@ -51,7 +51,7 @@ const PATIENCE: Nanos = Nanos::from_millis(20);
 /// able to in the next round either.
 const PATIENCE_LEAST: Nanos = Nanos::from_millis(1);
 
-/// Looks between two offers of the core to others. A guess.
+/// Looks between two offers of the core to others. Assumed, not measured: 64.
 const LOOKS_PER_YIELD: u32 = 64;
 
 impl Barrier {
@@ -144,7 +144,7 @@ impl Barrier {
     /// woke while the holder was awake often share a core, and the second starts up to 4 ms late.
     #[must_use]
     pub fn spread(&self) -> bool {
-        // Relaxed: nobody but the holder reads it.
+        // Relaxed: only the holder reads it.
         let patience = Nanos(self.patience.load(Ordering::Relaxed));
         let start = SystemClock.now();
         let is_spread = loop {

@@ -1,18 +1,18 @@
-//! Where finished jobs go: one home per caller or stream.
+//! Where finished jobs go: one completion queue per caller or stream, its home (`Ticket::home`).
 //!
 //! `in_flight` counts jobs from their submission until their owner lets go of them, and never exceeds the
-//! capacity of `done`; therefore a worker that comes home with jobs always finds room and never waits.
+//! capacity of `done`; therefore a worker that pushes finished jobs always finds room and never waits.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 
 use evener_core::{Job, Nanos};
 use evener_ring::{CachePadded, Doorbell, Ring};
 
-/// A place for finished jobs.
+/// A completion queue.
 pub(crate) struct Completions<'m> {
     /// Finished jobs, in the order in which they were finished. Workers write, the owner reads.
     done: Ring<Box<Job<'m>>>,
-    /// Rung when as many jobs have come home as the owner wants, and by [`wake_all`](Completions::wake_all).
+    /// Rung when as many finished jobs are here as the owner wants, and by [`wake_all`](Completions::wake_all).
     arrived: Doorbell,
     /// How many finished jobs the owner wants to see before it is woken. Written by the owner, read by workers.
     wanted: CachePadded<AtomicU32>,
@@ -20,7 +20,7 @@ pub(crate) struct Completions<'m> {
     room: Doorbell,
     /// Jobs submitted and not yet let go of. Written by the submitter (up) and the collector (down).
     in_flight: CachePadded<AtomicU32>,
-    /// Whether a caller or a stream lives here.
+    /// Whether it has an owner, a caller or a stream.
     taken: AtomicBool,
 }
 
@@ -36,7 +36,7 @@ impl<'m> Completions<'m> {
         }
     }
 
-    /// Moves in, if nobody lives here and no job of the last owner is still on its way.
+    /// Moves in, if it has no owner and no job of the last owner is still on its way.
     pub(crate) fn take(&self) -> bool {
         // Acquire pairs with the Release in `leave`: what the last owner counted is known.
         let came = self.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok();
@@ -82,12 +82,12 @@ impl<'m> Completions<'m> {
         self.in_flight.fetch_add(jobs, Ordering::Relaxed);
     }
 
-    /// Takes back the expectation of jobs that could not be submitted.
+    /// Takes back the reservation of jobs that could not be submitted.
     pub(crate) fn cancel(&self, jobs: u32) {
         self.in_flight.fetch_sub(jobs, Ordering::Relaxed);
     }
 
-    /// Brings finished jobs home.
+    /// Puts finished jobs in.
     pub(crate) fn push(&self, jobs: &mut Vec<Box<Job<'m>>>) {
         while !jobs.is_empty() {
             // Room there is (see the module's head); a push that moves nothing only means that the owner is in
@@ -143,7 +143,7 @@ impl<'m> Completions<'m> {
         }
     }
 
-    /// Wakes whoever waits here, for a reason other than a job.
+    /// Wakes every thread that waits here, for a reason other than a job.
     pub(crate) fn wake_all(&self) {
         self.arrived.ring_all();
         self.room.ring_all();

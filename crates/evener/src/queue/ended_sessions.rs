@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use evener_core::{IsOver, SessionId};
 
-/// Sessions that are remembered for who comes late; who is later forgets all, which costs preparing anew what is still in
-/// use. A guess: more than any driver keeps.
+/// Sessions that are remembered for a thread that comes late; one that is later forgets all, which costs preparing anew what is still in
+/// use. Assumed, not measured: 256, more than any driver keeps.
 const REMEMBERED_MAX: usize = 256;
 
 /// Sessions that have ended, the last of them by name.

@@ -2,8 +2,8 @@
 //!
 //! Two ways lead here. A caller that has many messages at hand brings them as [jobs](InFlight::burst). A caller that can
 //! put itself aside, such as a coroutine, [lends](InFlight::encrypt) one request and is paused; its thread starts others,
-//! and the one that finds the lanes full runs all that wait. Whoever is resumed without an answer does so too, however
-//! few they are: so each caller depends on nobody but itself, and no wake-up can be lost.
+//! and the one that finds the lanes full runs all that wait. A caller that is resumed without an answer does so too, however
+//! few they are: so each caller depends on no other, and no wake-up can be lost.
 //!
 //! Nothing is held across a pause but the loan, which is looked at again after it; a caller may go on on another thread.
 
@@ -21,10 +21,10 @@ use crate::request::combine::{DriverSlot, Encryption, MakeDriver, Request, Verdi
 /// Callers that can be paused at once; more do their work themselves.
 const SLOTS: usize = 256;
 
-/// Yields for a driver, where other threads hold all of them, before everyone on the list works alone. A guess.
+/// Yields for a driver, where other threads hold all of them, before every caller on the list works alone. Assumed, not measured: 64.
 const YIELDS_MAX: u32 = 64;
 
-/// After so many pauses in a row that brought nobody, 2 to this power requests do not pause. A guess.
+/// After so many pauses in a row that brought nobody, 2 to this power requests do not pause. Assumed, not measured: 6.
 const LONE_MAX: u32 = 6;
 
 /// Drivers of a process, one for each core, and the requests that wait for one.
@@ -96,7 +96,7 @@ impl InFlight {
     }
 }
 
-// A panic on the way leaves answered whoever waits, and permits free: nothing is seen half done.
+// A panic on the way leaves each caller that waits answered, and permits free: nothing is seen half done.
 impl UnwindSafe for InFlight {}
 impl RefUnwindSafe for InFlight {}
 
@@ -161,7 +161,7 @@ impl Group {
 
     fn should_suspend(&self) -> bool {
         let skip = self.skip.load(Relaxed);
-        // Somebody who waits now has someone to share with.
+        // A caller that waits now has another to share with.
         if skip == 0 || self.gather.waiting() > 0 {
             return true;
         }

@@ -1,7 +1,7 @@
 //! The regret guard of a process over requests that may leave the direct path: judged by what they took here, and by nothing
 //! else.
 //!
-//! The way of one request: [`Regret::begin`] (does it stay on the direct path?) -> it is done -> [`Turn::end`]: what it took is
+//! One request: [`Regret::begin`] (does it stay on the direct path?) -> it is done -> [`Turn::end`]: what it took is
 //! learned. The rules are [`evener_core::guard`]'s; splitting has the same ([`crate::split`]), with what it knows of helpers, and
 //! threads that combine are judged together ([`crate::request::combine`]).
 //! Only requests that another way wants come here: small ones see no clock.
@@ -71,7 +71,7 @@ impl Regret {
         assert!(cipher.index() < Kind::CIPHERS, "a cipher with a name");
         let load = Load { kind: way.index() * Kind::CIPHERS + cipher.index(), bytes };
         let begun = SystemClock.now();
-        // Nobody waits for what another thread is looking at: the direct path is always right.
+        // No thread waits for what another is looking at: the direct path is always right.
         let stays = self.guard.try_lock().map_or(true, |mut guard| guard.stays(load, begun));
         Turn { regret: self, load, begun, stays }
     }

@@ -50,7 +50,7 @@ pub(crate) struct Shared<'m> {
     /// Jobs for modules only that failed before any worker had them. Written by those who submit.
     rejected: AtomicU64,
     pub(crate) callers: AtomicU32,
-    /// Whether somebody used the barrier, so that the time of the last job matters.
+    /// Whether the barrier was used, so that the time of the last job matters.
     pub(crate) measuring: AtomicBool,
     /// When the last job so far came home, in nanoseconds of the clock. Workers write it while they measure.
     pub(crate) last_done_ns: CachePadded<AtomicU64>,
@@ -132,7 +132,7 @@ impl<'m> Shared<'m> {
         self.reports.lock().unwrap_or_else(PoisonError::into_inner).push(report);
     }
 
-    /// Passes the panic of a worker on to whoever would wait for its jobs for ever.
+    /// Passes the panic of a worker on to the thread that would wait for its jobs for ever.
     pub(crate) fn assert_whole(&self) {
         assert!(!self.backlog.is_broken(), "a worker panicked and its jobs are lost");
     }

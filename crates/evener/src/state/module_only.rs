@@ -43,7 +43,7 @@ impl<'m> Shared<'m> {
         };
         self.backlog.push_module_only(worker, job)?;
         if self.backlog.is_out_of_service(worker) {
-            // It went out of service meanwhile, so perhaps nobody looks there any more.
+            // It went out of service meanwhile, so perhaps its worker looks there no more.
             while let Some(job) = self.backlog.pop_module_only(worker) {
                 self.reject(job, JobError::ModuleLost);
             }

@@ -1,6 +1,6 @@
 //! The directories in which statistics files may lie.
 //!
-//! The way of a writer: the first of [`Places::of`] that it may use, made where it is missing. The way of a reader: all of
+//! A writer takes the first of [`Places::of`] that it may use, made where it is missing. A reader: all of
 //! them that exist.
 
 use std::env;

@@ -1,8 +1,8 @@
 //! What a process counts, where others can read it while it runs.
 //!
-//! The way of a count: [`Direct`] (in the caller's own memory) -> [`Statistics::flush`], [`Hashes`] (in a thread's) ->
+//! A count: [`Direct`] (in the caller's own memory) -> [`Statistics::flush`], [`Hashes`] (in a thread's) ->
 //! [`Hashes::flush`], or [`Statistics::add`] -> the process's file, made at the first of these (`file.rs`) in the first directory that will do (`directories.rs`) ->
-//! [`Record`], whoever reads it. The layout is [`evener_core::statistics`]; `docs/statistics.md` tells all of it.
+//! [`Record`], in a process that reads it. The layout is [`evener_core::statistics`]; `docs/statistics.md` tells all of it.
 
 mod directories;
 mod file;
@@ -66,7 +66,8 @@ impl Direct {
     }
 }
 
-/// Requests between two flushes. A guess: a flush costs three additions to shared memory, some 20 ns.
+/// Requests between two flushes. Assumed, not measured: 256, because a flush costs three additions to shared
+/// memory, some 20 ns.
 const FLUSH_REQUESTS: u32 = 256;
 
 /// The counts of this process.

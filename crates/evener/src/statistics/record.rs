@@ -180,7 +180,8 @@ pub(super) fn remove_leftovers(directory: BorrowedFd<'_>) {
     }
 }
 
-/// Files that a process looks at when it begins to count. A guess: one look takes some microseconds.
+/// Files that a process looks at when it begins to count. Assumed, not measured: 64, because one look takes some
+/// microseconds.
 const LEFTOVERS_MAX: usize = 64;
 
 /// The file of process `pid`.

@@ -1,6 +1,6 @@
 //! The messages that one thread hashes.
 //!
-//! The way: [`Hashes::begin`] -> [`Hashes::update`] adds to the message at hand; where that is another one than before, the old one
+//! [`Hashes::begin`] -> [`Hashes::update`] adds to the message at hand; where that is another one than before, the old one
 //! is set aside and the new one looked for there -> [`Hashes::finish`] counts it under its size -> [`Hashes::flush`], now and then.
 //! All of it is the thread's own memory: additions, and no atomic. The usual case of each step has a short form.
 
@@ -57,7 +57,8 @@ impl Finished {
     const NONE: Self = Self { requests: 0, bytes: 0 };
 }
 
-/// Unfinished messages that a thread remembers besides the one at hand. A guess: a TLS handshake has three.
+/// Unfinished messages that a thread remembers besides the one at hand. Assumed, not measured: 8, because a TLS handshake
+/// has three.
 const ASIDE: usize = 8;
 
 /// Hashes, and [`Kind::OTHER`].

@@ -207,7 +207,7 @@ impl<'r, 'm> Caller<'r, 'm> {
         if plan.dispatch == Dispatch::Deal {
             return Err(None);
         }
-        // The monitor would hand the next job to whoever waits: a caller that waits takes it.
+        // The monitor would hand the next job to a worker that waits: a caller that waits takes it.
         self.shared.claim_for_core(None, &plan.cpu, &mut self.burst)?;
         self.shared.run_on_core(&mut self.kit, &mut self.burst);
         Ok(())

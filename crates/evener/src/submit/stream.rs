@@ -1,4 +1,4 @@
-//! An ordered stream: jobs go in at one end, are finished by whoever takes them, and come out at the other
+//! An ordered stream: jobs go in at one end, are finished by any worker, and come out at the other
 //! end in the order in which they went in. A failed job comes out in its turn like any other.
 
 use std::collections::VecDeque;
@@ -39,7 +39,7 @@ struct Ends<'r, 'm> {
     home_number: u32,
     /// The inlet is gone.
     no_more: AtomicBool,
-    /// The outlet is gone, so that nobody would ever make room.
+    /// The outlet is gone, so that no thread would ever make room.
     nobody_listens: AtomicBool,
 }
 

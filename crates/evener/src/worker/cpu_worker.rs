@@ -113,7 +113,7 @@ impl<'m> Shared<'m> {
         self.complete(failed);
     }
 
-    /// Gives the adaptive policy what a kit measured, and lets it look whether modules matter where nobody asks. `brought` jobs were run where
+    /// Gives the adaptive policy what a kit measured, and lets it look whether modules matter where no worker queries it. `brought` jobs were run where
     /// their caller stood and did not wait: as many may come next.
     #[inline]
     pub(crate) fn learn_from(&self, kit: &mut CpuKit, brought: u32) {

@@ -1,5 +1,5 @@
 //! The monitor of policy `polling` (paper 002, method 4): it watches all workers all the time, busily, and
-//! hands the next job to whoever is free. It is here to be compared with, not to be used.
+//! hands the next job to the worker that is free. It is here to be compared with, not to be used.
 
 use crate::state::Shared;
 

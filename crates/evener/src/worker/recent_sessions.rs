@@ -5,10 +5,10 @@
 
 use evener_core::SessionId;
 
-/// RecentSessions whose keys are taken for open, the last ones used: as many as `drivers/kernel` keeps open.
+/// Sessions whose keys are taken for open, the last ones used: as many as `drivers/kernel` keeps open.
 const SESSIONS_KNOWN: usize = 16;
 
-/// Looks in a row that found a new session after which that is how requests come. A guess: above the requests of one session that
+/// Looks in a row that found a new session after which that is how requests come. Assumed, not measured: 4, above the requests of one session that
 /// wait for its key together.
 const NEW_IN_ROW_MAX: u32 = 4;
 

@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 
 use crate::CpuKit;
 
-/// Jobs per algorithm and direction that are always checked. A guess.
+/// Jobs per algorithm and direction that are always checked: a known answer before use. Assumed, not measured: 4.
 const ALWAYS: u32 = 4;
 
 /// The sampler.

@@ -1,4 +1,4 @@
-//! One core and one module behind the kernel: who works while the other rests, so that each is measured by itself.
+//! What turns cost and what came of them, by class: one core and one module behind the kernel.
 //!
 //! There the module's path works on the core that it is held against. What a request shows beside a core that works is not what it
 //! takes of a core that rests (docs/results/guest-afalg.md), and a moment in which the machine is slow is slow for both. So each
@@ -37,7 +37,8 @@ const PARTS_WHERE_SURE: u64 = 400;
 /// after its rest (355 us for 280, above).
 const TO_AND_FRO: u64 = 6;
 
-/// Times that a module's turn may take longer than expected before the core goes on. A guess.
+/// Times that a module's turn may take longer than expected before the core goes on. Assumed, not measured: 4, because
+/// a module that takes longer is late by more than a plan errs.
 const TIMES_EXPECTED: u64 = 4;
 
 /// Who has a turn.

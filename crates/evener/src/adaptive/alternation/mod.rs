@@ -29,7 +29,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use self::accounts::{Phase, Turns};
 use crate::queue::class_queues::ClassQueues;
 
-/// Who asks what it is to take, where turns are taken.
+/// The two workers between which turns alternate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WorkerKind {
     /// The only core's worker.
@@ -42,7 +42,7 @@ pub(crate) enum WorkerKind {
 pub(crate) struct Alternation {
     /// Where the only core and the only module take turns. Locked after the state and before the costs where they are, too.
     turns: Option<Mutex<Turns>>,
-    /// Whether somebody has a turn: a hint that spares who asks the lock.
+    /// Whether one of the two has a turn: a hint that spares the reader the lock.
     has_turn: AtomicBool,
     /// The guard would lock a class: it is the core's turn at once.
     is_alarmed: AtomicBool,
@@ -75,7 +75,7 @@ impl Alternation {
         self.turns.is_some()
     }
 
-    /// Whether somebody has a turn.
+    /// Whether one of the two has a turn.
     pub(crate) fn has_turn(&self) -> bool {
         // Relaxed: who is told an old answer asks again soon.
         self.has_turn.load(Ordering::Relaxed)
@@ -107,7 +107,7 @@ impl Alternation {
 
     /// The only core begins to work, or rests.
     pub(crate) fn set_core_working(&self, works: bool) {
-        // Relaxed: on one core whoever looks sees what was written before.
+        // Relaxed: on one core every thread sees what was written before.
         let changes = self.core_changes.load(Ordering::Relaxed);
         if self.turns.is_some() && (changes % 2 == 1) != works {
             self.core_changes.store(changes.wrapping_add(1), Ordering::Relaxed);
@@ -135,14 +135,14 @@ impl Alternation {
         is_left
     }
 
-    /// Somebody has a turn, or nobody any more.
+    /// One of the two has a turn, or none any more.
     fn set_turn(&self, has_turn: bool) {
         self.has_turn.store(has_turn, Ordering::Relaxed);
     }
 
     /// The guard would lock a class, or not.
     pub(super) fn alarm(&self, is_alarm: bool) {
-        // Relaxed: whoever sees it takes it away.
+        // Relaxed: the worker that sees it takes it away.
         self.is_alarmed.fetch_or(is_alarm && !cfg!(mutant = "alarm_unheard"), Ordering::Relaxed);
     }
 

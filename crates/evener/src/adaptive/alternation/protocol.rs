@@ -1,4 +1,4 @@
-//! Turns of the only core and the only module, beside the plan: what workers are told while somebody has one (`accounts.rs`), and
+//! Turns of the only core and the only module, beside the plan: how one begins and ends (`accounts.rs` has what it costs), and
 //! what becomes of what they took.
 //!
 //! The core's worker asks once in a while ([`AdaptivePolicy::offer_to_module`]) -> jobs are shown to the module, the core rests

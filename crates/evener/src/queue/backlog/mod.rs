@@ -2,9 +2,9 @@
 //! out, and one per class for the policy that weighs them (`class_queues.rs`). What no module takes of those goes through the
 //! first, as under `cpu_only`.
 //!
-//! The way of one job: [`submit`](Backlog::submit) -> shared queue (-> [`serve`](Backlog::serve), the monitor's
-//! hand) or a worker's own queue (`worker_queue.rs`) -> [`claim`](Backlog::claim) (`claim_size.rs`). Who finds nothing sleeps (`sleep.rs`); who
-//! measures holds all of them (`pause.rs`).
+//! One job: [`submit`](Backlog::submit) -> shared queue (-> [`serve`](Backlog::serve), the monitor's
+//! hand) or a worker's own queue (`worker_queue.rs`) -> [`claim`](Backlog::claim) (`claim_size.rs`). A worker that finds nothing sleeps (`sleep.rs`); a
+//! measurement holds all of them (`pause.rs`).
 
 mod claim_size;
 mod pause;
@@ -45,7 +45,7 @@ pub(crate) struct Backlog<'m> {
     closed: AtomicBool,
     /// No more jobs will reach worker_queues either: with a monitor this comes later than `closed`.
     over: AtomicBool,
-    /// A thread of the run panicked: nobody waits for room any more.
+    /// A thread of the run panicked: no thread waits for room any more.
     broken: AtomicBool,
     barrier: Barrier,
     /// Sessions that ended. They are no jobs, but who sleeps for jobs is to hear of them.
@@ -93,7 +93,7 @@ impl<'m> Backlog<'m> {
             Dispatch::Weigh => {
                 let came = self.class_queues().push_all(jobs);
                 if came > 0 {
-                    // Whoever hears it first may not be the one who takes it.
+                    // The worker that hears it first may not be the one that takes it.
                     self.work.ring_all();
                     if self.class_queues().modules_matter() {
                         self.class_queues().modules.ring_all();

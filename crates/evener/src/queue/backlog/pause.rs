@@ -44,7 +44,7 @@ impl Backlog<'_> {
         self.barrier.stop(worker, || self.is_closed());
     }
 
-    /// The worker numbered `worker` ended: nobody waits for it at the barrier.
+    /// The worker numbered `worker` ended: the barrier does not wait for it.
     pub(crate) fn leave(&self, worker: usize) {
         self.barrier.leave(worker);
     }

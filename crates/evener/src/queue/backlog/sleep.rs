@@ -1,6 +1,6 @@
 //! Who sleeps at the backlog, and who is woken.
 //!
-//! Whoever found nothing listens at the bell of its queue, looks again, and waits ([`wait_for_work`](Backlog::wait_for_work),
+//! A worker or submitter that found nothing listens at the bell of its queue, looks again, and waits ([`wait_for_work`](Backlog::wait_for_work),
 //! [`wait_for_room`](Backlog::wait_for_room)); the doors ring after they have put something there. The protocol of a bell is
 //! `docs/ring.md`'s.
 
@@ -53,7 +53,7 @@ impl Backlog<'_> {
         })
     }
 
-    /// Sleeps until the plan has something for modules. Nobody at the barrier waits for who sleeps here.
+    /// Sleeps until the plan has something for modules. The barrier does not wait for a worker that sleeps here.
     fn stay_asleep(&self, worker: usize) {
         let ticket = self.class_queues().modules.listen();
         let is_news = self.ended.has_news(&self.worker_queues[worker].cursor);

@@ -1,4 +1,4 @@
-//! The private side of one worker: what was dealt, handed, given or bound to it and to nobody else.
+//! The private side of one worker: what was dealt, handed, given or bound to it and to no other.
 //!
 //! Under the monitor a queue passes through three states: the worker that has nothing says [`IDLE`](WorkerQueue::set_idle), the
 //! monitor that has a job takes the queue ([`take_idle`](WorkerQueue::take_idle)) and hands it over, and the worker that claims
@@ -14,7 +14,7 @@ use crate::queue::ended_sessions::Cursor;
 
 /// One worker's own queue.
 pub(super) struct WorkerQueue<'m> {
-    /// Jobs dealt, handed or given to this worker and nobody else.
+    /// Jobs dealt, handed or given to this worker and no other.
     pub(super) dealt: Ring<Box<Job<'m>>>,
     /// Jobs that only this module may do.
     pub(super) module_only: Ring<Box<Job<'m>>>,
@@ -35,7 +35,7 @@ const IDLE: u32 = 1;
 /// A job is on its way to the queue. Written by the monitor; the worker that wakes for another reason leaves it.
 const SERVED: u32 = 2;
 
-/// Single requests that wait for one module at most; more find it busy and go elsewhere. A guess.
+/// Single requests that wait for one module at most; more find it busy and go elsewhere. Assumed, not measured: 16.
 pub(super) const SINGLES_MAX: usize = 16;
 
 impl WorkerQueue<'_> {

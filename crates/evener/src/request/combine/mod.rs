@@ -1,8 +1,8 @@
 //! Combining: threads of one program that encrypt at the same moment fill one multi-buffer burst, without extra threads.
 //!
-//! The way of a request: [`Combiner::encrypt`] -> [`throughput`] counts it and says whether callers combine (if not:
+//! One request: [`Combiner::encrypt`] -> [`throughput`] counts it and says whether callers combine (if not:
 //! [`Verdict::Inline`], and the caller does its work itself) -> lent in the [gathering](evener_ring::Gather) -> its caller
-//! yields until it is back -> whoever finds enough of them and a free permit runs them all -> [`Verdict::Combined`].
+//! yields until it is back -> the caller that finds enough of them and a free permit runs them all (flat combining) -> [`Verdict::Combined`].
 //!
 //! Waiting is yielding, never sleeping: a sleep and a wake-up cost more core time than 16 KiB of AES. So it pays only where
 //! nothing else wants the cores, and the [controller](evener_core::combine) finds out whether that is so. The protocol and
@@ -29,7 +29,7 @@ use throughput::{Rule, ThroughputMonitor};
 pub const BYTES_MIN: usize = 16 << 10;
 
 /// Longest request that is combined, in bytes, so that those who share a burst with it wait some milliseconds at most, a
-/// slice of the scheduler. A guess.
+/// slice of the scheduler. Assumed, not measured: 1 MiB.
 pub const BYTES_MAX: usize = 1 << 20;
 
 /// Callers that can wait at once; more do their work themselves.
@@ -38,8 +38,9 @@ const SLOTS: usize = 256;
 /// Yields after which a caller runs what is there, however little that is. From the prototype's measurements.
 const YIELDS_MAX: u32 = 16;
 
-/// How long a caller waits for somebody to take its request before it clears the list, and everyone on it works alone.
-/// Reached only where every permit is held by threads that do not run. A guess.
+/// How long a caller waits for another to take its request before it clears the list, and everyone on it works alone.
+/// Reached only where every permit is held by threads that do not run. Assumed, not measured: 20 ms, several slices of
+/// the scheduler.
 const PATIENCE: Nanos = Nanos::from_millis(20);
 
 /// Yields between two looks at the clock, which costs a tenth of a yield.
@@ -235,7 +236,7 @@ impl From<Return<Outcome>> for Verdict {
     }
 }
 
-// A panic on the way leaves answered whoever waits, and permits free: nothing is seen half done.
+// A panic on the way leaves each caller that waits answered, and permits free: nothing is seen half done.
 impl UnwindSafe for Combiner {}
 impl RefUnwindSafe for Combiner {}
 
@@ -302,8 +303,8 @@ impl Group {
 }
 
 /// Runs all that waits, in bursts of as many as there are lanes; a single one goes back to its caller, whose plain path is
-/// faster than one lane. `count` gets the requests of each burst that went well before their callers know, so that whoever
-/// asks finds itself counted. Returns how many waited.
+/// faster than one lane. `count` gets the requests of each burst that went well before their callers know, so that a caller
+/// that asks finds itself counted. Returns how many waited.
 pub(crate) fn serve(
     gather: &Gather<Encryption>,
     slot: &mut DriverSlot,
@@ -350,7 +351,7 @@ struct Wait<'w> {
     group: &'w Group,
     make_driver: &'w MakeDriver,
     began: Nanos,
-    /// Nobody took its request for too long.
+    /// No caller took its request for too long.
     is_late: bool,
     /// Yields since it last ran a burst, and in all.
     yields: u32,

@@ -1,7 +1,7 @@
 //! The process's own throughput, epoch by epoch, and what the controller makes of it.
 //!
 //! `enter` (every call: which epoch, how many bytes) -> `look` (every 16th call, and while callers wait: is the epoch
-//! over?) -> whoever finds it over asks the [controller](Controller) -> `group_size`, which every call reads.
+//! over?) -> the caller that finds it over asks the [controller](Controller) -> `group_size`, which every call reads.
 
 use std::cell::Cell;
 use std::sync::Mutex;
@@ -22,7 +22,7 @@ const LOOK_EVERY: u32 = 16;
 pub(super) enum Rule {
     /// The controller.
     Guarded,
-    /// Nobody: so many callers always wait for each other.
+    /// No one: so many callers always wait for each other.
     Always { group_size: u32 },
 }
 
@@ -42,7 +42,7 @@ struct Setting {
     /// Callers that wait for each other; 0 where each works for itself.
     group_size: AtomicU32,
     epoch: AtomicU32,
-    /// Times that the controller ended combining, until somebody takes note of them.
+    /// Times that the controller ended combining, until a caller takes note of them.
     locks: AtomicU32,
     /// When the epoch is over, in nanoseconds of the system's clock.
     ends: AtomicU64,

@@ -1,6 +1,6 @@
 //! A module that serves single requests of a program's own threads: each sleeps until its result is there, or is put aside.
 //!
-//! The way of one request: [`Offload::put`] copies it into a buffer (`buffers.rs`) -> it waits in the queue -> of those who wait one
+//! One request: [`Offload::put`] copies it into a buffer (`buffers.rs`) -> it waits in the queue -> of the callers that wait one
 //! leads: it hands over whatever waits, sleeps in the driver's poll, lays out what came back, and makes room for the next to
 //! lead (`request_queue.rs`) -> [`Pending::wait`] takes one's own result, which the caller copies to where it belongs.
 //!
@@ -10,7 +10,7 @@
 //! A session that has ended leaves no key at the module: [`Offload::forget`].
 //!
 //! No thread is started for callers that wait; requests of callers that were put aside are led by a helper thread of the queue. The
-//! caller's memory is read by `put` and written by nobody: so a module that hangs keeps no caller, and what it failed is done
+//! caller's memory is read by `put` and never written: so a module that hangs keeps no caller, and what it failed is done
 //! again from the same bytes. A child of fork begins with a queue and a driver of its own and never touches its parent's.
 
 mod buffers;
@@ -160,7 +160,7 @@ impl Offload {
         })
     }
 
-    /// Has the module give up the keys of a session that has ended: now where it is at rest, else by whoever comes back from it
+    /// Has the module give up the keys of a session that has ended: now where it is at rest, else by the caller that comes back from it
     /// first. In a child of fork that never asked it nothing is done, for the keys are its parent's.
     pub fn forget(&self, generation: u32, session: SessionId) {
         if let Some(queue) = self.queues.get(generation) {
@@ -240,7 +240,7 @@ impl fmt::Debug for Offload {
     }
 }
 
-/// A request that was taken in. Whoever drops it leaves its result to nobody.
+/// A request that was taken in. Where it is dropped, its result is dropped too.
 #[must_use]
 pub struct Pending<'d> {
     queue: &'d Arc<RequestQueue>,

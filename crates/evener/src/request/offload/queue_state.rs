@@ -1,7 +1,7 @@
 //! What the lock of a request queue protects: requests that wait, results that are back, and where the driver is.
 //!
 //! A request is in `waiting` (its caller has put it there) -> with the driver (a leader has handed it over) -> in `back` (a leader has laid it
-//! out) -> with its caller. A caller stands in `expected` from the first to the last; a result that comes back for nobody goes to the buffers.
+//! out) -> with its caller. A caller stands in `expected` from the first to the last; the buffer of a result whose caller has left is free again.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -46,7 +46,7 @@ pub(super) struct State {
     pub(super) out: Option<OutOfService>,
     pub(super) has_helper: bool,
     pub(super) helper_core: Nanos,
-    /// Sessions that ended while somebody leads; none while the driver is here.
+    /// Sessions that ended while a caller leads; none while the driver is here.
     pub(super) ended: Vec<SessionId>,
     /// Sessions that ended while there are single callers.
     pub(super) ended_for_single: Vec<SessionId>,
@@ -62,11 +62,11 @@ pub(super) struct Waiting {
 
 /// Where the driver is.
 pub(super) enum DriverPlace {
-    /// Nobody has needed it yet.
+    /// It was not needed yet.
     Unmade(Arc<MakeDriver>),
     /// Here.
     Here(Driver),
-    /// With who leads, or gone with the service.
+    /// With the leader, or gone with the service.
     Away,
 }
 
@@ -147,7 +147,7 @@ impl State {
         }
     }
 
-    /// A job that nobody asks for any more.
+    /// A job whose caller has left.
     pub(super) fn keep(&mut self, job: Box<Job<'static>>) {
         if let Some(buffer) = self.buffers.returned(job) {
             self.buffers.give_back(buffer);

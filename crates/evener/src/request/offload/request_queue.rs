@@ -1,10 +1,24 @@
-//! The queue at which callers leave requests and find results; whoever waits and finds the driver there leads.
+//! The queue in which callers leave requests and find results, by the pattern of leader and followers (Schmidt et al., Pattern-Oriented
+//! Software Architecture 2): of the callers that wait one has the driver, hands over what all of them have put, and polls; the others sleep.
 //!
-//! `put -> (waiting) -> lead: submit, poll -> (back) -> wait`. The lock is held for looks and moves only, never while the
-//! module is called or waited for. What came back for nobody goes to the buffers again.
+//! ```text
+//! put ──> waiting ──(lead: submit)──> at the module ──(lead: poll)──> back ──> wait returns
+//!                      │ the leader takes the driver out of the state, and puts it back (`put_back`) when its poll returns;
+//!                      │ then the next caller that wakes leads.
+//! ```
 //!
-//! Keys of sessions that have ended are given up by whoever ended them where nobody is at the module (`forget`), else by the
-//! leader when he is back (`put_back`), and by the next caller who is: so nobody stands behind a request that never ends.
+//! | a caller in `wait` finds | and does |
+//! |---|---|
+//! | its result | takes it |
+//! | the driver, and may lead | leads one round |
+//! | no driver, or may not lead | sleeps until something changed, or its time is over |
+//! | its time over | takes the module out of service |
+//!
+//! Callers that were put aside (coroutines) may not lead: a helper thread does (`run_helper`). The lock is held for looks and moves only, never
+//! while the module is called or waited for. Single requests go past the queue to a driver of their own (`ask_for`).
+//!
+//! Keys of sessions that have ended are given up at once where no caller is at the module (`forget`), else by the leader when it is back
+//! (`put_back`), and for single requests by the last caller that comes back: so no thread waits behind a request that never ends.
 
 use std::mem;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -39,11 +53,11 @@ pub(super) struct RequestQueue {
     single_callers: AtomicU32,
     /// Whether sessions ended while there were some.
     has_ended: AtomicBool,
-    /// Something came back, the driver is free, or there is something for the attendant.
+    /// Something came back, the driver is free, or there is something for the helper thread.
     changed: Condvar,
     /// Requests under way, for who only wants to know. Written under the lock.
     ahead: AtomicU32,
-    /// Core time of threads that are nobody's who asks. Written under the lock.
+    /// Core time of the driver's and the helper's threads. Written under the lock.
     core_ns: AtomicU64,
     /// Whether it is in service: 1. Written under the lock.
     in_service: AtomicU32,
@@ -95,7 +109,7 @@ impl RequestQueue {
         let number = state.next;
         let job = state.buffers.prepare(number, request.session, request.iv, request.input)?;
         state.next += 1;
-        // Who leads sleeps no longer than until the first of all gives up: nobody who came later is late before.
+        // The leader sleeps no longer than until the first caller gives up: none that came later is late before.
         let last = state.expected.values().map(|caller| caller.until).max().unwrap_or_default();
         let until = last.max(SystemClock.now() + request.allowed);
         let is_rung = bell.is_some();
@@ -149,7 +163,7 @@ impl RequestQueue {
         state.back.contains_key(&number) || state.out.is_some() || !state.expected.contains_key(&number)
     }
 
-    /// Sleeps until the request is back, and leads where nobody does.
+    /// Sleeps until the request is back, and leads where no other does.
     pub(super) fn wait(&self, number: u64) -> Option<Buffer> {
         let mut state = self.state();
         loop {
@@ -171,7 +185,7 @@ impl RequestQueue {
         }
     }
 
-    /// Nobody asks for the result of that request any more.
+    /// The caller of that request has left.
     pub(super) fn leave(&self, number: u64) {
         let mut state = self.state();
         state.expected.remove(&number);
@@ -196,12 +210,12 @@ impl RequestQueue {
                     state = self.end(state, why);
                 }
                 if !state.expected.is_empty() {
-                    // Whoever came meanwhile may lead.
+                    // A caller that came meanwhile may lead.
                     self.changed.notify_all();
                 }
             }
             DriverPlace::Unmade(make) => state.driver = DriverPlace::Unmade(make),
-            // Whoever has it takes it apart, and the keys with it.
+            // The leader that has it takes it apart, and the keys with it.
             DriverPlace::Away if state.out.is_some() => {}
             DriverPlace::Away => state.ended.push(session),
         }
@@ -210,7 +224,7 @@ impl RequestQueue {
         }
         state.ended_for_single.push(session);
         drop(state);
-        // Sequentially consistent, as in `is_back`: either this sees that nobody is inside, or who comes back last sees this.
+        // Sequentially consistent, as in `is_back`: either this sees that there are no single callers, or the last one to come back sees this.
         self.has_ended.store(true, SeqCst);
         if self.single_callers.load(SeqCst) == 0 || cfg!(mutant = "keys_given_up_beside_callers") {
             self.forget_for_single();
@@ -246,7 +260,7 @@ impl RequestQueue {
         self.state().buffers.give_back(buffer);
     }
 
-    /// Ends the service: everybody who waits is told, and does his request himself.
+    /// Ends the service: every caller that waits is told, and does its request itself.
     pub(super) fn put_out(&self, why: OutOfService) {
         drop(self.end(self.state(), why));
     }
@@ -297,7 +311,7 @@ impl RequestQueue {
         state
     }
 
-    /// Tells everybody who waits, and takes the driver apart; where somebody leads, he does that when he is back.
+    /// Tells every caller that waits, and takes the driver apart; where one leads, it does that when it is back.
     fn end<'s>(&'s self, mut state: Guard<'s>, why: OutOfService) -> Guard<'s> {
         state.out.get_or_insert(why);
         self.in_service.store(0, Relaxed);
@@ -330,7 +344,7 @@ impl RequestQueue {
         self.has_errors.store(state.errors_in_row > 0, Relaxed);
     }
 
-    /// Sees to it that somebody leads for callers that were put aside.
+    /// Starts the helper thread, which leads for callers that were put aside; whether it runs.
     fn ensure_helper(self: &Arc<Self>, state: &mut State) -> bool {
         if state.has_helper {
             return true;
@@ -343,7 +357,7 @@ impl RequestQueue {
         before.thread_set_mask().is_ok() && state.has_helper
     }
 
-    /// The attendant's life: leads as long as there is a request of somebody who was put aside.
+    /// The helper thread: leads as long as there is a request of a caller that was put aside.
     fn run_helper(&self) {
         let mut state = self.state();
         while state.out.is_none() {

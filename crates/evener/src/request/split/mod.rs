@@ -1,6 +1,6 @@
 //! One large buffer, worked on by its caller and by threads that stay for it.
 //!
-//! The way of one call: [`crew`] finds the threads of this process -> [`Crew::begin`] asks what was learned
+//! One call: [`crew`] finds the threads of this process -> [`Crew::begin`] asks what was learned
 //! ([`Splits`]) -> whole, or [`Helpers::share`]: parts are lent to free seats ([`lend`]), the caller takes its share from
 //! the front, helpers theirs, and then what is left of the other's -> what no helper began is taken back, what one works on
 //! is waited for -> parts that failed are the caller's again -> [`Call::end`]: what it took is learned.
@@ -39,7 +39,8 @@ thread_local! {
     static WORKED: Cell<Nanos> = const { Cell::new(Nanos::ZERO) };
 }
 
-/// Most threads that work on one buffer, the caller included. A guess, far beyond where memory is the limit.
+/// Most threads that work on one buffer, the caller included. Assumed, not measured: 33, far beyond where
+/// memory is the limit.
 pub const THREADS_MAX: usize = 33;
 
 /// What works on parts: made by each thread for itself, used and dropped by it, all inside the call. What it is made of
@@ -121,7 +122,7 @@ impl Crew {
         Call { crew: self, load, begun, helpers }
     }
 
-    /// What was learned, if no other thread is looking: nobody waits for it.
+    /// What was learned, if no other thread is looking: no thread waits for it.
     pub fn learned(&self) -> Option<MutexGuard<'_, Splits>> {
         self.splits.try_lock().ok()
     }

@@ -1,6 +1,6 @@
 //! How long a helper looks for another call before it sleeps.
 //!
-//! The way: a call that it helped in ends -> [`SpinBudget::after`] -> [`SpinBudget::keeps_spinning`] after each look and each yield of its core,
+//! A call that it helped in ends -> [`SpinBudget::after`] -> [`SpinBudget::keeps_spinning`] after each look and each yield of its core,
 //! until a call comes or it says no -> what that took is [`awake`](SpinBudget::awake).
 //!
 //! To wake a thread on an idle core takes 60 us here, in which the caller of a unit of XTS, 1,200 us of two threads' work,
@@ -9,10 +9,10 @@
 use evener_core::Nanos;
 
 /// A helper is awake for nothing for at most this part of the time that it worked: an eighth, of two threads' a sixteenth.
-/// A guess: what a wake-up costs a call is more below 1 ms.
+/// Assumed, not measured: an eighth, because what a wake-up costs a call is more below 1 ms.
 const SHARE: u64 = 8;
 
-/// And at most so long. A guess: one and a half times a wake-up.
+/// And at most so long. Assumed, not measured: 100 us, one and a half times a wake-up.
 const AWAKE_MAX: Nanos = Nanos::from_micros(100);
 
 /// A yield that takes so long gave the core to another thread. On an idle core it takes 0.3 us; a thread that is let in

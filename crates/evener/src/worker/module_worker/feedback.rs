@@ -118,7 +118,7 @@ impl ModuleWorker<'_, '_> {
     }
 
     /// Core time of this thread that was none of the module's path, a check's. Where turns are taken the path had no core meanwhile, and
-    /// what was to be told goes on behind it; otherwise the module worked on, and nobody knows for how long.
+    /// what was to be told goes on behind it; otherwise the module worked on, for an unknown time.
     pub(super) fn exclude(&mut self, core: Nanos) {
         if self.shared.adaptive.as_ref().is_some_and(|adaptive| adaptive.alternation.takes_turns())
             && !cfg!(mutant = "checks_believed")

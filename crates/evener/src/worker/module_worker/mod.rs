@@ -224,7 +224,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             self.settle_all();
         } else if left == Nanos::ZERO {
             // It had no time left before it was asked once more: a thread that the system kept from running
-            // blames nobody.
+            // says nothing against the module.
             self.busy += silent;
             self.take_out_of_service(Quarantine::Hung);
         }
@@ -326,7 +326,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             adaptive.set_lost(self.module());
             adaptive.set_idle(self.worker);
             adaptive.set_oldest(self.module(), None);
-            // What callers gave it: after `lost`, so that none is put here any more that nobody would find.
+            // What callers gave it: after `lost`, so that none is put here any more that no worker would find.
             self.claimed.extend(std::iter::from_fn(|| self.shared.backlog.pop_given(self.worker)));
         }
         self.shared.backlog.leave_service(self.worker);
