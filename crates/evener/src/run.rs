@@ -60,7 +60,7 @@ fn start<'scope, 'm>(
     for (number, mut kit) in kits.into_iter().enumerate() {
         shared.adopt(&mut kit);
         spawn(scope, format!("evener-cpu-{number}"), shared, Some(number), move || {
-            cpu_worker(shared, number, kit)
+            cpu_worker(shared, number, kit);
         });
     }
     for (index, module) in modules.into_iter().enumerate() {
