@@ -20,10 +20,10 @@ const SAMPLED: u64 = 1;
 
 /// Samples of short bursts that wait until they are told together, at most: each telling takes a lock and 50 ns, which are 1 % of 32
 /// single jobs of 8 bytes.
-const SAMPLES_TOLD: usize = 8;
+const SAMPLES_MAX: usize = 8;
 
 /// Work that a sample stands for and that does not wait. Assumed, not measured: 50 us, a thousand times what telling costs.
-const WORK_TOLD: Nanos = Nanos::from_micros(50);
+const WORK_MAX: Nanos = Nanos::from_micros(50);
 
 /// Work between two looks at the clock where no worker queries the adaptive policy, at least, in jobs and units of 256 bytes: a look takes
 /// 30 ns, so of single jobs of 8 bytes, which take 100 ns, only one in 64 looks.
@@ -46,9 +46,9 @@ pub struct CpuKit {
     /// What a look at the thread's clock costs; it is no cost of a burst. Measured with the first sample.
     look: Option<Nanos>,
     /// Samples for the adaptive policy; nothing is kept for other policies.
-    lessons: Option<Vec<CostSample>>,
+    samples: Option<Vec<CostSample>>,
     /// Whether these are worth telling.
-    is_ripe: bool,
+    is_flush_due: bool,
 }
 
 impl CpuKit {
@@ -65,8 +65,8 @@ impl CpuKit {
             sampled_at: 0,
             unlooked: 0,
             look: None,
-            lessons: None,
-            is_ripe: false,
+            samples: None,
+            is_flush_due: false,
         }
     }
 
@@ -144,13 +144,13 @@ impl CpuKit {
 
     /// From now on keeps samples for the adaptive policy.
     pub(crate) fn learn(&mut self) {
-        self.lessons = Some(Vec::new());
+        self.samples = Some(Vec::new());
     }
 
     /// Whether there are samples worth telling, or it is time to look: what is asked after each burst, and mostly `false`.
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
-        self.is_ripe || self.is_look_due()
+        self.is_flush_due || self.is_look_due()
     }
 
     #[inline]
@@ -159,23 +159,23 @@ impl CpuKit {
     }
 
     /// Tells samples since the last time: at once, or where they are worth it.
-    pub(crate) fn tell_samples(&mut self, at_once: bool, tell: impl FnOnce(&[CostSample])) {
-        if let (true, Some(lessons)) = (self.is_ripe || at_once, &mut self.lessons) {
-            if !lessons.is_empty() {
-                tell(lessons);
-                lessons.clear();
+    pub(crate) fn flush_samples(&mut self, at_once: bool, tell: impl FnOnce(&[CostSample])) {
+        if let (true, Some(samples)) = (self.is_flush_due || at_once, &mut self.samples) {
+            if !samples.is_empty() {
+                tell(samples);
+                samples.clear();
             }
-            self.is_ripe = false;
+            self.is_flush_due = false;
         }
     }
 
     /// Tells no samples since the last time.
-    pub(crate) fn keep_samples_back(&mut self) {
-        self.tell_samples(true, |_| ());
+    pub(crate) fn drop_samples(&mut self) {
+        self.flush_samples(true, |_| ());
     }
 
     /// Whether some bursts have passed since this was last so.
-    pub(crate) fn is_time_to_look(&mut self) -> bool {
+    pub(crate) fn take_look_due(&mut self) -> bool {
         let is_time = self.is_look_due();
         if is_time {
             self.unlooked = 0;
@@ -274,10 +274,10 @@ impl CpuKit {
         if part.iter().all(|job| job.class() == class) {
             let sample = CostSample { class, method, jobs, bytes, core, wall, stands_for };
             self.costs.record(&sample);
-            if let Some(lessons) = &mut self.lessons {
-                lessons.push(sample);
+            if let Some(samples) = &mut self.samples {
+                samples.push(sample);
                 let work = Nanos(core.0 * stands_for);
-                self.is_ripe |= stands_for == 1 || work >= WORK_TOLD || lessons.len() >= SAMPLES_TOLD;
+                self.is_flush_due |= stands_for == 1 || work >= WORK_MAX || samples.len() >= SAMPLES_MAX;
             }
         }
     }
@@ -410,9 +410,9 @@ mod tests {
         for _ in 0..1_000 {
             burst[0].arm(Arc::clone(&session), &[2; 16], 16);
             kit.run(&mut burst, &clock);
-            kit.tell_samples(false, |samples| told.push(samples.len()));
+            kit.flush_samples(false, |samples| told.push(samples.len()));
         }
-        kit.tell_samples(true, |samples| told.push(samples.len()));
+        kit.flush_samples(true, |samples| told.push(samples.len()));
         told
     }
 
@@ -420,7 +420,7 @@ mod tests {
     fn samples_of_short_jobs_are_told_eight_at_a_time_but_the_first_ones_at_once_and_none_is_kept() {
         let short = told(100);
         assert_eq!((&short[..2], short.iter().sum()), (&[1, 1][..], told(3_000).len()), "{short:?}");
-        assert!(short[2..short.len() - 1].iter().all(|&count| count == SAMPLES_TOLD), "{short:?}");
+        assert!(short[2..short.len() - 1].iter().all(|&count| count == SAMPLES_MAX), "{short:?}");
     }
 
     #[test]

@@ -151,7 +151,7 @@ impl<'r, 'm> Runtime<'r, 'm> {
         self.shared
             .completions
             .iter()
-            .position(Completions::take)
+            .position(Completions::acquire)
             .expect("there are fewer callers and streams than homes")
     }
 }

@@ -16,14 +16,14 @@ pub(crate) enum Single {
     /// It runs where the caller stands.
     Inline,
     /// The same, and what it takes is the control for those that go to this module.
-    Control(Errand),
+    Control(LedgerKey),
     /// This module does it.
-    Module(Errand),
+    Module(LedgerKey),
 }
 
 /// Whose ledger a request is booked in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Errand {
+pub(crate) struct LedgerKey {
     pub(crate) module: usize,
     queue: usize,
 }
@@ -41,11 +41,11 @@ impl AdaptivePolicy {
         }
         let tried = (0..waits.len()).find(|&module| table.wants_single_try(queue, module));
         match (table.route(queue, &waits), tried) {
-            (Route::Module(module), _) => self.guarded(Errand { module, queue }, now),
+            (Route::Module(module), _) => self.guarded(LedgerKey { module, queue }, now),
             (Route::Inline, Some(module))
                 if self.may_try_single(module) && self.count_try(module, queues, queue, now) =>
             {
-                Single::Module(Errand { module, queue })
+                Single::Module(LedgerKey { module, queue })
             }
             (Route::Inline, _) => Single::Inline,
         }
@@ -56,18 +56,18 @@ impl AdaptivePolicy {
     }
 
     /// What the guard makes of a request that is to go to a module.
-    fn guarded(&self, errand: Errand, now: Nanos) -> Single {
+    fn guarded(&self, key: LedgerKey, now: Nanos) -> Single {
         let state = &mut *self.state();
-        let ledger = state.ledger(errand.queue, errand.module);
-        if state.lost[errand.module] {
+        let ledger = state.ledger(key.queue, key.module);
+        if state.lost[key.module] {
             Single::Inline
         } else if state.singles.is_locked(ledger, now) {
             state.singles.kept_inline(ledger, 1);
             Single::Inline
         } else if state.singles.is_control(ledger) {
-            Single::Control(errand)
+            Single::Control(key)
         } else {
-            Single::Module(errand)
+            Single::Module(key)
         }
     }
 
@@ -78,19 +78,19 @@ impl AdaptivePolicy {
         let state = &mut *self.state();
         match single {
             Single::Inline => {}
-            Single::Control(errand) => {
-                state.singles.control(state.ledger(errand.queue, errand.module), 1, cost);
+            Single::Control(key) => {
+                state.singles.control(state.ledger(key.queue, key.module), 1, cost);
             }
-            Single::Module(errand) => {
-                state.singles.routed(state.ledger(errand.queue, errand.module), 1, cost, now);
+            Single::Module(key) => {
+                state.singles.routed(state.ledger(key.queue, key.module), 1, cost, now);
             }
         }
     }
 
     /// Core time that a request takes on the path of its module, as far as it is known.
-    pub(crate) fn core_of(&self, errand: Errand, class: Class, bytes: usize) -> Nanos {
+    pub(crate) fn core_of(&self, key: LedgerKey, class: Class, bytes: usize) -> Nanos {
         let known = self.costs.known();
-        known.estimator.on_module(errand.module, class).d.at(bytes).unwrap_or_default()
+        known.estimator.on_module(key.module, class).d.at(bytes).unwrap_or_default()
     }
 
     /// A request that module `module` was given: what it will be busy with.

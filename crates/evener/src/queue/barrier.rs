@@ -31,7 +31,7 @@ pub struct Barrier {
     /// The first of the workers that leave before the others.
     first: usize,
     /// Nanoseconds that the next [`Barrier::spread`] takes, about, at most. The holder writes it.
-    patience: AtomicU64,
+    timeout: AtomicU64,
 }
 
 /// What a worker that ended leaves: the holder does not wait for it. Even, so that no hold has this number.
@@ -45,11 +45,11 @@ const NOWHERE: u32 = u32::MAX;
 const SPREAD_NAP: Duration = Duration::from_micros(50);
 
 /// Time after which the holder gives up: several times what Linux takes to balance two cores (measured: up to 4 ms).
-const PATIENCE: Nanos = Nanos::from_millis(20);
+const TIMEOUT: Nanos = Nanos::from_millis(20);
 
 /// The same where it was in vain lately. Workers that cannot stand alone, because others want the cores too, will not be
 /// able to in the next round either.
-const PATIENCE_LEAST: Nanos = Nanos::from_millis(1);
+const TIMEOUT_MIN: Nanos = Nanos::from_millis(1);
 
 /// Looks between two offers of the core to others. Assumed, not measured: 64.
 const LOOKS_PER_YIELD: u32 = 64;
@@ -65,7 +65,7 @@ impl Barrier {
             cores: words(0),
             places: words(NOWHERE),
             first: workers,
-            patience: AtomicU64::new(PATIENCE.0),
+            timeout: AtomicU64::new(TIMEOUT.0),
         }
     }
 
@@ -137,7 +137,7 @@ impl Barrier {
     }
 
     /// Waits, asleep, until those who stand do so on different cores, and asks them to move there where the system has not
-    /// put them; returns whether they do. Not longer than [`PATIENCE`], for workers may be more than cores, and half as
+    /// put them; returns whether they do. Not longer than [`TIMEOUT`], for workers may be more than cores, and half as
     /// long after each time in vain.
     ///
     /// Without it a measurement of some milliseconds is one of the kernel's balancing: two threads that stood or
@@ -145,20 +145,20 @@ impl Barrier {
     #[must_use]
     pub fn spread(&self) -> bool {
         // Relaxed: only the holder reads it.
-        let patience = Nanos(self.patience.load(Ordering::Relaxed));
+        let timeout = Nanos(self.timeout.load(Ordering::Relaxed));
         let start = SystemClock.now();
         let is_spread = loop {
             // First asleep, so that the holder's core is free for a worker.
             thread::sleep(SPREAD_NAP);
             if self.are_spread() {
                 break true;
-            } else if SystemClock.now() - start >= patience {
+            } else if SystemClock.now() - start >= timeout {
                 break false;
             }
             self.ask_to_move();
         };
-        let next = if is_spread { PATIENCE } else { Nanos(patience.0 / 2).max(PATIENCE_LEAST) };
-        self.patience.store(next.0, Ordering::Relaxed);
+        let next = if is_spread { TIMEOUT } else { Nanos(timeout.0 / 2).max(TIMEOUT_MIN) };
+        self.timeout.store(next.0, Ordering::Relaxed);
         is_spread
     }
 
@@ -276,11 +276,11 @@ mod tests {
         barrier.cores.iter().for_each(|core| core.store(7, Ordering::Relaxed));
         let patience_after = |is_spread: bool| {
             assert_eq!(barrier.spread(), is_spread);
-            barrier.patience.load(Ordering::Relaxed) / 1_000
+            barrier.timeout.load(Ordering::Relaxed) / 1_000
         };
         assert_eq!([false; 6].map(patience_after), [10_000, 5_000, 2_500, 1_250, 1_000, 1_000]);
         barrier.cores[0].store(8, Ordering::Relaxed);
-        assert_eq!(patience_after(true), PATIENCE.0 / 1_000);
+        assert_eq!(patience_after(true), TIMEOUT.0 / 1_000);
     }
 
     #[test]

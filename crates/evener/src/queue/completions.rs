@@ -21,7 +21,7 @@ pub(crate) struct Completions<'m> {
     /// Jobs submitted and not yet let go of. Written by the submitter (up) and the collector (down).
     in_flight: CachePadded<AtomicU32>,
     /// Whether it has an owner, a caller or a stream.
-    taken: AtomicBool,
+    is_owned: AtomicBool,
 }
 
 impl<'m> Completions<'m> {
@@ -32,17 +32,17 @@ impl<'m> Completions<'m> {
             wanted: CachePadded::new(AtomicU32::new(1)),
             room: Doorbell::new(),
             in_flight: CachePadded::new(AtomicU32::new(0)),
-            taken: AtomicBool::new(false),
+            is_owned: AtomicBool::new(false),
         }
     }
 
-    /// Moves in, if it has no owner and no job of the last owner is still on its way.
-    pub(crate) fn take(&self) -> bool {
-        // Acquire pairs with the Release in `leave`: what the last owner counted is known.
-        let came = self.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok();
+    /// Becomes its owner, if it has none and no job of the last owner is still on its way.
+    pub(crate) fn acquire(&self) -> bool {
+        // Acquire pairs with the Release in `vacate`: what the last owner counted is known.
+        let came = self.is_owned.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok();
         let stays = came && self.clear_out();
         if came && !stays {
-            self.leave();
+            self.vacate();
         }
         stays
     }
@@ -58,9 +58,9 @@ impl<'m> Completions<'m> {
         self.in_flight() == 0
     }
 
-    /// Moves out. What is still on its way keeps the next owner out until it has come.
-    pub(crate) fn leave(&self) {
-        self.taken.store(false, Ordering::Release);
+    /// Gives it up. What is still on its way keeps the next owner out until it has come.
+    pub(crate) fn vacate(&self) {
+        self.is_owned.store(false, Ordering::Release);
     }
 
     pub(crate) fn capacity(&self) -> usize {
@@ -125,13 +125,13 @@ impl<'m> Completions<'m> {
     }
 
     /// Sleeps until `wanted` finished jobs are here (at most once for all of them), unless `enough` says that
-    /// waiting has no point or `patience` is over. The owner looks again either way.
-    pub(crate) fn wait_for_jobs(&self, wanted: u32, patience: Option<Nanos>, enough: impl Fn() -> bool) {
+    /// waiting has no point or `timeout` is over. The owner looks again either way.
+    pub(crate) fn wait_for_jobs(&self, wanted: u32, timeout: Option<Nanos>, enough: impl Fn() -> bool) {
         // Relaxed: the fence in `listen` follows.
         self.wanted.store(wanted, Ordering::Relaxed);
         let ticket = self.arrived.listen();
         if self.done.len() < wanted as usize && !enough() {
-            self.arrived.wait(ticket, patience.map(Into::into));
+            self.arrived.wait(ticket, timeout.map(Into::into));
         }
     }
 

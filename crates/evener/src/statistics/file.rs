@@ -14,7 +14,7 @@ use rustix::io::{Errno, pwrite, retry_on_intr};
 use rustix::process::{geteuid, getpid};
 
 use super::directories::{self, Places, Unusable};
-use super::process::{self, Identity, Seen};
+use super::process::{self, Identity, ProcessInfo};
 use super::record::{self, FILE_BYTES};
 
 /// Makes this process's file in one of `places` and maps it. A file of the same name is one that this process left when it
@@ -80,8 +80,8 @@ fn write_first(file: &CheckedFd, bytes: &[u8]) -> io::Result<()> {
 
 /// The header without its first word.
 fn header(pid: u32) -> [u32; HEADER_WORDS] {
-    let unknown = || Seen { identity: Identity { pid, start: 0, boot: 0 }, name: Default::default() };
-    let Seen { identity, name } = process::look(pid).unwrap_or_else(|_| unknown());
+    let unknown = || ProcessInfo { identity: Identity { pid, start: 0, boot: 0 }, name: Default::default() };
+    let ProcessInfo { identity, name } = process::look(pid).unwrap_or_else(|_| unknown());
     let halves = [identity.start & u64::from(u32::MAX), identity.start >> 32];
     let [low, high] = halves.map(|half| u32::try_from(half).expect("half of 64 bits"));
     let mut words = [0; HEADER_WORDS];

@@ -16,7 +16,7 @@ pub(super) struct Identity {
 }
 
 /// What the kernel says of a process.
-pub(super) struct Seen {
+pub(super) struct ProcessInfo {
     pub(super) identity: Identity,
     /// As the kernel keeps it, cut after 15 bytes and filled with zeros.
     pub(super) name: [u8; NAME_BYTES],
@@ -44,14 +44,14 @@ impl Identity {
 }
 
 /// Looks at process `pid`; `NotFound` where there is none, or one that has ended and waits to be reaped.
-pub(super) fn look(pid: u32) -> io::Result<Seen> {
+pub(super) fn look(pid: u32) -> io::Result<ProcessInfo> {
     let stat = read_start(&format!("/proc/{pid}/stat"))?;
     let (name, state, start) = parse(&stat).ok_or(io::ErrorKind::InvalidData)?;
     if matches!(state, b'Z' | b'X') {
         return Err(io::ErrorKind::NotFound.into());
     }
     let boot = read_start("/proc/sys/kernel/random/boot_id").map_or(0, |text| boot(&text));
-    Ok(Seen { identity: Identity { pid, start, boot }, name })
+    Ok(ProcessInfo { identity: Identity { pid, start, boot }, name })
 }
 
 /// Name, state and start time out of a line of `stat`: the name stands in brackets and may hold any byte, brackets too.

@@ -123,9 +123,9 @@ impl<'r, 'm> Caller<'r, 'm> {
                 self.crypt_here(jobs);
                 self.shared.clock.thread_time() - core
             }
-            Single::Module(errand) => {
-                self.crypt_by_module(errand.module, jobs);
-                adaptive.core_of(errand, class, bytes)
+            Single::Module(key) => {
+                self.crypt_by_module(key.module, jobs);
+                adaptive.core_of(key, class, bytes)
             }
         };
         let now = self.shared.clock.now();
@@ -178,7 +178,7 @@ impl<'r, 'm> Caller<'r, 'm> {
             let came = home.drain(jobs);
             home.release(count(came));
             if submitted == 0 && came == 0 {
-                self.help().unwrap_or_else(|patience| self.rest(!waiting.is_empty(), patience));
+                self.help().unwrap_or_else(|timeout| self.rest(!waiting.is_empty(), timeout));
             }
             submitted = submit(self.shared, self.home, &mut waiting);
         }
@@ -214,15 +214,15 @@ impl<'r, 'm> Caller<'r, 'm> {
     }
 
     /// Sleeps until something may have changed: room for what is still to be submitted, all of the rest done, or
-    /// `patience` over.
-    fn rest(&self, has_more: bool, patience: Option<Nanos>) {
+    /// `timeout` over.
+    fn rest(&self, has_more: bool, timeout: Option<Nanos>) {
         self.shared.assert_whole();
         let home = &self.shared.completions[self.home];
         let enough = || self.shared.backlog.is_broken();
         match (has_more, home.free_slots()) {
             (true, 1..) => self.shared.backlog.wait_for_room(),
-            (true, 0) => home.wait_for_jobs(home.in_flight().div_ceil(2), patience, enough),
-            (false, _) => home.wait_for_jobs(home.in_flight(), patience, enough),
+            (true, 0) => home.wait_for_jobs(home.in_flight().div_ceil(2), timeout, enough),
+            (false, _) => home.wait_for_jobs(home.in_flight(), timeout, enough),
         }
     }
 }
@@ -255,6 +255,6 @@ impl Drop for Caller<'_, '_> {
     fn drop(&mut self) {
         let name = format!("caller {}", self.number);
         self.shared.report(WorkerReport { name, methods: self.kit.take_tallies(), module: None });
-        self.shared.completions[self.home].leave();
+        self.shared.completions[self.home].vacate();
     }
 }

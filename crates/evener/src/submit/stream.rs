@@ -45,7 +45,7 @@ struct Ends<'r, 'm> {
 
 impl Drop for Ends<'_, '_> {
     fn drop(&mut self) {
-        self.home.leave();
+        self.home.vacate();
     }
 }
 

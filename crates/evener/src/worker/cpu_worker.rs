@@ -11,7 +11,7 @@ use crate::state::{CoreTimeMeter, Shared};
 
 /// A core that has nothing to do.
 #[derive(Default)]
-pub(crate) struct Rest {
+pub(crate) struct IdleSpan {
     /// The queue that it leaves to modules.
     left_to_modules: Option<usize>,
     since: Nanos,
@@ -37,7 +37,7 @@ impl<'m> Shared<'m> {
             match self.run_claim(worker, take, kit, &mut burst) {
                 Ok(()) => {}
                 Err(_) if self.backlog.is_over(worker) => return,
-                Err(patience) => self.wait_for_work(worker, patience),
+                Err(timeout) => self.wait_for_work(worker, timeout),
             }
         }
     }
@@ -59,27 +59,27 @@ impl<'m> Shared<'m> {
     }
 
     /// Sleeps until there may be work for a core.
-    fn wait_for_work(&self, worker: usize, patience: Option<Nanos>) {
-        let rest = self.begin_rest(worker);
+    fn wait_for_work(&self, worker: usize, timeout: Option<Nanos>) {
+        let idle = self.begin_idle(worker);
         let has_news = || {
             self.adaptive.as_ref().is_some_and(|adaptive| adaptive.alternation.has_changed(WorkerKind::Core))
         };
-        self.backlog.wait_for_work(worker, patience, has_news);
-        self.end_rest(&rest);
+        self.backlog.wait_for_work(worker, timeout, has_news);
+        self.end_idle(&idle);
     }
 
     /// The core of `worker` has nothing to do.
-    pub(crate) fn begin_rest(&self, worker: usize) -> Rest {
-        let Some(adaptive) = &self.adaptive else { return Rest::default() };
+    pub(crate) fn begin_idle(&self, worker: usize) -> IdleSpan {
+        let Some(adaptive) = &self.adaptive else { return IdleSpan::default() };
         adaptive.set_idle(worker);
         adaptive.alternation.set_core_working(false);
         let queues = self.backlog.class_queues();
         let left_to_modules = queues.first_waiting().filter(|_| queues.modules_matter());
-        Rest { left_to_modules, since: self.clock.now(), paths: adaptive.path_time() }
+        IdleSpan { left_to_modules, since: self.clock.now(), paths: adaptive.path_time() }
     }
 
     /// It looks again.
-    pub(crate) fn end_rest(&self, rest: &Rest) {
+    pub(crate) fn end_idle(&self, rest: &IdleSpan) {
         if let (Some(adaptive), Some(queue)) = (&self.adaptive, rest.left_to_modules) {
             let now = self.clock.now();
             adaptive.record_idle(queue, now - rest.since, rest.paths, now);
@@ -109,7 +109,7 @@ impl<'m> Shared<'m> {
         if cfg!(mutant = "redone_jobs_are_control") {
             self.learn_from(kit, 0);
         }
-        kit.keep_samples_back();
+        kit.drop_samples();
         self.complete(failed);
     }
 
@@ -120,16 +120,22 @@ impl<'m> Shared<'m> {
         if let Some(adaptive) = &self.adaptive {
             let modules_matter = self.backlog.class_queues().modules_matter();
             if modules_matter || kit.has_news() {
-                self.take_news(adaptive, modules_matter, kit, brought);
+                self.record_samples(adaptive, modules_matter, kit, brought);
             }
         }
     }
 
     #[inline(never)]
-    fn take_news(&self, adaptive: &AdaptivePolicy, modules_matter: bool, kit: &mut CpuKit, brought: u32) {
+    fn record_samples(
+        &self,
+        adaptive: &AdaptivePolicy,
+        modules_matter: bool,
+        kit: &mut CpuKit,
+        brought: u32,
+    ) {
         let queues = self.backlog.class_queues();
-        kit.tell_samples(modules_matter, |samples| adaptive.record_core(queues, samples));
-        if !modules_matter && kit.is_time_to_look() {
+        kit.flush_samples(modules_matter, |samples| adaptive.record_core(queues, samples));
+        if !modules_matter && kit.take_look_due() {
             let brought = if cfg!(mutant = "bursts_of_callers_unseen") { 0 } else { brought };
             adaptive.replan(queues, self.backlog.waiting_for_cores() + brought, self.clock.now());
         }

@@ -4,7 +4,7 @@ use evener_core::driver::Clock;
 use evener_core::{Job, Nanos, Outcome, QueuedDriver};
 
 /// Silence after which the module is given up.
-const PATIENCE: Nanos = Nanos::from_millis(1_000);
+const TIMEOUT: Nanos = Nanos::from_millis(1_000);
 
 /// Requests that count: behind the first `lead`, at least so many.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +58,7 @@ pub(super) fn keep_busy<'m>(
             break;
         }
         let mut done = Vec::new();
-        let came = driver.poll(&mut done, PATIENCE);
+        let came = driver.poll(&mut done, TIMEOUT);
         is_sound = came > 0 && done.iter().all(|job| matches!(job.outcome(), Outcome::Done { .. }));
         if !is_sound {
             driver.abandon(&mut done);

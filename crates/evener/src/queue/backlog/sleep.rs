@@ -13,12 +13,12 @@ use evener_ring::Doorbell;
 use super::Backlog;
 
 impl Backlog<'_> {
-    /// Sleeps until there may be work for `worker`. Where jobs wait that it does not want now, sleeps for `patience`
+    /// Sleeps until there may be work for `worker`. Where jobs wait that it does not want now, sleeps for `timeout`
     /// at most, and not at all where by now it might want them: `has_news`, which changes before the bell is rung.
     pub(crate) fn wait_for_work(
         &self,
         worker: usize,
-        patience: Option<Nanos>,
+        timeout: Option<Nanos>,
         has_news: impl FnOnce() -> bool,
     ) {
         if self.is_left_asleep(worker) {
@@ -37,9 +37,9 @@ impl Backlog<'_> {
         if !nothing_else {
             return;
         }
-        match (self.has_nothing_for(worker), patience) {
+        match (self.has_nothing_for(worker), timeout) {
             (true, _) => _ = bell.wait(ticket, None),
-            (false, Some(patience)) => _ = bell.wait(ticket, Some(patience.into())),
+            (false, Some(timeout)) => _ = bell.wait(ticket, Some(timeout.into())),
             (false, None) => {}
         }
     }

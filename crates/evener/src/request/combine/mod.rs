@@ -41,7 +41,7 @@ const YIELDS_MAX: u32 = 16;
 /// How long a caller waits for another to take its request before it clears the list, and everyone on it works alone.
 /// Reached only where every permit is held by threads that do not run. Assumed, not measured: 20 ms, several slices of
 /// the scheduler.
-const PATIENCE: Nanos = Nanos::from_millis(20);
+const TIMEOUT: Nanos = Nanos::from_millis(20);
 
 /// Yields between two looks at the clock, which costs a tenth of a yield.
 const LOOK_EVERY: u32 = 4;
@@ -382,7 +382,7 @@ impl Wait<'_> {
         self.turns = self.turns.wrapping_add(1);
         if self.turns % LOOK_EVERY == 0 {
             let now = SystemClock.now();
-            self.is_late = now - self.began > PATIENCE;
+            self.is_late = now - self.began > TIMEOUT;
             self.group.throughput.look(now);
         }
     }

@@ -54,7 +54,7 @@ impl<'m> ModuleWorker<'_, 'm> {
         }
         match adaptive.next_for_module(self.module(), queues, now) {
             Ok(claim) => {
-                self.patience_to_claim = Some(Nanos::ZERO);
+                self.claim_wait = Some(Nanos::ZERO);
                 let row = Take { jobs_max: claim.jobs_max, ..*take };
                 let claimed = shared.backlog.claim_of(claim.queue, &row, claim.jobs_max, &mut self.claimed);
                 if claimed > 0 {
@@ -63,8 +63,8 @@ impl<'m> ModuleWorker<'_, 'm> {
                 }
                 claimed > 0
             }
-            Err(patience) => {
-                self.patience_to_claim = Some(patience);
+            Err(timeout) => {
+                self.claim_wait = Some(timeout);
                 let is_drained = self.driver.in_flight() == 0 && adaptive.alternation.has_turn();
                 // It may be the core's turn, or what is left its work, and the core asleep.
                 if is_drained && adaptive.on_module_drained(queues, now)
@@ -81,10 +81,10 @@ impl<'m> ModuleWorker<'_, 'm> {
     /// jobs held together the longest counts.
     fn set_deadline(&mut self, each: Nanos) {
         let allowed = match each {
-            Nanos::ZERO => self.patience,
+            Nanos::ZERO => self.timeout,
             each => {
                 let all = Nanos(each.0.saturating_mul(TIMES_EXPECTED * self.width() as u64));
-                all.max(SILENCE_MIN).min(self.patience)
+                all.max(SILENCE_MIN).min(self.timeout)
             }
         };
         let is_alone = self.driver.in_flight() == 0;

@@ -22,7 +22,7 @@ pub(super) struct FeedbackState {
     /// RecentSessions of which the module has had a request.
     pub(super) sessions: RecentSessions,
     /// What clocks do not show of a request.
-    pub(super) unseen: Line,
+    pub(super) overhead: Line,
     /// Results since there was nothing for the module.
     pub(super) since_idle: usize,
     /// How often the only core had changed between work and rest when results last came, where it rested.
@@ -34,9 +34,9 @@ pub(super) struct FeedbackState {
 }
 
 impl FeedbackState {
-    /// Nothing was told yet. `unseen` is what clocks do not show of a request.
-    pub(super) fn new(unseen: Line) -> Self {
-        Self { unseen, ..Self::default() }
+    /// Nothing was told yet. `overhead` is what clocks do not show of a request.
+    pub(super) fn new(overhead: Line) -> Self {
+        Self { overhead, ..Self::default() }
     }
 }
 
@@ -68,7 +68,11 @@ impl ModuleWorker<'_, '_> {
                 bytes: self.done.iter().map(|job| job.input_bytes() as u64).sum(),
                 passed: now - self.progress,
                 excluded_time,
-                unseen: self.done.iter().map(|job| self.feedback.unseen.at(job.input_bytes() as u64)).sum(),
+                overhead: self
+                    .done
+                    .iter()
+                    .map(|job| self.feedback.overhead.at(job.input_bytes() as u64))
+                    .sum(),
             });
         }
         let may_wait =
@@ -95,10 +99,19 @@ impl ModuleWorker<'_, '_> {
         let wants_clock = adaptive.cores() == 1 && !adaptive.alternation.takes_turns();
         let beside = if wants_clock { self.mark_process() - core } else { Nanos::ZERO };
         for part in self.feedback.pending.take() {
-            let SampleGroup { class, held, is_alone, opened_key, jobs, bytes, passed, excluded_time, unseen } =
-                part;
+            let SampleGroup {
+                class,
+                held,
+                is_alone,
+                opened_key,
+                jobs,
+                bytes,
+                passed,
+                excluded_time,
+                overhead,
+            } = part;
             let seen = Nanos(core.0 * jobs / all_jobs);
-            let all = seen + unseen;
+            let all = seen + overhead;
             let most = if adaptive.cores() == 1 { (passed - beside).max(seen) } else { all };
             let d = match adaptive.alternation.takes_turns() {
                 _ if cfg!(mutant = "more_than_passed") => all,

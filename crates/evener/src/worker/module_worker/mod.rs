@@ -33,7 +33,7 @@ pub(crate) struct ModuleWorker<'r, 'm> {
     driver: Box<dyn QueuedDriver<'m> + 'm>,
     fallback: CpuKit,
     /// Silence after which the module is taken for dead where nothing is known of what it holds.
-    patience: Nanos,
+    timeout: Nanos,
     /// The same for what it holds, by what costs say; only ever less.
     deadline: Nanos,
     verifier: Verifier<'m>,
@@ -57,7 +57,7 @@ pub(crate) struct ModuleWorker<'r, 'm> {
     /// For the adaptive policy: what it is told.
     feedback: FeedbackState,
     /// For the adaptive policy: how long this worker may wait though jobs wait.
-    patience_to_claim: Option<Nanos>,
+    claim_wait: Option<Nanos>,
     meter: CoreTimeMeter,
 }
 
@@ -65,13 +65,14 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     pub(crate) fn new(shared: &'r Shared<'m>, worker: usize, setup: ModuleSetup<'m>) -> Self {
         let mut fallback = setup.redo;
         shared.adopt(&mut fallback);
-        let unseen = shared.adaptive.as_ref().map(|adaptive| adaptive.overhead(worker - shared.cpu_workers));
+        let overhead =
+            shared.adaptive.as_ref().map(|adaptive| adaptive.overhead(worker - shared.cpu_workers));
         Self {
             shared,
             worker,
             driver: setup.driver,
             fallback,
-            patience: setup.patience,
+            timeout: setup.patience,
             deadline: setup.patience,
             verifier: Verifier::new(setup.check_every),
             tally: Tally::default(),
@@ -84,8 +85,8 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             busy: Nanos::ZERO,
             driver_start: Nanos::ZERO,
             barrier_time: Nanos::ZERO,
-            feedback: FeedbackState::new(unseen.unwrap_or_default()),
-            patience_to_claim: None,
+            feedback: FeedbackState::new(overhead.unwrap_or_default()),
+            claim_wait: None,
             meter: CoreTimeMeter::default(),
         }
     }
@@ -123,7 +124,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             let adaptive = self.shared.adaptive.as_ref();
             let has_news =
                 || adaptive.is_some_and(|adaptive| adaptive.alternation.has_changed(WorkerKind::Module));
-            self.shared.backlog.wait_for_work(self.worker, self.patience_to_claim, has_news);
+            self.shared.backlog.wait_for_work(self.worker, self.claim_wait, has_news);
             self.mark_core();
         }
         true

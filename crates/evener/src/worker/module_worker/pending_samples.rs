@@ -27,7 +27,7 @@ pub(crate) struct SampleGroup {
     /// Of that, time in which the worker did something else.
     pub(crate) excluded_time: Nanos,
     /// What no clock shows of them.
-    pub(crate) unseen: Nanos,
+    pub(crate) overhead: Nanos,
 }
 
 impl SampleGroup {
@@ -50,7 +50,7 @@ impl PendingSamples {
                 last.bytes += part.bytes;
                 last.passed += part.passed;
                 last.excluded_time += part.excluded_time;
-                last.unseen += part.unseen;
+                last.overhead += part.overhead;
             }
             None => self.0.push(part),
         }
@@ -80,7 +80,7 @@ mod tests {
 
     fn part(bytes: usize, is_alone: bool) -> SampleGroup {
         let class = Class::of(Algorithm::Aes128Cbc, Direction::Encrypt, bytes, true);
-        let [passed, unseen] = [300, 100].map(Nanos::from_micros);
+        let [passed, overhead] = [300, 100].map(Nanos::from_micros);
         let excluded_time = Nanos::ZERO;
         SampleGroup {
             class,
@@ -91,7 +91,7 @@ mod tests {
             bytes: bytes as u64,
             passed,
             excluded_time,
-            unseen,
+            overhead,
         }
     }
 
@@ -103,9 +103,9 @@ mod tests {
             pending.is_due()
         });
         assert_eq!(until_due, Some(TOGETHER));
-        let [passed, unseen] = [300 * TOGETHER, 100 * TOGETHER].map(Nanos::from_micros);
+        let [passed, overhead] = [300 * TOGETHER, 100 * TOGETHER].map(Nanos::from_micros);
         let all =
-            SampleGroup { jobs: TOGETHER, bytes: TOGETHER * 16_384, passed, unseen, ..part(16_384, true) };
+            SampleGroup { jobs: TOGETHER, bytes: TOGETHER * 16_384, passed, overhead, ..part(16_384, true) };
         assert_eq!(pending.take(), [all]);
         assert_eq!(pending.jobs(), 0);
     }

@@ -21,7 +21,7 @@ use super::pending_samples::SampleGroup;
 use crate::queue::class_queues::tests::{job, session};
 use crate::state::Shared;
 use crate::submit::caller::submit;
-use crate::worker::cpu_worker::Rest;
+use crate::worker::cpu_worker::IdleSpan;
 use crate::{CpuKit, ModuleSetup, Setup};
 
 const BYTES: usize = 64;
@@ -104,7 +104,7 @@ struct Takes {
     /// On a core, of the worker that serves the module.
     redo: Nanos,
     d: Nanos,
-    unseen: Nanos,
+    overhead: Nanos,
     h: Nanos,
 }
 
@@ -172,9 +172,9 @@ impl QueuedDriver<'static> for Failing {
         let mut came = self.came.lock().expect("nobody panics here");
         came.push(self.times.now());
         let fate = (self.fates)(came.len() as u64, self.first);
-        let Takes { d, unseen, h, .. } = self.takes;
+        let Takes { d, overhead, h, .. } = self.takes;
         let d = if let Fate::Slow(by) = fate { Nanos(d.0 * by) } else { d };
-        self.times.work(d + unseen, d);
+        self.times.work(d + overhead, d);
         self.free = self.free.max(self.times.now()) + h;
         self.held.push((self.free, fate, job));
         Ok(())
@@ -219,7 +219,7 @@ struct Machine {
     cores: Vec<CpuKit>,
     take: Take,
     /// By worker: who rests, until when, and by which bell it is woken.
-    resting: Vec<Option<(Nanos, Ticket<'static>, Rest)>>,
+    resting: Vec<Option<(Nanos, Ticket<'static>, IdleSpan)>>,
     session: &'static Session,
     /// Jobs that are to be submitted.
     idle: Vec<Box<Job<'static>>>,
@@ -278,7 +278,7 @@ impl Machine {
             Box::leak(Box::new(Shared::new(setup, plan, kind.cores, std::slice::from_ref(&module))));
         let mut cores: Vec<CpuKit> = (0..kind.cores).map(|_| kit(kind.takes.c)).collect();
         cores.iter_mut().for_each(|kit| shared.adopt(kit));
-        assert!(shared.completions[0].take());
+        assert!(shared.completions[0].acquire());
         Self {
             module: ModuleWorker::new(shared, kind.cores, module),
             times,
@@ -351,7 +351,7 @@ impl Machine {
         self.times.begin(who, when);
         let Some((_, _, rest)) = self.resting[who].take() else { return };
         if who < self.cores.len() {
-            self.shared.end_rest(&rest);
+            self.shared.end_idle(&rest);
         } else {
             self.module.mark_core();
         }
@@ -361,20 +361,20 @@ impl Machine {
         let mut burst = Vec::new();
         if let Err(patience) = self.shared.run_claim(worker, &self.take, &mut self.cores[worker], &mut burst)
         {
-            let rest = self.shared.begin_rest(worker);
-            self.rest(worker, patience, rest);
+            let idle = self.shared.begin_idle(worker);
+            self.rest(worker, patience, idle);
         }
     }
 
     fn step_module(&mut self) {
         if !self.module.works() {
             self.module.feedback.since_idle = 0;
-            self.rest(self.cores.len(), self.module.patience_to_claim, Rest::default());
+            self.rest(self.cores.len(), self.module.claim_wait, IdleSpan::default());
         }
     }
 
     /// As `Backlog::wait_for_work`.
-    fn rest(&mut self, worker: usize, patience: Option<Nanos>, rest: Rest) {
+    fn rest(&mut self, worker: usize, patience: Option<Nanos>, rest: IdleSpan) {
         let backlog = &self.shared.backlog;
         let is_module = worker == self.cores.len();
         let sleeps = is_module && !backlog.class_queues().modules_matter() || backlog.has_nothing_for(worker);
@@ -396,7 +396,7 @@ fn learned(kind: &Kind, session: &'static Session) -> Estimator {
         learned.keep_module(0, class, OnModule { d: kept(d), h: kept(h), ..OnModule::default() });
     }
     if kind.takes_turns {
-        learned.keep_unseen(0, Line { fixed_ns: kind.takes.unseen.0, per_byte_ps: 0 });
+        learned.keep_unseen(0, Line { fixed_ns: kind.takes.overhead.0, per_byte_ps: 0 });
         learned.pair_up(0, 16);
     }
     learned
@@ -414,13 +414,13 @@ const fn healthy(_: u64, _: u64) -> Fate {
 
 /// On two cores, or one; a request is back later than a core would have done it.
 fn two_cores() -> Kind {
-    let takes = Takes { c: us(1_000), redo: us(1_000), d: us(100), unseen: us(0), h: us(600) };
+    let takes = Takes { c: us(1_000), redo: us(1_000), d: us(100), overhead: us(0), h: us(600) };
     Kind { cores: 2, width: 2, takes, takes_turns: false, knows: Some(takes), jobs: 256, burst: 1 }
 }
 
 /// The module's path works on the only core, and is faster than that.
 fn turns() -> Kind {
-    let takes = Takes { c: us(400), redo: us(400), d: us(60), unseen: us(150), h: us(100) };
+    let takes = Takes { c: us(400), redo: us(400), d: us(60), overhead: us(150), h: us(100) };
     let knows = Some(Takes { d: us(210), h: us(420), ..takes });
     Kind { cores: 1, width: 2, takes, takes_turns: true, knows, jobs: 4_000, burst: 4_000 }
 }
@@ -490,7 +490,7 @@ fn a_module_that_would_come_last_of_all_is_asked_again_after_long() {
 
 #[test]
 fn a_module_that_fails_more_than_it_is_worth_is_left_alone_for_longer_and_longer() {
-    let takes = Takes { c: us(1_000), redo: us(1_000), d: us(600), unseen: us(0), h: us(100) };
+    let takes = Takes { c: us(1_000), redo: us(1_000), d: us(600), overhead: us(0), h: us(100) };
     let kind = Kind { cores: 1, takes, knows: Some(takes), ..two_cores() };
     let of = |fates| counts(&kind, Nanos::from_millis(10_000), fates, 0).0;
     // Two of three cost 600 us each, and the third saves 400; one of nine costs as much, and the others save 3200.
@@ -502,7 +502,7 @@ fn a_module_that_fails_more_than_it_is_worth_is_left_alone_for_longer_and_longer
 #[test]
 fn what_a_core_takes_to_redo_a_request_is_no_measure_for_the_module() {
     // Its cores do many jobs side by side, each in an eighth of the time that one takes by itself.
-    let takes = Takes { c: us(100), redo: us(800), d: us(60), unseen: us(150), h: us(100) };
+    let takes = Takes { c: us(100), redo: us(800), d: us(60), overhead: us(150), h: us(100) };
     let kind = Kind { takes, knows: Some(Takes { d: us(210), h: us(420), ..takes }), ..turns() };
     let of = |fates| counts(&kind, Nanos::from_millis(6_000), fates, 0).0;
     let (all, some) = (of(healthy), of(|number, _| failing(number % 24 > 20)));
@@ -514,7 +514,7 @@ fn what_a_check_takes_of_the_only_core_is_left_out_of_what_is_told_next_and_noth
     let after_a_check = |kind: &Kind| {
         let Machine { mut module, .. } = Machine::new(kind, healthy, 0);
         let class = job(session(), BYTES).class();
-        let [passed, unseen, besides] = [us(300), us(100), Nanos::ZERO];
+        let [passed, overhead, besides] = [us(300), us(100), Nanos::ZERO];
         let (held, jobs, bytes) = (2, 1, BYTES as u64);
         let part = SampleGroup {
             class,
@@ -525,7 +525,7 @@ fn what_a_check_takes_of_the_only_core_is_left_out_of_what_is_told_next_and_noth
             bytes,
             passed,
             excluded_time: besides,
-            unseen,
+            overhead,
         };
         module.feedback.pending.add(part);
         module.progress = us(5_000);
@@ -540,7 +540,7 @@ fn what_a_check_takes_of_the_only_core_is_left_out_of_what_is_told_next_and_noth
 #[test]
 fn the_only_core_goes_on_as_soon_as_the_module_is_left_nothing() {
     for turn in [210, 350] {
-        let takes = Takes { d: us(60), unseen: us(turn - 60), ..turns().takes };
+        let takes = Takes { d: us(60), overhead: us(turn - 60), ..turns().takes };
         let knows = Some(Takes { d: us(turn), h: us(8 * turn), ..takes });
         for jobs in (20..400).step_by(4) {
             let kind = Kind { width: 8, takes, knows, jobs, burst: jobs, ..turns() };
