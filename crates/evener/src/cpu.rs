@@ -52,7 +52,7 @@ pub struct CpuKit {
 }
 
 impl CpuKit {
-    /// A kit; without `multi` everything is plain. In a [run](crate::run) it goes by the run's costs
+    /// A kit; without `multi` everything is plain. In a [run](crate::run()) it goes by the run's costs
     /// ([`Setup::learned`](crate::Setup::learned)), by itself by its own, of which nothing is known.
     #[must_use]
     pub fn new(plain: Box<dyn InlineDriver>, multi: Option<Box<dyn InlineDriver>>) -> Self {

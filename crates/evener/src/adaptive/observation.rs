@@ -60,7 +60,7 @@ impl Observation {
 const BESIDE_PARTS: u64 = 16;
 
 impl AdaptivePolicy {
-    /// Bursts that ran on a core. Their costs are known already ([`Costs::record`]).
+    /// Bursts that ran on a core. Their costs are known already (`Costs::record`).
     pub(crate) fn record_core(&self, queues: &ClassQueues<'_>, samples: &[CostSample]) {
         let state = &mut *self.state();
         for seen in samples {

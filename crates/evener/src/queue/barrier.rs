@@ -137,7 +137,7 @@ impl Barrier {
     }
 
     /// Waits, asleep, until those who stand do so on different cores, and asks them to move there where the system has not
-    /// put them; returns whether they do. Not longer than [`TIMEOUT`], for workers may be more than cores, and half as
+    /// put them; returns whether they do. Not longer than 20 ms, for workers may be more than cores, and half as
     /// long after each time in vain.
     ///
     /// Without it a measurement of some milliseconds is one of the kernel's balancing: two threads that stood or

@@ -1,6 +1,6 @@
 //! Combining: threads of one program that encrypt at the same moment fill one multi-buffer burst, without extra threads.
 //!
-//! One request: [`Combiner::encrypt`] -> [`throughput`] counts it and says whether callers combine (if not:
+//! One request: [`Combiner::encrypt`] -> `throughput.rs` counts it and says whether callers combine (if not:
 //! [`Verdict::Inline`], and the caller does its work itself) -> lent in the [gathering](evener_ring::Gather) -> its caller
 //! yields until it is back -> the caller that finds enough of them and a free permit runs them all (flat combining) -> [`Verdict::Combined`].
 //!

@@ -5,7 +5,7 @@
 //! the front, helpers theirs, and then what is left of the other's -> what no helper began is taken back, what one works on
 //! is waited for -> parts that failed are the caller's again -> [`Call::end`]: what it took is learned.
 //!
-//! Threads are started at the first split and stay as long as the process, asleep but for a short [`spin`] after each call,
+//! Threads are started at the first split and stay as long as the process, asleep but for a short spin (`spin.rs`) after each call,
 //! where their core is idle. A process that was forked finds no crew and makes its own; the parent's is left as it lay. To be
 //! asked once before threads fork: [`crew`].
 //!
