@@ -160,7 +160,7 @@ impl AdaptivePolicy {
 mod tests {
     use super::super::tests::adaptive;
     use super::*;
-    use crate::queue::class_queues::tests::{job, session};
+    use crate::queue::test_support::{job, session};
 
     const fn ms(millis: u64) -> Nanos {
         Nanos::from_millis(millis)

@@ -185,7 +185,7 @@ mod tests {
     use evener_core::{Estimator, Method, Objective};
 
     use crate::queue::class_queues::ClassQueues;
-    use crate::queue::class_queues::tests::{job, session};
+    use crate::queue::test_support::{job, session};
 
     /// The adaptive policy of one module that two requests of 16 KiB keep busy for 240 us each, on a machine with so many cores.
     pub(super) fn adaptive(cores: usize) -> (AdaptivePolicy, ClassQueues<'static>, Class) {

@@ -168,7 +168,7 @@ mod tests {
 
     use super::super::tests::{adaptive, adaptive_of, sample};
     use super::*;
-    use crate::queue::class_queues::tests::{job, session};
+    use crate::queue::test_support::{job, session};
 
     /// The module takes 1 ms for a job that a core does in 50 us, and was last tried long ago.
     #[test]

@@ -160,20 +160,9 @@ impl<'m> ClassQueues<'m> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-    use evener_core::{Algorithm, Direction, Padding, Session};
-
-    pub(crate) fn job(session: &'static Session, bytes: usize) -> Box<Job<'static>> {
-        let mut job = Job::in_place(vec![0; bytes].leak());
-        job.arm(session, &[0; 16], bytes);
-        job
-    }
-
-    pub(crate) fn session() -> &'static Session {
-        let session = Session::new(Algorithm::Aes128Ctr, Direction::Encrypt, Padding::None, &[0; 16]);
-        Box::leak(Box::new(session.unwrap()))
-    }
+    use crate::queue::test_support::{job, session};
 
     #[test]
     fn each_class_has_a_lane_and_its_jobs_keep_their_order() {

@@ -156,33 +156,15 @@ pub(crate) fn count(n: usize) -> u32 {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use std::sync::mpsc::{RecvTimeoutError, channel};
-    use std::thread;
-    use std::time::Duration;
-
+mod tests {
     use super::*;
-
-    /// Fails unless `wait` returns: what it waits for is there.
-    pub(crate) fn returns(wait: impl FnOnce() + Send + 'static) {
-        let (ended, ends) = channel::<()>();
-        thread::spawn(move || {
-            wait();
-            drop(ended);
-        });
-        assert_eq!(ends.recv_timeout(Duration::from_secs(60)), Err(RecvTimeoutError::Disconnected));
-    }
-
-    /// A job over memory of its own.
-    pub(crate) fn job() -> Box<Job<'static>> {
-        Job::in_place(vec![0; 16].leak())
-    }
+    use crate::queue::test_support::{returns, unarmed_job};
 
     #[test]
     fn nobody_sleeps_over_jobs_or_room_that_are_there() {
         let home = Completions::new(2);
         home.reserve(1);
-        home.push(&mut vec![job()]);
+        home.push(&mut vec![unarmed_job()]);
         returns(move || {
             home.wait_for_jobs(1, None, || false);
             home.wait_for_room(|| false);

@@ -5,3 +5,5 @@ pub(crate) mod barrier;
 pub(crate) mod class_queues;
 pub(crate) mod completions;
 pub(crate) mod ended_sessions;
+#[cfg(test)]
+pub(crate) mod test_support;

@@ -43,7 +43,7 @@ impl RecentSessions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::class_queues::tests::session;
+    use crate::queue::test_support::session;
 
     fn ids(count: usize) -> Vec<SessionId> {
         (0..count).map(|_| session().id()).collect()

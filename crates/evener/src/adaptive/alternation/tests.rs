@@ -9,7 +9,7 @@ use super::*;
 use crate::adaptive::tests::adaptive_with;
 use crate::adaptive::{AdaptivePolicy, Observation};
 use crate::costs::CostSample;
-use crate::queue::class_queues::tests::{job, session};
+use crate::queue::test_support::{job, session};
 
 const fn us(micros: u64) -> Nanos {
     Nanos::from_micros(micros)

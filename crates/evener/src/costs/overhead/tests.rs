@@ -7,7 +7,7 @@ use evener_core::{Algorithm, Direction, Profile, Refusal, SessionId};
 
 use super::idle_time::idle;
 use super::*;
-use crate::queue::class_queues::tests::session;
+use crate::queue::test_support::session;
 
 #[test]
 fn idle_time_is_all_that_no_program_used() {

@@ -348,7 +348,7 @@ impl<'m> Backlog<'m> {
 mod tests {
     use super::worker_queue::SINGLES_MAX;
     use super::*;
-    use crate::queue::completions::tests::{job, returns};
+    use crate::queue::test_support::{returns, unarmed_job as job};
 
     pub(super) fn job_of(bytes: usize) -> Box<Job<'static>> {
         Job::apart(vec![0; bytes].leak(), &mut [])
@@ -372,7 +372,7 @@ mod tests {
 
     #[test]
     fn what_no_module_takes_goes_the_way_of_cpu_only_until_modules_matter() {
-        let session = crate::queue::class_queues::tests::session();
+        let session = crate::queue::test_support::session();
         let job = |bytes: usize| {
             let mut job = job_of(bytes);
             job.arm(session, &[0; 16], bytes);

@@ -18,7 +18,7 @@ use evener_ring::Ticket;
 
 use super::ModuleWorker;
 use super::pending_samples::SampleGroup;
-use crate::queue::class_queues::tests::{job, session};
+use crate::queue::test_support::{job, session};
 use crate::state::Shared;
 use crate::submit::caller::submit;
 use crate::worker::cpu_worker::IdleSpan;
