@@ -112,7 +112,7 @@ impl<'m> Shared<'m> {
         Report { workers, learned: self.costs.learned(), guarded }
     }
 
-    /// Brings finished jobs to the homes that they came from; leaves `jobs` empty.
+    /// Puts finished jobs into the completion queues of their owners; leaves `jobs` empty.
     pub(crate) fn complete(&self, jobs: &mut Vec<Box<Job<'m>>>) {
         if self.measuring.load(Ordering::Relaxed) {
             // Relaxed: only read when everything is at home, which the ring orders.

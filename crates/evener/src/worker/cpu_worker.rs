@@ -1,5 +1,5 @@
-//! What a thread does as a core, a worker's or a caller's: it [claims](Shared::claim_for_core) what the plan leaves to
-//! cores, runs it, tells the policy what it took, and brings it home.
+//! A core's worker, and what any thread does as a core, a module's worker without its module and a caller that helps, too: it
+//! [claims](Shared::claim_for_core) what the plan leaves to cores, runs it, records what it took, and completes it.
 
 use evener_core::plan::Take;
 use evener_core::{Class, Job, JobError, Nanos};

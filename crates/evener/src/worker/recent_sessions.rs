@@ -12,7 +12,7 @@ const SESSIONS_KNOWN: usize = 16;
 /// wait for its key together.
 const NEW_IN_ROW_MAX: u32 = 4;
 
-/// RecentSessions of which a module has had a request.
+/// Sessions of which a module has had a request.
 #[derive(Default)]
 pub(crate) struct RecentSessions {
     /// The last one used at the end.

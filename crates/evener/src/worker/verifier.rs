@@ -1,4 +1,4 @@
-//! Checks what a module did against the CPU: the first jobs of each algorithm (a known answer before use),
+//! The verifier: checks what a module did against the CPU, the first jobs of each algorithm (a known answer before use),
 //! then a sample. Input is captured before the module sees it, so that a job in place can be checked too.
 
 use evener_core::job::Ticket;

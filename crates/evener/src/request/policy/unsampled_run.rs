@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use evener_core::{Class, Nanos};
 
-/// Classes between which there is no difference here; of such two only one has a unsampled_run.
+/// Classes between which there is no difference here; of such two only one has a run.
 const PLACES: usize = 8;
 
 /// Requests that follow at most, and the time that they are to take together.
@@ -15,7 +15,7 @@ const TIME_MAX: Nanos = Nanos::from_millis(1);
 /// One that takes so many times what is expected is the last.
 const SURPRISE: u64 = 3;
 
-/// UnsampledRuns of a process.
+/// Unsampled runs of a process.
 #[derive(Debug, Default)]
 pub(super) struct UnsampledRuns {
     places: [UnsampledRun; PLACES],
@@ -23,7 +23,7 @@ pub(super) struct UnsampledRuns {
 
 /// Requests of one class, one after the other.
 // Relaxed throughout: counts, about. Two threads that take the same request away look once less, and who comes between two words of a
-// new unsampled_run takes the old one's module, which the desk of that module would refuse if it were out of service.
+// new run takes the old one's module, which the queue of that module would refuse if it were out of service.
 #[derive(Debug, Default)]
 pub(super) struct UnsampledRun {
     /// The class's index and 1; 0 where there was none.
@@ -47,7 +47,7 @@ pub(super) struct RunStats {
 }
 
 impl UnsampledRuns {
-    /// The unsampled_run of a class, where it has one.
+    /// The run of a class, where it has one.
     pub(super) fn of(&self, class: Class) -> Option<&UnsampledRun> {
         let place = &self.places[class.index() % PLACES];
         (place.class.load(Relaxed) == name(class)).then_some(place)

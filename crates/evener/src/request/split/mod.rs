@@ -71,7 +71,7 @@ pub struct Crew {
     seats: Box<[Seat]>,
     /// Seats at which a thread sits.
     started_count: AtomicUsize,
-    /// Guards starting; never waited for.
+    /// Guards the start of helpers; never waited for.
     starting: Mutex<()>,
     splits: Mutex<Splits>,
     /// Nanoseconds of core time for which helpers looked for another call. Written by them.

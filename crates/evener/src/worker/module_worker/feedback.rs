@@ -1,5 +1,5 @@
-//! What the adaptive policy is told of a module: what its results took, some of them together (`pending_samples.rs`), with what no
-//! clock shows of them (`costs/overhead.rs`).
+//! Feedback: what the adaptive policy learns of a module. What its results took goes to the policy, some of them together
+//! (`pending_samples.rs`), with what no clock shows of them (`costs/overhead/`).
 
 use evener_core::cost::Line;
 use evener_core::estimate::ModuleSample;
@@ -12,14 +12,14 @@ use crate::adaptive::{AdaptivePolicy, Observation};
 use crate::costs::overhead::all_of_passed;
 use crate::worker::recent_sessions::RecentSessions;
 
-/// Where the telling stands.
+/// What was measured of the module's results and not passed on yet.
 #[derive(Default)]
 pub(super) struct FeedbackState {
-    /// The thread's clock, less `stood`, when results were last taken in.
+    /// The thread's clock, less `barrier_time`, when results were last taken in.
     pub(super) core_mark: Nanos,
     /// Core time of this process when results were last taken in; on one core only.
     pub(super) process_mark: Nanos,
-    /// RecentSessions of which the module has had a request.
+    /// Sessions of which the module has had a request.
     pub(super) sessions: RecentSessions,
     /// What clocks do not show of a request.
     pub(super) overhead: Line,

@@ -2,8 +2,8 @@
 //! sample of the results, redoes on the CPU what the module failed, and takes the module out of service when
 //! it lies, hangs or goes away.
 //!
-//! `claim (claim.rs) -> submit -> poll -> (check) -> home`, and `-> redo -> home` where the module failed. The adaptive policy is
-//! told what results took (feedback.rs).
+//! `claim (claim.rs) -> submit -> poll -> (verify) -> complete`, and `-> redo -> complete` where the module failed. What results took goes
+//! to the adaptive policy (feedback.rs).
 
 mod claim;
 mod feedback;
@@ -54,7 +54,7 @@ pub(crate) struct ModuleWorker<'r, 'm> {
     driver_start: Nanos,
     /// Core time spent standing at the barrier of a measurement.
     barrier_time: Nanos,
-    /// For the adaptive policy: what it is told.
+    /// For the adaptive policy: what results took.
     feedback: FeedbackState,
     /// For the adaptive policy: how long this worker may wait though jobs wait.
     claim_wait: Option<Nanos>,

@@ -1,4 +1,4 @@
-//! Results of a module of which the adaptive policy was not told yet.
+//! Pending samples: results of a module that the adaptive policy has not got yet.
 //!
 //! On the only core whatever is done about a result keeps the next request from the module: a look at a thread's clock is a system
 //! call, and telling takes four locks. Where nothing is about to be decided, some results are told together:

@@ -2,7 +2,7 @@
 //! one thread of the test.
 //!
 //! The worker with the earliest time takes its step ([`Machine::step`]) -> its drivers let time pass on a core, or beside them
-//! ([`Times`]) -> whoever rests is woken by its bell or its patience -> the times at which requests went to the module are the result.
+//! ([`Times`]) -> a worker that rests is woken by its bell or its timeout -> the times at which requests went to the module are the result.
 
 use std::sync::{Arc, Mutex};
 
