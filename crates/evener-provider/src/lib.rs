@@ -7,21 +7,21 @@
 
 #![allow(unsafe_code, reason = "room: OpenSSL's C interface")]
 
-mod bind;
-mod cfg;
 mod cipher;
+mod config;
 mod core;
-mod counted;
-mod err;
+mod entry;
 mod ffi;
 pub mod fork;
+mod inner_cipher;
+mod inner_provider;
 mod modules;
-mod provctx;
-mod table;
+mod state;
+mod statistics;
 
-pub use cipher::combined::combine_always;
+pub use cipher::combining::combine_always;
+pub use cipher::engine::{Engine, Many, Plain, Raw, RawError};
 pub use cipher::in_flight::{offer_pipelines_anyway, run_lanes_by};
-pub use cipher::raw::{Engine, Many, Plain, Raw, RawError};
 pub use cipher::route::add_engine;
-pub use ffi::entry::OSSL_provider_init;
+pub use entry::provider::OSSL_provider_init;
 pub use modules::add_module;

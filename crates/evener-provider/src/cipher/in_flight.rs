@@ -13,9 +13,9 @@ use evener_core::{InlineDriver, Nanos};
 use evener_driver_multibuffer::Multibuffer;
 
 use crate::core::Core;
-use crate::ffi::job::CurrentJob;
+use crate::ffi::async_job::CurrentJob;
 use crate::fork;
-use crate::provctx::ProvCtx;
+use crate::state::ProvCtx;
 
 /// The drivers of a library context; nothing where libipsec-mb is not there.
 pub(crate) fn drivers() -> Option<InFlight> {

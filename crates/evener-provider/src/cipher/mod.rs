@@ -9,21 +9,20 @@ use evener_ossl_sys::{
     GetParams, GettableParams, NewCtx, SetCtxParams, number,
 };
 
-use crate::bind::Inner;
 use crate::core::find;
-use crate::ffi;
-use crate::provctx::ProvCtx;
-use crate::table::{Offer, Wrapped};
+use crate::entry;
+use crate::inner_provider::Inner;
+use crate::inner_provider::dispatch_table::{Offer, Wrapped};
+use crate::state::ProvCtx;
 
-pub(crate) mod combined;
-pub(crate) mod ctx;
+pub(crate) mod buffering;
+pub(crate) mod combining;
+pub(crate) mod context;
+pub(crate) mod engine;
 pub(crate) mod gcm;
 pub(crate) mod in_flight;
-mod keyed;
 pub(crate) mod message;
-pub(crate) mod owned;
-pub(crate) mod pipes;
-pub(crate) mod raw;
+pub(crate) mod pipelines;
 mod record;
 pub(crate) mod route;
 mod split;
@@ -94,10 +93,10 @@ pub(crate) fn offer(inner: &Inner, prov: &ProvCtx) -> Offer<Row> {
     Offer::new(inner, number::OP_CIPHER, |name, functions, slot| {
         let row = offered(name).then(|| row(prov, inner.provider_ctx, name, functions)).flatten()?;
         let is_cbc = row.algorithm.is_some_and(|algorithm| algorithm.family() == Family::Cbc);
-        let added = if is_cbc && prov.offers_pipelines() { ffi::pipes::added() } else { Vec::new() };
+        let added = if is_cbc && prov.offers_pipelines() { entry::pipelines::added() } else { Vec::new() };
         // A context of our own is for what has to be known about messages.
         let is_passed = !row.is_tracked() && added.is_empty();
-        let ours = if is_passed { ffi::passed::ours(slot) } else { ffi::cipher::ours(slot) };
+        let ours = if is_passed { entry::passthrough::ours(slot) } else { entry::cipher::ours(slot) };
         Some(Wrapped { row, known, ours, added })
     })
 }
@@ -131,7 +130,7 @@ fn offered(name: &str) -> bool {
     mode.is_some_and(|mode| MODES.contains(&mode))
 }
 
-/// Numbers that [`ffi::cipher`] has a function for, and 9, which takes no context. Pipelines (15 to 18) are our own.
+/// Numbers that [`entry::cipher`] has a function for, and 9, which takes no context. Pipelines (15 to 18) are our own.
 fn known(number: c_int) -> bool {
     (number::CIPHER_NEWCTX..=number::CIPHER_SETTABLE_CTX_PARAMS).contains(&number)
         || matches!(number, number::CIPHER_ENCRYPT_SKEY_INIT | number::CIPHER_DECRYPT_SKEY_INIT)
@@ -141,7 +140,7 @@ fn row(prov: &ProvCtx, provider: *mut c_void, name: &str, functions: &[Dispatch]
     let algorithm = name.parse().ok().filter(|algorithm: &Algorithm| RAW.contains(&algorithm.family()));
     // Where no other way exists, or none is wanted, every update is the inner function's.
     let raw_thresh = algorithm.map_or(usize::MAX, |_| prov.raw_from);
-    let combined_from = combined::thresh(prov, algorithm);
+    let combined_from = combining::thresh(prov, algorithm);
     Some(Row {
         prov,
         provider,

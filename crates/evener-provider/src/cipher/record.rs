@@ -15,11 +15,11 @@
 use evener_core::BLOCK_BYTES;
 use evener_core::Family;
 
-use super::ctx::CipherCtx;
-use super::raw::RawError;
-use super::{owned, route};
-use crate::err::Reason;
-use crate::ffi::cipher::Update;
+use super::context::CipherCtx;
+use super::engine::RawError;
+use super::{buffering, route};
+use crate::core::errors::Reason;
+use crate::inner_cipher::call::Update;
 
 /// What libssl told about the records of a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -99,14 +99,14 @@ fn work(ctx: &mut CipherCtx, iv: [u8; BLOCK_BYTES], room: &mut [u8]) -> Result<b
     match route::work(ctx, iv, &mut memory) {
         Ok(()) => Ok(true),
         Err(RawError::Undone) => Ok(false),
-        Err(RawError::Lost) => Err(owned::fail(ctx)),
+        Err(RawError::Lost) => Err(buffering::fail(ctx)),
     }
 }
 
 /// Gives the inner context the chaining value of the next record.
 fn move_on(ctx: &mut CipherCtx, chain: &[u8; BLOCK_BYTES]) -> Result<(), Reason> {
     if !ctx.inner().init(ctx.message.encrypts, None, Some(chain)) {
-        return Err(owned::fail(ctx));
+        return Err(buffering::fail(ctx));
     }
     ctx.message.iv_moved = true;
     Ok(())

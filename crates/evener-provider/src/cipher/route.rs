@@ -15,15 +15,15 @@ use evener_core::job::Memory;
 use evener_core::statistics::{Count, Kind};
 use evener_core::{Algorithm, BLOCK_BYTES, Class, Direction, Family, Job, Nanos, SessionId};
 
-use super::combined;
-use super::ctx::CipherCtx;
+use super::combining;
+use super::context::CipherCtx;
+use super::engine::{Engine, Many, Plain, Raw, RawError};
 use super::message::State;
-use super::raw::{Engine, Many, Plain, Raw, RawError};
-use super::{gcm, owned, record, split};
-use crate::cfg::Guard;
-use crate::err::Reason;
-use crate::ffi::cipher::Update;
-use crate::ffi::job::Jobs;
+use super::{buffering, gcm, record, split};
+use crate::config::Guard;
+use crate::core::errors::Reason;
+use crate::ffi::async_job::Jobs;
+use crate::inner_cipher::call::Update;
 
 /// Engines of this process, asked in this order.
 static ENGINES: RwLock<Vec<&'static dyn Engine>> = RwLock::new(Vec::new());
@@ -202,21 +202,21 @@ fn by_state(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason> {
         State::Failed => return Err(Reason::Lost),
         State::InnerOnly => None,
         _ if is_inner || !call.is_whole() => {
-            owned::leave(ctx)?;
+            buffering::leave(ctx)?;
             None
         }
         _ if ctx.message.records.is_some() && call.len() < ctx.raw_thresh() => None,
         _ if ctx.message.records.is_some() => one_record(ctx, call)?,
         _ if ctx.family() == Some(Family::Xts) => data_unit(ctx, call)?,
-        State::Owned => owned::update(ctx, call)?,
-        State::Direct => match combined::update(ctx, call)? {
+        State::Owned => buffering::update(ctx, call)?,
+        State::Direct => match combining::update(ctx, call)? {
             Some(written) => {
                 // No module had it.
                 ctx.module = None;
                 Some(written)
             }
-            None if is_split || call.len() >= ctx.raw_thresh() => match owned::enter(ctx) {
-                true => owned::update(ctx, call)?,
+            None if is_split || call.len() >= ctx.raw_thresh() => match buffering::enter(ctx) {
+                true => buffering::update(ctx, call)?,
                 false => None,
             },
             None => None,

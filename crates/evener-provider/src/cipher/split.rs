@@ -20,11 +20,11 @@ use evener_core::{Algorithm, BLOCK_BYTES, Direction, Family};
 use evener_ring::Parts;
 
 use super::Row;
-use super::ctx::CipherCtx;
+use super::buffering::{advance, input_of};
+use super::context::CipherCtx;
 use super::message::State;
-use super::owned::{advance, input_of};
-use crate::cfg::Guard;
-use crate::ffi::inner::{Inner, Own};
+use crate::config::Guard;
+use crate::inner_cipher::context::{Inner, Own};
 
 type Block = [u8; BLOCK_BYTES];
 

@@ -12,22 +12,11 @@ use std::slice;
 use evener_ossl_sys::{Algorithm, Dispatch};
 
 use crate::core::Core;
-use crate::err::Reason;
+use crate::core::errors::Reason;
 
-pub(crate) mod call;
-pub(crate) mod cipher;
-pub(crate) mod digest;
-pub(crate) mod entry;
-mod hashed;
-pub(crate) mod inner;
-pub(crate) mod job;
+pub(crate) mod async_job;
 pub(crate) mod params;
-pub(crate) mod passed;
-pub(crate) mod pipes;
-pub(crate) mod private;
-pub(crate) mod rand;
-pub(crate) mod skey;
-pub(crate) mod threads;
+pub(crate) mod private_libctx;
 
 /// Writes functions for C. `fn name[I]` is one function per slot of a table, as the core passes no context there.
 macro_rules! dispatch {
@@ -141,6 +130,6 @@ dispatch! {
     /// Runs in the child of a fork.
     fn forked() {
         crate::fork::count();
-        threads::forget();
+        crate::statistics::thread_digests::forget();
     }
 }

@@ -19,8 +19,8 @@ use evener_core::{Algorithm, BLOCK_BYTES, Direction, Family, Job, Nanos, Session
 use evener_driver_kernel::next_iv;
 use zeroize::Zeroizing;
 
-use crate::cipher::owned::{input_of, output_of};
-use crate::cipher::raw::{Engine, Many, Plain, Raw, RawError};
+use crate::cipher::buffering::{input_of, output_of};
+use crate::cipher::engine::{Engine, Many, Plain, Raw, RawError};
 use crate::cipher::route::add_engine;
 use crate::fork;
 

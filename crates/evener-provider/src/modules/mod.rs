@@ -15,9 +15,9 @@ use evener::offload::Offload;
 use evener_driver_hosted as hosted;
 use evener_driver_kernel as kernel;
 
-use crate::cfg::{Complaint, Wait};
 use crate::cipher::route::add_engine;
-use crate::err::Reason;
+use crate::config::{Complaint, Wait};
+use crate::core::errors::Reason;
 
 pub use engine::add_module;
 

@@ -15,13 +15,13 @@ use evener_core::statistics::Count;
 use evener_ring::Parts;
 
 use super::super::Row;
-use super::super::ctx::CipherCtx;
-use super::super::owned::input_of;
+use super::super::buffering::input_of;
+use super::super::context::CipherCtx;
 use super::super::split::{Spare, ecb, ecb_row, started, through};
-use super::ahead::{Cut, blocks};
+use super::data_context::{Cut, blocks};
 use super::state;
-use crate::ffi::cipher::Update;
-use crate::ffi::inner::{Inner, Own};
+use crate::inner_cipher::call::Update;
+use crate::inner_cipher::context::{Inner, Own};
 
 /// Parts are longer than other modes', for each costs an IV, a tag and four products, about 1 us.
 const PARTS_PER_PART: usize = 4;
@@ -117,7 +117,7 @@ pub(super) fn share(
         let (context, ecb) = spare.take()?;
         Some(Box::new(worker(context, ecb.inner(), Some(ecb))))
     };
-    let own = Box::new(worker(own, super::ahead::ecb(ctx.gcm.as_ref()?)?, None));
+    let own = Box::new(worker(own, super::data_context::ecb(ctx.gcm.as_ref()?)?, None));
     if !helpers.share(&mut shared, own, &hand) {
         return None;
     }

@@ -1,0 +1,271 @@
+//! A message whose blocks this provider cuts itself: exactly as OpenSSL's `ossl_cipher_generic_block_update` and
+//! `ossl_cipher_generic_stream_update` do (providers/implementations/ciphers/ciphercommon.c).
+//!
+//! The way: `enter` takes the chaining value from the inner context -> `update` completes the held block, does the bulk,
+//! holds the rest -> `leave` puts the inner context where it would be: init with no key and the chaining value, then
+//! the held bytes. Final, copies and questions leave first, so that padding and its errors stay OpenSSL's own.
+
+use evener_core::job::Memory;
+use evener_core::{BLOCK_BYTES, Family};
+
+use super::context::CipherCtx;
+use super::message::State;
+use super::route;
+use crate::core::errors::Reason;
+use crate::inner_cipher::call::Update;
+
+/// Takes the message over where its next byte starts a block and nothing is held back inside; false where not.
+pub(crate) fn enter(ctx: &mut CipherCtx) -> bool {
+    let held_inside = ctx.row().is_padded() && !ctx.message.encrypts && ctx.message.padding && ctx.taken > 0;
+    if ctx.taken % BLOCK_BYTES != 0 || held_inside {
+        return false;
+    }
+    if ctx.row().has_iv() {
+        let Some(chain) = ctx.inner().updated_iv() else { return false };
+        ctx.message.chain = chain;
+    }
+    ctx.message.held_len = 0;
+    ctx.message.broken = None;
+    ctx.message.state = State::Owned;
+    // Every update comes here from now on, however small.
+    ctx.thresh = 0;
+    true
+}
+
+/// Hands the message back to the inner context; does nothing where it is there.
+pub(crate) fn leave(ctx: &mut CipherCtx) -> Result<(), Reason> {
+    if ctx.message.state != State::Owned {
+        return Ok(());
+    }
+    let inner = ctx.inner();
+    let held = usize::from(ctx.message.held_len);
+    let is_ctr = ctx.family() == Some(Family::Ctr);
+    let mut chain = ctx.message.chain;
+    if is_ctr && held > 0 {
+        // The held key stream belongs to the block before.
+        advance(&mut chain, u128::MAX);
+    }
+    // OpenSSL keeps the key stream of the last broken block, and a program may set `num` to point into it again.
+    let broken = ctx.message.broken.take().filter(|_| held == 0);
+    let kept = broken
+        .is_none_or(|counter| inner.init(ctx.message.encrypts, None, Some(&counter)) && inner.feed(&[0]));
+    // Key stream that was used is used up inside by any bytes of the same length.
+    let back = kept
+        && inner.init(ctx.message.encrypts, None, ctx.row().has_iv().then_some(&chain[..]))
+        && (held == 0 || inner.feed(&ctx.message.held[..held]));
+    if !back {
+        return Err(fail(ctx));
+    }
+    ctx.message.iv_moved = ctx.row().has_iv();
+    ctx.message.state = State::Direct;
+    ctx.message.held_len = 0;
+    zeroize::Zeroize::zeroize(&mut ctx.message.held);
+    ctx.thresh = ctx.row().context_thresh(ctx.message.encrypts);
+    Ok(())
+}
+
+/// Gives the message up: nothing more comes out of it until the next init.
+pub(super) fn fail(ctx: &mut CipherCtx) -> Reason {
+    ctx.message.state = State::Failed;
+    ctx.thresh = 0;
+    Reason::Lost
+}
+
+/// One update of an owned message; `None` where it is the inner context's business, with the message handed back.
+pub(crate) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>, Reason> {
+    let done = if ctx.row().is_padded() { blocks(ctx, call) } else { stream(ctx, call) };
+    let written = match done {
+        Some(Ok(written)) => written,
+        Some(Err(())) => return Err(fail(ctx)),
+        None => {
+            leave(ctx)?;
+            return Ok(None);
+        }
+    };
+    ctx.taken = ctx.taken.wrapping_add(call.len());
+    Ok(Some(written))
+}
+
+/// How an update falls into blocks.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Cut {
+    /// Bytes that go to the held block.
+    pub(crate) fill: usize,
+    /// Whether the held block, then whole, is worked on.
+    pub(crate) flush: bool,
+    /// Bytes that are worked on where they lie.
+    pub(crate) bulk: usize,
+}
+
+impl Cut {
+    /// `holds_back`: a whole last block waits for what comes (decryption with padding).
+    pub(crate) fn of(held: usize, len: usize, holds_back: bool) -> Self {
+        let fill = if held > 0 { len.min(BLOCK_BYTES - held) } else { 0 };
+        let after = len - fill;
+        let flush = held + fill == BLOCK_BYTES && (!holds_back || after > 0);
+        let whole = after - after % BLOCK_BYTES;
+        let bulk = if holds_back && whole == after { whole.saturating_sub(BLOCK_BYTES) } else { whole };
+        Self { fill, flush, bulk }
+    }
+
+    pub(crate) fn flushed(&self) -> usize {
+        if self.flush { BLOCK_BYTES } else { 0 }
+    }
+
+    pub(crate) fn output(&self) -> usize {
+        self.flushed() + self.bulk
+    }
+}
+
+/// ECB and CBC.
+fn blocks(ctx: &mut CipherCtx, call: &Update) -> Option<Result<usize, ()>> {
+    let held = usize::from(ctx.message.held_len);
+    let cut = Cut::of(held, call.len(), !ctx.message.encrypts && ctx.message.padding);
+    if !call.can_work(cut.fill, cut.flushed(), cut.output()) {
+        return None;
+    }
+    let done = || -> Result<(), ()> {
+        call.copy_input(0, &mut ctx.message.held[held..held + cut.fill]);
+        if cut.flush {
+            let mut block = ctx.message.held;
+            one_block(ctx, &mut block)?;
+            call.put_output(0, &block);
+        }
+        if cut.bulk > 0 {
+            bulk(ctx, call.memory(cut.fill, cut.flushed(), cut.bulk))?;
+        }
+        let start = cut.fill + cut.bulk;
+        let rest = call.len() - start;
+        let kept = if cut.flush { 0 } else { held + cut.fill };
+        call.copy_input(start, &mut ctx.message.held[kept..kept + rest]);
+        ctx.message.held_len = short(kept + rest);
+        Ok(())
+    }();
+    Some(done.map(|()| cut.output()))
+}
+
+/// CTR.
+fn stream(ctx: &mut CipherCtx, call: &Update) -> Option<Result<usize, ()>> {
+    let len = call.len();
+    if !call.can_work(0, 0, len) {
+        return None;
+    }
+    let used = usize::from(ctx.message.held_len);
+    let head = if used > 0 { len.min(BLOCK_BYTES - used) } else { 0 };
+    let bulk_bytes = (len - head) / BLOCK_BYTES * BLOCK_BYTES;
+    let tail = len - head - bulk_bytes;
+    let done = || -> Result<(), ()> {
+        call.xor(0, &ctx.message.held[used..used + head]);
+        let mut used = (used + head) % BLOCK_BYTES;
+        if bulk_bytes > 0 {
+            bulk(ctx, call.memory(head, head, bulk_bytes))?;
+        }
+        if tail > 0 {
+            let mut key_stream = [0; BLOCK_BYTES];
+            ctx.message.broken = Some(ctx.message.chain);
+            one_block(ctx, &mut key_stream)?;
+            ctx.message.held = key_stream;
+            call.xor(head + bulk_bytes, &key_stream[..tail]);
+            zeroize::Zeroize::zeroize(&mut key_stream);
+            used = tail;
+        }
+        ctx.message.held_len = short(used);
+        Ok(())
+    }();
+    Some(done.map(|()| len))
+}
+
+fn one_block(ctx: &mut CipherCtx, block: &mut [u8; BLOCK_BYTES]) -> Result<(), ()> {
+    bulk(ctx, Memory::InPlace { room: block, input_bytes: BLOCK_BYTES })
+}
+
+/// Whole blocks, from the chaining value on, which is moved behind them.
+fn bulk(ctx: &mut CipherCtx, mut memory: Memory<'_>) -> Result<(), ()> {
+    let family = ctx.family();
+    let iv = ctx.message.chain;
+    // Before the work: in place the last ciphertext block is overwritten by it.
+    let last_input = last_block(input_of(&memory));
+    let len = input_of(&memory).len();
+    route::work(ctx, iv, &mut memory).map_err(|_| ())?;
+    match family {
+        Some(Family::Cbc) if ctx.message.encrypts => ctx.message.chain = last_block(output_of(&memory, len)),
+        Some(Family::Cbc) => ctx.message.chain = last_input,
+        Some(Family::Ctr) => advance(&mut ctx.message.chain, (len / BLOCK_BYTES) as u128),
+        _ => {}
+    }
+    Ok(())
+}
+
+pub(crate) fn input_of<'m>(memory: &'m Memory<'_>) -> &'m [u8] {
+    match memory {
+        Memory::InPlace { room, input_bytes } => &room[..*input_bytes],
+        Memory::Apart { src, .. } => src,
+    }
+}
+
+pub(crate) fn output_of<'m>(memory: &'m Memory<'_>, len: usize) -> &'m [u8] {
+    match memory {
+        Memory::InPlace { room, .. } => &room[..len],
+        Memory::Apart { dst, .. } => &dst[..len],
+    }
+}
+
+pub(super) fn last_block(bytes: &[u8]) -> [u8; BLOCK_BYTES] {
+    *bytes.last_chunk().expect("raw work is whole blocks, and not none")
+}
+
+/// Moves a big-endian counter by `blocks`; it wraps at 2^128.
+pub(super) fn advance(counter: &mut [u8; 16], blocks: u128) {
+    *counter = u128::from_be_bytes(*counter).wrapping_add(blocks).to_be_bytes();
+}
+
+fn short(len: usize) -> u8 {
+    u8::try_from(len).expect("at most a block")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// OpenSSL's own steps, byte by byte: a block goes when it is whole and, held back, when another byte comes.
+    fn simulated(held: usize, len: usize, holds_back: bool) -> (usize, usize) {
+        let (mut waiting, mut gone) = (held, 0);
+        for _ in 0..len {
+            if waiting == BLOCK_BYTES {
+                (waiting, gone) = (0, gone + BLOCK_BYTES);
+            }
+            waiting += 1;
+            if waiting == BLOCK_BYTES && !holds_back {
+                (waiting, gone) = (0, gone + BLOCK_BYTES);
+            }
+        }
+        (gone, waiting)
+    }
+
+    #[test]
+    fn an_update_falls_into_blocks_as_if_byte_by_byte() {
+        for holds_back in [false, true] {
+            for held in 0..=if holds_back { BLOCK_BYTES } else { BLOCK_BYTES - 1 } {
+                for len in 1..70 {
+                    let cut = Cut::of(held, len, holds_back);
+                    let waiting = held + len - cut.output();
+                    assert_eq!(
+                        (cut.output(), waiting),
+                        simulated(held, len, holds_back),
+                        "{held} {len} {cut:?}"
+                    );
+                    assert_eq!(cut.bulk % BLOCK_BYTES, 0);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_counter_carries_and_wraps() {
+        let mut counter = [0xff; 16];
+        advance(&mut counter, 2);
+        assert_eq!(counter, 1_u128.to_be_bytes());
+        advance(&mut counter, u128::MAX);
+        assert_eq!(counter, [0; 16]);
+    }
+}

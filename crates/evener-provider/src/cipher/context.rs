@@ -1,0 +1,329 @@
+//! A cipher context: the inner one, and what is known about the message in it.
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+
+use evener::combine::Combiner;
+use evener::regret::{Turn, Way, regret};
+use evener::split::Helpers;
+use evener::statistics::{Direct, Statistics};
+use evener_core::statistics::Count;
+use evener_core::{Algorithm, Family};
+use evener_ossl_sys::{CipherFinal, CipherInit, CipherUpdate};
+
+use super::Row;
+use super::message::{Message, State};
+use super::pipelines::Pipes;
+use super::route::Asked;
+use super::{buffering, gcm};
+use crate::config::Guard;
+use crate::core::errors::Reason;
+use crate::inner_cipher::call::{Init, Update};
+use crate::inner_cipher::context::Inner;
+use crate::state::{Counts, ProvCtx};
+use crate::statistics;
+
+/// What C holds for a cipher in use. The fields that a small update touches come first, in one cache line.
+#[repr(C)]
+pub(crate) struct CipherCtx {
+    /// The inner update.
+    pub(crate) update: CipherUpdate,
+    /// The inner context.
+    pub(crate) inner: *mut c_void,
+    /// A shorter update is the inner function's and nobody else's: `usize::MAX` where all are, 0 where none is.
+    pub(crate) thresh: usize,
+    /// Bytes of this message so far. Not told apart from bytes that the inner function refused: it refuses an update
+    /// only where the room is too small, and EVP always gives enough.
+    pub(crate) taken: usize,
+    /// The inner init and final.
+    pub(crate) encrypt_init: CipherInit,
+    pub(crate) last: CipherFinal,
+    /// `thresh` of a message that may take another way, decrypting and encrypting.
+    first_thresh: [usize; 2],
+    /// Messages that are at their end and not in the process's statistics yet.
+    direct: Direct,
+    /// Which inits are short.
+    short: Short,
+    pub(crate) decrypt_init: CipherInit,
+    /// Length of the IV where that is known here, 0 where not.
+    pub(crate) iv_bytes: usize,
+    /// The inner one-shot function; the inner update where there is none, and the core then calls neither.
+    pub(crate) cipher: CipherUpdate,
+    /// The algorithm's other inner functions. Its provider outlives the context.
+    row: *const Row,
+    /// Bytes of this message that went another way than the inner one.
+    pub(crate) elsewhere: Cell<usize>,
+    /// Whether anything has to be known about messages.
+    pub(crate) is_tracked: bool,
+    pub(crate) message: Message,
+    /// How the update under way is split, while there is one.
+    pub(crate) split: Option<evener::split::Call>,
+    /// What the policy says about the update under way, where a module wants it.
+    pub(crate) module: Option<Asked>,
+    /// What the guard says about it, where its job could be put aside.
+    pub(crate) job_turn: Option<Turn>,
+    /// GCM with splitting configured: what is known about the message.
+    pub(crate) gcm: Option<Box<gcm::Gcm>>,
+    /// The messages of a pipeline.
+    pub(crate) pipes: Option<Box<Pipes>>,
+}
+
+/// Inits with nothing but an IV, in the direction of the message before, of which there are many: all that such an init has to
+/// do here is to count that message and to keep the IV. [`CipherCtx::init`] says so, and every call that is not the hot one takes it
+/// back, so that one byte is all that has to be looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Short {
+    Decrypting,
+    Encrypting,
+    None,
+}
+
+impl Short {
+    const fn of(encrypts: bool) -> Self {
+        if encrypts { Self::Encrypting } else { Self::Decrypting }
+    }
+}
+
+impl CipherCtx {
+    /// One around `inner`, which it owns from here on.
+    pub(crate) fn new(row: &Row, inner: *mut c_void, message: Message) -> Self {
+        let cipher = row.cipher.unwrap_or(row.update);
+        Self {
+            update: row.update,
+            inner,
+            thresh: usize::MAX,
+            taken: 0,
+            encrypt_init: row.encrypt_init,
+            last: row.last,
+            first_thresh: [row.context_thresh(false), row.context_thresh(true)],
+            direct: Direct::default(),
+            short: Short::None,
+            decrypt_init: row.decrypt_init,
+            iv_bytes: row.algorithm.map_or(0, Algorithm::iv_bytes),
+            cipher,
+            row,
+            elsewhere: Cell::new(0),
+            is_tracked: row.is_tracked(),
+            message,
+            split: None,
+            module: None,
+            job_turn: None,
+            gcm: None,
+            pipes: None,
+        }
+    }
+
+    pub(crate) fn statistics(&self) -> Option<&'static Statistics> {
+        self.prov().statistics
+    }
+
+    /// Bytes of this message went the way `way`.
+    pub(crate) fn went(&self, way: Count, bytes: usize) {
+        self.elsewhere.set(self.elsewhere.get().saturating_add(bytes));
+        statistics::went(self.statistics(), self.row().kind, self.message.direction(), bytes, way);
+    }
+
+    /// Something happened to a request of `bytes`, so many times.
+    pub(crate) fn saw(&self, event: Count, number: u32, bytes: usize) {
+        statistics::saw(self.statistics(), self.row().kind, self.message.direction(), bytes, (event, number));
+    }
+
+    /// Begins a request of `bytes` that may go this way, for the guard; `None` where there is none.
+    pub(crate) fn judged(&self, way: Way, bytes: usize) -> Option<Turn> {
+        match self.prov().settings.guard {
+            Guard::On => Some(regret()?.begin(way, self.row().kind, bytes)),
+            Guard::Off => None,
+        }
+    }
+
+    /// An update of `bytes` for which splitting was asked is done.
+    pub(crate) fn was_split(&self, call: evener::split::Call, bytes: usize) {
+        let taken_back = call.helpers().map_or(0, Helpers::taken_back);
+        self.saw(Count::TakenBack, taken_back, bytes);
+        self.saw(Count::Locked, call.end().into(), bytes);
+    }
+
+    /// From which length on the update under way is raw work that a module may do.
+    pub(crate) fn raw_thresh(&self) -> usize {
+        if self.module.as_ref().is_some_and(Asked::stays) { usize::MAX } else { self.row().raw_thresh }
+    }
+
+    /// Another message follows: of this one is counted what went the inner way.
+    fn end_message(&mut self) {
+        let bytes = self.taken.saturating_sub(self.elsewhere.take());
+        self.taken = 0;
+        if bytes > 0 {
+            // Where it is time to flush, the next init does.
+            _ = self.direct.saw(bytes);
+        }
+    }
+
+    /// Ends the message and shows what was counted; before another key or direction, and at the end.
+    pub(crate) fn tell(&mut self) {
+        if self.is_tracked {
+            self.end_message();
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        let (kind, direction) = (self.row().kind, self.message.direction());
+        if let Some(statistics) = self.statistics().filter(|_| !self.direct.is_empty()) {
+            statistics.flush(kind, direction, &mut self.direct);
+        }
+    }
+
+    pub(crate) fn row<'p>(&self) -> &'p Row {
+        // SAFETY: rows go with their provider, which the core keeps while a context of it lives.
+        unsafe { &*self.row }
+    }
+
+    pub(crate) fn prov<'p>(&self) -> &'p ProvCtx {
+        // SAFETY: a row belongs to its provider.
+        unsafe { &*self.row().prov }
+    }
+
+    pub(crate) fn counts<'p>(&self) -> &'p Counts {
+        &self.prov().counts
+    }
+
+    pub(crate) fn combiner<'p>(&self) -> Option<&'p Combiner> {
+        self.prov().combiner.as_ref()
+    }
+
+    pub(crate) fn inner(&self) -> Inner<'static> {
+        // SAFETY: ours, and one call at a time works on a context.
+        unsafe { Inner::of(self.row(), self.inner) }
+    }
+
+    pub(crate) fn family(&self) -> Option<Family> {
+        self.row().algorithm.map(Algorithm::family)
+    }
+
+    /// An update by the inner function.
+    pub(crate) fn forward(&mut self, call: &Update) -> c_int {
+        self.taken = self.taken.wrapping_add(call.len());
+        call.inner(self)
+    }
+
+    /// An init of a tracked context. An IV that was moved inside is given anew where OpenSSL would take the old one.
+    pub(crate) fn init(&mut self, call: &Init<'_>) -> Result<c_int, Reason> {
+        if self.row().splits_gcm() {
+            return gcm::init(self, call);
+        }
+        if self.message.state == State::Failed {
+            self.message.state = State::InnerOnly;
+        }
+        buffering::leave(self)?;
+        self.thresh = usize::MAX;
+        self.short = Short::None;
+        if call.key.is_none() && call.encrypts == self.message.encrypts && !self.direct.is_due() {
+            self.end_message();
+        } else {
+            self.tell();
+        }
+        let again = self.iv_again(call.iv.is_some());
+        let call = call.or_iv(again.as_ref());
+        let answer = call.inner(self.row(), self.inner);
+        if answer != 1 {
+            // Half of it may have happened inside.
+            self.message.forget_key();
+            self.message.state = State::InnerOnly;
+            return Ok(answer);
+        }
+        self.message.started(call.encrypts, call.key, call.iv);
+        self.message.state = State::Direct;
+        call.each_param(|key, number| self.message.parameter(key, number));
+        self.settle();
+        if self.message.is_as_begun() {
+            self.short = Short::of(call.encrypts);
+        }
+        Ok(answer)
+    }
+
+    /// Whether an init in this direction with nothing but an IV is a short one.
+    #[inline]
+    pub(crate) fn is_short(&self, encrypts: bool) -> bool {
+        self.short == Short::of(encrypts)
+    }
+
+    /// What a short init does. The inner function, whose turn is next, refuses none of a key that it has taken; were it to, an
+    /// update would still start where the inner context says.
+    #[inline]
+    pub(crate) fn next_message(&mut self, encrypts: bool, iv: &[u8; 16]) {
+        debug_assert!(
+            self.message.is_as_begun() && self.elsewhere.get() == 0,
+            "a call did not say that it came"
+        );
+        if self.taken > 0 && self.direct.saw(self.taken) {
+            // The next one shows it.
+            self.short = Short::None;
+        }
+        self.taken = 0;
+        self.message.iv = *iv;
+        self.thresh = self.first_thresh[usize::from(encrypts)];
+    }
+
+    /// A call came that is not the hot one.
+    pub(crate) fn look_closely(&mut self) {
+        self.short = Short::None;
+    }
+
+    /// The program's IV, where an init without one would make OpenSSL take the moved one for it.
+    pub(crate) fn iv_again(&self, is_given: bool) -> Option<[u8; 16]> {
+        (!is_given && self.message.iv_moved && self.family() == Some(Family::Cbc)).then_some(self.message.iv)
+    }
+
+    /// Lets updates in where the message may take another way.
+    pub(crate) fn settle(&mut self) {
+        let routable = self.row().algorithm.is_some_and(|algorithm| self.message.is_routable(algorithm));
+        if self.message.state == State::Direct && routable {
+            self.thresh = self.row().context_thresh(self.message.encrypts);
+        } else {
+            self.message.state = State::InnerOnly;
+            self.thresh = usize::MAX;
+        }
+    }
+
+    /// Parameters were set, or refused after some of them were.
+    pub(crate) fn set(&mut self, all: bool, call: &Init<'_>) {
+        self.look_closely();
+        call.each_param(|key, number| self.message.parameter(key, number));
+        // In mid-message a change of padding also changes what is held back inside.
+        if !all || self.taken > 0 {
+            self.message.state = State::InnerOnly;
+        }
+        // After final nothing is let in until the next init.
+        if self.thresh != usize::MAX {
+            self.settle();
+        }
+    }
+
+    /// An update was refused. What the inner function refuses is handed back before; in a message that is still ours
+    /// something broke, and nothing more may come out of it.
+    pub(crate) fn refused(&mut self) {
+        if self.message.state == State::Owned {
+            self.message.state = State::Failed;
+        }
+    }
+
+    /// Puts the truth back into the inner context, for a call that goes there.
+    pub(crate) fn hand_back(&mut self) -> Result<c_int, Reason> {
+        if self.message.state == State::Failed {
+            return Err(Reason::Lost);
+        }
+        if self.row().splits_gcm() {
+            return gcm::lose_sight(self);
+        }
+        buffering::leave(self)?;
+        Ok(1)
+    }
+
+    /// A key came that was not seen: everything is the inner context's.
+    pub(crate) fn lose_sight(&mut self) {
+        self.look_closely();
+        self.message.forget_key();
+        self.message.state = State::InnerOnly;
+        self.thresh = usize::MAX;
+    }
+}

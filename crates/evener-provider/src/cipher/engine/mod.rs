@@ -1,0 +1,166 @@
+//! Raw work: whole blocks with a key and an IV, no buffering, no padding. What another way than the inner one does.
+//!
+//! `owned.rs` cuts a message into raw work; an [`Engine`] does it, and where none wants it or one fails, [`Plain`].
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use evener::offload::policy::Turn;
+use evener_core::job::Memory;
+use evener_core::{Algorithm, Direction, Job, Nanos, Session, SessionId};
+
+use super::Row;
+use super::message::Message;
+use crate::ffi::async_job::CurrentJob;
+use crate::inner_cipher::context::Own;
+use crate::state::Counts;
+
+/// Whole blocks of one message, or for XTS one data unit.
+pub struct Raw<'r> {
+    /// ECB, CBC, CTR or XTS with AES.
+    pub algorithm: Algorithm,
+    /// What to do with the blocks.
+    pub direction: Direction,
+    /// The key; for XTS both halves.
+    pub key: &'r [u8],
+    /// IV, first counter block or tweak; zeros for ECB.
+    pub iv: [u8; 16],
+    /// As much comes out as goes in. Input and output are the same or do not overlap.
+    pub memory: Memory<'r>,
+    /// The inner provider's own way, for parts that an engine does not do itself.
+    pub plain: Plain<'r>,
+    /// The message that it is of.
+    pub(crate) message: &'r Message,
+    /// What the guard says of it.
+    pub(crate) turn: Option<&'r Turn>,
+    /// The `ASYNC_JOB` that the call runs in.
+    pub(crate) job: Option<CurrentJob<'r>>,
+    /// Where pauses of it are counted.
+    pub(crate) counts: &'r Counts,
+}
+
+impl Raw<'_> {
+    /// A session of its key, made once for a message; `None` where Evener has none of such a key.
+    #[must_use]
+    pub fn session(&self) -> Option<Arc<Session>> {
+        self.message.session(self.algorithm)
+    }
+
+    /// Runs `rest`, in which this thread may do other things and after which another may go on.
+    pub(crate) fn aside(&self, rest: impl FnOnce()) {
+        self.counts.paused.fetch_add(1, Relaxed);
+        match self.turn {
+            Some(turn) => turn.aside(rest),
+            None => rest(),
+        }
+    }
+
+    /// Runs `work`, which nobody is to take for a part of it.
+    pub(crate) fn besides<T>(&self, work: impl FnOnce() -> T) -> T {
+        match self.turn {
+            Some(turn) => turn.besides(work),
+            None => work(),
+        }
+    }
+
+    /// Time that a module takes for it, as far as that is known; else nothing.
+    #[must_use]
+    pub fn expected(&self) -> Nanos {
+        self.turn.map_or(Nanos::ZERO, Turn::expected)
+    }
+}
+
+/// Raw work of several messages under one key, of one call that waits for all of it.
+pub struct Many<'r, 'j> {
+    /// Each of whole blocks, with a session that may be shared.
+    pub jobs: &'r mut [Box<Job<'j>>],
+    /// As that of [`Raw`].
+    pub plain: Plain<'r>,
+    /// What the guard says of it.
+    pub(crate) turn: Option<&'r Turn>,
+}
+
+impl Many<'_, '_> {
+    /// As [`Raw::besides`].
+    pub(crate) fn besides<T>(&self, work: impl FnOnce() -> T) -> T {
+        match self.turn {
+            Some(turn) => turn.besides(work),
+            None => work(),
+        }
+    }
+}
+
+/// How raw work failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RawError {
+    /// The input is what it was, in place too: it is done again on this core.
+    Undone,
+    /// In-place input is gone: the message fails.
+    Lost,
+}
+
+/// Another way to do raw work.
+pub trait Engine: Sync {
+    /// Whether it wants work of this kind and length now; asked for each update of at least the threshold.
+    fn takes(&self, algorithm: Algorithm, direction: Direction, len_bytes: usize) -> bool;
+
+    /// Requests that a new one would find before it.
+    fn ahead(&self) -> u32 {
+        0
+    }
+
+    /// Core time that its own threads used so far.
+    fn core_time(&self) -> Nanos {
+        Nanos::ZERO
+    }
+
+    /// Does the work before it returns; nothing may touch the memory afterwards.
+    ///
+    /// # Errors
+    ///
+    /// What became of the input, [`RawError`].
+    fn run(&self, raw: &mut Raw<'_>) -> Result<(), RawError>;
+
+    /// Does many jobs at once before it returns: all of them, or none. An engine that does one after the other need not have it.
+    ///
+    /// # Errors
+    ///
+    /// What became of their input.
+    fn run_many(&self, _many: &mut Many<'_, '_>) -> Result<(), RawError> {
+        Err(RawError::Undone)
+    }
+
+    /// Gives up what it has made of a session, with which nobody comes any more: its context was freed or has another key. The calling
+    /// thread is the program's and waits for nothing here. An engine that keeps nothing between requests need not have it.
+    fn forget(&self, _session: SessionId) {}
+}
+
+/// The inner cipher of the libcrypto that loaded us, in contexts of our own. May be used by several threads at once.
+#[derive(Clone, Copy)]
+pub struct Plain<'r> {
+    row: &'r Row,
+    direction: Direction,
+    key: &'r [u8],
+}
+
+impl<'r> Plain<'r> {
+    pub(crate) fn new(row: &'r Row, direction: Direction, key: &'r [u8]) -> Self {
+        Self { row, direction, key }
+    }
+
+    /// Does raw work on `memory`, starting from `iv`. Costs a context, a key schedule and the work.
+    ///
+    /// # Errors
+    ///
+    /// [`RawError::Undone`] before anything was touched, [`RawError::Lost`] afterwards.
+    pub fn run(&self, iv: &[u8; 16], memory: &mut Memory<'_>) -> Result<(), RawError> {
+        let own = Own::new(self.row).ok_or(RawError::Undone)?;
+        let inner = own.inner();
+        let iv = self.row.has_iv().then_some(&iv[..]);
+        let ready = inner.init(self.direction == Direction::Encrypt, Some(self.key), iv);
+        if !ready || self.row.is_padded() && !inner.set_padding(false) {
+            return Err(RawError::Undone);
+        }
+        if inner.work(memory) { Ok(()) } else { Err(RawError::Lost) }
+    }
+}

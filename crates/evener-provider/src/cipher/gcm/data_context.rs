@@ -1,0 +1,248 @@
+//! The context that is ahead of its message's face, and how the face is brought after it.
+//!
+//! The way of one split: the inner context changes places with a new one, its face, which has the message's key, nonce and
+//! tag and has begun ([`step_aside`]) -> the one ahead goes to a block boundary and gives up its sum ([`sum`]) -> parts are
+//! done and joined (`parts.rs`) -> it is started anew where they end ([`shift`]). Later text goes to it ([`text`]).
+//!
+//! The face catches up by decrypting as much text as the message has, all zeros but for one block that leads to the
+//! message's sum, and the open block's own ciphertext ([`replay`]): then it is, byte for byte, what OpenSSL's would be.
+
+use std::ffi::c_int;
+
+use evener::split::Helpers;
+use evener_core::BLOCK_BYTES;
+use evener_core::ghash::{Block, Element, Lengths, counter_after};
+use evener_core::job::Memory;
+use zeroize::Zeroizing;
+
+use super::super::buffering::fail;
+use super::super::context::CipherCtx;
+use super::super::split::started;
+use super::parts::{self, mask, ready, told_tag};
+use super::{Gcm, TEXT_MAX, state};
+use crate::core::errors::Reason;
+use crate::inner_cipher::call::Update;
+use crate::inner_cipher::context::{Inner, Own};
+
+/// A context that stands where the message does.
+pub(super) struct Ahead {
+    own: Own<'static>,
+    /// Makes masks; here, so that a message that was split needs no more memory.
+    ecb: Own<'static>,
+    /// Where it began, when that was solved for and is not the message's beginning.
+    begun: Option<Begun>,
+    /// Ciphertext of the block that is not whole yet.
+    open: Block,
+}
+
+/// A beginning that was solved for.
+#[derive(Clone, Copy)]
+struct Begun {
+    /// The context's J0.
+    counter: Block,
+    /// Text before it. Of associated data it got one block.
+    text_bytes: u64,
+}
+
+impl Ahead {
+    pub(super) fn duplicate(&self) -> Option<Self> {
+        let (own, ecb) = (self.own.duplicate()?, self.ecb.duplicate()?);
+        Some(Self { own, ecb, begun: self.begun, open: self.open })
+    }
+}
+
+/// How one update falls: to the block boundary, whole blocks, the rest.
+pub(super) struct Cut {
+    pub(super) head: usize,
+    pub(super) bulk: usize,
+}
+
+/// Splits one update; `None` where it is to go whole, as nothing was touched yet.
+pub(super) fn split(ctx: &mut CipherCtx, call: &Update, helpers: &Helpers) -> Result<Option<c_int>, Reason> {
+    let gcm = state(ctx);
+    let head = (BLOCK_BYTES - gcm.open_bytes()) % BLOCK_BYTES;
+    let bulk = call.len().saturating_sub(head) / BLOCK_BYTES * BLOCK_BYTES;
+    let (cut, part_bytes) = (Cut { head, bulk }, parts::part_bytes(helpers, bulk));
+    let is_worth = bulk > part_bytes && gcm.text_bytes + call.len() as u64 <= TEXT_MAX;
+    if !is_worth || !ready(ctx) || step_aside(ctx).is_none() {
+        return Ok(None);
+    }
+    // The last thing that needs memory.
+    let Some(own) = started(ctx.row(), ctx.message.encrypts, ctx.message.key()) else { return Ok(None) };
+    let done = text(ctx, call, 0, cut.head).and_then(|()| sum(ctx));
+    let done = done.and_then(|sum| parts::share(ctx, call, &cut, (sum, part_bytes), (helpers, own)));
+    let rest = cut.head + cut.bulk;
+    let done = done.and_then(|sum| shift(ctx, sum)).and_then(|()| text(ctx, call, rest, call.len() - rest));
+    done.map(|()| Some(call.done(call.len()))).ok_or_else(|| fail(ctx))
+}
+
+/// Makes the inner context the one ahead, where it is not yet, and a new one its face.
+fn step_aside(ctx: &mut CipherCtx) -> Option<()> {
+    if state(ctx).ahead.is_some() {
+        return Some(());
+    }
+    let tag = held_tag(ctx);
+    let (row, encrypts) = (ctx.row(), ctx.message.encrypts);
+    let mut own = started(row, encrypts, ctx.message.key())?;
+    let ecb = super::super::split::ecb(ctx, true, ctx.message.key())?;
+    let face = own.inner();
+    let ready = face.init(encrypts, None, Some(&state(ctx).nonce))
+        && tag.is_none_or(|tag| set_tag(face, encrypts, tag))
+        // It has begun: associated data comes too late for it too.
+        && face.work(&mut Memory::InPlace { room: &mut [0; BLOCK_BYTES], input_bytes: BLOCK_BYTES });
+    if !ready {
+        return None;
+    }
+    own.trade(ctx);
+    state(ctx).ahead = Some(Ahead { own, ecb, begun: None, open: [0; BLOCK_BYTES] });
+    Some(())
+}
+
+/// The tag that the inner context holds, made or given, all 16 bytes of it and how many count; `None` where there is none.
+pub(super) fn held_tag(ctx: &CipherCtx) -> Option<(Block, usize)> {
+    let (inner, encrypts) = (ctx.inner(), ctx.message.encrypts);
+    // One that encrypts tells what it holds. Where that is nothing, it raises an error that is nobody's business.
+    let tag = ctx.prov().core.quietly(|| inner.init(true, None, None).then(|| inner.tag()).flatten());
+    let len = inner.tag_bytes();
+    inner.init(encrypts, None, None);
+    Some((tag?, len?))
+}
+
+/// Makes `inner` hold a tag: one that decrypts takes it.
+fn set_tag(inner: Inner<'_>, encrypts: bool, (tag, len): (Block, usize)) -> bool {
+    inner.init(false, None, None)
+        && inner.set_tag(&tag)
+        && (len == tag.len() || inner.set_tag(&tag[..len]))
+        && inner.init(encrypts, None, None)
+}
+
+/// Text to the context ahead, `len` bytes from `from` on.
+pub(super) fn text(ctx: &mut CipherCtx, call: &Update, from: usize, len: usize) -> Option<()> {
+    if len == 0 {
+        return Some(());
+    }
+    let (encrypts, gcm) = (ctx.message.encrypts, state(ctx));
+    let (past, ahead) = (gcm.open_bytes(), gcm.ahead.as_mut()?);
+    // Of these bytes, so many at their end are the open block's, behind those that are there if it stays open.
+    let count = ((past + len) % BLOCK_BYTES).min(len);
+    let at = if past + len < BLOCK_BYTES { past } else { 0 };
+    let (open, first) = (&mut ahead.open[at..at + count], from + len - count);
+    if !encrypts {
+        call.copy_input(first, open);
+    }
+    if !ahead.own.inner().work(&mut call.memory(from, from, len)) {
+        return None;
+    }
+    if encrypts {
+        open.copy_from_slice(&call.room(from + len)[first..]);
+    }
+    gcm.text_bytes += len as u64;
+    Some(())
+}
+
+/// Ends the context ahead and takes the message's sum, an open block filled with zeros.
+pub(super) fn sum(ctx: &mut CipherCtx) -> Option<Element> {
+    let encrypts = ctx.message.encrypts;
+    let gcm = state(ctx);
+    let ahead = gcm.ahead.as_ref()?;
+    if ahead.begun.is_none() && gcm.aad_bytes + gcm.text_bytes == 0 {
+        return Some(Element::default());
+    }
+    let (counter, lengths) = match ahead.begun {
+        None => (gcm.counter(), gcm.lengths()),
+        Some(begun) => {
+            let text_bytes = gcm.text_bytes - begun.text_bytes;
+            (begun.counter, Lengths { aad_bytes: BLOCK_BYTES as u64, text_bytes })
+        }
+    };
+    let tag = told_tag(ahead.own.inner(), encrypts)?;
+    let digest = parts::xor(tag, mask(ahead.ecb.inner(), counter)?);
+    Some(state(ctx).hash.as_ref()?.state_of(&digest, lengths))
+}
+
+/// Starts the context ahead anew where the message stands, a block boundary: counter by the IV, sum by one block of
+/// associated data.
+fn shift(ctx: &mut CipherCtx, sum: Element) -> Option<()> {
+    let encrypts = ctx.message.encrypts;
+    let gcm = state(ctx);
+    let counter = counter_after(&gcm.counter(), blocks(gcm));
+    let hash = gcm.hash.as_ref()?;
+    let (iv, leading) = (hash.iv_starting_at(&counter), hash.aad_leading_to(sum));
+    let ahead = gcm.ahead.as_mut()?;
+    ahead.begun = Some(Begun { counter, text_bytes: gcm.text_bytes });
+    let inner = ahead.own.inner();
+    (inner.init(encrypts, None, Some(&iv)) && inner.associate(&leading)).then_some(())
+}
+
+/// ECB of the message that was split.
+pub(super) fn ecb(gcm: &Gcm) -> Option<Inner<'static>> {
+    Some(gcm.ahead.as_ref()?.ecb.inner())
+}
+
+/// Whole blocks of the message so far.
+pub(super) fn blocks(gcm: &Gcm) -> u64 {
+    gcm.text_bytes / BLOCK_BYTES as u64
+}
+
+/// The message's tag, where `sum` is the sum of all of it.
+pub(super) fn tag(ctx: &mut CipherCtx, sum: Element) -> Option<Block> {
+    let gcm = state(ctx);
+    let (digest, counter) = (gcm.hash.as_ref()?.digest(sum, gcm.lengths()), gcm.counter());
+    Some(parts::xor(digest, mask(gcm.ahead.as_ref()?.ecb.inner(), counter)?))
+}
+
+/// Ends the face as if the message had been its own: an encryption has made `tag`, a decryption has accepted it.
+pub(super) fn end(
+    ctx: &mut CipherCtx,
+    tag: (Block, usize),
+    finish: impl Fn(&CipherCtx) -> c_int,
+) -> Option<c_int> {
+    let (face, encrypts) = (ctx.inner(), ctx.message.encrypts);
+    // An encryption can always end; what it holds as its tag is replaced.
+    let ended = face.init(true, None, None) && finish(ctx) == 1 && set_tag(face, encrypts, tag);
+    let gcm = state(ctx);
+    (gcm.ahead, gcm.is_known) = (None, false);
+    super::settle(ctx);
+    ended.then_some(1)
+}
+
+/// Zeros for a face that catches up.
+static ZEROS: [u8; 4096] = [0; 4096];
+
+/// Brings the face to where the message is, whose sum is `sum`, and forgets the context ahead.
+pub(super) fn replay(ctx: &mut CipherCtx, sum: Element) -> Option<()> {
+    let (face, encrypts) = (ctx.inner(), ctx.message.encrypts);
+    let gcm = state(ctx);
+    let hash = gcm.hash.as_ref()?;
+    let open = &gcm.ahead.as_ref()?.open[..gcm.open_bytes()];
+    // The sum before the open block: (before + open block) * H is the sum.
+    let mut before = hash.aad_leading_to(sum);
+    match open {
+        [] => before = sum.into(),
+        open => before.iter_mut().zip(open).for_each(|(byte, open)| *byte ^= open),
+    }
+    // Zeros leave a sum of zero, and one block leads from there to any other.
+    let leading = hash.aad_leading_to(before.into());
+    let begun =
+        face.init(false, None, Some(&gcm.nonce)) && zeros(gcm.aad_bytes, |zeros| face.associate(zeros));
+    let mut room = Zeroizing::new([0; ZEROS.len()]);
+    let mut decrypt = |text: &[u8]| {
+        text.is_empty() || face.work(&mut Memory::Apart { src: text, dst: &mut room[..text.len()] })
+    };
+    let text_bytes = (blocks(gcm) - 1) * BLOCK_BYTES as u64;
+    let there = begun && zeros(text_bytes, &mut decrypt) && decrypt(&leading) && decrypt(open);
+    (there && face.init(encrypts, None, None)).then(|| state(ctx).ahead = None)
+}
+
+/// Gives so many zeros to `take`, piece by piece, until it refuses one.
+fn zeros(count: u64, mut take: impl FnMut(&[u8]) -> bool) -> bool {
+    let mut left = count;
+    while left > 0 {
+        let piece = usize::try_from(left).map_or(ZEROS.len(), |left| left.min(ZEROS.len()));
+        if !take(&ZEROS[..piece]) {
+            return false;
+        }
+        left -= piece as u64;
+    }
+    true
+}

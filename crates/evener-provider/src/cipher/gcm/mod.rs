@@ -1,0 +1,283 @@
+//! GCM messages whose large updates are split between threads; only contexts for which that is configured come here.
+//!
+//! The way of a message: init with a nonce of 96 bits ([`init`]) -> small updates go to the inner context and are counted
+//! ([`update`]) -> a large one that helpers come for ([`data_context::split`]): from then on the text goes to a context that is
+//! ahead of the inner one, and the inner one stays as the message's face: it holds what the program set and asks for ->
+//! the tag of the one ahead is put right for where it really began, and given to the face ([`last`]).
+//!
+//! Whatever else the program does in the middle of such a message, the face is first brought to where the message is
+//! ([`restore`]) and does it itself. docs/gcm-split.md has the algebra and why it can be done with OpenSSL's own contexts.
+
+mod data_context;
+mod parts;
+
+use std::ffi::c_int;
+
+use evener::split::Call;
+use evener_core::BLOCK_BYTES;
+use evener_core::ghash::{Block, HashKey, Lengths};
+use evener_ossl_sys::Param;
+
+use super::context::CipherCtx;
+use super::message::State;
+use super::split::ask_gcm;
+use crate::core::errors::Reason;
+use crate::ffi::params;
+use crate::inner_cipher::call::{Init, Update};
+use data_context::Ahead;
+
+/// Text of one message in bytes, 2^36 - 32 (SP 800-38D, section 5.2.1.1).
+const TEXT_MAX: u64 = (1 << 36) - 32;
+
+/// Bytes of a nonce that can be split: 96 bits.
+const NONCE_BYTES: usize = 12;
+
+/// The longest nonce that OpenSSL takes, in bytes (`GCM_IV_MAX_SIZE`).
+const NONCE_BYTES_MAX: usize = 128;
+
+/// What is known about a message, beside key and direction.
+#[derive(Default)]
+pub(crate) struct Gcm {
+    /// The message began with a nonce of 96 bits and all that came is counted here.
+    is_known: bool,
+    /// Something was set that a new context would not have: TLS's IV, or what nobody knows. For good.
+    is_strange: bool,
+    nonce: [u8; NONCE_BYTES],
+    aad_bytes: u64,
+    text_bytes: u64,
+    /// Where the text goes, once the message was split. The inner context is then its face.
+    ahead: Option<Ahead>,
+    /// From the captured key, when it was first needed.
+    hash: Option<HashKey>,
+}
+
+impl Gcm {
+    /// The message's J0.
+    fn counter(&self) -> Block {
+        let mut counter = [0; BLOCK_BYTES];
+        counter[..NONCE_BYTES].copy_from_slice(&self.nonce);
+        counter[15] = 1;
+        counter
+    }
+
+    /// What the message's own hash ends with.
+    fn lengths(&self) -> Lengths {
+        Lengths { aad_bytes: self.aad_bytes, text_bytes: self.text_bytes }
+    }
+
+    /// Bytes of the block that is not whole yet.
+    fn open_bytes(&self) -> usize {
+        usize::try_from(self.text_bytes % BLOCK_BYTES as u64).unwrap_or(0)
+    }
+
+    /// A copy in the same state; `None` where the inner provider makes none.
+    pub(crate) fn duplicate(&self) -> Option<Box<Self>> {
+        let ahead = match &self.ahead {
+            Some(ahead) => Some(ahead.duplicate()?),
+            None => None,
+        };
+        Some(Box::new(Self { ahead, hash: self.hash.clone(), ..*self }))
+    }
+}
+
+/// The state of a context that was made for GCM with splitting configured.
+fn state(ctx: &mut CipherCtx) -> &mut Gcm {
+    ctx.gcm.get_or_insert_default()
+}
+
+fn is_split(ctx: &mut CipherCtx) -> bool {
+    state(ctx).ahead.is_some()
+}
+
+/// An init: forwarded, and what it began is noted.
+pub(super) fn init(ctx: &mut CipherCtx, call: &Init<'_>) -> Result<c_int, Reason> {
+    // With a nonce nothing is left of the message before; without, OpenSSL goes on with it.
+    let begins = call.iv.is_some_and(|iv| (1..=NONCE_BYTES_MAX).contains(&iv.len()));
+    if !begins {
+        let changes = call.key.is_some() || call.iv.is_some() || call.has_params();
+        if changes || call.encrypts != ctx.message.encrypts {
+            restore(ctx)?;
+        }
+        alive(ctx)?;
+    }
+    ctx.message.state = State::InnerOnly;
+    let answer = call.inner(ctx.row(), ctx.inner);
+    let goes_on = answer == 1 && !begins && call.key.is_none() && call.encrypts == ctx.message.encrypts;
+    if !goes_on {
+        ctx.tell();
+        let nonce = call.iv.and_then(|iv| iv.try_into().ok()).filter(|_| answer == 1);
+        let gcm = state(ctx);
+        gcm.ahead = None;
+        gcm.is_known = nonce.is_some();
+        (gcm.nonce, gcm.aad_bytes, gcm.text_bytes) = (nonce.unwrap_or_default(), 0, 0);
+    }
+    if call.key.is_some() {
+        state(ctx).hash = None;
+        // Refused, it may be the inner one's all the same.
+        ctx.message.forget_key();
+    }
+    // The inner direction is what was asked for, even where something else of the call was refused.
+    ctx.message.started(call.encrypts, call.key.filter(|_| answer == 1), None);
+    saw(ctx, call);
+    Ok(answer)
+}
+
+/// What may be set and asked for at the face while the message is ahead of it. EVP repeats padding and the length of the key
+/// at each init of a context that was told of them; they mean nothing here.
+fn is_for_face(param: &Param) -> bool {
+    match params::key(param).to_bytes() {
+        b"tag" | b"keylen" | b"padding" => true,
+        b"ivlen" => params::number(param) == Some(NONCE_BYTES),
+        _ => false,
+    }
+}
+
+/// Parameters were set in the inner context, or came with an init.
+pub(crate) fn saw(ctx: &mut CipherCtx, call: &Init<'_>) {
+    let gcm = state(ctx);
+    call.each(|param| match params::key(param).to_bytes() {
+        // Of another length than the nonce, it takes it away.
+        b"ivlen" => gcm.is_known &= is_for_face(param),
+        _ => gcm.is_strange |= !is_for_face(param),
+    });
+    settle(ctx);
+}
+
+/// Every call comes here while something is known, and none otherwise.
+fn settle(ctx: &mut CipherCtx) {
+    let gcm = state(ctx);
+    let is_ours = gcm.ahead.is_some() || gcm.is_known && !gcm.is_strange;
+    ctx.thresh = if is_ours && !ctx.message.key().is_empty() { 0 } else { usize::MAX };
+}
+
+/// An error where the message was given up.
+fn alive(ctx: &CipherCtx) -> Result<(), Reason> {
+    if ctx.message.state == State::Failed { Err(Reason::Lost) } else { Ok(()) }
+}
+
+/// Brings the inner context to where the message is; does nothing where it is there.
+fn restore(ctx: &mut CipherCtx) -> Result<(), Reason> {
+    alive(ctx)?;
+    if !is_split(ctx) {
+        return Ok(());
+    }
+    let restored = data_context::sum(ctx).and_then(|sum| data_context::replay(ctx, sum));
+    restored.ok_or_else(|| super::buffering::fail(ctx))
+}
+
+/// The message goes on in ways that are not looked into.
+pub(super) fn lose_sight(ctx: &mut CipherCtx) -> Result<c_int, Reason> {
+    restore(ctx)?;
+    state(ctx).is_known = false;
+    settle(ctx);
+    Ok(1)
+}
+
+/// One update of a known message.
+pub(super) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason> {
+    ctx.taken = ctx.taken.wrapping_add(call.len());
+    let is_text = call.is_whole() && call.can_work(0, 0, call.len());
+    let way = if is_text { ask_gcm(ctx, call.len()) } else { None };
+    let answer = match way.as_ref().and_then(Call::helpers) {
+        Some(helpers) => match data_context::split(ctx, call, helpers)? {
+            Some(answer) => answer,
+            None => return whole(ctx, call, is_text),
+        },
+        None => whole(ctx, call, is_text)?,
+    };
+    if let (Some(way), 1) = (way, answer) {
+        ctx.was_split(way, call.len());
+    }
+    Ok(answer)
+}
+
+/// An update that is not split.
+fn whole(ctx: &mut CipherCtx, call: &Update, is_text: bool) -> Result<c_int, Reason> {
+    if is_split(ctx) {
+        return later(ctx, call, is_text);
+    }
+    let answer = call.inner(ctx);
+    let gcm = state(ctx);
+    match (answer, call.is_aad()) {
+        (1, true) => gcm.aad_bytes += call.len() as u64,
+        (1, false) => gcm.text_bytes += call.len() as u64,
+        // How much of it went in is not told.
+        _ => gcm.is_known = false,
+    }
+    settle(ctx);
+    Ok(answer)
+}
+
+/// An update of a message that was split before.
+fn later(ctx: &mut CipherCtx, call: &Update, is_text: bool) -> Result<c_int, Reason> {
+    if is_text {
+        if state(ctx).text_bytes + call.len() as u64 > TEXT_MAX {
+            return Err(Reason::TooLong);
+        }
+        let done = data_context::text(ctx, call, 0, call.len());
+        return done.map(|()| call.done(call.len())).ok_or_else(|| super::buffering::fail(ctx));
+    }
+    let is_refused = call.is_aad() || call.is_whole() && !call.has_room(call.len());
+    if call.len() > 0 && !is_refused {
+        // Input and output that overlap otherwise than exactly, or a final in disguise.
+        lose_sight(ctx)?;
+    }
+    Ok(call.inner(ctx))
+}
+
+/// The end of a message. One that was split ends ahead, and `finish` ends its face.
+pub(crate) fn last(ctx: &mut CipherCtx, finish: impl Fn(&CipherCtx) -> c_int) -> Result<c_int, Reason> {
+    alive(ctx)?;
+    if !is_split(ctx) {
+        state(ctx).is_known = false;
+        settle(ctx);
+        return Ok(finish(ctx));
+    }
+    let encrypts = ctx.message.encrypts;
+    let given = if encrypts { None } else { data_context::held_tag(ctx) };
+    if !encrypts && given.is_none() {
+        // Refused: the program has not said what the tag is to be, and may still do so.
+        return Ok(finish(ctx));
+    }
+    let ended = data_context::sum(ctx).and_then(|sum| Some((sum, data_context::tag(ctx, sum)?)));
+    let Some((sum, tag)) = ended else { return Err(super::buffering::fail(ctx)) };
+    let kept = match given {
+        None => Some((tag, BLOCK_BYTES)),
+        Some(given) => is_same(&tag[..given.1], &given.0[..given.1]).then_some(given),
+    };
+    let Some(kept) = kept else {
+        // The face, brought to where the message is, refuses it itself.
+        data_context::replay(ctx, sum).ok_or_else(|| super::buffering::fail(ctx))?;
+        state(ctx).is_known = false;
+        settle(ctx);
+        return Ok(finish(ctx));
+    };
+    data_context::end(ctx, kept, finish).ok_or_else(|| super::buffering::fail(ctx))
+}
+
+/// Whether two tags are the same; no branch depends on a byte of them but the answer's.
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let differences = one.iter().zip(other).fold(0, |all, (one, other)| all | (one ^ other));
+    one.len() == other.len() && std::hint::black_box(differences) == 0
+}
+
+/// Questions are coming: only those about TLS's IV, which change it, are more than the face can answer.
+pub(crate) fn asked(ctx: &mut CipherCtx, questions: &[Param]) -> Result<c_int, Reason> {
+    alive(ctx)?;
+    if questions.iter().any(|param| params::key(param).to_bytes().starts_with(b"tls")) {
+        state(ctx).is_strange = true;
+        return lose_sight(ctx);
+    }
+    Ok(1)
+}
+
+/// Parameters are coming.
+pub(crate) fn before_set(ctx: &mut CipherCtx, call: &Init<'_>) -> Result<c_int, Reason> {
+    alive(ctx)?;
+    let mut fits = true;
+    call.each(|param| fits &= is_for_face(param));
+    if !fits {
+        restore(ctx)?;
+    }
+    Ok(1)
+}

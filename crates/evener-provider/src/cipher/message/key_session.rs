@@ -1,0 +1,32 @@
+//! The session of a key, for as long as a context has that key.
+//!
+//! Made when a request first needs it -> shared by copies of the context -> the last of them takes another key, or is freed -> the
+//! engines are told, so that no key stays open at a module. A request takes the session alone, so telling costs it nothing.
+
+use std::sync::Arc;
+
+use evener_core::Session;
+
+use super::super::route;
+
+/// A session that engines are told of when it ends.
+pub(crate) struct Keyed(Arc<Session>);
+
+impl Keyed {
+    pub(crate) fn new(session: Session) -> Arc<Self> {
+        Arc::new(Self(Arc::new(session)))
+    }
+
+    /// The session, for one request.
+    pub(crate) const fn session(&self) -> &Arc<Session> {
+        &self.0
+    }
+}
+
+impl Drop for Keyed {
+    fn drop(&mut self) {
+        if !cfg!(mutant = "keys_stay_at_modules") {
+            route::forget(self.0.id());
+        }
+    }
+}

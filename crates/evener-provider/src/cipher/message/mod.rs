@@ -1,0 +1,180 @@
+//! What is known about the message in a context: captured as it is set, believed only after the inner function agreed.
+//!
+//! States: `InnerOnly` (nothing may go another way: no key yet, no IV, records that only OpenSSL does, unknown
+//! parameters, after final) -> `Direct` (a large update may) <-> `Owned` (this provider buffers; the inner context waits behind)
+//! -> `Failed` (raw work was lost; until the next init). docs/provider.md has the table of entries.
+
+pub(crate) mod key_session;
+
+use std::sync::{Arc, OnceLock};
+
+use evener_core::{Algorithm, Direction, Family, Padding, Session};
+use zeroize::{Zeroize as _, ZeroizeOnDrop};
+
+use super::Row;
+use super::record::Records;
+use key_session::Keyed;
+
+/// Who holds the truth about the message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// The inner context, for good or until the next init.
+    InnerOnly,
+    /// The inner context, until an update is large enough.
+    Direct,
+    /// This provider. The inner context has stayed behind.
+    Owned,
+    /// Nobody.
+    Failed,
+}
+
+/// The longest key: XTS with two keys of 256 bits.
+const KEY_BYTES_MAX: usize = 64;
+
+/// What was captured.
+#[derive(Clone)]
+pub(crate) struct Message {
+    pub(crate) state: State,
+    pub(crate) encrypts: bool,
+    pub(crate) padding: bool,
+    /// libssl's record mode, which a context never leaves.
+    pub(crate) records: Option<Records>,
+    /// Whether a key was captured, and with it the direction that its schedule is for.
+    key_len: u8,
+    key_encrypts: bool,
+    iv_known: bool,
+    /// The inner context's original IV is no longer the program's: [`Message::iv`] is.
+    pub(crate) iv_moved: bool,
+    /// Bytes in `held`: input of an incomplete or held-back block (ECB, CBC), key stream used (CTR).
+    pub(crate) held_len: u8,
+    /// The program's IV.
+    pub(crate) iv: [u8; 16],
+    /// Owned: IV or counter of the next block.
+    pub(crate) chain: [u8; 16],
+    pub(crate) held: [u8; 16],
+    /// Owned, CTR: counter of the last block whose key stream was not used at once, all of it.
+    pub(crate) broken: Option<[u8; 16]>,
+    key: [u8; KEY_BYTES_MAX],
+    /// Of the key, where one was needed. Copies of the context share it.
+    session: OnceLock<Option<Arc<Keyed>>>,
+}
+
+impl Default for Message {
+    fn default() -> Self {
+        Self {
+            state: State::InnerOnly,
+            encrypts: true,
+            padding: true,
+            records: None,
+            key_len: 0,
+            key_encrypts: true,
+            iv_known: false,
+            iv_moved: false,
+            held_len: 0,
+            iv: [0; 16],
+            chain: [0; 16],
+            held: [0; 16],
+            broken: None,
+            key: [0; KEY_BYTES_MAX],
+            session: OnceLock::new(),
+        }
+    }
+}
+
+impl ZeroizeOnDrop for Message {}
+
+impl Drop for Message {
+    fn drop(&mut self) {
+        self.forget_key();
+        // Elsewhere it is wiped as the message is handed back.
+        if matches!(self.state, State::Owned | State::Failed) {
+            self.held.zeroize();
+        }
+    }
+}
+
+impl Message {
+    /// The captured key.
+    pub(crate) fn key(&self) -> &[u8] {
+        &self.key[..usize::from(self.key_len)]
+    }
+
+    /// A session of the captured key in the direction that its schedule is for, without padding; made when it is first needed.
+    pub(crate) fn session(&self, algorithm: Algorithm) -> Option<Arc<Session>> {
+        let direction = if self.key_encrypts { Direction::Encrypt } else { Direction::Decrypt };
+        let make = || Session::new(algorithm, direction, Padding::None, self.key()).ok().map(Keyed::new);
+        self.session.get_or_init(make).as_ref().map(|keyed| Arc::clone(keyed.session()))
+    }
+
+    pub(crate) fn direction(&self) -> Direction {
+        if self.encrypts { Direction::Encrypt } else { Direction::Decrypt }
+    }
+
+    /// An init went well in the inner context.
+    pub(crate) fn started(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) {
+        self.encrypts = encrypts;
+        self.held_len = 0;
+        if let Some(key) = key {
+            self.forget_key();
+            if let Some(room) = self.key.get_mut(..key.len()) {
+                room.copy_from_slice(key);
+                self.key_len = u8::try_from(key.len()).unwrap_or(0);
+                self.key_encrypts = encrypts;
+            }
+        }
+        if let Some(iv) = iv {
+            self.iv_known = iv.len() == self.iv.len();
+            self.iv_moved = false;
+            if self.iv_known {
+                self.iv.copy_from_slice(iv);
+            }
+        }
+    }
+
+    /// Whether it is where an init that went well has left it.
+    pub(crate) fn is_as_begun(&self) -> bool {
+        self.state == State::Direct && self.iv_known && !self.iv_moved && self.held_len == 0
+    }
+
+    /// The key in the inner context is one that was never seen.
+    pub(crate) fn forget_key(&mut self) {
+        self.session = OnceLock::new();
+        self.key[..usize::from(self.key_len)].zeroize();
+        self.key_len = 0;
+    }
+
+    /// A parameter was set in the inner context. `number`: its value, where it is a number.
+    pub(crate) fn parameter(&mut self, key: &[u8], number: Option<usize>) {
+        match (key, number) {
+            (b"padding", Some(value)) => self.padding = value != 0,
+            // EVP sets the length that is the cipher's already; another one takes the key away.
+            (b"keylen", Some(value)) if value == usize::from(self.key_len) => {}
+            (b"keylen", _) => self.forget_key(),
+            (b"tls-version", version) => self.records.get_or_insert_default().version = version,
+            (b"tls-mac-size", bytes) => self.records.get_or_insert_default().mac_bytes = bytes,
+            _ => self.state = State::InnerOnly,
+        }
+    }
+
+    /// Whether updates of this message may take another way. A schedule that was made for the other direction gives
+    /// what OpenSSL gives for it, and only OpenSSL does.
+    pub(crate) fn is_routable(&self, algorithm: Algorithm) -> bool {
+        self.records
+            .is_none_or(|records| algorithm.family() == Family::Cbc && records.are_ours(self.encrypts))
+            && algorithm.key_bytes() == Some(usize::from(self.key_len))
+            && (self.key_encrypts == self.encrypts)
+            && (self.iv_known || algorithm.family() == Family::Ecb)
+    }
+}
+
+impl Row {
+    /// Whether messages start from an IV.
+    pub(crate) fn has_iv(&self) -> bool {
+        self.algorithm.is_some_and(|algorithm| algorithm.iv_bytes() > 0)
+    }
+
+    /// Whether OpenSSL pads the last block unless told not to.
+    pub(crate) fn is_padded(&self) -> bool {
+        self.algorithm.is_some_and(|algorithm| matches!(algorithm.family(), Family::Ecb | Family::Cbc))
+    }
+}

@@ -1,0 +1,378 @@
+//! Pipelines: one context with many messages under one key, and calls that bring a piece of each (OpenSSL 3.5).
+//!
+//! The way of one call of encryption: every piece is looked at, and the whole call refused before anything is touched
+//! where one does not fit -> held blocks that are full now go side by side -> then the bulk of all pieces -> the rest is
+//! held, for each pipe as OpenSSL holds it in a context of its own (`owned.rs`). Decryption of one message fills a core
+//! by itself, so there each pipe has an inner context, and they take turns.
+//!
+//! The inner context of the cipher context is asked for what all pipes share: whether keys and IVs have the right length,
+//! and whether the last block is padded.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use evener::regret::{Turn, Way};
+use evener_core::statistics::Count;
+use evener_core::{BLOCK_BYTES, Direction, Job, Outcome, Padding, Session};
+
+use super::buffering::Cut;
+use super::context::CipherCtx;
+use super::engine::{Plain, RawError};
+use super::message::State;
+use super::message::key_session::Keyed;
+use super::route::{self, Asked};
+use super::split::started;
+use crate::core::errors::Reason;
+use crate::fork;
+use crate::inner_cipher::call::{Init, Update};
+use crate::inner_cipher::context::Own;
+use crate::statistics;
+
+/// The messages of a context.
+pub(crate) struct Pipes {
+    encrypts: bool,
+    session: Arc<Keyed>,
+    /// As the inner contexts of `all` were told.
+    padding: bool,
+    all: Vec<Pipe>,
+}
+
+/// One message.
+struct Pipe {
+    /// What an init without an IV goes back to.
+    original: [u8; BLOCK_BYTES],
+    /// IV of the next block.
+    chain: [u8; BLOCK_BYTES],
+    held: [u8; BLOCK_BYTES],
+    held_len: usize,
+    /// Decryption only.
+    inner: Option<Own<'static>>,
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        zeroize::Zeroize::zeroize(&mut self.held);
+    }
+}
+
+/// Starts messages: with the key of `call` or the one before, each with its IV or the one before.
+pub(crate) fn init(ctx: &mut CipherCtx, call: &Init<'_>, ivs: &[Option<&[u8]>]) -> Result<bool, Reason> {
+    if ctx.message.state == State::Failed {
+        ctx.message.state = State::InnerOnly;
+    }
+    ctx.hand_back()?;
+    ctx.lose_sight();
+    let before = ctx.pipes.take();
+    if call.inner(ctx.row(), ctx.inner) != 1 {
+        return Ok(false);
+    }
+    let session = match (call.key, &before) {
+        (Some(key), _) => {
+            let algorithm = ctx.row().algorithm.ok_or(Reason::Pipes)?;
+            let session = Session::new(algorithm, Direction::Encrypt, Padding::None, key);
+            Keyed::new(session.map_err(|_| Reason::Pipes)?)
+        }
+        (None, Some(before)) if before.encrypts == call.encrypts => Arc::clone(&before.session),
+        (None, _) => return Err(Reason::Pipes),
+    };
+    let before = before.map_or_else(Vec::new, |before| before.all.iter().map(|pipe| pipe.original).collect());
+    let mut all = Vec::with_capacity(ivs.len());
+    for (at, iv) in ivs.iter().enumerate() {
+        let original = match iv {
+            Some(iv) => (*iv).try_into().map_err(|_| Reason::Pipes)?,
+            // As in a context that has never seen one.
+            None => before.get(at).copied().unwrap_or_default(),
+        };
+        let inner = if call.encrypts { None } else { Some(decrypting(ctx, session.session(), &original)?) };
+        all.push(Pipe { original, chain: original, held: [0; BLOCK_BYTES], held_len: 0, inner });
+    }
+    ctx.pipes = Some(Box::new(Pipes { encrypts: call.encrypts, session, padding: true, all }));
+    Ok(true)
+}
+
+fn decrypting(ctx: &CipherCtx, session: &Session, iv: &[u8; BLOCK_BYTES]) -> Result<Own<'static>, Reason> {
+    let own = Own::new(ctx.row()).ok_or(Reason::Pipes)?;
+    own.inner().init(false, Some(session.key()), Some(iv)).then_some(own).ok_or(Reason::Pipes)
+}
+
+/// A piece of each message; false where an inner context refused one and said why.
+pub(crate) fn update(ctx: &mut CipherCtx, calls: &[Update]) -> Result<bool, Reason> {
+    with_pipes(ctx, calls.len(), |ctx, pipes| {
+        if !pipes.encrypts {
+            return Ok(pipes.inner_calls(ctx, calls, |own, call| call.len() == 0 || own.inner().update(call)));
+        }
+        let cuts: Vec<Cut> = pipes
+            .all
+            .iter()
+            .zip(calls)
+            .map(|(pipe, call)| Cut::of(pipe.held_len, call.len(), false))
+            .collect();
+        if !cuts.iter().zip(calls).all(|(cut, call)| call.can_pipe(cut.output())) {
+            return Err(Reason::Pipes);
+        }
+        // Where pieces of several pipes share memory, the order of reading and writing is that of the pipes.
+        let together = if are_tangled(calls, &cuts) { 1 } else { calls.len().max(1) };
+        let session = Arc::clone(pipes.session.session());
+        let groups = pipes.all.chunks_mut(together).zip(calls.chunks(together)).zip(cuts.chunks(together));
+        for ((pipes, calls), cuts) in groups {
+            encrypt(ctx, &session, pipes, calls, cuts)?;
+        }
+        calls.iter().zip(&cuts).for_each(|(call, cut)| {
+            call.done(cut.output());
+        });
+        Ok(true)
+    })
+}
+
+/// The last part of each message.
+pub(crate) fn last(ctx: &mut CipherCtx, calls: &[Update]) -> Result<bool, Reason> {
+    with_pipes(ctx, calls.len(), |ctx, pipes| {
+        if !pipes.encrypts {
+            return Ok(pipes.inner_calls(ctx, calls, |own, call| own.inner().last(call)));
+        }
+        let padding = ctx.inner().padding().ok_or(Reason::Pipes)?;
+        if !padding {
+            let is_whole = pipes.all.iter().all(|pipe| pipe.held_len == 0);
+            calls.iter().for_each(|call| {
+                call.done(0);
+            });
+            return if is_whole { Ok(true) } else { Err(Reason::PartialBlock) };
+        }
+        if !calls.iter().all(|call| call.can_put(BLOCK_BYTES)) {
+            return Err(Reason::Pipes);
+        }
+        for pipe in &mut pipes.all {
+            let held = pipe.held_len;
+            evener_core::padding::pad(&mut pipe.held, held);
+        }
+        let session = Arc::clone(pipes.session.session());
+        flush(ctx, &session, pipes.all.iter_mut().zip(calls))?;
+        calls.iter().for_each(|call| {
+            call.done(BLOCK_BYTES);
+        });
+        Ok(true)
+    })
+}
+
+/// The pipes leave the context for the time of a call: what is lost on the way stays lost.
+fn with_pipes(
+    ctx: &mut CipherCtx,
+    count: usize,
+    call: impl FnOnce(&CipherCtx, &mut Pipes) -> Result<bool, Reason>,
+) -> Result<bool, Reason> {
+    let mut pipes = ctx.pipes.take().ok_or(Reason::Pipes)?;
+    let done = if pipes.all.len() == count { call(ctx, &mut pipes) } else { Err(Reason::Pipes) };
+    if !matches!(done, Err(Reason::Lost)) {
+        ctx.pipes = Some(pipes);
+    }
+    done
+}
+
+/// One update of messages that share no memory.
+fn encrypt(
+    ctx: &CipherCtx,
+    session: &Arc<Session>,
+    pipes: &mut [Pipe],
+    calls: &[Update],
+    cuts: &[Cut],
+) -> Result<(), Reason> {
+    // Input that lies in the way of the output is read first, as a program must expect of no library.
+    let copies: Vec<Vec<u8>> = calls.iter().zip(cuts).map(|(call, cut)| call.copy_if_needed(cut)).collect();
+    for ((pipe, call), cut) in pipes.iter_mut().zip(calls).zip(cuts) {
+        call.copy_input(0, &mut pipe.held[pipe.held_len..pipe.held_len + cut.fill]);
+        pipe.held_len += cut.fill;
+    }
+    let full = pipes.iter_mut().zip(calls).zip(cuts).filter(|(_, cut)| cut.flush).map(|(both, _)| both);
+    flush(ctx, session, full)?;
+    let mut works = Vec::with_capacity(pipes.len());
+    for (((pipe, call), cut), copy) in pipes.iter_mut().zip(calls).zip(cuts).zip(&copies) {
+        if cut.bulk > 0 {
+            works.push((&mut pipe.chain, call.bulk(cut, copy)));
+        }
+    }
+    run(ctx, session, works)?;
+    for (((pipe, call), cut), copy) in pipes.iter_mut().zip(calls).zip(cuts).zip(&copies) {
+        let start = cut.fill + cut.bulk;
+        let rest = call.len() - start;
+        let kept = &mut pipe.held[pipe.held_len..pipe.held_len + rest];
+        match copy.get(start..) {
+            Some(copy) if !copy.is_empty() => kept.copy_from_slice(copy),
+            _ => call.copy_input(start, kept),
+        }
+        pipe.held_len += rest;
+    }
+    Ok(())
+}
+
+/// Encrypts held blocks that are full, to the start of the output.
+fn flush<'p>(
+    ctx: &CipherCtx,
+    session: &Arc<Session>,
+    full: impl Iterator<Item = (&'p mut Pipe, &'p Update)>,
+) -> Result<(), Reason> {
+    let mut full: Vec<_> = full.collect();
+    let works = full.iter_mut().map(|(pipe, _)| {
+        let Pipe { chain, held, .. } = &mut **pipe;
+        (chain, evener_core::job::Memory::InPlace { room: held, input_bytes: BLOCK_BYTES })
+    });
+    run(ctx, session, works.collect())?;
+    for (pipe, call) in full {
+        call.put_output(0, &pipe.held);
+        pipe.held_len = 0;
+    }
+    Ok(())
+}
+
+/// Whole blocks of several messages side by side, each from its chaining value, which is moved behind them.
+fn run(
+    ctx: &CipherCtx,
+    session: &Arc<Session>,
+    works: Vec<(&mut [u8; BLOCK_BYTES], evener_core::job::Memory<'_>)>,
+) -> Result<(), Reason> {
+    use evener_core::job::Memory;
+    let (chains, memories): (Vec<_>, Vec<_>) = works.into_iter().unzip();
+    let mut jobs: Vec<Box<Job<'_>>> = Vec::with_capacity(memories.len());
+    for ((mark, chain), memory) in (0..).zip(&chains).zip(memories) {
+        let (mut job, bytes) = match memory {
+            Memory::InPlace { room, input_bytes } => (Job::in_place(room), input_bytes),
+            Memory::Apart { src, dst } => (Job::apart(src, dst), src.len()),
+        };
+        // Shared: a module's desk keeps it for as long as the module has the job.
+        job.arm(Arc::clone(session), chain.as_slice(), bytes);
+        job.mark = mark;
+        jobs.push(job);
+    }
+    let bytes = jobs.iter().map(|job| job.input_bytes()).sum();
+    // One alone is faster the plain way.
+    let drivers = ctx.prov().in_flight.as_ref().filter(|_| jobs.len() > 1);
+    let asked = route::asked_many(ctx, session.algorithm(), &jobs);
+    if by_module(ctx, session, asked.as_ref(), &mut jobs)? {
+        ctx.saw(Count::Locked, asked.is_some_and(Asked::end).into(), bytes);
+        return move_on(chains, jobs);
+    }
+    // What would have gone to a module and stays is timed as the other ways are.
+    let told = asked.filter(Asked::stays);
+    let judged = drivers.and_then(|_| ctx.judged(Way::Pipeline, bytes));
+    let stays = judged.as_ref().is_some_and(Turn::stays);
+    let is_burst = !stays && drivers.is_some_and(|drivers| drivers.burst(fork::generation(), &mut jobs));
+    if is_burst {
+        side_by_side(ctx, &jobs)?;
+    } else {
+        in_turn(ctx, session, &mut jobs)?;
+    }
+    ctx.saw(Count::Locked, told.is_some_and(Asked::end).into(), bytes);
+    // One for which no driver was free tells nothing.
+    let told = judged.filter(|_| stays || is_burst);
+    told.into_iter().for_each(|turn| ctx.saw(Count::Locked, turn.end().into(), bytes));
+    move_on(chains, jobs)
+}
+
+/// Has a module do all of them, where one is to and can; else they are as they were.
+fn by_module(
+    ctx: &CipherCtx,
+    session: &Session,
+    asked: Option<&Asked>,
+    jobs: &mut [Box<Job<'_>>],
+) -> Result<bool, Reason> {
+    let plain = Plain::new(ctx.row(), Direction::Encrypt, session.key());
+    let Some(done) = asked.and_then(|asked| asked.run_many(jobs, plain)) else { return Ok(false) };
+    let (counts, count) = (ctx.counts(), u32::try_from(jobs.len()).unwrap_or(u32::MAX));
+    counts.routed.fetch_add(count, Relaxed);
+    match done {
+        Ok(()) => {
+            for job in &*jobs {
+                let bytes = job.input_bytes();
+                statistics::went(ctx.statistics(), ctx.row().kind, Direction::Encrypt, bytes, Count::Routed);
+            }
+        }
+        Err(RawError::Undone) => {
+            counts.redone.fetch_add(count, Relaxed);
+            ctx.saw(Count::Redone, count, jobs.iter().map(|job| job.input_bytes()).sum());
+        }
+        Err(RawError::Lost) => return Err(Reason::Lost),
+    }
+    Ok(done.is_ok())
+}
+
+/// Moves the chaining values behind what was done.
+fn move_on(chains: Vec<&mut [u8; BLOCK_BYTES]>, mut jobs: Vec<Box<Job<'_>>>) -> Result<(), Reason> {
+    // A driver may sort a burst.
+    jobs.sort_unstable_by_key(|job| job.mark);
+    for (chain, job) in chains.into_iter().zip(&jobs) {
+        *chain = super::buffering::last_block(&job.output_span()[..job.input_bytes()]);
+    }
+    Ok(())
+}
+
+/// Counts a burst; an error where a message of it failed.
+fn side_by_side(ctx: &CipherCtx, jobs: &[Box<Job<'_>>]) -> Result<(), Reason> {
+    ctx.counts().pipelined.fetch_add(u32::try_from(jobs.len()).unwrap_or(0), Relaxed);
+    for job in jobs {
+        let bytes = job.input_bytes();
+        statistics::went(ctx.statistics(), ctx.row().kind, Direction::Encrypt, bytes, Count::Combined);
+    }
+    let is_done = jobs.iter().all(|job| matches!(job.outcome(), Outcome::Done { .. }));
+    is_done.then_some(()).ok_or(Reason::Lost)
+}
+
+/// One after the other by the inner cipher, in one context.
+fn in_turn(ctx: &CipherCtx, session: &Session, jobs: &mut [Box<Job<'_>>]) -> Result<(), Reason> {
+    if jobs.is_empty() {
+        return Ok(());
+    }
+    let own = started(ctx.row(), true, session.key()).ok_or(Reason::Lost)?;
+    let mut work = |job: &mut Box<Job<'_>>| {
+        let mut parts = job.parts();
+        own.inner().init(true, None, Some(parts.iv)) && own.inner().work(&mut parts.memory)
+    };
+    jobs.iter_mut().all(&mut work).then_some(()).ok_or(Reason::Lost)
+}
+
+/// Whether the output of one pipe touches memory of another.
+fn are_tangled(calls: &[Update], cuts: &[Cut]) -> bool {
+    let both = || calls.iter().zip(cuts);
+    both().enumerate().any(|(at, (call, cut))| {
+        let output = call.output_range(cut.output());
+        let meets = |range: &std::ops::Range<usize>| range.start < output.end && output.start < range.end;
+        both().enumerate().any(|(other, (call, cut))| {
+            at != other && (meets(&call.input_range()) || meets(&call.output_range(cut.output())))
+        })
+    })
+}
+
+impl Pipes {
+    /// A call of each inner context in turn.
+    fn inner_calls(
+        &mut self,
+        ctx: &CipherCtx,
+        calls: &[Update],
+        step: impl Fn(&Own<'static>, &Update) -> bool,
+    ) -> bool {
+        let Some(padding) = ctx.inner().padding() else { return false };
+        let is_new = padding != self.padding;
+        self.padding = padding;
+        self.all.iter().zip(calls).all(|(pipe, call)| {
+            let Some(own) = &pipe.inner else { return false };
+            (!is_new || own.inner().set_padding(padding)) && step(own, call)
+        })
+    }
+
+    /// The same messages for a copy of the context.
+    pub(crate) fn duplicate(&self) -> Option<Box<Self>> {
+        let copy = |pipe: &Pipe| {
+            let inner = match &pipe.inner {
+                Some(own) => Some(own.duplicate()?),
+                None => None,
+            };
+            let Pipe { original, chain, held, held_len, .. } = *pipe;
+            Some(Pipe { original, chain, held, held_len, inner })
+        };
+        let all = self.all.iter().map(copy).collect::<Option<_>>()?;
+        Some(Box::new(Self {
+            encrypts: self.encrypts,
+            session: Arc::clone(&self.session),
+            padding: self.padding,
+            all,
+        }))
+    }
+}

@@ -1,0 +1,381 @@
+//! What the administrator asks for: `[evener_sect]` of openssl.cnf, and `EVENER_*` variables over it.
+//!
+//! A value that says nothing never stops a program: the key keeps its default, and the complaint goes onto OpenSSL's
+//! queue and into the provider's build information. A process with more rights than its user ignores variables.
+
+mod typos;
+
+use std::env;
+use std::ffi::{CStr, OsStr};
+
+use crate::core::Core;
+use crate::core::errors::Reason;
+use crate::modules::{self, Named};
+
+/// From which size on a request may take another way than the inner one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum Threshold {
+    /// From none without a module, from where one may pay with one.
+    #[default]
+    Auto,
+    /// From none.
+    Off,
+    /// From this many bytes.
+    Bytes(usize),
+}
+
+/// Whether threads of this program encrypt CBC messages together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum Combine {
+    /// Never.
+    #[default]
+    Off,
+    /// Where it pays.
+    Auto,
+}
+
+/// From which size on one buffer is split between threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum Split {
+    /// From none.
+    Off,
+    /// From where it may pay, as was learned in this process.
+    #[default]
+    Auto,
+    /// From this many bytes, as was learned.
+    Bytes(usize),
+}
+
+/// Whether what was measured in this process decides over what leaves the direct path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum Guard {
+    /// It does: what cost more than it saved stays.
+    #[default]
+    On,
+    /// Whatever may leave the direct path does, whatever that costs.
+    Off,
+}
+
+/// Who sleeps in the kernel while a module behind it works on a request that its caller waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum Wait {
+    /// A thread of the driver's: a module that hangs keeps no caller.
+    #[default]
+    Apart,
+    /// The caller, as with OpenSSL's own engine: sooner, and a module that hangs keeps it for good.
+    Caller,
+}
+
+/// Whether others can see what this process does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum Shown {
+    /// In its statistics file.
+    #[default]
+    On,
+    /// Nothing is counted for them, and no file is made.
+    Off,
+}
+
+/// Everything that can be asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Settings {
+    pub(crate) threshold: Threshold,
+    /// To be opened while the provider is loaded.
+    pub(crate) modules: Vec<Named>,
+    pub(crate) combine: Combine,
+    /// Threads that may work on one buffer, the caller included; 0 and 1: the caller alone.
+    pub(crate) threads: usize,
+    pub(crate) split: Split,
+    pub(crate) guard: Guard,
+    pub(crate) wait: Wait,
+    pub(crate) statistics: Shown,
+}
+
+impl Settings {
+    /// From how many bytes on a buffer may be split; `usize::MAX` where none is.
+    pub(crate) fn split_from(&self) -> usize {
+        let least = evener_core::splits::CALL_BYTES_MIN;
+        match (self.split, self.guard) {
+            _ if self.threads < 2 => usize::MAX,
+            (Split::Off, _) => usize::MAX,
+            (Split::Auto, _) => least,
+            (Split::Bytes(bytes), Guard::On) => bytes.max(least),
+            (Split::Bytes(bytes), Guard::Off) => bytes,
+        }
+    }
+
+    /// From how many bytes on modules are asked.
+    pub(crate) fn raw_from(&self) -> usize {
+        match self.threshold {
+            Threshold::Bytes(bytes) => bytes,
+            Threshold::Auto if !self.modules.is_empty() => modules::bytes_min(),
+            Threshold::Auto | Threshold::Off => usize::MAX,
+        }
+    }
+
+    /// Whether anything may leave the direct path.
+    pub(crate) fn has_ways(&self) -> bool {
+        self.raw_from() != usize::MAX || self.combine != Combine::Off || self.split_from() != usize::MAX
+    }
+}
+
+/// What was wrong with a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Complaint {
+    pub(crate) reason: Reason,
+    /// The key, the value, what would be right.
+    pub(crate) text: String,
+}
+
+/// A key: its name in the section, the variable over it, how its value is taken.
+struct Key {
+    name: &'static CStr,
+    variable: &'static str,
+    wants: &'static str,
+    take: fn(&mut Settings, &str) -> Option<()>,
+}
+
+const KEYS: &[Key] = &[
+    Key {
+        name: c"threshold",
+        variable: "EVENER_THRESHOLD",
+        wants: "auto, off or a number of bytes",
+        take: threshold,
+    },
+    Key {
+        name: c"modules",
+        variable: "EVENER_MODULES",
+        wants: "names with spaces between them: hosted:SOCKET, afalg:DRIVER, devcrypto",
+        take: modules,
+    },
+    Key { name: c"combine", variable: "EVENER_COMBINE", wants: "off or auto", take: combine },
+    Key {
+        name: c"threads",
+        variable: "EVENER_THREADS",
+        wants: "auto or a number, 0 for none",
+        take: threads,
+    },
+    Key { name: c"split", variable: "EVENER_SPLIT", wants: "off, auto or a number of bytes", take: split },
+    Key { name: c"guard", variable: "EVENER_GUARD", wants: "on or off", take: guard },
+    Key { name: c"wait", variable: "EVENER_WAIT", wants: "apart or caller", take: wait },
+    Key { name: c"statistics", variable: "EVENER_STATISTICS", wants: "on or off", take: statistics },
+];
+
+fn guard(settings: &mut Settings, value: &str) -> Option<()> {
+    settings.guard = match value {
+        "on" => Guard::On,
+        "off" => Guard::Off,
+        _ => return None,
+    };
+    Some(())
+}
+
+fn wait(settings: &mut Settings, value: &str) -> Option<()> {
+    settings.wait = match value {
+        "apart" => Wait::Apart,
+        "caller" => Wait::Caller,
+        _ => return None,
+    };
+    Some(())
+}
+
+fn statistics(settings: &mut Settings, value: &str) -> Option<()> {
+    settings.statistics = match value {
+        "on" => Shown::On,
+        "off" => Shown::Off,
+        _ => return None,
+    };
+    Some(())
+}
+
+fn combine(settings: &mut Settings, value: &str) -> Option<()> {
+    settings.combine = match value {
+        "off" => Combine::Off,
+        "auto" => Combine::Auto,
+        _ => return None,
+    };
+    Some(())
+}
+
+fn threads(settings: &mut Settings, value: &str) -> Option<()> {
+    settings.threads = match value {
+        "auto" => evener::core_budget().workers(),
+        number => number.parse().ok().filter(|&count| count <= evener::split::THREADS_MAX)?,
+    };
+    Some(())
+}
+
+fn split(settings: &mut Settings, value: &str) -> Option<()> {
+    settings.split = match value {
+        "off" => Split::Off,
+        "auto" => Split::Auto,
+        number => Split::Bytes(number.parse().ok().filter(|&bytes| bytes > 0)?),
+    };
+    Some(())
+}
+
+fn modules(settings: &mut Settings, value: &str) -> Option<()> {
+    settings.modules = modules::names(value)?;
+    Some(())
+}
+
+fn threshold(settings: &mut Settings, value: &str) -> Option<()> {
+    settings.threshold = match value {
+        "auto" => Threshold::Auto,
+        "off" => Threshold::Off,
+        number => Threshold::Bytes(number.parse().ok().filter(|&bytes| bytes > 0)?),
+    };
+    Some(())
+}
+
+/// What the core knows itself or finds in each provider's section. It stands first in the question, because the core looks for
+/// each key that it has from the beginning. Not `module-filename`, about which a provider that is linked in raises an error.
+const OPENSSLS: &[&CStr] = &[c"openssl-version", c"provider-name", c"identity", c"module", c"activate"];
+
+/// Reads section and variables. The core is asked once, for all keys and all usual misspellings of them.
+pub(crate) fn read(core: &Core) -> (Settings, Vec<Complaint>) {
+    let names = OPENSSLS.iter().copied().chain(KEYS.iter().map(|key| key.name)).chain(typos::all());
+    let section = core.settings(names);
+    let section = section[OPENSSLS.len()..]
+        .iter()
+        .filter_map(|(name, value)| Some((*name, (*value)?.to_string_lossy())));
+    let section: Vec<_> = section.map(|(name, value)| (name, value.into_owned())).collect();
+    let variable = |name: &str| env::var_os(name).as_deref().map(OsStr::to_string_lossy).map(Into::into);
+    settings(&section, variable, crate::ffi::has_raised_rights())
+}
+
+fn settings(
+    section: &[(&CStr, String)],
+    environment: impl Fn(&str) -> Option<String>,
+    raised: bool,
+) -> (Settings, Vec<Complaint>) {
+    let mut settings = Settings::default();
+    let mut complaints = Vec::new();
+    for key in KEYS {
+        let over = (!raised).then(|| environment(key.variable)).flatten();
+        let name = key.name.to_string_lossy();
+        let written = section.iter().find(|(name, _)| *name == key.name).map(|(_, value)| value.clone());
+        // The section first, so that it stands where the variable over it says nothing.
+        for (place, value) in [(&*name, written), (key.variable, over)] {
+            let Some(value) = value else { continue };
+            if (key.take)(&mut settings, &value).is_none() {
+                let text = format!("{place} = {value}: wants {}", key.wants);
+                complaints.push(Complaint { reason: Reason::BadValue, text });
+            }
+        }
+    }
+    complaints.extend(section.iter().filter_map(|(name, _)| unknown(name)));
+    (settings, complaints)
+}
+
+fn unknown(name: &CStr) -> Option<Complaint> {
+    let meant = typos::meant_by(name)?.to_string_lossy();
+    let text = format!("{}: unknown key, did you mean {meant}?", name.to_string_lossy());
+    Some(Complaint { reason: Reason::UnknownKey, text })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CString;
+
+    use super::*;
+
+    const VARIABLE: &str = KEYS[0].variable;
+
+    fn read(
+        section: &[(&str, &str)],
+        environment: &[(&str, &str)],
+        raised: bool,
+    ) -> (Settings, Vec<Complaint>) {
+        let variable = |name: &str| {
+            environment.iter().find(|(variable, _)| *variable == name).map(|(_, value)| (*value).to_owned())
+        };
+        let keys: Vec<_> = section.iter().map(|(key, _)| CString::new(*key).unwrap()).collect();
+        let values = section.iter().map(|(_, value)| (*value).to_owned());
+        let section: Vec<_> = keys.iter().map(CString::as_c_str).zip(values).collect();
+        settings(&section, variable, raised)
+    }
+
+    #[test]
+    fn a_variable_stands_over_the_section() {
+        let (settings, complaints) = read(&[("threshold", "4096")], &[(VARIABLE, "16")], false);
+        assert_eq!(settings.threshold, Threshold::Bytes(16));
+        assert!(complaints.is_empty());
+    }
+
+    #[test]
+    fn a_process_with_raised_rights_ignores_variables() {
+        let (settings, complaints) = read(&[("threshold", "4096")], &[(VARIABLE, "nonsense")], true);
+        assert_eq!(settings.threshold, Threshold::Bytes(4096));
+        assert!(complaints.is_empty());
+    }
+
+    #[test]
+    fn a_bad_value_is_named_and_changes_nothing() {
+        for value in ["0", "-1", "many", ""] {
+            let (settings, complaints) = read(&[("threshold", "4096")], &[(VARIABLE, value)], false);
+            assert_eq!(settings.threshold, Threshold::Bytes(4096), "{value}");
+            assert_eq!(complaints[0].reason, Reason::BadValue);
+            assert!(complaints[0].text.starts_with(VARIABLE), "{complaints:?}");
+        }
+    }
+
+    #[test]
+    fn modules_are_asked_from_where_one_may_pay_unless_something_else_is_written() {
+        let from = |keys: &[(&str, &str)]| read(keys, &[], false).0.raw_from();
+        let one = ("modules", "hosted:/run/evener.sock");
+        assert_eq!([from(&[]), from(&[one])], [usize::MAX, modules::bytes_min()]);
+        assert_eq!([from(&[one, ("threshold", "off")]), from(&[one, ("threshold", "16")])], [usize::MAX, 16]);
+        let (settings, complaints) = read(&[one], &[("EVENER_MODULES", "qat")], false);
+        assert_eq!((settings.modules.len(), complaints.len()), (1, 1));
+        assert_eq!(read(&[one], &[("EVENER_MODULES", "")], false).0.modules, []);
+    }
+
+    #[test]
+    fn callers_combine_only_where_somebody_asks_for_it() {
+        assert_eq!(read(&[], &[], false).0.combine, Combine::Off);
+        assert_eq!(read(&[("combine", "auto")], &[], false).0.combine, Combine::Auto);
+        assert_eq!(read(&[("combine", "auto")], &[("EVENER_COMBINE", "off")], false).0.combine, Combine::Off);
+        let (settings, complaints) = read(&[("combine", "on")], &[], false);
+        assert_eq!((settings.combine, complaints.len()), (Combine::Off, 1));
+    }
+
+    #[test]
+    fn a_caller_waits_in_the_kernel_only_where_somebody_asks_for_it() {
+        assert_eq!(read(&[], &[], false).0.wait, Wait::Apart);
+        assert_eq!(read(&[("wait", "caller")], &[], false).0.wait, Wait::Caller);
+        assert_eq!(read(&[("wait", "caller")], &[("EVENER_WAIT", "apart")], false).0.wait, Wait::Apart);
+        let (settings, complaints) = read(&[("wait", "here")], &[], false);
+        assert_eq!((settings.wait, complaints.len()), (Wait::Apart, 1));
+    }
+
+    #[test]
+    fn buffers_are_split_only_where_there_are_threads() {
+        let from = |keys: &[(&str, &str)]| read(keys, &[], false).0.split_from();
+        assert_eq!(from(&[]), usize::MAX);
+        assert_eq!(from(&[("split", "4096")]), usize::MAX);
+        assert_eq!(from(&[("threads", "1"), ("split", "4096")]), usize::MAX);
+        assert_eq!(from(&[("threads", "2"), ("split", "4096"), ("guard", "off")]), 4096);
+        assert_eq!(from(&[("threads", "2"), ("split", "4096")]), evener_core::splits::CALL_BYTES_MIN);
+        assert_eq!(from(&[("threads", "2"), ("split", "1000000")]), 1_000_000);
+        assert_eq!(from(&[("threads", "2")]), evener_core::splits::CALL_BYTES_MIN);
+        assert_eq!(from(&[("threads", "2"), ("split", "off")]), usize::MAX);
+        let (settings, complaints) = read(&[("threads", "many")], &[("EVENER_SPLIT", "0")], false);
+        assert_eq!((settings, complaints.len()), (Settings::default(), 2));
+        let (settings, _) = read(&[], &[("EVENER_THREADS", "auto")], false);
+        assert!(settings.threads >= 1);
+    }
+
+    #[test]
+    fn a_misspelt_key_is_named_with_the_one_that_was_meant() {
+        for miss in ["threshhold", "treshold", "thershold", "thresholds", "THRESHOLD"] {
+            let (settings, complaints) = read(&[(miss, "4096")], &[], false);
+            assert_eq!(settings, Settings::default());
+            assert_eq!(complaints.len(), 1, "{miss}: {complaints:?}");
+            assert!(complaints[0].text.contains(miss) && complaints[0].text.ends_with("threshold?"));
+        }
+        // OpenSSL's own key beside ours.
+        assert_eq!(read(&[("module", "/usr/lib/evener.so")], &[], false).1, []);
+        assert_eq!(read(&[("moduls", "afalg:x")], &[], false).1.len(), 1);
+    }
+}

@@ -1,0 +1,154 @@
+//! What the core gave to this provider: its handle and those of its functions that are used.
+
+pub(crate) mod errors;
+
+use std::ffi::{CStr, c_char};
+use std::ptr;
+
+use evener_ossl_sys::{
+    CoreErrorMark, CoreGetParams, CoreHandle, CoreNewError, CoreSetErrorDebug, CoreVsetError, Dispatch,
+    Function, PARAM_UNMODIFIED, PARAM_UTF8_PTR, Param, ProviderCount, ProviderDeregisterChildCb,
+    ProviderGet0Dispatch, ProviderGet0ProviderCtx, ProviderName, ProviderRegisterChildCb, number,
+};
+
+use crate::ffi::table_of;
+
+/// The core that loaded this provider into one of its library contexts.
+pub(crate) struct Core {
+    pub(crate) handle: *const CoreHandle,
+    get_params: Option<CoreGetParams>,
+    pub(crate) errors: Option<Errors>,
+    marks: Option<Marks>,
+    pub(crate) children: Option<Children>,
+    /// Some function of libcrypto, by whose address its file is found.
+    pub(crate) landmark: Option<Function>,
+}
+
+/// The way to OpenSSL's error queue.
+#[derive(Clone, Copy)]
+pub(crate) struct Errors {
+    pub(crate) new: CoreNewError,
+    pub(crate) debug: CoreSetErrorDebug,
+    pub(crate) vset: CoreVsetError,
+}
+
+/// Marks on OpenSSL's error queue: what was raised behind one can be taken off again.
+#[derive(Clone, Copy)]
+struct Marks {
+    set: CoreErrorMark,
+    pop: CoreErrorMark,
+}
+
+/// What a provider may learn of its neighbours.
+#[derive(Clone, Copy)]
+pub(crate) struct Children {
+    pub(crate) register: ProviderRegisterChildCb,
+    pub(crate) deregister: ProviderDeregisterChildCb,
+    pub(crate) name: ProviderName,
+    pub(crate) provider_ctx: ProviderGet0ProviderCtx,
+    pub(crate) dispatch: ProviderGet0Dispatch,
+    pub(crate) up_ref: ProviderCount,
+    pub(crate) free: ProviderCount,
+}
+
+/// The function with a number, as the type that the number stands for; `None` where the table lacks it.
+macro_rules! find {
+    ($table:expr, $number:ident: $type:ty) => {
+        $table.iter().find(|entry| entry.function_id == number::$number).and_then(|entry| entry.function).map(
+            // SAFETY: the number says that the function has this type (tests/header.rs of evener-ossl-sys).
+            |function| unsafe { std::mem::transmute::<evener_ossl_sys::Function, $type>(function) },
+        )
+    };
+}
+pub(crate) use find;
+
+impl Core {
+    /// Reads what the core handed over.
+    ///
+    /// # Safety
+    ///
+    /// `table` is the core's table of functions for `handle`, as `OSSL_provider_init` got both.
+    pub(crate) unsafe fn read(handle: *const CoreHandle, table: *const Dispatch) -> Self {
+        // SAFETY: the caller's word.
+        let table = unsafe { table_of(table) };
+        Self {
+            handle,
+            get_params: find!(table, CORE_GET_PARAMS: CoreGetParams),
+            errors: errors(table),
+            marks: marks(table),
+            children: children(table),
+            landmark: table.first().and_then(|entry| entry.function),
+        }
+    }
+
+    /// Runs `body`, and takes off what it put on the error queue.
+    pub(crate) fn quietly<T>(&self, body: impl FnOnce() -> T) -> T {
+        let Some(marks) = self.marks else { return body() };
+        // SAFETY: the handle is ours.
+        unsafe { (marks.set)(self.handle) };
+        let answer = body();
+        // SAFETY: as above.
+        unsafe { (marks.pop)(self.handle) };
+        answer
+    }
+
+    /// The value of `key` in this provider's section of the configuration.
+    pub(crate) fn setting(&self, key: &CStr) -> Option<&CStr> {
+        self.settings([key].into_iter()).pop()?.1
+    }
+
+    /// What this provider's section of the configuration says for each of `names`, in their order. One question: the core's
+    /// answer takes it as long as it takes to look for each key of the section in the list.
+    pub(crate) fn settings<'n>(
+        &self,
+        names: impl Iterator<Item = &'n CStr>,
+    ) -> Vec<(&'n CStr, Option<&CStr>)> {
+        let names: Vec<&CStr> = names.collect();
+        let mut values: Vec<*const c_char> = vec![ptr::null(); names.len()];
+        let questions = names.iter().zip(&mut values).map(|(name, value)| Param {
+            key: name.as_ptr(),
+            data_type: PARAM_UTF8_PTR,
+            data: ptr::from_mut(value).cast(),
+            data_size: 0,
+            return_size: PARAM_UNMODIFIED,
+        });
+        let mut params: Vec<Param> = questions.chain([Param::END]).collect();
+        let answered = self.get_params.is_some_and(|get_params| {
+            // SAFETY: the handle is ours, and the list is ended and asks for addresses with room for one each.
+            unsafe { get_params(self.handle, params.as_mut_ptr()) == 1 }
+        });
+        let value = |(param, value): (&Param, *const c_char)| {
+            let is_there = answered && param.return_size != PARAM_UNMODIFIED && !value.is_null();
+            // SAFETY: the core answered with text of its own, which lives as long as the provider.
+            is_there.then(|| unsafe { CStr::from_ptr(value) })
+        };
+        names.into_iter().zip(params.iter().zip(values).map(value)).collect()
+    }
+}
+
+fn errors(table: &[Dispatch]) -> Option<Errors> {
+    Some(Errors {
+        new: find!(table, CORE_NEW_ERROR: CoreNewError)?,
+        debug: find!(table, CORE_SET_ERROR_DEBUG: CoreSetErrorDebug)?,
+        vset: find!(table, CORE_VSET_ERROR: CoreVsetError)?,
+    })
+}
+
+fn marks(table: &[Dispatch]) -> Option<Marks> {
+    Some(Marks {
+        set: find!(table, CORE_SET_ERROR_MARK: CoreErrorMark)?,
+        pop: find!(table, CORE_POP_ERROR_TO_MARK: CoreErrorMark)?,
+    })
+}
+
+fn children(table: &[Dispatch]) -> Option<Children> {
+    Some(Children {
+        register: find!(table, PROVIDER_REGISTER_CHILD_CB: ProviderRegisterChildCb)?,
+        deregister: find!(table, PROVIDER_DEREGISTER_CHILD_CB: ProviderDeregisterChildCb)?,
+        name: find!(table, PROVIDER_NAME: ProviderName)?,
+        provider_ctx: find!(table, PROVIDER_GET0_PROVIDER_CTX: ProviderGet0ProviderCtx)?,
+        dispatch: find!(table, PROVIDER_GET0_DISPATCH: ProviderGet0Dispatch)?,
+        up_ref: find!(table, PROVIDER_UP_REF: ProviderCount)?,
+        free: find!(table, PROVIDER_FREE: ProviderCount)?,
+    })
+}

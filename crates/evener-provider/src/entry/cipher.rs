@@ -1,0 +1,370 @@
+//! The doors of ciphers: straight into the inner function, but for updates that may be worth another way.
+
+use std::alloc::{Layout, alloc, dealloc};
+use std::ffi::{c_int, c_uchar, c_void};
+use std::ptr;
+
+use evener_ossl_sys::{
+    CipherFinal, CipherInit, CipherSkeyInit, CipherUpdate, CtxParamsList, DupCtx, FreeCtx, Function,
+    GetParams, GettableParams, NewCtx, Param, SetCtxParams, number,
+};
+
+use super::provider;
+use crate::cipher::context::CipherCtx;
+use crate::cipher::message::Message;
+use crate::cipher::{Row, buffering, gcm, route};
+use crate::core::Core;
+use crate::core::errors::Reason;
+use crate::ffi::{SLOTS, by_slot, dispatch, for_c, params};
+use crate::inner_cipher::call::{Init, Update};
+use crate::inner_provider::dispatch_table::erased;
+
+/// The functions that stand in a cipher's table instead of the inner ones.
+pub(crate) fn ours(slot: usize) -> Vec<(c_int, Function)> {
+    static NEWCTX: [NewCtx; SLOTS] = by_slot!(newctx);
+    static GETTABLE: [GettableParams; SLOTS] = by_slot!(gettable_params);
+    static SETTABLE_CTX: [CtxParamsList; SLOTS] = by_slot!(settable_ctx_params);
+    static GETTABLE_CTX: [CtxParamsList; SLOTS] = by_slot!(gettable_ctx_params);
+    vec![
+        (number::CIPHER_NEWCTX, erased!(NEWCTX[slot], NewCtx)),
+        (number::CIPHER_GETTABLE_PARAMS, erased!(GETTABLE[slot], GettableParams)),
+        (number::CIPHER_SETTABLE_CTX_PARAMS, erased!(SETTABLE_CTX[slot], CtxParamsList)),
+        (number::CIPHER_GETTABLE_CTX_PARAMS, erased!(GETTABLE_CTX[slot], CtxParamsList)),
+        (number::CIPHER_ENCRYPT_INIT, erased!(encrypt_init, CipherInit)),
+        (number::CIPHER_DECRYPT_INIT, erased!(decrypt_init, CipherInit)),
+        (number::CIPHER_ENCRYPT_SKEY_INIT, erased!(encrypt_skey_init, CipherSkeyInit)),
+        (number::CIPHER_DECRYPT_SKEY_INIT, erased!(decrypt_skey_init, CipherSkeyInit)),
+        (number::CIPHER_UPDATE, erased!(update, CipherUpdate)),
+        (number::CIPHER_CIPHER, erased!(cipher, CipherUpdate)),
+        (number::CIPHER_FINAL, erased!(last, CipherFinal)),
+        (number::CIPHER_FREECTX, erased!(freectx, FreeCtx)),
+        (number::CIPHER_DUPCTX, erased!(dupctx, DupCtx)),
+        (number::CIPHER_GET_CTX_PARAMS, erased!(get_ctx_params, GetParams)),
+        (number::CIPHER_SET_CTX_PARAMS, erased!(set_ctx_params, SetCtxParams)),
+    ]
+}
+
+/// No key and no IV.
+const NOTHING: (*const c_uchar, usize) = (ptr::null(), 0);
+
+pub(super) fn row_of<'p>(provctx: *mut c_void, slot: usize) -> Option<&'p Row> {
+    provider::provider(provctx)?.bound()?.ciphers.rows.get(slot)
+}
+
+pub(super) fn core_of<'p>(row: &Row) -> &'p Core {
+    // SAFETY: a row belongs to its provider.
+    let prov = unsafe { &*row.prov };
+    &prov.core
+}
+
+/// The context that a door was called for; `None` for null.
+pub(super) fn known<'c>(ctx: *mut c_void) -> Option<&'c mut CipherCtx> {
+    let ctx: *mut CipherCtx = ctx.cast();
+    // SAFETY: the core passes null or what `newctx` or `dupctx` gave, to one call at a time.
+    unsafe { ctx.as_mut() }
+}
+
+/// A context around `inner`; the inner context is freed where there is no memory.
+fn wrap(row: &Row, inner: *mut c_void, message: Message) -> *mut c_void {
+    if inner.is_null() {
+        return inner;
+    }
+    // SAFETY: the layout is not empty.
+    let room = unsafe { alloc(Layout::new::<CipherCtx>()) }.cast::<CipherCtx>();
+    if room.is_null() {
+        // SAFETY: the inner context is ours alone.
+        unsafe { (row.freectx)(inner) };
+        return ptr::null_mut();
+    }
+    // SAFETY: just allocated with this layout.
+    unsafe { room.write(CipherCtx::new(row, inner, message)) };
+    room.cast()
+}
+
+// What stands first is kept out of the doors behind it: a door whose own code needs no stack jumps into the inner
+// function and costs one jump.
+dispatch! {
+    #[inline(never)]
+    fn any_init[ENCRYPTS](
+        ctx: &mut CipherCtx, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
+    ) -> c_int {
+        let call = Init::of(ENCRYPTS == 1, (key, key_len), (iv, iv_len), params);
+        for_c(core_of(ctx.row()), || ctx.init(&call))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn slow_update(
+        ctx: &mut CipherCtx, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
+    ) -> c_int {
+        ctx.look_closely();
+        let call = Update::of(out, written, room, input, len);
+        let answer = for_c(core_of(ctx.row()), || route::update(ctx, &call));
+        if answer == 0 {
+            ctx.refused();
+        }
+        answer
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn slow_last(ctx: &mut CipherCtx, out: *mut c_uchar, written: *mut usize, room: usize) -> c_int {
+        if ctx.row().splits_gcm() {
+            let finish = |ctx: &CipherCtx| {
+                // SAFETY: the inner function with its own context; the rest is the caller's.
+                unsafe { (ctx.last)(ctx.inner, out, written, room) }
+            };
+            return for_c(core_of(ctx.row()), || gcm::last(ctx, finish));
+        }
+        if hand_back(ctx) != 1 {
+            return 0;
+        }
+        ctx.thresh = usize::MAX;
+        // SAFETY: the inner function with its own context; the rest is the caller's.
+        unsafe { (ctx.last)(ctx.inner, out, written, room) }
+    }
+
+    #[inline(never)]
+    fn slow_get(ctx: &mut CipherCtx, params: *mut Param) -> c_int {
+        let Some(get) = ctx.row().get_ctx_params else { return 0 };
+        if ctx.row().splits_gcm() {
+            // SAFETY: the core's list, lent for the call.
+            let questions = unsafe { params::list(params) };
+            if for_c(core_of(ctx.row()), || gcm::asked(ctx, questions)) != 1 {
+                return 0;
+            }
+        } else if ctx.thresh == 0 && hand_back(ctx) != 1 {
+            return 0;
+        }
+        // SAFETY: the inner function with its own context; the rest is the caller's.
+        let answer = unsafe { get(ctx.inner, params) };
+        if answer == 1 && ctx.message.iv_moved {
+            // SAFETY: the core's list, which the inner function has just read to its end.
+            let params = unsafe { params::list_mut(params) };
+            let original = params.iter_mut().find(|param| params::key(param) == c"iv");
+            return original.map_or(1, |param| c_int::from(params::answer_octets(param, &ctx.message.iv)));
+        }
+        answer
+    }
+}
+
+/// The IV of a short init; `None` where it is none.
+fn next_iv<'c>(
+    ctx: &CipherCtx,
+    encrypts: bool,
+    key: *const c_uchar,
+    (iv, iv_len): (*const c_uchar, usize),
+    params: *const Param,
+) -> Option<&'c [u8; 16]> {
+    let iv: *const [u8; 16] = iv.cast();
+    let is_next =
+        ctx.is_short(encrypts) && key.is_null() && params.is_null() && iv_len == size_of::<[u8; 16]>();
+    // SAFETY: null, or the caller lends 16 bytes.
+    if is_next { unsafe { iv.as_ref() } } else { None }
+}
+
+/// Puts the truth about the message back into the inner context.
+#[inline(never)]
+fn hand_back(ctx: &mut CipherCtx) -> c_int {
+    for_c(core_of(ctx.row()), || ctx.hand_back())
+}
+
+dispatch! {
+    fn newctx[SLOT](provctx: *mut c_void) -> *mut c_void {
+        let Some(row) = row_of(provctx, SLOT) else { return ptr::null_mut() };
+        // SAFETY: the inner function with the inner provider's context.
+        wrap(row, unsafe { (row.newctx)(row.provider) }, Message::default())
+    }
+
+    fn freectx(ctx: *mut c_void) {
+        let Some(known) = known(ctx) else { return };
+        known.tell();
+        // SAFETY: ours alone, and this is the last call with it.
+        unsafe { (known.row().freectx)(known.inner) };
+        let ctx: *mut CipherCtx = ctx.cast();
+        // SAFETY: as above; keys are wiped here.
+        unsafe { ctx.drop_in_place() };
+        // SAFETY: allocated by `wrap` with this layout.
+        unsafe { dealloc(ctx.cast(), Layout::new::<CipherCtx>()) };
+    }
+
+    fn dupctx(ctx: *mut c_void) -> *mut c_void {
+        let Some(ctx) = known(ctx) else { return ptr::null_mut() };
+        let Some(dup) = ctx.row().dupctx else { return ptr::null_mut() };
+        for_c(core_of(ctx.row()), || {
+            buffering::leave(ctx)?;
+            let gcm = match &ctx.gcm {
+                Some(gcm) => Some(gcm.duplicate().ok_or(Reason::Unavailable)?),
+                None => None,
+            };
+            // SAFETY: the inner function with its own context.
+            let copy = known(wrap(ctx.row(), unsafe { dup(ctx.inner) }, ctx.message.clone()));
+            Ok(copy.map_or(ptr::null_mut(), |copy| {
+                (copy.thresh, copy.taken, copy.gcm) = (ctx.thresh, ctx.taken, gcm);
+                // Bytes before the copy are counted once, with the original.
+                copy.elsewhere.set(ctx.taken);
+                copy.pipes = ctx.pipes.as_ref().and_then(|pipes| pipes.duplicate());
+                (&raw mut *copy).cast()
+            }))
+        })
+    }
+
+    fn encrypt_init(
+        ctx: *mut c_void, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
+    ) -> c_int {
+        let Some(ctx) = known(ctx) else { return 0 };
+        if let Some(iv) = next_iv(ctx, true, key, (iv, iv_len), params) {
+            ctx.next_message(true, iv);
+        } else if ctx.is_tracked {
+            // SAFETY: the caller's arguments, as they came.
+            return unsafe { any_init::<1>(ctx, key, key_len, iv, iv_len, params) };
+        }
+        // SAFETY: the inner function with its own context; the rest is the caller's.
+        unsafe { (ctx.encrypt_init)(ctx.inner, key, key_len, iv, iv_len, params) }
+    }
+
+    fn decrypt_init(
+        ctx: *mut c_void, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
+    ) -> c_int {
+        let Some(ctx) = known(ctx) else { return 0 };
+        if let Some(iv) = next_iv(ctx, false, key, (iv, iv_len), params) {
+            ctx.next_message(false, iv);
+        } else if ctx.is_tracked {
+            // SAFETY: the caller's arguments, as they came.
+            return unsafe { any_init::<0>(ctx, key, key_len, iv, iv_len, params) };
+        }
+        // SAFETY: as above.
+        unsafe { (ctx.decrypt_init)(ctx.inner, key, key_len, iv, iv_len, params) }
+    }
+
+    fn encrypt_skey_init(
+        ctx: *mut c_void, key: *mut c_void, iv: *const c_uchar, iv_len: usize, params: *const Param,
+    ) -> c_int {
+        let Some(ctx) = known(ctx) else { return 0 };
+        let Some(init) = ctx.row().encrypt_skey_init else { return 0 };
+        if ctx.thresh == 0 && hand_back(ctx) != 1 {
+            return 0;
+        }
+        ctx.lose_sight();
+        let again = ctx.iv_again(!iv.is_null());
+        let (iv, iv_len) = again.as_ref().map_or((iv, iv_len), |iv| (iv.as_ptr(), iv.len()));
+        // SAFETY: as above; the key object is the inner provider's (`skey.rs`).
+        unsafe { init(ctx.inner, key, iv, iv_len, params) }
+    }
+
+    fn decrypt_skey_init(
+        ctx: *mut c_void, key: *mut c_void, iv: *const c_uchar, iv_len: usize, params: *const Param,
+    ) -> c_int {
+        let Some(ctx) = known(ctx) else { return 0 };
+        let Some(init) = ctx.row().decrypt_skey_init else { return 0 };
+        if ctx.thresh == 0 && hand_back(ctx) != 1 {
+            return 0;
+        }
+        ctx.lose_sight();
+        let again = ctx.iv_again(!iv.is_null());
+        let (iv, iv_len) = again.as_ref().map_or((iv, iv_len), |iv| (iv.as_ptr(), iv.len()));
+        // SAFETY: as above.
+        unsafe { init(ctx.inner, key, iv, iv_len, params) }
+    }
+
+    fn update(
+        ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
+    ) -> c_int {
+        let Some(ctx) = known(ctx) else { return 0 };
+        if len < ctx.thresh {
+            ctx.taken = ctx.taken.wrapping_add(len);
+            // SAFETY: the inner function with its own context; the rest is the caller's.
+            return unsafe { (ctx.update)(ctx.inner, out, written, room, input, len) };
+        }
+        // SAFETY: the caller's arguments, as they came.
+        unsafe { slow_update(ctx, out, written, room, input, len) }
+    }
+
+    fn cipher(
+        ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
+    ) -> c_int {
+        let Some(ctx) = known(ctx) else { return 0 };
+        if ctx.thresh == 0 && hand_back(ctx) != 1 {
+            return 0;
+        }
+        ctx.taken = ctx.taken.wrapping_add(len);
+        // SAFETY: as above.
+        unsafe { (ctx.cipher)(ctx.inner, out, written, room, input, len) }
+    }
+
+    fn last(ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize) -> c_int {
+        let Some(ctx) = known(ctx) else { return 0 };
+        if ctx.thresh == 0 {
+            // SAFETY: the caller's arguments, as they came.
+            return unsafe { slow_last(ctx, out, written, room) };
+        }
+        // What OpenSSL does with more input after the end is its own affair.
+        ctx.thresh = usize::MAX;
+        // SAFETY: the inner function with its own context; the rest is the caller's.
+        unsafe { (ctx.last)(ctx.inner, out, written, room) }
+    }
+
+    fn get_ctx_params(ctx: *mut c_void, params: *mut Param) -> c_int {
+        let Some(ctx) = known(ctx) else { return 0 };
+        // Each init through EVP of OpenSSL 3.0 asks for this first, by a search through all that may be asked for, and it never
+        // changes (`EVP_CIPHER_CTX_get_iv_length`, crypto/evp/evp_lib.c; later versions ask once per context).
+        // SAFETY: the core's list, lent for the call.
+        if ctx.iv_bytes > 0 && unsafe { params::answered_length(params, c"ivlen", ctx.iv_bytes) } {
+            return 1;
+        }
+        // SAFETY: the caller's arguments, as they came.
+        unsafe { slow_get(ctx, params) }
+    }
+
+    fn set_ctx_params(ctx: *mut c_void, params: *const Param) -> c_int {
+        let Some(ctx) = known(ctx) else { return 0 };
+        let Some(set) = ctx.row().set_ctx_params else { return 0 };
+        if ctx.row().splits_gcm() {
+            let call = Init::of(true, NOTHING, NOTHING, params);
+            if for_c(core_of(ctx.row()), || gcm::before_set(ctx, &call)) != 1 {
+                return 0;
+            }
+            // SAFETY: the inner function with its own context; the rest is the caller's.
+            let answer = unsafe { set(ctx.inner, params) };
+            return for_c(core_of(ctx.row()), || {
+                gcm::saw(ctx, &call);
+                Ok(answer)
+            });
+        }
+        if ctx.thresh == 0 && hand_back(ctx) != 1 {
+            return 0;
+        }
+        // SAFETY: as above.
+        let answer = unsafe { set(ctx.inner, params) };
+        if ctx.is_tracked {
+            return for_c(core_of(ctx.row()), || {
+                ctx.set(answer == 1, &Init::of(true, NOTHING, NOTHING, params));
+                Ok(answer)
+            });
+        }
+        answer
+    }
+
+    fn gettable_params[SLOT](provctx: *mut c_void) -> *const Param {
+        let Some(row) = row_of(provctx, SLOT) else { return ptr::null() };
+        let Some(gettable) = row.gettable else { return ptr::null() };
+        // SAFETY: the inner function with the inner provider's context.
+        unsafe { gettable(row.provider) }
+    }
+
+    fn settable_ctx_params[SLOT](ctx: *mut c_void, provctx: *mut c_void) -> *const Param {
+        let Some(row) = row_of(provctx, SLOT) else { return ptr::null() };
+        let Some(settable) = row.settable_ctx else { return ptr::null() };
+        let inner = known(ctx).map_or(ptr::null_mut(), |ctx| ctx.inner);
+        // SAFETY: as above; the core passes null for a context where it has none.
+        unsafe { settable(inner, row.provider) }
+    }
+
+    fn gettable_ctx_params[SLOT](ctx: *mut c_void, provctx: *mut c_void) -> *const Param {
+        let Some(row) = row_of(provctx, SLOT) else { return ptr::null() };
+        let Some(gettable) = row.gettable_ctx else { return ptr::null() };
+        let inner = known(ctx).map_or(ptr::null_mut(), |ctx| ctx.inner);
+        // SAFETY: as above.
+        unsafe { gettable(inner, row.provider) }
+    }
+}

@@ -1,0 +1,120 @@
+//! Digests, passed through: a context is the inner provider's own, so that all but making one costs nothing. Only where
+//! requests are counted, three doors stand before it (`hashed.rs`).
+
+use std::ffi::{c_int, c_uchar, c_void};
+use std::ptr;
+
+use evener_ossl_sys::{CtxParamsList, DigestDigest, Dispatch, GettableParams, NewCtx, Param, number};
+
+use evener_core::statistics::Kind;
+
+use super::{digest_stats, provider};
+use crate::core::find;
+use crate::ffi::{SLOTS, by_slot, dispatch};
+use crate::inner_provider::Inner;
+use crate::inner_provider::dispatch_table::{Offer, Wrapped, erased};
+use crate::state::ProvCtx;
+
+/// The functions that are called with a provider's context, which has to be the inner one's.
+pub(crate) struct Row {
+    provider: *mut c_void,
+    newctx: NewCtx,
+    digest: Option<DigestDigest>,
+    gettable: Option<GettableParams>,
+    settable_ctx: Option<CtxParamsList>,
+    gettable_ctx: Option<CtxParamsList>,
+}
+
+/// The digests that we offer. They are counted where anything else is, for else no file is made.
+pub(crate) fn offer(inner: &Inner, prov: &ProvCtx) -> Offer<Row> {
+    let counts = prov.statistics.is_some() && prov.settings.has_ways();
+    Offer::new(inner, number::OP_DIGEST, |name, functions, slot| {
+        let row = known(name).then(|| row(inner.provider_ctx, functions)).flatten()?;
+        let mut ours = ours(slot);
+        if counts {
+            ours.extend(digest_stats::ours(functions, kind(name)));
+        }
+        Some(Wrapped { row, known: |number| (1..=15).contains(&number), ours, added: Vec::new() })
+    })
+}
+
+/// SHA-1, the SHA-2 family and MD5, by OpenSSL's first names.
+fn known(name: &str) -> bool {
+    matches!(name, "SHA1" | "MD5") || name.starts_with("SHA2-")
+}
+
+fn row(provider: *mut c_void, functions: &[Dispatch]) -> Option<Row> {
+    Some(Row {
+        provider,
+        newctx: find!(functions, DIGEST_NEWCTX: NewCtx)?,
+        digest: find!(functions, DIGEST_DIGEST: DigestDigest),
+        gettable: find!(functions, DIGEST_GETTABLE_PARAMS: GettableParams),
+        settable_ctx: find!(functions, DIGEST_SETTABLE_CTX_PARAMS: CtxParamsList),
+        gettable_ctx: find!(functions, DIGEST_GETTABLE_CTX_PARAMS: CtxParamsList),
+    })
+}
+
+/// OpenSSL's first name, as it is counted: `SHA2-256` is `SHA-256`.
+fn kind(name: &str) -> Kind {
+    match name {
+        "SHA1" => Kind::named("SHA-1"),
+        name => Kind::named(&name.replace("SHA2-", "SHA-")),
+    }
+}
+
+fn ours(slot: usize) -> Vec<(c_int, evener_ossl_sys::Function)> {
+    static NEWCTX: [NewCtx; SLOTS] = by_slot!(newctx);
+    static DIGEST: [DigestDigest; SLOTS] = by_slot!(digest);
+    static GETTABLE: [GettableParams; SLOTS] = by_slot!(gettable_params);
+    static SETTABLE_CTX: [CtxParamsList; SLOTS] = by_slot!(settable_ctx_params);
+    static GETTABLE_CTX: [CtxParamsList; SLOTS] = by_slot!(gettable_ctx_params);
+    vec![
+        (number::DIGEST_NEWCTX, erased!(NEWCTX[slot], NewCtx)),
+        (number::DIGEST_DIGEST, erased!(DIGEST[slot], DigestDigest)),
+        (number::DIGEST_GETTABLE_PARAMS, erased!(GETTABLE[slot], GettableParams)),
+        (number::DIGEST_SETTABLE_CTX_PARAMS, erased!(SETTABLE_CTX[slot], CtxParamsList)),
+        (number::DIGEST_GETTABLE_CTX_PARAMS, erased!(GETTABLE_CTX[slot], CtxParamsList)),
+    ]
+}
+
+fn row_of<'p>(provctx: *mut c_void, slot: usize) -> Option<&'p Row> {
+    provider::provider(provctx)?.bound()?.digests.rows.get(slot)
+}
+
+dispatch! {
+    fn newctx[SLOT](provctx: *mut c_void) -> *mut c_void {
+        let Some(row) = row_of(provctx, SLOT) else { return ptr::null_mut() };
+        // SAFETY: the inner function with the inner provider's context.
+        unsafe { (row.newctx)(row.provider) }
+    }
+
+    fn digest[SLOT](
+        provctx: *mut c_void, input: *const c_uchar, len: usize, out: *mut c_uchar, written: *mut usize, room: usize,
+    ) -> c_int {
+        let Some(row) = row_of(provctx, SLOT) else { return 0 };
+        let Some(digest) = row.digest else { return 0 };
+        // SAFETY: as above; the rest is the caller's.
+        unsafe { digest(row.provider, input, len, out, written, room) }
+    }
+
+    fn gettable_params[SLOT](provctx: *mut c_void) -> *const Param {
+        let Some(row) = row_of(provctx, SLOT) else { return ptr::null() };
+        let Some(gettable) = row.gettable else { return ptr::null() };
+        // SAFETY: the inner function with the inner provider's context.
+        unsafe { gettable(row.provider) }
+    }
+
+    fn settable_ctx_params[SLOT](ctx: *mut c_void, provctx: *mut c_void) -> *const Param {
+        let Some(row) = row_of(provctx, SLOT) else { return ptr::null() };
+        let Some(settable) = row.settable_ctx else { return ptr::null() };
+        // SAFETY: as above; a digest's context is the inner provider's.
+        unsafe { settable(ctx, row.provider) }
+    }
+
+    fn gettable_ctx_params[SLOT](ctx: *mut c_void, provctx: *mut c_void) -> *const Param {
+        let Some(row) = row_of(provctx, SLOT) else { return ptr::null() };
+        let Some(gettable) = row.gettable_ctx else { return ptr::null() };
+        // SAFETY: as above.
+        unsafe { gettable(ctx, row.provider) }
+    }
+}

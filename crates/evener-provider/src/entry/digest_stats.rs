@@ -1,0 +1,167 @@
+//! Digests that are counted: where a process counts at all, its hashes are to be seen too.
+//!
+//! Contexts are the inner provider's own; three doors stand before its functions: a message begins, has more bytes, ends.
+//! Each looks into what is its thread's (`threads.rs`) and jumps. A context does not tell whose it is, so the doors of a place lead to one
+//! set of inner functions, in a static: of a libcrypto they are the same for each library context, and it is found by them.
+
+use std::ffi::{c_int, c_uchar, c_void};
+use std::mem::transmute;
+use std::ptr;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize};
+
+use evener::statistics::Hashes;
+use evener_core::statistics::Kind;
+use evener_ossl_sys::{DigestFinal, DigestInit, DigestUpdate, Dispatch, Function, Param, number};
+
+use crate::core::find;
+use crate::ffi::{SLOTS, by_slot, dispatch};
+use crate::inner_provider::dispatch_table::erased;
+use crate::statistics;
+use crate::statistics::thread_digests::{mine, with_mine};
+
+/// Where the doors of a place lead.
+struct Way {
+    /// [`FREE`], [`TAKEN`] by somebody who fills it, or [`READY`] for good.
+    state: AtomicU32,
+    init: AtomicPtr<c_void>,
+    update: AtomicPtr<c_void>,
+    last: AtomicPtr<c_void>,
+    /// Where messages are counted ([`Hashes::first`]).
+    first: AtomicUsize,
+}
+
+const FREE: u32 = 0;
+const TAKEN: u32 = 1;
+const READY: u32 = 2;
+
+/// Those of all libcryptos of the process: eight, as each has eight digests that are counted.
+static WAYS: [Way; SLOTS] = [const {
+    Way {
+        state: AtomicU32::new(FREE),
+        init: AtomicPtr::new(ptr::null_mut()),
+        update: AtomicPtr::new(ptr::null_mut()),
+        last: AtomicPtr::new(ptr::null_mut()),
+        first: AtomicUsize::new(0),
+    }
+}; SLOTS];
+
+/// The functions that stand in a counted digest's table instead of these inner ones. None where the digest lacks what every digest
+/// has, or there have been too many.
+pub(super) fn ours(functions: &[Dispatch], kind: Kind) -> Vec<(c_int, Function)> {
+    static INIT: [DigestInit; SLOTS] = by_slot!(init);
+    static UPDATE: [DigestUpdate; SLOTS] = by_slot!(update);
+    static LAST: [DigestFinal; SLOTS] = by_slot!(last);
+    let slot = || {
+        let init = find!(functions, DIGEST_INIT: DigestInit)?;
+        let update = find!(functions, DIGEST_UPDATE: DigestUpdate)?;
+        let last = find!(functions, DIGEST_FINAL: DigestFinal)?;
+        let inner = [init as *mut c_void, update as *mut c_void, last as *mut c_void];
+        slot_of(inner, Hashes::first(kind))
+    };
+    slot().map_or_else(Vec::new, |slot| {
+        vec![
+            (number::DIGEST_INIT, erased!(INIT[slot], DigestInit)),
+            (number::DIGEST_UPDATE, erased!(UPDATE[slot], DigestUpdate)),
+            (number::DIGEST_FINAL, erased!(LAST[slot], DigestFinal)),
+        ]
+    })
+}
+
+/// The doors that lead to these functions. Nobody waits: whoever meets another one at work takes the next place.
+fn slot_of([init, update, last]: [*mut c_void; 3], first: usize) -> Option<usize> {
+    WAYS.iter().position(|way| {
+        // Relaxed: who takes it reads nothing.
+        if way.state.compare_exchange(FREE, TAKEN, Relaxed, Relaxed).is_ok() {
+            way.init.store(init, Relaxed);
+            way.update.store(update, Relaxed);
+            way.last.store(last, Relaxed);
+            way.first.store(first, Relaxed);
+            // Release: pairs with the Acquire below.
+            way.state.store(READY, Release);
+            return true;
+        }
+        // Acquire: pairs with the Release above; who sees READY sees the functions.
+        way.state.load(Acquire) == READY
+            && way.init.load(Relaxed) == init
+            && way.update.load(Relaxed) == update
+            && way.last.load(Relaxed) == last
+            && way.first.load(Relaxed) == first
+    })
+}
+
+dispatch! {
+    fn init[SLOT](ctx: *mut c_void, params: *const Param) -> c_int {
+        if !mine().is_some_and(|hashes| hashes.begins(ctx.addr())) {
+            // SAFETY: the caller's word.
+            return unsafe { init_other::<SLOT>(ctx, params) };
+        }
+        // SAFETY: in a place whose doors are open stands a function of this type.
+        let inner = unsafe { transmute::<*mut c_void, DigestInit>(WAYS[SLOT].init.load(Relaxed)) };
+        // SAFETY: the inner function with its own context; the rest is the caller's.
+        unsafe { inner(ctx, params) }
+    }
+
+    /// Another context than before, or a thread that was not here yet.
+    #[cold]
+    #[inline(never)]
+    fn init_other[SLOT](ctx: *mut c_void, params: *const Param) -> c_int {
+        let way = &WAYS[SLOT];
+        with_mine(|hashes| hashes.begin(ctx.addr(), way.first.load(Relaxed)));
+        // SAFETY: as above.
+        let inner = unsafe { transmute::<*mut c_void, DigestInit>(way.init.load(Relaxed)) };
+        // SAFETY: as above.
+        unsafe { inner(ctx, params) }
+    }
+
+    fn update[SLOT](ctx: *mut c_void, input: *const c_uchar, len: usize) -> c_int {
+        if !mine().is_some_and(|hashes| hashes.goes_on(ctx.addr(), len)) {
+            // SAFETY: the caller's word.
+            return unsafe { update_other::<SLOT>(ctx, input, len) };
+        }
+        // SAFETY: as above.
+        let inner = unsafe { transmute::<*mut c_void, DigestUpdate>(WAYS[SLOT].update.load(Relaxed)) };
+        // SAFETY: as above.
+        unsafe { inner(ctx, input, len) }
+    }
+
+    /// As `init_other`.
+    #[cold]
+    #[inline(never)]
+    fn update_other[SLOT](ctx: *mut c_void, input: *const c_uchar, len: usize) -> c_int {
+        let way = &WAYS[SLOT];
+        with_mine(|hashes| hashes.update(ctx.addr(), way.first.load(Relaxed), len));
+        // SAFETY: as above.
+        let inner = unsafe { transmute::<*mut c_void, DigestUpdate>(way.update.load(Relaxed)) };
+        // SAFETY: as above.
+        unsafe { inner(ctx, input, len) }
+    }
+
+    fn last[SLOT](ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize) -> c_int {
+        let first = WAYS[SLOT].first.load(Relaxed);
+        if !mine().is_some_and(|hashes| hashes.finishes(ctx.addr(), first)) {
+            // SAFETY: the caller's word.
+            return unsafe { last_other::<SLOT>(ctx, out, written, room) };
+        }
+        // SAFETY: as above.
+        let inner = unsafe { transmute::<*mut c_void, DigestFinal>(WAYS[SLOT].last.load(Relaxed)) };
+        // SAFETY: as above.
+        unsafe { inner(ctx, out, written, room) }
+    }
+
+    /// The same, or a message that is to go into the file, with those before it.
+    #[cold]
+    #[inline(never)]
+    fn last_other[SLOT](ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize) -> c_int {
+        let way = &WAYS[SLOT];
+        with_mine(|hashes| {
+            if hashes.finish(ctx.addr(), way.first.load(Relaxed)) {
+                statistics::flush_hashes(hashes);
+            }
+        });
+        // SAFETY: as above.
+        let inner = unsafe { transmute::<*mut c_void, DigestFinal>(way.last.load(Relaxed)) };
+        // SAFETY: as above.
+        unsafe { inner(ctx, out, written, room) }
+    }
+}

@@ -1,0 +1,161 @@
+//! The module's one symbol and the provider's own functions.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::mem::transmute;
+use std::panic;
+use std::ptr;
+use std::sync::Once;
+
+use evener_ossl_sys::{
+    Algorithm, ChildChanged, CoreHandle, Dispatch, Function, GetParams, GettableParams, PARAM_INTEGER,
+    PARAM_UNMODIFIED, PARAM_UNSIGNED_INTEGER, PARAM_UTF8_PTR, Param, PropertiesChanged,
+    ProviderQueryOperation, ProviderTeardown, number,
+};
+
+use crate::core::Core;
+use crate::ffi::{dispatch, for_c};
+use crate::state::ProvCtx;
+
+/// A table that is only read.
+struct Table<T: 'static>(&'static [T]);
+
+// SAFETY: what the entries point to is constant.
+unsafe impl<T> Sync for Table<T> {}
+
+macro_rules! entry {
+    ($number:ident, $function:ident: $type:ty) => {
+        Dispatch {
+            function_id: number::$number,
+            // SAFETY: the core casts it back to the type that belongs to the number.
+            function: Some(unsafe { transmute::<$type, Function>($function) }),
+        }
+    };
+}
+
+static PROVIDER: Table<Dispatch> = Table(&[
+    entry!(PROVIDER_TEARDOWN, teardown: ProviderTeardown),
+    entry!(PROVIDER_GETTABLE_PARAMS, gettable_params: GettableParams),
+    entry!(PROVIDER_GET_PARAMS, get_params: GetParams),
+    entry!(PROVIDER_QUERY_OPERATION, query_operation: ProviderQueryOperation),
+    Dispatch::END,
+]);
+
+const fn gettable(key: &'static std::ffi::CStr, data_type: u32) -> Param {
+    Param { key: key.as_ptr(), data_type, data: ptr::null_mut(), data_size: 0, return_size: PARAM_UNMODIFIED }
+}
+
+static GETTABLE: Table<Param> = Table(&[
+    gettable(c"name", PARAM_UTF8_PTR),
+    gettable(c"version", PARAM_UTF8_PTR),
+    gettable(c"buildinfo", PARAM_UTF8_PTR),
+    gettable(c"status", PARAM_INTEGER),
+    gettable(c"evener-binding", PARAM_UTF8_PTR),
+    gettable(c"evener-routed", PARAM_UNSIGNED_INTEGER),
+    gettable(c"evener-paused", PARAM_UNSIGNED_INTEGER),
+    gettable(c"evener-pipelined", PARAM_UNSIGNED_INTEGER),
+    gettable(c"evener-redone", PARAM_UNSIGNED_INTEGER),
+    gettable(c"evener-split", PARAM_UNSIGNED_INTEGER),
+    Param::END,
+]);
+
+/// What OpenSSL looks up in the module and calls once per library context.
+///
+/// # Safety
+///
+/// As `provider-base(7)` says: the core's handle and table, and room for two addresses.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn OSSL_provider_init(
+    handle: *const CoreHandle,
+    given: *const Dispatch,
+    taken: *mut *const Dispatch,
+    provctx: *mut *mut c_void,
+) -> c_int {
+    hush_panics();
+    // SAFETY: the caller's word.
+    let core = unsafe { Core::read(handle, given) };
+    let Ok(made) = panic::catch_unwind(move || ProvCtx::start(core)) else { return 0 };
+    // SAFETY: the core gave room for one address.
+    unsafe { provctx.write(made.cast_mut().cast()) };
+    // SAFETY: as above.
+    unsafe { taken.write(PROVIDER.0.as_ptr()) };
+    1
+}
+
+/// A panic that is caught would still be printed, by a hook of this module's own copy of the standard library.
+fn hush_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| panic::set_hook(Box::new(|_| {})));
+}
+
+/// The provider that a door was called for.
+pub(super) fn provider<'p>(provctx: *mut c_void) -> Option<&'p ProvCtx> {
+    let provctx: *const ProvCtx = provctx.cast_const().cast();
+    // SAFETY: the core passes null or what OSSL_provider_init gave, and nothing after teardown.
+    unsafe { provctx.as_ref() }
+}
+
+dispatch! {
+    /// Ends the provider in one library context; the core has freed all that was made with it.
+    fn teardown(provctx: *mut c_void) {
+        if !provctx.is_null() {
+            let provctx: *mut ProvCtx = provctx.cast();
+            // A caught panic leaks, and there is no core any more to tell.
+            // SAFETY: made by `ProvCtx::start`, and this is the core's last call with it.
+            drop(panic::catch_unwind(move || ProvCtx::end(unsafe { Box::from_raw(provctx) })));
+        }
+    }
+
+    /// The core asks what may be asked.
+    fn gettable_params(_provctx: *mut c_void) -> *const Param {
+        GETTABLE.0.as_ptr()
+    }
+
+    /// The core asks who we are.
+    fn get_params(provctx: *mut c_void, params: *mut Param) -> c_int {
+        let Some(prov) = provider(provctx) else { return 0 };
+        for_c(&prov.core, || {
+            // SAFETY: the core's list, which it ends.
+            let params = unsafe { crate::ffi::params::list_mut(params) };
+            params.iter_mut().for_each(|param| prov.describe(param));
+            Ok(1)
+        })
+    }
+
+    /// The core asks for the algorithms of an operation, once per operation unless told not to keep the answer.
+    fn query_operation(provctx: *mut c_void, operation: c_int, no_store: *mut c_int) -> *const Algorithm {
+        let Some(prov) = provider(provctx) else { return ptr::null() };
+        for_c(&prov.core, || {
+            let offer = prov.offer(operation);
+            if !no_store.is_null() {
+                // SAFETY: the core's room for one number.
+                unsafe { no_store.write(c_int::from(offer.is_none())) };
+            }
+            Ok(offer.flatten().unwrap_or_else(ptr::null))
+        })
+    }
+
+    /// The core has activated a neighbour. It holds locks: nothing is done here but counting and keeping.
+    fn neighbour_came(neighbour: *const CoreHandle, provctx: *mut c_void) -> c_int {
+        if let Some(prov) = provider(provctx) {
+            prov.neighbours.came(&prov.core, neighbour);
+        }
+        1
+    }
+
+    /// The core is about to deactivate a neighbour.
+    fn neighbour_goes(neighbour: *const CoreHandle, provctx: *mut c_void) -> c_int {
+        if let Some(prov) = provider(provctx) {
+            prov.neighbours.goes(&prov.core, neighbour);
+        }
+        1
+    }
+
+    /// The program has set its default properties, on which nothing depends here: `fips=yes` never finds us.
+    fn properties_changed(_properties: *const c_char, _provctx: *mut c_void) -> c_int {
+        1
+    }
+}
+
+pub(crate) const NEIGHBOUR_CAME: ChildChanged = neighbour_came;
+pub(crate) const NEIGHBOUR_GOES: ChildChanged = neighbour_goes;
+pub(crate) const PROPERTIES_CHANGED: PropertiesChanged = properties_changed;

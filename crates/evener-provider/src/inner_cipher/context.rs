@@ -1,0 +1,229 @@
+//! An inner cipher context behind safe calls.
+
+use std::ffi::{CStr, c_uint, c_void};
+use std::{mem, ptr};
+
+use evener_core::job::Memory;
+use evener_ossl_sys::{
+    CipherInit, PARAM_OCTET_PTR, PARAM_OCTET_STRING, PARAM_UNMODIFIED, PARAM_UNSIGNED_INTEGER, Param,
+};
+
+use super::call::Update;
+use crate::cipher::Row;
+use crate::cipher::context::CipherCtx;
+
+// SAFETY: what the pointers lead to is constant or the provider itself, which locks what changes.
+unsafe impl Sync for Row {}
+
+/// A live inner context of `row`, which nobody else uses while this is used.
+#[derive(Clone, Copy)]
+pub(crate) struct Inner<'r> {
+    row: &'r Row,
+    ctx: *mut c_void,
+}
+
+impl<'r> Inner<'r> {
+    /// The context at `ctx`.
+    ///
+    /// # Safety
+    ///
+    /// It is one of `row`'s and lives, used by nobody else, as long as what is made here.
+    pub(crate) unsafe fn of(row: &'r Row, ctx: *mut c_void) -> Self {
+        Self { row, ctx }
+    }
+
+    /// Init with a key, an IV, both or neither.
+    pub(crate) fn init(self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> bool {
+        let init: CipherInit = if encrypts { self.row.encrypt_init } else { self.row.decrypt_init };
+        let (key, key_len) = key.map_or((ptr::null(), 0), |key| (key.as_ptr(), key.len()));
+        let (iv, iv_len) = iv.map_or((ptr::null(), 0), |iv| (iv.as_ptr(), iv.len()));
+        // SAFETY: the inner function with its own context, and lengths that are true.
+        unsafe { init(self.ctx, key, key_len, iv, iv_len, ptr::null()) == 1 }
+    }
+
+    /// Update with fewer bytes than two blocks; what comes out is thrown away.
+    pub(crate) fn feed(self, bytes: &[u8]) -> bool {
+        let mut out = [0; 48];
+        let mut written = 0;
+        debug_assert!(bytes.len() < 32);
+        // SAFETY: as above; there is room for the input and a block.
+        let done = unsafe {
+            (self.row.update)(
+                self.ctx,
+                out.as_mut_ptr(),
+                &raw mut written,
+                out.len(),
+                bytes.as_ptr(),
+                bytes.len(),
+            )
+        };
+        zeroize::Zeroize::zeroize(&mut out);
+        done == 1
+    }
+
+    /// Update over all of `memory`, from which as much comes out as goes in.
+    pub(crate) fn work(self, memory: &mut Memory<'_>) -> bool {
+        let (input, out, len) = match memory {
+            Memory::InPlace { room, input_bytes } => {
+                assert!(*input_bytes <= room.len());
+                let at = room.as_mut_ptr();
+                (at.cast_const(), at, *input_bytes)
+            }
+            Memory::Apart { src, dst } => {
+                assert!(src.len() <= dst.len());
+                (src.as_ptr(), dst.as_mut_ptr(), src.len())
+            }
+        };
+        let mut written = 0;
+        // SAFETY: as above; both ends were looked at.
+        let done = unsafe { (self.row.update)(self.ctx, out, &raw mut written, len, input, len) };
+        done == 1 && written == len
+    }
+
+    /// The IV, counter or tweak that the next block is worked on with.
+    pub(crate) fn updated_iv(self) -> Option<[u8; 16]> {
+        let mut iv: *const [u8; 16] = ptr::null();
+        // By its address: OpenSSL 3.2 to 3.5 try that first, and leave an error on the queue where it is not wanted.
+        let answer = Param { data_size: 0, ..param(c"updated-iv", PARAM_OCTET_PTR, &raw mut iv) };
+        if self.ask(answer)? != size_of::<[u8; 16]>() {
+            return None;
+        }
+        // SAFETY: the inner context's own IV, of the length that it says, which nobody changes meanwhile.
+        unsafe { iv.as_ref() }.copied()
+    }
+
+    /// The length of the answer to one question.
+    fn ask(self, question: Param) -> Option<usize> {
+        let mut params = [question, Param::END];
+        let get = self.row.get_ctx_params?;
+        // SAFETY: the inner function with its own context; the list is ended, with the room that it says.
+        let answered = unsafe { get(self.ctx, params.as_mut_ptr()) };
+        (answered == 1).then_some(params[0].return_size)
+    }
+
+    /// Sets one parameter, which is only read.
+    fn set(self, param: Param) -> bool {
+        let params = [param, Param::END];
+        let answered = self.row.set_ctx_params.map(|set| {
+            // SAFETY: as above.
+            unsafe { set(self.ctx, params.as_ptr()) }
+        });
+        answered == Some(1)
+    }
+
+    /// A call of the program's.
+    pub(crate) fn update(self, call: &Update) -> bool {
+        // SAFETY: the inner function with its own context; the rest is the caller's.
+        unsafe { (self.row.update)(self.ctx, call.out, call.written, call.room, call.input, call.len) == 1 }
+    }
+
+    /// The end of a message, to the output of `call`.
+    pub(crate) fn last(self, call: &Update) -> bool {
+        // SAFETY: as above.
+        unsafe { (self.row.last)(self.ctx, call.out, call.written, call.room) == 1 }
+    }
+
+    /// Whether the last block is padded, as it was set.
+    pub(crate) fn padding(self) -> Option<bool> {
+        let mut value = 0_u32;
+        let answer = self.ask(param(c"padding", PARAM_UNSIGNED_INTEGER, &raw mut value))?;
+        (answer == size_of::<u32>()).then_some(value != 0)
+    }
+
+    /// Associated data.
+    pub(crate) fn associate(self, data: &[u8]) -> bool {
+        let mut written = 0;
+        let (room, len) = (data.len(), data.len());
+        // SAFETY: as above; null output says that this is associated data, and yet the room is looked at.
+        let done = unsafe {
+            (self.row.update)(self.ctx, ptr::null_mut(), &raw mut written, room, data.as_ptr(), len)
+        };
+        done == 1
+    }
+
+    /// Final of a cipher that writes nothing then.
+    pub(crate) fn finish(self) -> bool {
+        let (mut out, mut written) = ([0; 16], 0);
+        // SAFETY: as above; there is room for a block.
+        unsafe { (self.row.last)(self.ctx, out.as_mut_ptr(), &raw mut written, out.len()) == 1 }
+    }
+
+    /// The tag of an encryption that has ended.
+    pub(crate) fn tag(self) -> Option<[u8; 16]> {
+        let mut tag = [0_u8; 16];
+        let answer = self.ask(param(c"tag", PARAM_OCTET_STRING, &raw mut tag))?;
+        (answer == tag.len()).then_some(tag)
+    }
+
+    /// How many bytes of the tag count; 16 where none was made or given.
+    pub(crate) fn tag_bytes(self) -> Option<usize> {
+        let mut value = 0_usize;
+        let answer = self.ask(param(c"taglen", PARAM_UNSIGNED_INTEGER, &raw mut value))?;
+        (answer == size_of::<usize>() && value <= 16).then_some(value)
+    }
+
+    /// Sets the tag that a decryption is checked against.
+    pub(crate) fn set_tag(self, tag: &[u8]) -> bool {
+        let first = tag.as_ptr().cast_mut();
+        self.set(Param { data_size: tag.len(), ..param(c"tag", PARAM_OCTET_STRING, first) })
+    }
+
+    /// Whether the last block is to be padded.
+    pub(crate) fn set_padding(self, on: bool) -> bool {
+        let mut value = u32::from(on);
+        self.set(param(c"padding", PARAM_UNSIGNED_INTEGER, &raw mut value))
+    }
+}
+
+/// A parameter whose value is what `value` points to.
+fn param<T>(key: &'static CStr, data_type: c_uint, value: *mut T) -> Param {
+    Param {
+        key: key.as_ptr(),
+        data_type,
+        data: value.cast(),
+        data_size: size_of::<T>(),
+        return_size: PARAM_UNMODIFIED,
+    }
+}
+
+/// An inner context of our own, freed with this.
+pub(crate) struct Own<'r>(Inner<'r>);
+
+// SAFETY: a cipher context belongs to no thread; whoever has this is the only one who uses it.
+unsafe impl Send for Own<'_> {}
+
+impl<'r> Own<'r> {
+    /// A new one; `None` where the inner provider refuses.
+    pub(crate) fn new(row: &'r Row) -> Option<Self> {
+        // SAFETY: the inner function with the inner provider's context.
+        let ctx = unsafe { (row.newctx)(row.provider) };
+        // SAFETY: just made, and ours until it is freed.
+        (!ctx.is_null()).then(|| Self(unsafe { Inner::of(row, ctx) }))
+    }
+
+    /// A copy, in the state that it is in.
+    pub(crate) fn duplicate(&self) -> Option<Self> {
+        let dup = self.0.row.dupctx?;
+        // SAFETY: the inner function with its own context.
+        let ctx = unsafe { dup(self.0.ctx) };
+        // SAFETY: just made, and ours until it is freed.
+        (!ctx.is_null()).then(|| Self(unsafe { Inner::of(self.0.row, ctx) }))
+    }
+
+    pub(crate) fn inner(&self) -> Inner<'r> {
+        self.0
+    }
+
+    /// Gives `ctx` this one for its inner context, and takes that. Both are of one row.
+    pub(crate) fn trade(&mut self, ctx: &mut CipherCtx) {
+        assert!(ptr::eq(self.0.row, ctx.row()), "contexts of one algorithm");
+        mem::swap(&mut self.0.ctx, &mut ctx.inner);
+    }
+}
+
+impl Drop for Own<'_> {
+    fn drop(&mut self) {
+        // SAFETY: made by `new` and used by nobody any more. Inner contexts are wiped as they are freed.
+        unsafe { (self.0.row.freectx)(self.0.ctx) };
+    }
+}

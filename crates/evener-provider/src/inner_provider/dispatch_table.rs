@@ -1,0 +1,95 @@
+//! Lists of algorithms as the core wants them: the inner names, our property, a table of functions each.
+//!
+//! A table of ours is the inner one with some functions replaced. A number that this provider does not know is left
+//! out: the function behind it would be called with a context of ours and take it for one of its own.
+
+use std::ffi::c_int;
+use std::ptr;
+
+use evener_ossl_sys::{Algorithm, Dispatch, Function};
+
+use super::Inner;
+use crate::ffi::{SLOTS, first_name, list_of, table_of};
+
+/// A function without its type, as tables hold it.
+macro_rules! erased {
+    ($function:expr, $type:ty) => {
+        // SAFETY: the core casts it back to the type that belongs to the number it stands under.
+        unsafe { std::mem::transmute::<$type, evener_ossl_sys::Function>($function) }
+    };
+}
+pub(crate) use erased;
+
+/// The algorithms of one operation that we offer: `rows[n]` belongs to `algorithms[n]` and to slot `n`.
+pub(crate) struct Offer<R> {
+    pub(crate) rows: Box<[R]>,
+    algorithms: Box<[Algorithm]>,
+    /// What `algorithms` points to.
+    _tables: Vec<Box<[Dispatch]>>,
+}
+
+/// What is made of one inner algorithm.
+pub(crate) struct Wrapped<R> {
+    /// What our functions need to know at run time.
+    pub(crate) row: R,
+    /// Numbers that the operation has, as far as this provider knows.
+    pub(crate) known: fn(c_int) -> bool,
+    /// Functions that take the inner ones' place where the inner table has the number.
+    pub(crate) ours: Vec<(c_int, Function)>,
+    /// Functions that the inner table has not.
+    pub(crate) added: Vec<(c_int, Function)>,
+}
+
+impl<R> Offer<R> {
+    /// Wraps what `wrap` accepts of the inner provider's algorithms: by first name, inner functions and slot.
+    pub(crate) fn new(
+        inner: &Inner,
+        operation: c_int,
+        wrap: impl Fn(&str, &[Dispatch], usize) -> Option<Wrapped<R>>,
+    ) -> Self {
+        let (mut rows, mut algorithms, mut tables) = (Vec::new(), Vec::new(), Vec::new());
+        // SAFETY: a provider's list lives as long as the provider, which `inner` holds.
+        for algorithm in unsafe { list_of(inner.query(operation)) } {
+            // SAFETY: as above.
+            let functions = unsafe { table_of(algorithm.implementation) };
+            let slot = rows.len();
+            if slot == SLOTS {
+                break;
+            }
+            let Some(wrapped) = wrap(first_name(algorithm), functions, slot) else { continue };
+            let table = replaced(functions, &wrapped);
+            algorithms.push(Algorithm {
+                properties: c"provider=evener".as_ptr(),
+                implementation: table.as_ptr(),
+                ..*algorithm
+            });
+            tables.push(table);
+            rows.push(wrapped.row);
+        }
+        algorithms.push(Algorithm {
+            names: ptr::null(),
+            properties: ptr::null(),
+            implementation: ptr::null(),
+            description: ptr::null(),
+        });
+        Self { rows: rows.into(), algorithms: algorithms.into(), _tables: tables }
+    }
+
+    /// The list for the core; `None` where there is nothing in it.
+    pub(crate) fn list(&self) -> Option<*const Algorithm> {
+        (self.algorithms.len() > 1).then_some(self.algorithms.as_ptr())
+    }
+}
+
+fn replaced<R>(inner: &[Dispatch], wrapped: &Wrapped<R>) -> Box<[Dispatch]> {
+    let known = inner.iter().filter(|entry| (wrapped.known)(entry.function_id));
+    let swapped = known.map(|entry| {
+        let ours = wrapped.ours.iter().find(|(number, _)| *number == entry.function_id);
+        Dispatch { function: ours.map(|(_, function)| *function).or(entry.function), ..*entry }
+    });
+    let added = wrapped
+        .added
+        .iter()
+        .map(|&(function_id, function)| Dispatch { function_id, function: Some(function) });
+    swapped.chain(added).chain([Dispatch::END]).collect()
+}

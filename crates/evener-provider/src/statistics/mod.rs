@@ -1,0 +1,59 @@
+//! What this process does, for others to read while it runs (`docs/statistics.md`).
+
+pub(crate) mod thread_digests;
+
+use std::sync::OnceLock;
+
+use evener::statistics::{Hashes, Places, Statistics};
+use evener_core::Direction;
+use evener_core::statistics::{Count, Kind, Row};
+
+use crate::config::{Settings, Shown};
+use crate::ffi;
+
+/// One for all library contexts of the process. Nothing of a core is in it.
+static STATISTICS: OnceLock<Option<Statistics>> = OnceLock::new();
+
+/// The counts of this process, where they are wanted. Called when a provider is loaded, for later the environment may be
+/// under change.
+pub(crate) fn statistics(settings: &Settings) -> Option<&'static Statistics> {
+    if settings.statistics == Shown::Off {
+        return None;
+    }
+    let places = || if ffi::has_raised_rights() { Places::default() } else { Places::from_environment() };
+    STATISTICS.get_or_init(|| Statistics::new(places()).ok()).as_ref()
+}
+
+/// A request of `bytes` went the way `way`.
+pub(crate) fn went(to: Option<&Statistics>, kind: Kind, direction: Direction, bytes: usize, way: Count) {
+    if let Some(statistics) = to {
+        statistics.request(kind, direction, bytes, way);
+    }
+}
+
+/// Something happened to a request of `bytes`, so many times.
+pub(crate) fn saw(
+    to: Option<&Statistics>,
+    kind: Kind,
+    direction: Direction,
+    bytes: usize,
+    (event, number): (Count, u32),
+) {
+    if let Some(statistics) = to.filter(|_| number > 0) {
+        statistics.add(Row::of(kind, direction, bytes), event, number.into());
+    }
+}
+
+/// Moves what a thread has hashed into the file.
+pub(crate) fn flush_hashes(hashes: &Hashes) {
+    if let Some(statistics) = STATISTICS.get().and_then(Option::as_ref) {
+        hashes.flush(statistics);
+    }
+}
+
+/// The same at the thread's end, unfinished messages too.
+pub(crate) fn hashing_ends(hashes: &Hashes) {
+    if let Some(statistics) = STATISTICS.get().and_then(Option::as_ref) {
+        hashes.end(statistics);
+    }
+}
