@@ -6,7 +6,8 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use crate::ffi;
+use crate::ffi::{self, dispatch};
+use crate::statistics::thread_digests;
 
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 static WATCHED: OnceLock<bool> = OnceLock::new();
@@ -19,10 +20,13 @@ pub fn generation() -> u32 {
 
 /// Starts counting, once per process; false where the system refused, and nothing may be shared with a thread then.
 pub fn watch() -> bool {
-    *WATCHED.get_or_init(|| ffi::at_fork_in_child(ffi::forked))
+    *WATCHED.get_or_init(|| ffi::at_fork_in_child(forked))
 }
 
-/// Runs in the child before `fork` returns there: only what is safe in a signal handler.
-pub(crate) fn count() {
-    GENERATION.fetch_add(1, Relaxed);
+dispatch! {
+    /// Runs in the child before `fork` returns there: only what is safe in a signal handler.
+    fn forked() {
+        GENERATION.fetch_add(1, Relaxed);
+        thread_digests::forget();
+    }
 }

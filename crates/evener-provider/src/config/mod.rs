@@ -3,6 +3,7 @@
 //! A value that says nothing never stops a program: the key keeps its default, and the complaint goes onto OpenSSL's
 //! queue and into the provider's build information. A process with more rights than its user ignores variables.
 
+pub(crate) mod module_names;
 mod typos;
 
 use std::env;
@@ -10,7 +11,7 @@ use std::ffi::{CStr, OsStr};
 
 use crate::core::Core;
 use crate::core::errors::Reason;
-use crate::modules::{self, Named};
+use module_names::Named;
 
 /// From which size on a request may take another way than the inner one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -108,7 +109,7 @@ impl Settings {
     pub(crate) fn raw_from(&self) -> usize {
         match self.threshold {
             Threshold::Bytes(bytes) => bytes,
-            Threshold::Auto if !self.modules.is_empty() => modules::bytes_min(),
+            Threshold::Auto if !self.modules.is_empty() => module_names::bytes_min(),
             Threshold::Auto | Threshold::Off => usize::MAX,
         }
     }
@@ -215,7 +216,7 @@ fn split(settings: &mut Settings, value: &str) -> Option<()> {
 }
 
 fn modules(settings: &mut Settings, value: &str) -> Option<()> {
-    settings.modules = modules::names(value)?;
+    settings.modules = module_names::names(value)?;
     Some(())
 }
 
@@ -324,7 +325,7 @@ mod tests {
     fn modules_are_asked_from_where_one_may_pay_unless_something_else_is_written() {
         let from = |keys: &[(&str, &str)]| read(keys, &[], false).0.raw_from();
         let one = ("modules", "hosted:/run/evener.sock");
-        assert_eq!([from(&[]), from(&[one])], [usize::MAX, modules::bytes_min()]);
+        assert_eq!([from(&[]), from(&[one])], [usize::MAX, module_names::bytes_min()]);
         assert_eq!([from(&[one, ("threshold", "off")]), from(&[one, ("threshold", "16")])], [usize::MAX, 16]);
         let (settings, complaints) = read(&[one], &[("EVENER_MODULES", "qat")], false);
         assert_eq!((settings.modules.len(), complaints.len()), (1, 1));

@@ -10,12 +10,13 @@ use evener_ossl_sys::{
 };
 
 use super::provider;
+use super::refusal::for_c;
 use crate::cipher::context::CipherCtx;
 use crate::cipher::message::Message;
 use crate::cipher::{Row, buffering, gcm, route};
 use crate::core::Core;
 use crate::core::errors::Reason;
-use crate::ffi::{SLOTS, by_slot, dispatch, for_c, params};
+use crate::ffi::{SLOTS, by_slot, dispatch, params};
 use crate::inner_cipher::call::{Init, Update};
 use crate::inner_provider::dispatch_table::erased;
 

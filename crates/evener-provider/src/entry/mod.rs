@@ -7,4 +7,5 @@ pub(crate) mod passthrough;
 pub(crate) mod pipelines;
 pub(crate) mod provider;
 pub(crate) mod rand;
+mod refusal;
 pub(crate) mod skey;

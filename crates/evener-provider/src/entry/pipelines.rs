@@ -12,10 +12,11 @@ use evener_ossl_sys::{
 };
 
 use super::cipher::{core_of, known};
+use super::refusal::for_c;
 use crate::cipher::buffering::Cut;
 use crate::cipher::pipelines;
 use crate::core::errors::Reason;
-use crate::ffi::{dispatch, for_c};
+use crate::ffi::dispatch;
 use crate::inner_cipher::call::{Init, Update};
 use crate::inner_provider::dispatch_table::erased;
 

@@ -12,8 +12,9 @@ use evener_ossl_sys::{
     ProviderQueryOperation, ProviderTeardown, number,
 };
 
+use super::refusal::for_c;
 use crate::core::Core;
-use crate::ffi::{dispatch, for_c};
+use crate::ffi::dispatch;
 use crate::state::ProvCtx;
 
 /// A table that is only read.

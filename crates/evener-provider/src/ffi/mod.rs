@@ -4,15 +4,10 @@
 //! reason on OpenSSL's queue. A panic never leaves Rust. Doors on the hot way compare one number first and jump into
 //! the inner function; that way has nothing that could panic.
 
-use std::ffi::{CStr, c_int};
-use std::panic::{self, AssertUnwindSafe};
-use std::ptr;
+use std::ffi::CStr;
 use std::slice;
 
 use evener_ossl_sys::{Algorithm, Dispatch};
-
-use crate::core::Core;
-use crate::core::errors::Reason;
 
 pub(crate) mod async_job;
 pub(crate) mod params;
@@ -39,35 +34,6 @@ pub(crate) use by_slot;
 
 /// As many algorithms of one operation as can be wrapped; OpenSSL 4.0 has 48 ciphers that this provider knows.
 pub(crate) const SLOTS: usize = 64;
-
-/// What a door answers when it has to refuse.
-pub(crate) trait Refusal {
-    const REFUSED: Self;
-}
-
-impl Refusal for c_int {
-    const REFUSED: Self = 0;
-}
-
-impl Refusal for () {
-    const REFUSED: Self = ();
-}
-
-impl<T> Refusal for *mut T {
-    const REFUSED: Self = ptr::null_mut();
-}
-
-impl<T> Refusal for *const T {
-    const REFUSED: Self = ptr::null();
-}
-
-/// Runs `body` for a C caller; an error and a panic become a refusal with a reason on the queue.
-pub(crate) fn for_c<T: Refusal>(core: &Core, body: impl FnOnce() -> Result<T, Reason>) -> T {
-    panic::catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(Reason::Panicked)).unwrap_or_else(|reason| {
-        core.raise(reason, None);
-        T::REFUSED
-    })
-}
 
 /// A table of functions without its end.
 ///
@@ -124,12 +90,4 @@ pub(crate) fn has_raised_rights() -> bool {
 pub(crate) fn at_fork_in_child(hook: unsafe extern "C" fn()) -> bool {
     // SAFETY: the hook only counts; the module is never unmapped (build.rs).
     unsafe { libc::pthread_atfork(None, None, Some(hook)) == 0 }
-}
-
-dispatch! {
-    /// Runs in the child of a fork.
-    fn forked() {
-        crate::fork::count();
-        crate::statistics::thread_digests::forget();
-    }
 }

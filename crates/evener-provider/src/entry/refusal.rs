@@ -1,0 +1,37 @@
+//! How an entry point refuses: null or 0, with the reason on OpenSSL's queue. A panic never leaves Rust.
+
+use std::ffi::c_int;
+use std::panic::{self, AssertUnwindSafe};
+use std::ptr;
+
+use crate::core::Core;
+use crate::core::errors::Reason;
+
+/// What an entry point answers when it has to refuse.
+pub(crate) trait Refusal {
+    const REFUSED: Self;
+}
+
+impl Refusal for c_int {
+    const REFUSED: Self = 0;
+}
+
+impl Refusal for () {
+    const REFUSED: Self = ();
+}
+
+impl<T> Refusal for *mut T {
+    const REFUSED: Self = ptr::null_mut();
+}
+
+impl<T> Refusal for *const T {
+    const REFUSED: Self = ptr::null();
+}
+
+/// Runs `body` for a C caller; an error and a panic become a refusal with a reason on the queue.
+pub(crate) fn for_c<T: Refusal>(core: &Core, body: impl FnOnce() -> Result<T, Reason>) -> T {
+    panic::catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(Reason::Panicked)).unwrap_or_else(|reason| {
+        core.raise(reason, None);
+        T::REFUSED
+    })
+}
