@@ -16,6 +16,7 @@ pub mod fork;
 mod inner_cipher;
 mod inner_provider;
 mod modules;
+mod setup;
 mod state;
 mod statistics;
 

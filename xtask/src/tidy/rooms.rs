@@ -17,7 +17,6 @@ const ROOMS: &[(&str, &[&str])] = &[
             "src/entry/",
             "src/inner_cipher/",
             "src/cipher/context.rs",
-            "src/state/mod.rs",
             "src/inner_provider/",
             "src/statistics/thread_digests.rs",
             "src/core/",

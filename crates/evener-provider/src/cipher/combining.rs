@@ -49,7 +49,7 @@ pub(crate) fn combiner() -> Result<Combiner, String> {
 }
 
 /// From which length on updates of a cipher are looked at; `usize::MAX`: never.
-pub(super) fn thresh(prov: &ProvCtx, algorithm: Option<Algorithm>) -> usize {
+pub(crate) fn thresh(prov: &ProvCtx, algorithm: Option<Algorithm>) -> usize {
     let is_cbc = algorithm.is_some_and(|algorithm| algorithm.family() == Family::Cbc);
     match prov.settings.combine {
         Combine::Auto if is_cbc && prov.combiner.is_some() => BYTES_MIN,

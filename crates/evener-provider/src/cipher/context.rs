@@ -11,7 +11,6 @@ use evener_core::statistics::Count;
 use evener_core::{Algorithm, Family};
 use evener_ossl_sys::{CipherFinal, CipherInit, CipherUpdate};
 
-use super::Row;
 use super::message::{Message, State};
 use super::pipelines::Pipes;
 use super::route::Asked;
@@ -20,6 +19,7 @@ use crate::config::Guard;
 use crate::core::errors::Reason;
 use crate::inner_cipher::call::{Init, Update};
 use crate::inner_cipher::context::Inner;
+use crate::state::rows::CipherRow;
 use crate::state::{Counts, ProvCtx};
 use crate::statistics;
 
@@ -50,7 +50,7 @@ pub(crate) struct CipherCtx {
     /// The inner one-shot function; the inner update where there is none, and the core then calls neither.
     pub(crate) cipher: CipherUpdate,
     /// The algorithm's other inner functions. Its provider outlives the context.
-    row: *const Row,
+    row: *const CipherRow,
     /// Bytes of this message that went another way than the inner one.
     pub(crate) elsewhere: Cell<usize>,
     /// Whether anything has to be known about messages.
@@ -86,7 +86,7 @@ impl Short {
 
 impl CipherCtx {
     /// One around `inner`, which it owns from here on.
-    pub(crate) fn new(row: &Row, inner: *mut c_void, message: Message) -> Self {
+    pub(crate) fn new(row: &CipherRow, inner: *mut c_void, message: Message) -> Self {
         let cipher = row.cipher.unwrap_or(row.update);
         Self {
             update: row.update,
@@ -173,7 +173,7 @@ impl CipherCtx {
         }
     }
 
-    pub(crate) fn row<'p>(&self) -> &'p Row {
+    pub(crate) fn row<'p>(&self) -> &'p CipherRow {
         // SAFETY: rows go with their provider, which the core keeps while a context of it lives.
         unsafe { &*self.row }
     }

@@ -19,12 +19,12 @@ use evener_core::xts::Stride;
 use evener_core::{Algorithm, BLOCK_BYTES, Direction, Family};
 use evener_ring::Parts;
 
-use super::Row;
 use super::buffering::{advance, input_of};
 use super::context::CipherCtx;
 use super::message::State;
 use crate::config::Guard;
 use crate::inner_cipher::context::{Inner, Own};
+use crate::state::rows::CipherRow;
 
 type Block = [u8; BLOCK_BYTES];
 
@@ -108,7 +108,7 @@ impl<T> Spare<T> {
 }
 
 /// An inner context with a key, without padding.
-pub(super) fn started<'r>(row: &'r Row, encrypts: bool, key: &[u8]) -> Option<Own<'r>> {
+pub(super) fn started<'r>(row: &'r CipherRow, encrypts: bool, key: &[u8]) -> Option<Own<'r>> {
     let own = Own::new(row)?;
     let ready =
         own.inner().init(encrypts, Some(key), None) && (!row.is_padded() || own.inner().set_padding(false));
@@ -120,7 +120,7 @@ pub(super) fn ecb<'r>(ctx: &CipherCtx, encrypts: bool, key: &[u8]) -> Option<Own
     started(ecb_row(ctx, key.len())?, encrypts, key)
 }
 
-pub(super) fn ecb_row<'r>(ctx: &CipherCtx, key_bytes: usize) -> Option<&'r Row> {
+pub(super) fn ecb_row<'r>(ctx: &CipherCtx, key_bytes: usize) -> Option<&'r CipherRow> {
     let wanted = Algorithm::ALL
         .iter()
         .find(|algorithm| algorithm.family() == Family::Ecb && algorithm.key_bytes() == Some(key_bytes))?;

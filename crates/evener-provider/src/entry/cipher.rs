@@ -9,16 +9,17 @@ use evener_ossl_sys::{
     GetParams, GettableParams, NewCtx, Param, SetCtxParams, number,
 };
 
-use super::provider;
+use super::provider_of;
 use super::refusal::for_c;
 use crate::cipher::context::CipherCtx;
 use crate::cipher::message::Message;
-use crate::cipher::{Row, buffering, gcm, route};
+use crate::cipher::{buffering, gcm, route};
 use crate::core::Core;
 use crate::core::errors::Reason;
 use crate::ffi::{SLOTS, by_slot, dispatch, params};
 use crate::inner_cipher::call::{Init, Update};
 use crate::inner_provider::dispatch_table::erased;
+use crate::state::rows::CipherRow;
 
 /// The functions that stand in a cipher's table instead of the inner ones.
 pub(crate) fn ours(slot: usize) -> Vec<(c_int, Function)> {
@@ -48,11 +49,11 @@ pub(crate) fn ours(slot: usize) -> Vec<(c_int, Function)> {
 /// No key and no IV.
 const NOTHING: (*const c_uchar, usize) = (ptr::null(), 0);
 
-pub(super) fn row_of<'p>(provctx: *mut c_void, slot: usize) -> Option<&'p Row> {
-    provider::provider(provctx)?.bound()?.ciphers.rows.get(slot)
+pub(super) fn row_of<'p>(provctx: *mut c_void, slot: usize) -> Option<&'p CipherRow> {
+    provider_of(provctx)?.bound()?.ciphers.rows.get(slot)
 }
 
-pub(super) fn core_of<'p>(row: &Row) -> &'p Core {
+pub(super) fn core_of<'p>(row: &CipherRow) -> &'p Core {
     // SAFETY: a row belongs to its provider.
     let prov = unsafe { &*row.prov };
     &prov.core
@@ -66,7 +67,7 @@ pub(super) fn known<'c>(ctx: *mut c_void) -> Option<&'c mut CipherCtx> {
 }
 
 /// A context around `inner`; the inner context is freed where there is no memory.
-fn wrap(row: &Row, inner: *mut c_void, message: Message) -> *mut c_void {
+fn wrap(row: &CipherRow, inner: *mut c_void, message: Message) -> *mut c_void {
     if inner.is_null() {
         return inner;
     }

@@ -8,25 +8,16 @@ use evener_ossl_sys::{CtxParamsList, DigestDigest, Dispatch, GettableParams, New
 
 use evener_core::statistics::Kind;
 
-use super::{digest_stats, provider};
+use super::{digest_stats, provider_of};
 use crate::core::find;
 use crate::ffi::{SLOTS, by_slot, dispatch};
 use crate::inner_provider::Inner;
 use crate::inner_provider::dispatch_table::{Offer, Wrapped, erased};
 use crate::state::ProvCtx;
-
-/// The functions that are called with a provider's context, which has to be the inner one's.
-pub(crate) struct Row {
-    provider: *mut c_void,
-    newctx: NewCtx,
-    digest: Option<DigestDigest>,
-    gettable: Option<GettableParams>,
-    settable_ctx: Option<CtxParamsList>,
-    gettable_ctx: Option<CtxParamsList>,
-}
+use crate::state::rows::DigestRow;
 
 /// The digests that we offer. They are counted where anything else is, for else no file is made.
-pub(crate) fn offer(inner: &Inner, prov: &ProvCtx) -> Offer<Row> {
+pub(crate) fn offer(inner: &Inner, prov: &ProvCtx) -> Offer<DigestRow> {
     let counts = prov.statistics.is_some() && prov.settings.has_ways();
     Offer::new(inner, number::OP_DIGEST, |name, functions, slot| {
         let row = known(name).then(|| row(inner.provider_ctx, functions)).flatten()?;
@@ -43,8 +34,8 @@ fn known(name: &str) -> bool {
     matches!(name, "SHA1" | "MD5") || name.starts_with("SHA2-")
 }
 
-fn row(provider: *mut c_void, functions: &[Dispatch]) -> Option<Row> {
-    Some(Row {
+fn row(provider: *mut c_void, functions: &[Dispatch]) -> Option<DigestRow> {
+    Some(DigestRow {
         provider,
         newctx: find!(functions, DIGEST_NEWCTX: NewCtx)?,
         digest: find!(functions, DIGEST_DIGEST: DigestDigest),
@@ -77,8 +68,8 @@ fn ours(slot: usize) -> Vec<(c_int, evener_ossl_sys::Function)> {
     ]
 }
 
-fn row_of<'p>(provctx: *mut c_void, slot: usize) -> Option<&'p Row> {
-    provider::provider(provctx)?.bound()?.digests.rows.get(slot)
+fn row_of<'p>(provctx: *mut c_void, slot: usize) -> Option<&'p DigestRow> {
+    provider_of(provctx)?.bound()?.digests.rows.get(slot)
 }
 
 dispatch! {

@@ -1,11 +1,25 @@
 //! What OpenSSL calls: the module's one symbol, and the functions in the tables of each algorithm.
 
-pub(crate) mod cipher;
-pub(crate) mod digest;
+mod cipher;
+mod cipher_rows;
+mod digest;
 mod digest_stats;
-pub(crate) mod passthrough;
-pub(crate) mod pipelines;
+mod neighbours;
+mod offers;
+mod passthrough;
+mod pipelines;
 pub(crate) mod provider;
-pub(crate) mod rand;
+mod rand;
 mod refusal;
-pub(crate) mod skey;
+mod skey;
+
+use std::ffi::c_void;
+
+use crate::state::ProvCtx;
+
+/// The provider that an entry point was called for.
+fn provider_of<'p>(provctx: *mut c_void) -> Option<&'p ProvCtx> {
+    let provctx: *const ProvCtx = provctx.cast_const().cast();
+    // SAFETY: the core passes null or what OSSL_provider_init gave, and nothing after teardown.
+    unsafe { provctx.as_ref() }
+}

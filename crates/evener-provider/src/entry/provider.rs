@@ -1,21 +1,23 @@
 //! The module's one symbol and the provider's own functions.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::mem::transmute;
 use std::panic;
 use std::ptr;
 use std::sync::Once;
 
 use evener_ossl_sys::{
-    Algorithm, ChildChanged, CoreHandle, Dispatch, Function, GetParams, GettableParams, PARAM_INTEGER,
-    PARAM_UNMODIFIED, PARAM_UNSIGNED_INTEGER, PARAM_UTF8_PTR, Param, PropertiesChanged,
-    ProviderQueryOperation, ProviderTeardown, number,
+    Algorithm, CoreHandle, Dispatch, Function, GetParams, GettableParams, PARAM_INTEGER, PARAM_UNMODIFIED,
+    PARAM_UNSIGNED_INTEGER, PARAM_UTF8_PTR, Param, ProviderQueryOperation, ProviderTeardown, number,
 };
 
 use super::refusal::for_c;
+use super::{neighbours, offers, provider_of};
 use crate::core::Core;
 use crate::ffi::dispatch;
+use crate::setup;
 use crate::state::ProvCtx;
+use crate::statistics::{self, thread_digests};
 
 /// A table that is only read.
 struct Table<T: 'static>(&'static [T]);
@@ -74,7 +76,7 @@ pub unsafe extern "C" fn OSSL_provider_init(
     hush_panics();
     // SAFETY: the caller's word.
     let core = unsafe { Core::read(handle, given) };
-    let Ok(made) = panic::catch_unwind(move || ProvCtx::start(core)) else { return 0 };
+    let Ok(made) = panic::catch_unwind(move || start(core)) else { return 0 };
     // SAFETY: the core gave room for one address.
     unsafe { provctx.write(made.cast_mut().cast()) };
     // SAFETY: as above.
@@ -88,11 +90,24 @@ fn hush_panics() {
     ONCE.call_once(|| panic::set_hook(Box::new(|_| {})));
 }
 
-/// The provider that a door was called for.
-pub(super) fn provider<'p>(provctx: *mut c_void) -> Option<&'p ProvCtx> {
-    let provctx: *const ProvCtx = provctx.cast_const().cast();
-    // SAFETY: the core passes null or what OSSL_provider_init gave, and nothing after teardown.
-    unsafe { provctx.as_ref() }
+/// Makes a provider, watches its neighbours and binds it where it can be.
+fn start(core: Core) -> *const ProvCtx {
+    let prov = Box::leak(Box::new(setup::provider(core)));
+    neighbours::register(prov);
+    // Now, where it can be, so that later calls find it done; a private one only when the core asks.
+    if prov.neighbours.active_default(&prov.core).is_some() {
+        offers::bound(prov);
+    }
+    prov
+}
+
+/// Gives back what is held, in the order that the core expects.
+fn end(prov: Box<ProvCtx>) {
+    neighbours::deregister(&prov);
+    thread_digests::with_mine(statistics::flush_hashes);
+    let ProvCtx { bound, neighbours, core, .. } = *prov;
+    drop(bound);
+    neighbours.release(&core);
 }
 
 dispatch! {
@@ -101,8 +116,8 @@ dispatch! {
         if !provctx.is_null() {
             let provctx: *mut ProvCtx = provctx.cast();
             // A caught panic leaks, and there is no core any more to tell.
-            // SAFETY: made by `ProvCtx::start`, and this is the core's last call with it.
-            drop(panic::catch_unwind(move || ProvCtx::end(unsafe { Box::from_raw(provctx) })));
+            // SAFETY: made by `start`, and this is the core's last call with it.
+            drop(panic::catch_unwind(move || end(unsafe { Box::from_raw(provctx) })));
         }
     }
 
@@ -113,7 +128,7 @@ dispatch! {
 
     /// The core asks who we are.
     fn get_params(provctx: *mut c_void, params: *mut Param) -> c_int {
-        let Some(prov) = provider(provctx) else { return 0 };
+        let Some(prov) = provider_of(provctx) else { return 0 };
         for_c(&prov.core, || {
             // SAFETY: the core's list, which it ends.
             let params = unsafe { crate::ffi::params::list_mut(params) };
@@ -124,9 +139,9 @@ dispatch! {
 
     /// The core asks for the algorithms of an operation, once per operation unless told not to keep the answer.
     fn query_operation(provctx: *mut c_void, operation: c_int, no_store: *mut c_int) -> *const Algorithm {
-        let Some(prov) = provider(provctx) else { return ptr::null() };
+        let Some(prov) = provider_of(provctx) else { return ptr::null() };
         for_c(&prov.core, || {
-            let offer = prov.offer(operation);
+            let offer = offers::offer(prov, operation);
             if !no_store.is_null() {
                 // SAFETY: the core's room for one number.
                 unsafe { no_store.write(c_int::from(offer.is_none())) };
@@ -134,29 +149,4 @@ dispatch! {
             Ok(offer.flatten().unwrap_or_else(ptr::null))
         })
     }
-
-    /// The core has activated a neighbour. It holds locks: nothing is done here but counting and keeping.
-    fn neighbour_came(neighbour: *const CoreHandle, provctx: *mut c_void) -> c_int {
-        if let Some(prov) = provider(provctx) {
-            prov.neighbours.came(&prov.core, neighbour);
-        }
-        1
-    }
-
-    /// The core is about to deactivate a neighbour.
-    fn neighbour_goes(neighbour: *const CoreHandle, provctx: *mut c_void) -> c_int {
-        if let Some(prov) = provider(provctx) {
-            prov.neighbours.goes(&prov.core, neighbour);
-        }
-        1
-    }
-
-    /// The program has set its default properties, on which nothing depends here: `fips=yes` never finds us.
-    fn properties_changed(_properties: *const c_char, _provctx: *mut c_void) -> c_int {
-        1
-    }
 }
-
-pub(crate) const NEIGHBOUR_CAME: ChildChanged = neighbour_came;
-pub(crate) const NEIGHBOUR_GOES: ChildChanged = neighbour_goes;
-pub(crate) const PROPERTIES_CHANGED: PropertiesChanged = properties_changed;

@@ -5,31 +5,23 @@ use std::ptr;
 
 use evener_ossl_sys::{CtxParamsList, Dispatch, GettableParams, Param, RandNewCtx, number};
 
-use super::provider;
+use super::provider_of;
 use crate::core::find;
 use crate::ffi::{SLOTS, by_slot, dispatch};
 use crate::inner_provider::Inner;
 use crate::inner_provider::dispatch_table::{Offer, Wrapped, erased};
-
-/// The functions that are called with a provider's context, which has to be the inner one's.
-pub(crate) struct Row {
-    provider: *mut c_void,
-    newctx: RandNewCtx,
-    gettable: Option<GettableParams>,
-    settable_ctx: Option<CtxParamsList>,
-    gettable_ctx: Option<CtxParamsList>,
-}
+use crate::state::rows::RandRow;
 
 /// The generators that we offer.
-pub(crate) fn offer(inner: &Inner) -> Offer<Row> {
+pub(crate) fn offer(inner: &Inner) -> Offer<RandRow> {
     Offer::new(inner, number::OP_RAND, |_, functions, slot| {
         let row = row(inner.provider_ctx, functions)?;
         Some(Wrapped { row, known: |number| (1..=19).contains(&number), ours: ours(slot), added: Vec::new() })
     })
 }
 
-fn row(provider: *mut c_void, functions: &[Dispatch]) -> Option<Row> {
-    Some(Row {
+fn row(provider: *mut c_void, functions: &[Dispatch]) -> Option<RandRow> {
+    Some(RandRow {
         provider,
         newctx: find!(functions, RAND_NEWCTX: RandNewCtx)?,
         gettable: find!(functions, RAND_GETTABLE_PARAMS: GettableParams),
@@ -51,8 +43,8 @@ fn ours(slot: usize) -> Vec<(c_int, evener_ossl_sys::Function)> {
     ]
 }
 
-fn row_of<'p>(provctx: *mut c_void, slot: usize) -> Option<&'p Row> {
-    provider::provider(provctx)?.bound()?.rands.rows.get(slot)
+fn row_of<'p>(provctx: *mut c_void, slot: usize) -> Option<&'p RandRow> {
+    provider_of(provctx)?.bound()?.rands.rows.get(slot)
 }
 
 dispatch! {

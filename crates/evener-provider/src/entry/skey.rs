@@ -5,31 +5,23 @@ use std::ptr;
 
 use evener_ossl_sys::{Dispatch, GettableParams, Param, SkeymgmtGenerate, SkeymgmtImport, number};
 
-use super::provider;
+use super::provider_of;
 use crate::core::find;
 use crate::ffi::{SLOTS, by_slot, dispatch};
 use crate::inner_provider::Inner;
 use crate::inner_provider::dispatch_table::{Offer, Wrapped, erased};
-
-/// The functions that are called with a provider's context, which has to be the inner one's.
-pub(crate) struct Row {
-    provider: *mut c_void,
-    import: Option<SkeymgmtImport>,
-    generate: Option<SkeymgmtGenerate>,
-    imp_settable: Option<GettableParams>,
-    gen_settable: Option<GettableParams>,
-}
+use crate::state::rows::SkeyRow;
 
 /// The kinds of key objects that we offer: none before OpenSSL 3.5.
-pub(crate) fn offer(inner: &Inner) -> Offer<Row> {
+pub(crate) fn offer(inner: &Inner) -> Offer<SkeyRow> {
     Offer::new(inner, number::OP_SKEYMGMT, |_, functions, slot| {
         let row = row(inner.provider_ctx, functions);
         Some(Wrapped { row, known: |number| (1..=7).contains(&number), ours: ours(slot), added: Vec::new() })
     })
 }
 
-fn row(provider: *mut c_void, functions: &[Dispatch]) -> Row {
-    Row {
+fn row(provider: *mut c_void, functions: &[Dispatch]) -> SkeyRow {
+    SkeyRow {
         provider,
         import: find!(functions, SKEYMGMT_IMPORT: SkeymgmtImport),
         generate: find!(functions, SKEYMGMT_GENERATE: SkeymgmtGenerate),
@@ -51,8 +43,8 @@ fn ours(slot: usize) -> Vec<(c_int, evener_ossl_sys::Function)> {
     ]
 }
 
-fn row_of<'p>(provctx: *mut c_void, slot: usize) -> Option<&'p Row> {
-    provider::provider(provctx)?.bound()?.skeys.rows.get(slot)
+fn row_of<'p>(provctx: *mut c_void, slot: usize) -> Option<&'p SkeyRow> {
+    provider_of(provctx)?.bound()?.skeys.rows.get(slot)
 }
 
 dispatch! {

@@ -7,9 +7,9 @@ use std::slice;
 use evener_core::job::Memory;
 use evener_ossl_sys::Param;
 
-use crate::cipher::Row;
 use crate::cipher::context::CipherCtx;
 use crate::ffi::params;
+use crate::state::rows::CipherRow;
 
 /// An init. Key, IV and parameters are the caller's for as long as the call lasts.
 #[derive(Clone, Copy)]
@@ -40,7 +40,7 @@ impl<'c> Init<'c> {
     }
 
     /// The same call, to the inner function.
-    pub(crate) fn inner(&self, row: &Row, ctx: *mut c_void) -> c_int {
+    pub(crate) fn inner(&self, row: &CipherRow, ctx: *mut c_void) -> c_int {
         let init = if self.encrypts { row.encrypt_init } else { row.decrypt_init };
         let pair =
             |bytes: Option<&[u8]>| bytes.map_or((ptr::null(), 0), |bytes| (bytes.as_ptr(), bytes.len()));

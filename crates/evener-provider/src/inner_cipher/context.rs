@@ -9,16 +9,16 @@ use evener_ossl_sys::{
 };
 
 use super::call::Update;
-use crate::cipher::Row;
 use crate::cipher::context::CipherCtx;
+use crate::state::rows::CipherRow;
 
 // SAFETY: what the pointers lead to is constant or the provider itself, which locks what changes.
-unsafe impl Sync for Row {}
+unsafe impl Sync for CipherRow {}
 
 /// A live inner context of `row`, which nobody else uses while this is used.
 #[derive(Clone, Copy)]
 pub(crate) struct Inner<'r> {
-    row: &'r Row,
+    row: &'r CipherRow,
     ctx: *mut c_void,
 }
 
@@ -28,7 +28,7 @@ impl<'r> Inner<'r> {
     /// # Safety
     ///
     /// It is one of `row`'s and lives, used by nobody else, as long as what is made here.
-    pub(crate) unsafe fn of(row: &'r Row, ctx: *mut c_void) -> Self {
+    pub(crate) unsafe fn of(row: &'r CipherRow, ctx: *mut c_void) -> Self {
         Self { row, ctx }
     }
 
@@ -194,7 +194,7 @@ unsafe impl Send for Own<'_> {}
 
 impl<'r> Own<'r> {
     /// A new one; `None` where the inner provider refuses.
-    pub(crate) fn new(row: &'r Row) -> Option<Self> {
+    pub(crate) fn new(row: &'r CipherRow) -> Option<Self> {
         // SAFETY: the inner function with the inner provider's context.
         let ctx = unsafe { (row.newctx)(row.provider) };
         // SAFETY: just made, and ours until it is freed.

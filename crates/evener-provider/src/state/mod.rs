@@ -3,29 +3,24 @@
 //! Its life: the core initialises it -> it registers for its neighbours -> it binds to a default provider, now or at
 //! the first question -> it answers the core's questions -> it is torn down after all that was made with it.
 
-use std::ffi::{CString, c_int};
+pub(crate) mod rows;
+
+use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 use evener::combine::Combiner;
 use evener::in_flight::InFlight;
-use evener_ossl_sys::{Algorithm, Param, number};
+use evener::statistics::Statistics;
+use evener_ossl_sys::Param;
 
-use crate::cipher::{self, combining, in_flight};
-use crate::config::{self, Combine, Complaint, Settings, Threshold};
+use crate::config::Settings;
 use crate::core::Core;
-use crate::core::errors::Reason;
-use crate::entry::provider::{NEIGHBOUR_CAME, NEIGHBOUR_GOES, PROPERTIES_CHANGED};
-use crate::entry::{digest, rand, skey};
 use crate::ffi::async_job::Jobs;
 use crate::ffi::params;
-use crate::fork;
 use crate::inner_provider::dispatch_table::Offer;
 use crate::inner_provider::{Inner, Neighbours};
-use crate::modules;
-use crate::statistics;
-use crate::statistics::thread_digests;
-use evener::statistics::Statistics;
+use rows::{CipherRow, DigestRow, RandRow, SkeyRow};
 
 /// What the core's context pointer points to.
 pub(crate) struct ProvCtx {
@@ -34,11 +29,11 @@ pub(crate) struct ProvCtx {
     pub(crate) neighbours: Neighbours,
     pub(crate) counts: Counts,
     /// Whether GCM's contexts tell the tag of what they decrypted.
-    gcm_tells_tags: Tried,
+    pub(crate) gcm_tells_tags: Tried,
     /// From how many bytes on engines are asked; `usize::MAX`: never.
     pub(crate) raw_from: usize,
     /// Modules of the configuration that are open.
-    modules: usize,
+    pub(crate) modules: usize,
     /// What threads combine by, where they are to and can.
     pub(crate) combiner: Option<Combiner>,
     /// The process's; none where they are not wanted.
@@ -46,16 +41,16 @@ pub(crate) struct ProvCtx {
     /// What one thread's requests fill lanes by, where the library is there and wanted.
     pub(crate) in_flight: Option<InFlight>,
     /// Whether the core can call pipelines.
-    pipelines: bool,
+    pub(crate) pipelines: bool,
     /// OpenSSL's asynchronous jobs, where requests may be put aside.
     pub(crate) jobs: Option<Jobs>,
     /// Whether the core tells us of our neighbours.
-    registered: AtomicBool,
-    bound: OnceLock<Bound>,
+    pub(crate) registered: AtomicBool,
+    pub(crate) bound: OnceLock<Bound>,
     /// Held while a default provider is looked for; a second thread then finds it bound.
-    binding: Mutex<()>,
+    pub(crate) binding: Mutex<()>,
     /// What `openssl list -providers -verbose` shows: the complaints about the configuration, if any.
-    build_info: CString,
+    pub(crate) build_info: CString,
 }
 
 /// What happened in this library context. 32 bits each, as 32-bit systems have no larger ones; they wrap.
@@ -81,68 +76,15 @@ pub(crate) struct Tried(AtomicU32);
 
 /// What is offered, and on whose functions.
 pub(crate) struct Bound {
-    pub(crate) ciphers: Offer<cipher::Row>,
-    pub(crate) digests: Offer<digest::Row>,
-    pub(crate) rands: Offer<rand::Row>,
-    pub(crate) skeys: Offer<skey::Row>,
+    pub(crate) ciphers: Offer<CipherRow>,
+    pub(crate) digests: Offer<DigestRow>,
+    pub(crate) rands: Offer<RandRow>,
+    pub(crate) skeys: Offer<SkeyRow>,
     /// Holds the functions that the rows point to.
-    inner: Inner,
+    pub(crate) inner: Inner,
 }
 
 impl ProvCtx {
-    /// Makes one for `core`. It is freed by [`ProvCtx::end`].
-    pub(crate) fn start(core: Core) -> *const Self {
-        let (settings, mut complaints) = config::read(&core);
-        let combiner = combiner(&settings, fork::watch(), &mut complaints);
-        let modules = modules::open(&settings.modules, settings.wait, fork::watch(), &mut complaints);
-        // A threshold by itself is for tests that add an engine.
-        let raw_from = match settings.threshold {
-            Threshold::Auto if modules == 0 => usize::MAX,
-            _ => settings.raw_from(),
-        };
-        if settings.split_from() != usize::MAX {
-            // Makes the crew's place, before threads fork; no thread is started.
-            _ = evener::split::crew();
-        }
-        let statistics = statistics::statistics(&settings);
-        let pipelines = in_flight::has_pipelines(&core);
-        if pipelines || settings.has_ways() {
-            evener::regret::prepare();
-            evener::offload::policy::prepare();
-        }
-        let in_flight = if combiner.is_some() || pipelines { in_flight::drivers() } else { None };
-        let landmark = core.landmark.filter(|_| combiner.is_some() && in_flight.is_some() || modules > 0);
-        let jobs = landmark.and_then(Jobs::of);
-        let build_info = build_info(&complaints);
-        let prov = Box::leak(Box::new(Self {
-            core,
-            settings,
-            neighbours: Neighbours::default(),
-            counts: Counts::default(),
-            gcm_tells_tags: Tried::default(),
-            raw_from,
-            modules,
-            combiner,
-            statistics,
-            in_flight,
-            pipelines,
-            jobs,
-            registered: AtomicBool::new(false),
-            bound: OnceLock::new(),
-            binding: Mutex::new(()),
-            build_info,
-        }));
-        for complaint in &complaints {
-            prov.core.raise(complaint.reason, Some(&complaint.text));
-        }
-        prov.register();
-        // Now, where it can be, so that later calls find it done; a private one only when the core asks.
-        if prov.neighbours.active_default(&prov.core).is_some() {
-            prov.bound();
-        }
-        prov
-    }
-
     /// Whether `tells` says so; asked once, or by several threads that come at the same moment.
     pub(crate) fn gcm_tells_tags(&self, tells: impl FnOnce() -> bool) -> bool {
         const NOT_TRIED: u32 = 0;
@@ -155,74 +97,9 @@ impl ProvCtx {
         answer.load(Relaxed) == YES
     }
 
-    /// Gives back what is held, in the order that the core expects.
-    pub(crate) fn end(self: Box<Self>) {
-        self.deregister();
-        thread_digests::with_mine(statistics::flush_hashes);
-        let Self { bound, neighbours, core, .. } = *self;
-        drop(bound);
-        neighbours.release(&core);
-    }
-
-    fn register(&self) {
-        let Some(children) = self.core.children else { return };
-        let this = std::ptr::from_ref(self).cast_mut().cast();
-        // SAFETY: the functions take this provider's address, which stays until `deregister` takes them back.
-        let registered = unsafe {
-            (children.register)(self.core.handle, NEIGHBOUR_CAME, NEIGHBOUR_GOES, PROPERTIES_CHANGED, this)
-        };
-        self.registered.store(registered == 1, Relaxed);
-    }
-
-    /// Ends what `register` began. Not only at the end: a program may free its library context before the last cipher
-    /// context in it, and the end comes with the latter, when the core has no list of neighbours any more.
-    fn deregister(&self) {
-        let Some(children) = self.core.children else { return };
-        if self.registered.swap(false, Relaxed) {
-            // SAFETY: takes back what `register` gave; from here on the core calls none of those functions.
-            unsafe { (children.deregister)(self.core.handle) };
-        }
-    }
-
-    /// What we are bound to; looks for it where it was not there yet.
+    /// What we are bound to, once that was found. Before, nothing is offered, so that no function of a table is called.
     pub(crate) fn bound(&self) -> Option<&Bound> {
-        match self.bound.get() {
-            Some(bound) => Some(bound),
-            None => self.bind(),
-        }
-    }
-
-    #[cold]
-    fn bind(&self) -> Option<&Bound> {
-        let _alone = self.binding.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.bound.get().is_none() {
-            let inner = self.neighbours.active_default(&self.core).or_else(|| Inner::private(&self.core))?;
-            // The lock is ours, so that nobody else can have set it.
-            self.bound.set(Bound::on(inner, self)).ok()?;
-            self.deregister();
-        }
         self.bound.get()
-    }
-
-    /// Our algorithms for `operation`; `None` where the answer may be another one later.
-    pub(crate) fn offer(&self, operation: c_int) -> Option<Option<*const Algorithm>> {
-        if !matches!(operation, number::OP_CIPHER | number::OP_DIGEST | number::OP_RAND | number::OP_SKEYMGMT)
-        {
-            return Some(None);
-        }
-        if self.neighbours.stand_aside() {
-            return None;
-        }
-        let Some(bound) = self.bound() else {
-            self.core.raise(Reason::NoDefault, None);
-            return None;
-        };
-        Some(match operation {
-            number::OP_CIPHER => bound.ciphers.list(),
-            number::OP_DIGEST => bound.digests.list(),
-            number::OP_RAND => bound.rands.list(),
-            _ => bound.skeys.list(),
-        })
     }
 
     /// Whether tables of CBC have pipelines: where one thread's messages fill lanes or are in flight at a module, for elsewhere
@@ -255,41 +132,8 @@ impl ProvCtx {
     }
 }
 
-/// The combiner, where one is asked for. Without a watch over forks nothing may be shared with a thread.
-fn combiner(settings: &Settings, watched: bool, complaints: &mut Vec<Complaint>) -> Option<Combiner> {
-    if settings.combine == Combine::Off {
-        return None;
-    }
-    let made = match watched {
-        true => combining::combiner(),
-        false => Err("the system does not tell of forks".to_owned()),
-    };
-    let complain = |why| {
-        complaints.push(Complaint { reason: Reason::Unavailable, text: format!("combine = auto: {why}") });
-    };
-    made.map_err(complain).ok()
-}
-
 const VERSION: &std::ffi::CStr =
     match std::ffi::CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
         Ok(version) => version,
         Err(_) => c"",
     };
-
-fn build_info(complaints: &[Complaint]) -> CString {
-    let texts: Vec<&str> = complaints.iter().map(|complaint| complaint.text.as_str()).collect();
-    let text = if texts.is_empty() { env!("CARGO_PKG_VERSION").to_owned() } else { texts.join("; ") };
-    CString::new(text).unwrap_or_default()
-}
-
-impl Bound {
-    fn on(inner: Inner, prov: &ProvCtx) -> Self {
-        Self {
-            ciphers: cipher::offer(&inner, prov),
-            digests: digest::offer(&inner, prov),
-            rands: rand::offer(&inner),
-            skeys: skey::offer(&inner),
-            inner,
-        }
-    }
-}

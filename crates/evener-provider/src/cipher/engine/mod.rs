@@ -9,11 +9,11 @@ use evener::offload::policy::Turn;
 use evener_core::job::Memory;
 use evener_core::{Algorithm, Direction, Job, Nanos, Session, SessionId};
 
-use super::Row;
 use super::message::Message;
 use crate::ffi::async_job::CurrentJob;
 use crate::inner_cipher::context::Own;
 use crate::state::Counts;
+use crate::state::rows::CipherRow;
 
 /// Whole blocks of one message, or for XTS one data unit.
 pub struct Raw<'r> {
@@ -138,13 +138,13 @@ pub trait Engine: Sync {
 /// The inner cipher of the libcrypto that loaded us, in contexts of our own. May be used by several threads at once.
 #[derive(Clone, Copy)]
 pub struct Plain<'r> {
-    row: &'r Row,
+    row: &'r CipherRow,
     direction: Direction,
     key: &'r [u8],
 }
 
 impl<'r> Plain<'r> {
-    pub(crate) fn new(row: &'r Row, direction: Direction, key: &'r [u8]) -> Self {
+    pub(crate) fn new(row: &'r CipherRow, direction: Direction, key: &'r [u8]) -> Self {
         Self { row, direction, key }
     }
 

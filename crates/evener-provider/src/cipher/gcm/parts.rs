@@ -14,7 +14,6 @@ use evener_core::job::Memory;
 use evener_core::statistics::Count;
 use evener_ring::Parts;
 
-use super::super::Row;
 use super::super::buffering::input_of;
 use super::super::context::CipherCtx;
 use super::super::split::{Spare, ecb, ecb_row, started, through};
@@ -22,6 +21,7 @@ use super::data_context::{Cut, blocks};
 use super::state;
 use crate::inner_cipher::call::Update;
 use crate::inner_cipher::context::{Inner, Own};
+use crate::state::rows::CipherRow;
 
 /// Parts are longer than other modes', for each costs an IV, a tag and four products, about 1 us.
 const PARTS_PER_PART: usize = 4;
@@ -59,7 +59,7 @@ pub(super) fn told_tag(inner: Inner<'_>, encrypts: bool) -> Option<Block> {
 
 /// Whether turning a context around tells the tag of what it decrypted, and lets it hold another: tried once per library
 /// context.
-fn tells_tags(row: &Row, key_bytes: usize) -> bool {
+fn tells_tags(row: &CipherRow, key_bytes: usize) -> bool {
     let (key, iv, text) = ([0x42; 32], [0x17; BLOCK_BYTES], [0x55; 40]);
     let Some(key) = key.get(..key_bytes) else { return false };
     let made = |encrypts: bool, text: &mut [u8; 40]| {

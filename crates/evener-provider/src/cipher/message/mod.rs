@@ -11,7 +11,6 @@ use std::sync::{Arc, OnceLock};
 use evener_core::{Algorithm, Direction, Family, Padding, Session};
 use zeroize::{Zeroize as _, ZeroizeOnDrop};
 
-use super::Row;
 use super::record::Records;
 use key_session::Keyed;
 
@@ -164,17 +163,5 @@ impl Message {
             && algorithm.key_bytes() == Some(usize::from(self.key_len))
             && (self.key_encrypts == self.encrypts)
             && (self.iv_known || algorithm.family() == Family::Ecb)
-    }
-}
-
-impl Row {
-    /// Whether messages start from an IV.
-    pub(crate) fn has_iv(&self) -> bool {
-        self.algorithm.is_some_and(|algorithm| algorithm.iv_bytes() > 0)
-    }
-
-    /// Whether OpenSSL pads the last block unless told not to.
-    pub(crate) fn is_padded(&self) -> bool {
-        self.algorithm.is_some_and(|algorithm| matches!(algorithm.family(), Family::Ecb | Family::Cbc))
     }
 }

@@ -1,0 +1,99 @@
+//! Which ciphers are offered, and what is known of each: its inner functions, and from which length on another way is open.
+
+use std::ffi::{c_int, c_void};
+
+use evener_core::statistics::Kind;
+use evener_core::{Algorithm, Family};
+use evener_ossl_sys::{
+    CipherFinal, CipherInit, CipherSkeyInit, CipherUpdate, CtxParamsList, Dispatch, DupCtx, FreeCtx,
+    GetParams, GettableParams, NewCtx, SetCtxParams, number,
+};
+
+use super::{cipher, passthrough, pipelines};
+use crate::cipher::combining;
+use crate::core::find;
+use crate::inner_provider::Inner;
+use crate::inner_provider::dispatch_table::{Offer, Wrapped};
+use crate::state::ProvCtx;
+use crate::state::rows::CipherRow;
+
+/// The ciphers that we offer.
+pub(crate) fn offer(inner: &Inner, prov: &ProvCtx) -> Offer<CipherRow> {
+    Offer::new(inner, number::OP_CIPHER, |name, functions, slot| {
+        let row = offered(name).then(|| row(prov, inner.provider_ctx, name, functions)).flatten()?;
+        let is_cbc = row.algorithm.is_some_and(|algorithm| algorithm.family() == Family::Cbc);
+        let added = if is_cbc && prov.offers_pipelines() { pipelines::added() } else { Vec::new() };
+        // A context of our own is for what has to be known about messages.
+        let is_passed = !row.is_tracked() && added.is_empty();
+        let ours = if is_passed { passthrough::ours(slot) } else { cipher::ours(slot) };
+        Some(Wrapped { row, known, ours, added })
+    })
+}
+
+/// Modes of AES that we offer, after `AES-128-` and its siblings. What is missing (OCB, SIV, CBC-CTS) has no gain
+/// to offer and comes from the default provider.
+const MODES: &[&str] = &[
+    "ECB",
+    "CBC",
+    "CTR",
+    "GCM",
+    "XTS",
+    "CFB",
+    "CFB1",
+    "CFB8",
+    "OFB",
+    "CCM",
+    "WRAP",
+    "WRAP-PAD",
+    "WRAP-INV",
+    "WRAP-PAD-INV",
+    "CBC-HMAC-SHA1",
+    "CBC-HMAC-SHA256",
+];
+
+/// Modes whose messages can be cut into raw work. GCM cannot: its tag needs powers of H.
+const RAW: &[Family] = &[Family::Ecb, Family::Cbc, Family::Ctr, Family::Xts];
+
+fn offered(name: &str) -> bool {
+    let mode = ["AES-128-", "AES-192-", "AES-256-"].into_iter().find_map(|prefix| name.strip_prefix(prefix));
+    mode.is_some_and(|mode| MODES.contains(&mode))
+}
+
+/// Numbers that [`cipher`] has a function for, and 9, which takes no context. Pipelines (15 to 18) are our own.
+fn known(number: c_int) -> bool {
+    (number::CIPHER_NEWCTX..=number::CIPHER_SETTABLE_CTX_PARAMS).contains(&number)
+        || matches!(number, number::CIPHER_ENCRYPT_SKEY_INIT | number::CIPHER_DECRYPT_SKEY_INIT)
+}
+
+fn row(prov: &ProvCtx, provider: *mut c_void, name: &str, functions: &[Dispatch]) -> Option<CipherRow> {
+    let algorithm = name.parse().ok().filter(|algorithm: &Algorithm| RAW.contains(&algorithm.family()));
+    // Where no other way exists, or none is wanted, every update is the inner function's.
+    let raw_thresh = algorithm.map_or(usize::MAX, |_| prov.raw_from);
+    let combined_from = combining::thresh(prov, algorithm);
+    Some(CipherRow {
+        prov,
+        provider,
+        algorithm,
+        kind: Kind::named(name),
+        thresh: raw_thresh.min(combined_from),
+        combined_from,
+        raw_thresh,
+        split_from: algorithm.map_or(usize::MAX, |_| prov.settings.split_from()),
+        gcm_from: if name.ends_with("-GCM") { prov.settings.split_from() } else { usize::MAX },
+        newctx: find!(functions, CIPHER_NEWCTX: NewCtx)?,
+        freectx: find!(functions, CIPHER_FREECTX: FreeCtx)?,
+        encrypt_init: find!(functions, CIPHER_ENCRYPT_INIT: CipherInit)?,
+        decrypt_init: find!(functions, CIPHER_DECRYPT_INIT: CipherInit)?,
+        update: find!(functions, CIPHER_UPDATE: CipherUpdate)?,
+        last: find!(functions, CIPHER_FINAL: CipherFinal)?,
+        cipher: find!(functions, CIPHER_CIPHER: CipherUpdate),
+        dupctx: find!(functions, CIPHER_DUPCTX: DupCtx),
+        get_ctx_params: find!(functions, CIPHER_GET_CTX_PARAMS: GetParams),
+        set_ctx_params: find!(functions, CIPHER_SET_CTX_PARAMS: SetCtxParams),
+        gettable: find!(functions, CIPHER_GETTABLE_PARAMS: GettableParams),
+        gettable_ctx: find!(functions, CIPHER_GETTABLE_CTX_PARAMS: CtxParamsList),
+        settable_ctx: find!(functions, CIPHER_SETTABLE_CTX_PARAMS: CtxParamsList),
+        encrypt_skey_init: find!(functions, CIPHER_ENCRYPT_SKEY_INIT: CipherSkeyInit),
+        decrypt_skey_init: find!(functions, CIPHER_DECRYPT_SKEY_INIT: CipherSkeyInit),
+    })
+}

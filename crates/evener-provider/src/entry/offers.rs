@@ -1,0 +1,61 @@
+//! What is offered for each operation, on the functions of the default provider that is found with the first question.
+
+use std::ffi::c_int;
+use std::sync::PoisonError;
+
+use evener_ossl_sys::{Algorithm, number};
+
+use super::{cipher_rows, digest, neighbours, rand, skey};
+use crate::core::errors::Reason;
+use crate::inner_provider::Inner;
+use crate::state::{Bound, ProvCtx};
+
+/// Our algorithms for `operation`; `None` where the answer may be another one later.
+pub(super) fn offer(prov: &ProvCtx, operation: c_int) -> Option<Option<*const Algorithm>> {
+    if !matches!(operation, number::OP_CIPHER | number::OP_DIGEST | number::OP_RAND | number::OP_SKEYMGMT) {
+        return Some(None);
+    }
+    if prov.neighbours.stand_aside() {
+        return None;
+    }
+    let Some(bound) = bound(prov) else {
+        prov.core.raise(Reason::NoDefault, None);
+        return None;
+    };
+    Some(match operation {
+        number::OP_CIPHER => bound.ciphers.list(),
+        number::OP_DIGEST => bound.digests.list(),
+        number::OP_RAND => bound.rands.list(),
+        _ => bound.skeys.list(),
+    })
+}
+
+/// What `prov` is bound to; looks for it where it was not there yet.
+pub(super) fn bound(prov: &ProvCtx) -> Option<&Bound> {
+    match prov.bound() {
+        Some(bound) => Some(bound),
+        None => bind(prov),
+    }
+}
+
+#[cold]
+fn bind(prov: &ProvCtx) -> Option<&Bound> {
+    let _alone = prov.binding.lock().unwrap_or_else(PoisonError::into_inner);
+    if prov.bound().is_none() {
+        let inner = prov.neighbours.active_default(&prov.core).or_else(|| Inner::private(&prov.core))?;
+        // The lock is ours, so that nobody else can have set it.
+        prov.bound.set(wrapped(inner, prov)).ok()?;
+        neighbours::deregister(prov);
+    }
+    prov.bound()
+}
+
+fn wrapped(inner: Inner, prov: &ProvCtx) -> Bound {
+    Bound {
+        ciphers: cipher_rows::offer(&inner, prov),
+        digests: digest::offer(&inner, prov),
+        rands: rand::offer(&inner),
+        skeys: skey::offer(&inner),
+        inner,
+    }
+}

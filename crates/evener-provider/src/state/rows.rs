@@ -1,0 +1,111 @@
+//! What the entry points know of each inner algorithm: functions, and for ciphers from which length on another way is open.
+
+use std::ffi::c_void;
+
+use evener_core::statistics::Kind;
+use evener_core::{Algorithm, Family};
+use evener_ossl_sys::{
+    CipherFinal, CipherInit, CipherSkeyInit, CipherUpdate, CtxParamsList, DigestDigest, DupCtx, FreeCtx,
+    GetParams, GettableParams, NewCtx, RandNewCtx, SetCtxParams, SkeymgmtGenerate, SkeymgmtImport,
+};
+
+use super::ProvCtx;
+
+/// One inner cipher.
+pub(crate) struct CipherRow {
+    /// The provider that this row belongs to and goes with.
+    pub(crate) prov: *const ProvCtx,
+    /// What the inner functions below that take no context are called with.
+    pub(crate) provider: *mut c_void,
+    /// What raw work on it is; `None`: passed through for ever.
+    pub(crate) algorithm: Option<Algorithm>,
+    /// What it is counted as.
+    pub(crate) kind: Kind,
+    /// Shortest raw work that engines are asked about.
+    pub(crate) thresh: usize,
+    /// From which length on updates may be done together with other threads'.
+    pub(crate) combined_from: usize,
+    /// From which length on updates are raw work; `usize::MAX`: never.
+    pub(crate) raw_thresh: usize,
+    /// Shortest update that may be split between threads, where its direction allows it.
+    pub(crate) split_from: usize,
+    /// The same for GCM, whose messages are no raw work.
+    pub(crate) gcm_from: usize,
+    pub(crate) newctx: NewCtx,
+    pub(crate) freectx: FreeCtx,
+    pub(crate) encrypt_init: CipherInit,
+    pub(crate) decrypt_init: CipherInit,
+    pub(crate) update: CipherUpdate,
+    pub(crate) last: CipherFinal,
+    pub(crate) cipher: Option<CipherUpdate>,
+    pub(crate) dupctx: Option<DupCtx>,
+    pub(crate) get_ctx_params: Option<GetParams>,
+    pub(crate) set_ctx_params: Option<SetCtxParams>,
+    pub(crate) gettable: Option<GettableParams>,
+    pub(crate) gettable_ctx: Option<CtxParamsList>,
+    pub(crate) settable_ctx: Option<CtxParamsList>,
+    pub(crate) encrypt_skey_init: Option<CipherSkeyInit>,
+    pub(crate) decrypt_skey_init: Option<CipherSkeyInit>,
+}
+
+impl CipherRow {
+    /// Whether anything has to be known about messages.
+    pub(crate) fn is_tracked(&self) -> bool {
+        self.thresh.min(self.split_from).min(self.gcm_from) != usize::MAX
+    }
+
+    /// Whether this is GCM, and its updates may be split.
+    pub(crate) fn splits_gcm(&self) -> bool {
+        self.gcm_from != usize::MAX
+    }
+
+    /// Shortest update that may be split.
+    pub(crate) fn split_from(&self, encrypts: bool) -> usize {
+        // Each block of CBC encryption waits for the one before.
+        let chained = encrypts && self.algorithm.map(Algorithm::family) == Some(Family::Cbc);
+        if chained { usize::MAX } else { self.split_from }
+    }
+
+    /// `thresh` of a context whose message may take another way than the inner one.
+    pub(crate) fn context_thresh(&self, encrypts: bool) -> usize {
+        self.thresh.min(self.split_from(encrypts))
+    }
+
+    /// Whether messages start from an IV.
+    pub(crate) fn has_iv(&self) -> bool {
+        self.algorithm.is_some_and(|algorithm| algorithm.iv_bytes() > 0)
+    }
+
+    /// Whether OpenSSL pads the last block unless told not to.
+    pub(crate) fn is_padded(&self) -> bool {
+        self.algorithm.is_some_and(|algorithm| matches!(algorithm.family(), Family::Ecb | Family::Cbc))
+    }
+}
+
+/// One inner digest: the functions that are called with a provider's context, which has to be the inner one's.
+pub(crate) struct DigestRow {
+    pub(crate) provider: *mut c_void,
+    pub(crate) newctx: NewCtx,
+    pub(crate) digest: Option<DigestDigest>,
+    pub(crate) gettable: Option<GettableParams>,
+    pub(crate) settable_ctx: Option<CtxParamsList>,
+    pub(crate) gettable_ctx: Option<CtxParamsList>,
+}
+
+/// One inner random generator: the functions that are called with a provider's context, which has to be the inner one's.
+pub(crate) struct RandRow {
+    pub(crate) provider: *mut c_void,
+    pub(crate) newctx: RandNewCtx,
+    pub(crate) gettable: Option<GettableParams>,
+    pub(crate) settable_ctx: Option<CtxParamsList>,
+    pub(crate) gettable_ctx: Option<CtxParamsList>,
+}
+
+/// One inner kind of key object: the functions that are called with a provider's context, which has to be the inner one's.
+pub(crate) struct SkeyRow {
+    pub(crate) provider: *mut c_void,
+    pub(crate) import: Option<SkeymgmtImport>,
+    pub(crate) generate: Option<SkeymgmtGenerate>,
+    pub(crate) imp_settable: Option<GettableParams>,
+    pub(crate) gen_settable: Option<GettableParams>,
+}
