@@ -21,8 +21,8 @@ mod state;
 mod statistics;
 
 pub use cipher::combining::combine_always;
+pub use cipher::engine::registry::add_engine;
 pub use cipher::engine::{Engine, Many, Plain, Raw, RawError};
 pub use cipher::in_flight::{offer_pipelines_anyway, run_lanes_by};
-pub use cipher::route::add_engine;
 pub use entry::provider::OSSL_provider_init;
 pub use modules::add_module;

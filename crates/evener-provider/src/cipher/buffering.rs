@@ -8,9 +8,10 @@
 use evener_core::job::Memory;
 use evener_core::{BLOCK_BYTES, Family};
 
+use super::blocks;
 use super::context::CipherCtx;
 use super::message::State;
-use super::route;
+use super::spans::{Cut, advance, input_of, last_block, output_of};
 use crate::core::errors::Reason;
 use crate::inner_cipher::call::Update;
 
@@ -54,7 +55,7 @@ pub(crate) fn leave(ctx: &mut CipherCtx) -> Result<(), Reason> {
         && inner.init(ctx.message.encrypts, None, ctx.row().has_iv().then_some(&chain[..]))
         && (held == 0 || inner.feed(&ctx.message.held[..held]));
     if !back {
-        return Err(fail(ctx));
+        return Err(ctx.fail());
     }
     ctx.message.iv_moved = ctx.row().has_iv();
     ctx.message.state = State::Direct;
@@ -64,19 +65,12 @@ pub(crate) fn leave(ctx: &mut CipherCtx) -> Result<(), Reason> {
     Ok(())
 }
 
-/// Gives the message up: nothing more comes out of it until the next init.
-pub(super) fn fail(ctx: &mut CipherCtx) -> Reason {
-    ctx.message.state = State::Failed;
-    ctx.thresh = 0;
-    Reason::Lost
-}
-
 /// One update of an owned message; `None` where it is the inner context's business, with the message handed back.
 pub(crate) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>, Reason> {
-    let done = if ctx.row().is_padded() { blocks(ctx, call) } else { stream(ctx, call) };
+    let done = if ctx.row().is_padded() { whole_blocks(ctx, call) } else { stream(ctx, call) };
     let written = match done {
         Some(Ok(written)) => written,
-        Some(Err(())) => return Err(fail(ctx)),
+        Some(Err(())) => return Err(ctx.fail()),
         None => {
             leave(ctx)?;
             return Ok(None);
@@ -86,39 +80,8 @@ pub(crate) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>
     Ok(Some(written))
 }
 
-/// How an update falls into blocks.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Cut {
-    /// Bytes that go to the held block.
-    pub(crate) fill: usize,
-    /// Whether the held block, then whole, is worked on.
-    pub(crate) flush: bool,
-    /// Bytes that are worked on where they lie.
-    pub(crate) bulk: usize,
-}
-
-impl Cut {
-    /// `holds_back`: a whole last block waits for what comes (decryption with padding).
-    pub(crate) fn of(held: usize, len: usize, holds_back: bool) -> Self {
-        let fill = if held > 0 { len.min(BLOCK_BYTES - held) } else { 0 };
-        let after = len - fill;
-        let flush = held + fill == BLOCK_BYTES && (!holds_back || after > 0);
-        let whole = after - after % BLOCK_BYTES;
-        let bulk = if holds_back && whole == after { whole.saturating_sub(BLOCK_BYTES) } else { whole };
-        Self { fill, flush, bulk }
-    }
-
-    pub(crate) fn flushed(&self) -> usize {
-        if self.flush { BLOCK_BYTES } else { 0 }
-    }
-
-    pub(crate) fn output(&self) -> usize {
-        self.flushed() + self.bulk
-    }
-}
-
 /// ECB and CBC.
-fn blocks(ctx: &mut CipherCtx, call: &Update) -> Option<Result<usize, ()>> {
+fn whole_blocks(ctx: &mut CipherCtx, call: &Update) -> Option<Result<usize, ()>> {
     let held = usize::from(ctx.message.held_len);
     let cut = Cut::of(held, call.len(), !ctx.message.encrypts && ctx.message.padding);
     if !call.can_work(cut.fill, cut.flushed(), cut.output()) {
@@ -186,7 +149,7 @@ fn bulk(ctx: &mut CipherCtx, mut memory: Memory<'_>) -> Result<(), ()> {
     // Before the work: in place the last ciphertext block is overwritten by it.
     let last_input = last_block(input_of(&memory));
     let len = input_of(&memory).len();
-    route::work(ctx, iv, &mut memory).map_err(|_| ())?;
+    blocks::work(ctx, iv, &mut memory).map_err(|_| ())?;
     match family {
         Some(Family::Cbc) if ctx.message.encrypts => ctx.message.chain = last_block(output_of(&memory, len)),
         Some(Family::Cbc) => ctx.message.chain = last_input,
@@ -196,76 +159,6 @@ fn bulk(ctx: &mut CipherCtx, mut memory: Memory<'_>) -> Result<(), ()> {
     Ok(())
 }
 
-pub(crate) fn input_of<'m>(memory: &'m Memory<'_>) -> &'m [u8] {
-    match memory {
-        Memory::InPlace { room, input_bytes } => &room[..*input_bytes],
-        Memory::Apart { src, .. } => src,
-    }
-}
-
-pub(crate) fn output_of<'m>(memory: &'m Memory<'_>, len: usize) -> &'m [u8] {
-    match memory {
-        Memory::InPlace { room, .. } => &room[..len],
-        Memory::Apart { dst, .. } => &dst[..len],
-    }
-}
-
-pub(super) fn last_block(bytes: &[u8]) -> [u8; BLOCK_BYTES] {
-    *bytes.last_chunk().expect("raw work is whole blocks, and not none")
-}
-
-/// Moves a big-endian counter by `blocks`; it wraps at 2^128.
-pub(super) fn advance(counter: &mut [u8; 16], blocks: u128) {
-    *counter = u128::from_be_bytes(*counter).wrapping_add(blocks).to_be_bytes();
-}
-
 fn short(len: usize) -> u8 {
     u8::try_from(len).expect("at most a block")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// OpenSSL's own steps, byte by byte: a block goes when it is whole and, held back, when another byte comes.
-    fn simulated(held: usize, len: usize, holds_back: bool) -> (usize, usize) {
-        let (mut waiting, mut gone) = (held, 0);
-        for _ in 0..len {
-            if waiting == BLOCK_BYTES {
-                (waiting, gone) = (0, gone + BLOCK_BYTES);
-            }
-            waiting += 1;
-            if waiting == BLOCK_BYTES && !holds_back {
-                (waiting, gone) = (0, gone + BLOCK_BYTES);
-            }
-        }
-        (gone, waiting)
-    }
-
-    #[test]
-    fn an_update_falls_into_blocks_as_if_byte_by_byte() {
-        for holds_back in [false, true] {
-            for held in 0..=if holds_back { BLOCK_BYTES } else { BLOCK_BYTES - 1 } {
-                for len in 1..70 {
-                    let cut = Cut::of(held, len, holds_back);
-                    let waiting = held + len - cut.output();
-                    assert_eq!(
-                        (cut.output(), waiting),
-                        simulated(held, len, holds_back),
-                        "{held} {len} {cut:?}"
-                    );
-                    assert_eq!(cut.bulk % BLOCK_BYTES, 0);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_counter_carries_and_wraps() {
-        let mut counter = [0xff; 16];
-        advance(&mut counter, 2);
-        assert_eq!(counter, 1_u128.to_be_bytes());
-        advance(&mut counter, u128::MAX);
-        assert_eq!(counter, [0; 16]);
-    }
 }

@@ -15,7 +15,8 @@ use evener_core::{Algorithm, BLOCK_BYTES, Family, InlineDriver, Nanos};
 use evener_driver_multibuffer::Multibuffer;
 
 use super::context::CipherCtx;
-use super::{buffering, in_flight};
+use super::in_flight;
+use super::spans::{last_block, output_of};
 use crate::config::Combine;
 use crate::core::errors::Reason;
 use crate::fork;
@@ -82,7 +83,7 @@ pub(super) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>
     if paused.is_none() && turn.is_none() {
         return Ok(None);
     }
-    let Some(session) = ctx.session() else { return Ok(None) };
+    let Some(session) = session(ctx) else { return Ok(None) };
     let Some(iv) = ctx.inner().updated_iv() else { return Ok(None) };
     let mut memory = call.memory(0, 0, len);
     let request = Request { session: &session, iv: &iv, span: span(&mut memory) };
@@ -96,12 +97,12 @@ pub(super) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>
             ctx.saw(Count::TakenBack, 1, len);
             return Ok(None);
         }
-        Verdict::Failed(_) => return Err(buffering::fail(ctx)),
+        Verdict::Failed(_) => return Err(ctx.fail()),
         Verdict::Combined => {}
     }
-    let chain = buffering::last_block(buffering::output_of(&memory, len));
+    let chain = last_block(output_of(&memory, len));
     if !ctx.inner().init(true, None, Some(&chain)) {
-        return Err(buffering::fail(ctx));
+        return Err(ctx.fail());
     }
     ctx.message.iv_moved = true;
     ctx.taken = ctx.taken.wrapping_add(len);
@@ -118,9 +119,7 @@ fn span<'m>(memory: &'m mut Memory<'_>) -> Span<'m> {
     }
 }
 
-impl CipherCtx {
-    /// The session of the captured key, made when it is first needed.
-    fn session(&self) -> Option<Arc<evener_core::Session>> {
-        self.message.session(self.row().algorithm?)
-    }
+/// The session of the captured key, made when it is first needed.
+fn session(ctx: &CipherCtx) -> Option<Arc<evener_core::Session>> {
+    ctx.message.session(ctx.row().algorithm?)
 }

@@ -11,10 +11,10 @@ use evener_core::statistics::Count;
 use evener_core::{Algorithm, Family};
 use evener_ossl_sys::{CipherFinal, CipherInit, CipherUpdate};
 
+use super::engine::choice::Asked;
+use super::gcm::state::Gcm;
 use super::message::{Message, State};
-use super::pipelines::Pipes;
-use super::route::Asked;
-use super::{buffering, gcm};
+use super::pipelines::state::Pipes;
 use crate::config::Guard;
 use crate::core::errors::Reason;
 use crate::inner_cipher::call::{Init, Update};
@@ -41,9 +41,9 @@ pub(crate) struct CipherCtx {
     /// `thresh` of a message that may take another way, decrypting and encrypting.
     first_thresh: [usize; 2],
     /// Messages that are at their end and not in the process's statistics yet.
-    direct: Direct,
+    pub(super) direct: Direct,
     /// Which inits are short.
-    short: Short,
+    pub(super) short: Short,
     pub(crate) decrypt_init: CipherInit,
     /// Length of the IV where that is known here, 0 where not.
     pub(crate) iv_bytes: usize,
@@ -63,7 +63,7 @@ pub(crate) struct CipherCtx {
     /// What the guard says about it, where its job could be put aside.
     pub(crate) job_turn: Option<Turn>,
     /// GCM with splitting configured: what is known about the message.
-    pub(crate) gcm: Option<Box<gcm::Gcm>>,
+    pub(crate) gcm: Option<Box<Gcm>>,
     /// The messages of a pipeline.
     pub(crate) pipes: Option<Box<Pipes>>,
 }
@@ -72,14 +72,14 @@ pub(crate) struct CipherCtx {
 /// do here is to count that message and to keep the IV. [`CipherCtx::init`] says so, and every call that is not the hot one takes it
 /// back, so that one byte is all that has to be looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Short {
+pub(super) enum Short {
     Decrypting,
     Encrypting,
     None,
 }
 
 impl Short {
-    const fn of(encrypts: bool) -> Self {
+    pub(super) const fn of(encrypts: bool) -> Self {
         if encrypts { Self::Encrypting } else { Self::Decrypting }
     }
 }
@@ -149,7 +149,7 @@ impl CipherCtx {
     }
 
     /// Another message follows: of this one is counted what went the inner way.
-    fn end_message(&mut self) {
+    pub(super) fn end_message(&mut self) {
         let bytes = self.taken.saturating_sub(self.elsewhere.take());
         self.taken = 0;
         if bytes > 0 {
@@ -200,45 +200,22 @@ impl CipherCtx {
         self.row().algorithm.map(Algorithm::family)
     }
 
+    /// Gives the message up: nothing more comes out of it until the next init.
+    pub(crate) fn fail(&mut self) -> Reason {
+        self.message.state = State::Failed;
+        self.thresh = 0;
+        Reason::Lost
+    }
+
+    /// The program's call, to the inner function.
+    pub(crate) fn inner_update(&self, call: &Update) -> c_int {
+        call.inner(self.update, self.inner)
+    }
+
     /// An update by the inner function.
     pub(crate) fn forward(&mut self, call: &Update) -> c_int {
         self.taken = self.taken.wrapping_add(call.len());
-        call.inner(self)
-    }
-
-    /// An init of a tracked context. An IV that was moved inside is given anew where OpenSSL would take the old one.
-    pub(crate) fn init(&mut self, call: &Init<'_>) -> Result<c_int, Reason> {
-        if self.row().splits_gcm() {
-            return gcm::init(self, call);
-        }
-        if self.message.state == State::Failed {
-            self.message.state = State::InnerOnly;
-        }
-        buffering::leave(self)?;
-        self.thresh = usize::MAX;
-        self.short = Short::None;
-        if call.key.is_none() && call.encrypts == self.message.encrypts && !self.direct.is_due() {
-            self.end_message();
-        } else {
-            self.tell();
-        }
-        let again = self.iv_again(call.iv.is_some());
-        let call = call.or_iv(again.as_ref());
-        let answer = call.inner(self.row(), self.inner);
-        if answer != 1 {
-            // Half of it may have happened inside.
-            self.message.forget_key();
-            self.message.state = State::InnerOnly;
-            return Ok(answer);
-        }
-        self.message.started(call.encrypts, call.key, call.iv);
-        self.message.state = State::Direct;
-        call.each_param(|key, number| self.message.parameter(key, number));
-        self.settle();
-        if self.message.is_as_begun() {
-            self.short = Short::of(call.encrypts);
-        }
-        Ok(answer)
+        self.inner_update(call)
     }
 
     /// Whether an init in this direction with nothing but an IV is a short one.
@@ -305,18 +282,6 @@ impl CipherCtx {
         if self.message.state == State::Owned {
             self.message.state = State::Failed;
         }
-    }
-
-    /// Puts the truth back into the inner context, for a call that goes there.
-    pub(crate) fn hand_back(&mut self) -> Result<c_int, Reason> {
-        if self.message.state == State::Failed {
-            return Err(Reason::Lost);
-        }
-        if self.row().splits_gcm() {
-            return gcm::lose_sight(self);
-        }
-        buffering::leave(self)?;
-        Ok(1)
     }
 
     /// A key came that was not seen: everything is the inner context's.

@@ -15,38 +15,12 @@
 use evener_core::BLOCK_BYTES;
 use evener_core::Family;
 
+use super::blocks;
 use super::context::CipherCtx;
 use super::engine::RawError;
-use super::{buffering, route};
+use super::message::record_mode::Records;
 use crate::core::errors::Reason;
 use crate::inner_cipher::call::Update;
-
-/// What libssl told about the records of a context.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(crate) struct Records {
-    /// As on the wire; `None` where it was no number.
-    pub(crate) version: Option<usize>,
-    /// Bytes of the MAC inside the ciphertext: 0 under Encrypt-then-MAC. Unknown until it was said.
-    pub(crate) mac_bytes: Option<usize>,
-}
-
-/// TLS 1.0, whose records have no IV of their own.
-const TLS_1_0: usize = 0x0301;
-
-/// TLS 1.1 and 1.2, DTLS 1.0 before its standard, 1.0 and 1.2: each record begins with its IV.
-const EXPLICIT_IV: [usize; 5] = [0x0302, 0x0303, 0x0100, 0xFEFF, 0xFEFD];
-
-impl Records {
-    /// Whether records of this kind may be worked on here. SSL 3.0 pads otherwise and is left alone.
-    pub(crate) fn are_ours(self, encrypts: bool) -> bool {
-        let known = self.version.is_some_and(|version| version == TLS_1_0 || EXPLICIT_IV.contains(&version));
-        known && (encrypts || self.mac_bytes == Some(0))
-    }
-
-    fn iv_bytes(self) -> usize {
-        if self.version == Some(TLS_1_0) { 0 } else { BLOCK_BYTES }
-    }
-}
 
 /// One record; `None` where it is the inner context's business.
 pub(crate) fn update(ctx: &mut CipherCtx, records: Records, call: &Update) -> Result<Option<usize>, Reason> {
@@ -96,17 +70,17 @@ fn decrypt(ctx: &mut CipherCtx, records: Records, call: &Update) -> Result<Optio
 fn work(ctx: &mut CipherCtx, iv: [u8; BLOCK_BYTES], room: &mut [u8]) -> Result<bool, Reason> {
     let input_bytes = room.len();
     let mut memory = evener_core::job::Memory::InPlace { room, input_bytes };
-    match route::work(ctx, iv, &mut memory) {
+    match blocks::work(ctx, iv, &mut memory) {
         Ok(()) => Ok(true),
         Err(RawError::Undone) => Ok(false),
-        Err(RawError::Lost) => Err(buffering::fail(ctx)),
+        Err(RawError::Lost) => Err(ctx.fail()),
     }
 }
 
 /// Gives the inner context the chaining value of the next record.
 fn move_on(ctx: &mut CipherCtx, chain: &[u8; BLOCK_BYTES]) -> Result<(), Reason> {
     if !ctx.inner().init(ctx.message.encrypts, None, Some(chain)) {
-        return Err(buffering::fail(ctx));
+        return Err(ctx.fail());
     }
     ctx.message.iv_moved = true;
     Ok(())
@@ -151,19 +125,5 @@ mod tests {
             }
         }
         assert_eq!(unpadded(&[]), None);
-    }
-
-    #[test]
-    fn mac_then_encrypt_is_never_decrypted_here() {
-        for version in [0x0301, 0x0302, 0x0303, 0xFEFF, 0xFEFD] {
-            let records = |mac_bytes| Records { version: Some(version), mac_bytes };
-            assert!(records(Some(0)).are_ours(false));
-            assert!(!records(Some(20)).are_ours(false));
-            assert!(!records(None).are_ours(false));
-            assert!(records(None).are_ours(true));
-        }
-        for version in [Some(0x0300), Some(0), Some(0x0304), None] {
-            assert!(!Records { version, mac_bytes: Some(0) }.are_ours(true), "{version:?}");
-        }
     }
 }

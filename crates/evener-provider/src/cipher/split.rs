@@ -19,9 +19,9 @@ use evener_core::xts::Stride;
 use evener_core::{Algorithm, BLOCK_BYTES, Direction, Family};
 use evener_ring::Parts;
 
-use super::buffering::{advance, input_of};
 use super::context::CipherCtx;
 use super::message::State;
+use super::spans::{advance, input_of};
 use crate::config::Guard;
 use crate::inner_cipher::context::{Inner, Own};
 use crate::state::rows::CipherRow;

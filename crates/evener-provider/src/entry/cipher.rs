@@ -13,7 +13,7 @@ use super::provider_of;
 use super::refusal::for_c;
 use crate::cipher::context::CipherCtx;
 use crate::cipher::message::Message;
-use crate::cipher::{buffering, gcm, route};
+use crate::cipher::{buffering, calls, gcm, route};
 use crate::core::Core;
 use crate::core::errors::Reason;
 use crate::ffi::{SLOTS, by_slot, dispatch, params};
@@ -91,7 +91,7 @@ dispatch! {
         ctx: &mut CipherCtx, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
     ) -> c_int {
         let call = Init::of(ENCRYPTS == 1, (key, key_len), (iv, iv_len), params);
-        for_c(core_of(ctx.row()), || ctx.init(&call))
+        for_c(core_of(ctx.row()), || calls::init(ctx, &call))
     }
 
     #[cold]
@@ -168,7 +168,7 @@ fn next_iv<'c>(
 /// Puts the truth about the message back into the inner context.
 #[inline(never)]
 fn hand_back(ctx: &mut CipherCtx) -> c_int {
-    for_c(core_of(ctx.row()), || ctx.hand_back())
+    for_c(core_of(ctx.row()), || calls::hand_back(ctx))
 }
 
 dispatch! {

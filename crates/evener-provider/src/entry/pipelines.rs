@@ -2,18 +2,15 @@
 //! include/openssl/core_dispatch.h and crypto/evp/evp_enc.c).
 
 use std::ffi::{c_int, c_uchar, c_void};
-use std::ops::Range;
 use std::ptr;
 use std::slice;
 
-use evener_core::job::Memory;
 use evener_ossl_sys::{
     CipherPipelineFinal, CipherPipelineInit, CipherPipelineUpdate, Function, Param, number,
 };
 
 use super::cipher::{core_of, known};
 use super::refusal::for_c;
-use crate::cipher::buffering::Cut;
 use crate::cipher::pipelines;
 use crate::core::errors::Reason;
 use crate::ffi::dispatch;
@@ -90,45 +87,5 @@ dispatch! {
             let calls = calls(array(out, count), written, array(room, count), None);
             pipelines::last(ctx, &calls.ok_or(Reason::Pipes)?).map(c_int::from)
         })
-    }
-}
-
-impl Update {
-    /// Whether there is output of so many bytes.
-    pub(crate) fn can_put(&self, output: usize) -> bool {
-        !self.out.is_null() && self.has_room(output)
-    }
-
-    /// Whether there is the input that is announced, and room for `output` bytes.
-    pub(crate) fn can_pipe(&self, output: usize) -> bool {
-        (self.len == 0 || !self.input.is_null()) && (output == 0 || self.can_put(output))
-    }
-
-    /// The addresses of the input.
-    pub(crate) fn input_range(&self) -> Range<usize> {
-        self.input.addr()..self.input.addr() + self.len
-    }
-
-    /// The addresses of so many bytes of output.
-    pub(crate) fn output_range(&self, output: usize) -> Range<usize> {
-        self.out.addr()..self.out.addr() + output
-    }
-
-    /// The input, where it can be worked on neither in its place nor apart from the output; else nothing.
-    pub(crate) fn copy_if_needed(&self, cut: &Cut) -> Vec<u8> {
-        if cut.bulk == 0 || self.can_work(cut.fill, cut.flushed(), cut.output()) {
-            return Vec::new();
-        }
-        let mut copy = vec![0; self.len];
-        self.copy_input(0, &mut copy);
-        copy
-    }
-
-    /// The bulk of a piece, read from `copy` where there is one.
-    pub(crate) fn bulk<'c>(&'c self, cut: &Cut, copy: &'c [u8]) -> Memory<'c> {
-        match copy.get(cut.fill..cut.fill + cut.bulk) {
-            Some(src) => Memory::Apart { src, dst: &mut self.room(cut.output())[cut.flushed()..] },
-            None => self.memory(cut.fill, cut.flushed(), cut.bulk),
-        }
     }
 }

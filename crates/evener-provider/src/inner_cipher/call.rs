@@ -1,13 +1,13 @@
 //! The calls of a cipher that are looked into, as C passed them.
 
 use std::ffi::{c_int, c_uchar, c_void};
+use std::ops::Range;
 use std::ptr;
 use std::slice;
 
 use evener_core::job::Memory;
-use evener_ossl_sys::Param;
+use evener_ossl_sys::{CipherUpdate, Param};
 
-use crate::cipher::context::CipherCtx;
 use crate::ffi::params;
 use crate::state::rows::CipherRow;
 
@@ -77,11 +77,11 @@ fn bytes<'c>((first, len): (*const c_uchar, usize)) -> Option<&'c [u8]> {
 
 /// An update.
 pub(crate) struct Update {
-    pub(crate) out: *mut c_uchar,
-    pub(crate) written: *mut usize,
-    pub(crate) room: usize,
-    pub(crate) input: *const c_uchar,
-    pub(crate) len: usize,
+    pub(super) out: *mut c_uchar,
+    pub(super) written: *mut usize,
+    pub(super) room: usize,
+    pub(super) input: *const c_uchar,
+    pub(super) len: usize,
 }
 
 impl Update {
@@ -95,10 +95,10 @@ impl Update {
         Self { out, written, room, input, len }
     }
 
-    /// The same call, to the inner function.
-    pub(crate) fn inner(&self, ctx: &CipherCtx) -> c_int {
+    /// The same call, to an inner function with its own context.
+    pub(crate) fn inner(&self, update: CipherUpdate, ctx: *mut c_void) -> c_int {
         // SAFETY: the inner function with its own context; the rest is the caller's.
-        unsafe { (ctx.update)(ctx.inner, self.out, self.written, self.room, self.input, self.len) }
+        unsafe { update(ctx, self.out, self.written, self.room, self.input, self.len) }
     }
 
     /// Length of the input in bytes.
@@ -193,5 +193,25 @@ impl Update {
         // SAFETY: C's room for one number.
         unsafe { self.written.write(written) };
         1
+    }
+
+    /// Whether there is output of so many bytes.
+    pub(crate) fn can_put(&self, output: usize) -> bool {
+        !self.out.is_null() && self.has_room(output)
+    }
+
+    /// Whether there is the input that is announced, and room for `output` bytes.
+    pub(crate) fn can_pipe(&self, output: usize) -> bool {
+        (self.len == 0 || !self.input.is_null()) && (output == 0 || self.can_put(output))
+    }
+
+    /// The addresses of the input.
+    pub(crate) fn input_range(&self) -> Range<usize> {
+        self.input.addr()..self.input.addr() + self.len
+    }
+
+    /// The addresses of so many bytes of output.
+    pub(crate) fn output_range(&self, output: usize) -> Range<usize> {
+        self.out.addr()..self.out.addr() + output
     }
 }

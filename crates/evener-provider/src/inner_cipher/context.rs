@@ -9,7 +9,6 @@ use evener_ossl_sys::{
 };
 
 use super::call::Update;
-use crate::cipher::context::CipherCtx;
 use crate::state::rows::CipherRow;
 
 // SAFETY: what the pointers lead to is constant or the provider itself, which locks what changes.
@@ -214,10 +213,10 @@ impl<'r> Own<'r> {
         self.0
     }
 
-    /// Gives `ctx` this one for its inner context, and takes that. Both are of one row.
-    pub(crate) fn trade(&mut self, ctx: &mut CipherCtx) {
-        assert!(ptr::eq(self.0.row, ctx.row()), "contexts of one algorithm");
-        mem::swap(&mut self.0.ctx, &mut ctx.inner);
+    /// Changes places with the context at `ctx`, which is one of `row`'s.
+    pub(crate) fn trade(&mut self, row: &CipherRow, ctx: &mut *mut c_void) {
+        assert!(ptr::eq(self.0.row, row), "contexts of one algorithm");
+        mem::swap(&mut self.0.ctx, ctx);
     }
 }
 

@@ -19,9 +19,9 @@ use evener_core::{Algorithm, BLOCK_BYTES, Direction, Family, Job, Nanos, Session
 use evener_driver_kernel::next_iv;
 use zeroize::Zeroizing;
 
-use crate::cipher::buffering::{input_of, output_of};
+use crate::cipher::engine::registry::add_engine;
 use crate::cipher::engine::{Engine, Many, Plain, Raw, RawError};
-use crate::cipher::route::add_engine;
+use crate::cipher::spans::{input_of, output_of};
 use crate::fork;
 
 /// Results that are compared with this core's: the first of each algorithm and direction up to a length, and of one in so many later on a part,

@@ -13,7 +13,7 @@ use evener::offload::Offload;
 use evener_driver_hosted as hosted;
 use evener_driver_kernel as kernel;
 
-use crate::cipher::route::add_engine;
+use crate::cipher::engine::registry::add_engine;
 use crate::config::module_names::Named;
 use crate::config::{Complaint, Wait};
 use crate::core::errors::Reason;

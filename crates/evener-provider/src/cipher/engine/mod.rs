@@ -2,6 +2,9 @@
 //!
 //! `owned.rs` cuts a message into raw work; an [`Engine`] does it, and where none wants it or one fails, [`Plain`].
 
+pub(crate) mod choice;
+pub(crate) mod registry;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -9,7 +12,6 @@ use evener::offload::policy::Turn;
 use evener_core::job::Memory;
 use evener_core::{Algorithm, Direction, Job, Nanos, Session, SessionId};
 
-use super::message::Message;
 use crate::ffi::async_job::CurrentJob;
 use crate::inner_cipher::context::Own;
 use crate::state::Counts;
@@ -29,8 +31,8 @@ pub struct Raw<'r> {
     pub memory: Memory<'r>,
     /// The inner provider's own way, for parts that an engine does not do itself.
     pub plain: Plain<'r>,
-    /// The message that it is of.
-    pub(crate) message: &'r Message,
+    /// Makes the session of its key, or has made it.
+    pub(crate) session: &'r dyn Fn() -> Option<Arc<Session>>,
     /// What the guard says of it.
     pub(crate) turn: Option<&'r Turn>,
     /// The `ASYNC_JOB` that the call runs in.
@@ -43,7 +45,7 @@ impl Raw<'_> {
     /// A session of its key, made once for a message; `None` where Evener has none of such a key.
     #[must_use]
     pub fn session(&self) -> Option<Arc<Session>> {
-        self.message.session(self.algorithm)
+        (self.session)()
     }
 
     /// Runs `rest`, in which this thread may do other things and after which another may go on.

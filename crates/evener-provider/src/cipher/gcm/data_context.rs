@@ -15,47 +15,14 @@ use evener_core::ghash::{Block, Element, Lengths, counter_after};
 use evener_core::job::Memory;
 use zeroize::Zeroizing;
 
-use super::super::buffering::fail;
 use super::super::context::CipherCtx;
 use super::super::split::started;
 use super::parts::{self, mask, ready, told_tag};
-use super::{Gcm, TEXT_MAX, state};
+use super::state;
+use super::state::{Ahead, Begun, Cut, TEXT_MAX};
 use crate::core::errors::Reason;
 use crate::inner_cipher::call::Update;
-use crate::inner_cipher::context::{Inner, Own};
-
-/// A context that stands where the message does.
-pub(super) struct Ahead {
-    own: Own<'static>,
-    /// Makes masks; here, so that a message that was split needs no more memory.
-    ecb: Own<'static>,
-    /// Where it began, when that was solved for and is not the message's beginning.
-    begun: Option<Begun>,
-    /// Ciphertext of the block that is not whole yet.
-    open: Block,
-}
-
-/// A beginning that was solved for.
-#[derive(Clone, Copy)]
-struct Begun {
-    /// The context's J0.
-    counter: Block,
-    /// Text before it. Of associated data it got one block.
-    text_bytes: u64,
-}
-
-impl Ahead {
-    pub(super) fn duplicate(&self) -> Option<Self> {
-        let (own, ecb) = (self.own.duplicate()?, self.ecb.duplicate()?);
-        Some(Self { own, ecb, begun: self.begun, open: self.open })
-    }
-}
-
-/// How one update falls: to the block boundary, whole blocks, the rest.
-pub(super) struct Cut {
-    pub(super) head: usize,
-    pub(super) bulk: usize,
-}
+use crate::inner_cipher::context::Inner;
 
 /// Splits one update; `None` where it is to go whole, as nothing was touched yet.
 pub(super) fn split(ctx: &mut CipherCtx, call: &Update, helpers: &Helpers) -> Result<Option<c_int>, Reason> {
@@ -73,7 +40,7 @@ pub(super) fn split(ctx: &mut CipherCtx, call: &Update, helpers: &Helpers) -> Re
     let done = done.and_then(|sum| parts::share(ctx, call, &cut, (sum, part_bytes), (helpers, own)));
     let rest = cut.head + cut.bulk;
     let done = done.and_then(|sum| shift(ctx, sum)).and_then(|()| text(ctx, call, rest, call.len() - rest));
-    done.map(|()| Some(call.done(call.len()))).ok_or_else(|| fail(ctx))
+    done.map(|()| Some(call.done(call.len()))).ok_or_else(|| ctx.fail())
 }
 
 /// Makes the inner context the one ahead, where it is not yet, and a new one its face.
@@ -93,7 +60,7 @@ fn step_aside(ctx: &mut CipherCtx) -> Option<()> {
     if !ready {
         return None;
     }
-    own.trade(ctx);
+    own.trade(row, &mut ctx.inner);
     state(ctx).ahead = Some(Ahead { own, ecb, begun: None, open: [0; BLOCK_BYTES] });
     Some(())
 }
@@ -165,23 +132,13 @@ pub(super) fn sum(ctx: &mut CipherCtx) -> Option<Element> {
 fn shift(ctx: &mut CipherCtx, sum: Element) -> Option<()> {
     let encrypts = ctx.message.encrypts;
     let gcm = state(ctx);
-    let counter = counter_after(&gcm.counter(), blocks(gcm));
+    let counter = counter_after(&gcm.counter(), gcm.blocks());
     let hash = gcm.hash.as_ref()?;
     let (iv, leading) = (hash.iv_starting_at(&counter), hash.aad_leading_to(sum));
     let ahead = gcm.ahead.as_mut()?;
     ahead.begun = Some(Begun { counter, text_bytes: gcm.text_bytes });
     let inner = ahead.own.inner();
     (inner.init(encrypts, None, Some(&iv)) && inner.associate(&leading)).then_some(())
-}
-
-/// ECB of the message that was split.
-pub(super) fn ecb(gcm: &Gcm) -> Option<Inner<'static>> {
-    Some(gcm.ahead.as_ref()?.ecb.inner())
-}
-
-/// Whole blocks of the message so far.
-pub(super) fn blocks(gcm: &Gcm) -> u64 {
-    gcm.text_bytes / BLOCK_BYTES as u64
 }
 
 /// The message's tag, where `sum` is the sum of all of it.
@@ -229,7 +186,7 @@ pub(super) fn replay(ctx: &mut CipherCtx, sum: Element) -> Option<()> {
     let mut decrypt = |text: &[u8]| {
         text.is_empty() || face.work(&mut Memory::Apart { src: text, dst: &mut room[..text.len()] })
     };
-    let text_bytes = (blocks(gcm) - 1) * BLOCK_BYTES as u64;
+    let text_bytes = (gcm.blocks() - 1) * BLOCK_BYTES as u64;
     let there = begun && zeros(text_bytes, &mut decrypt) && decrypt(&leading) && decrypt(open);
     (there && face.init(encrypts, None, None)).then(|| state(ctx).ahead = None)
 }

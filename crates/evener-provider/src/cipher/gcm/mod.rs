@@ -10,12 +10,12 @@
 
 mod data_context;
 mod parts;
+pub(crate) mod state;
 
 use std::ffi::c_int;
 
 use evener::split::Call;
 use evener_core::BLOCK_BYTES;
-use evener_core::ghash::{Block, HashKey, Lengths};
 use evener_ossl_sys::Param;
 
 use super::context::CipherCtx;
@@ -24,61 +24,7 @@ use super::split::ask_gcm;
 use crate::core::errors::Reason;
 use crate::ffi::params;
 use crate::inner_cipher::call::{Init, Update};
-use data_context::Ahead;
-
-/// Text of one message in bytes, 2^36 - 32 (SP 800-38D, section 5.2.1.1).
-const TEXT_MAX: u64 = (1 << 36) - 32;
-
-/// Bytes of a nonce that can be split: 96 bits.
-const NONCE_BYTES: usize = 12;
-
-/// The longest nonce that OpenSSL takes, in bytes (`GCM_IV_MAX_SIZE`).
-const NONCE_BYTES_MAX: usize = 128;
-
-/// What is known about a message, beside key and direction.
-#[derive(Default)]
-pub(crate) struct Gcm {
-    /// The message began with a nonce of 96 bits and all that came is counted here.
-    is_known: bool,
-    /// Something was set that a new context would not have: TLS's IV, or what nobody knows. For good.
-    is_strange: bool,
-    nonce: [u8; NONCE_BYTES],
-    aad_bytes: u64,
-    text_bytes: u64,
-    /// Where the text goes, once the message was split. The inner context is then its face.
-    ahead: Option<Ahead>,
-    /// From the captured key, when it was first needed.
-    hash: Option<HashKey>,
-}
-
-impl Gcm {
-    /// The message's J0.
-    fn counter(&self) -> Block {
-        let mut counter = [0; BLOCK_BYTES];
-        counter[..NONCE_BYTES].copy_from_slice(&self.nonce);
-        counter[15] = 1;
-        counter
-    }
-
-    /// What the message's own hash ends with.
-    fn lengths(&self) -> Lengths {
-        Lengths { aad_bytes: self.aad_bytes, text_bytes: self.text_bytes }
-    }
-
-    /// Bytes of the block that is not whole yet.
-    fn open_bytes(&self) -> usize {
-        usize::try_from(self.text_bytes % BLOCK_BYTES as u64).unwrap_or(0)
-    }
-
-    /// A copy in the same state; `None` where the inner provider makes none.
-    pub(crate) fn duplicate(&self) -> Option<Box<Self>> {
-        let ahead = match &self.ahead {
-            Some(ahead) => Some(ahead.duplicate()?),
-            None => None,
-        };
-        Some(Box::new(Self { ahead, hash: self.hash.clone(), ..*self }))
-    }
-}
+use state::{Gcm, NONCE_BYTES, NONCE_BYTES_MAX, TEXT_MAX};
 
 /// The state of a context that was made for GCM with splitting configured.
 fn state(ctx: &mut CipherCtx) -> &mut Gcm {
@@ -162,7 +108,7 @@ fn restore(ctx: &mut CipherCtx) -> Result<(), Reason> {
         return Ok(());
     }
     let restored = data_context::sum(ctx).and_then(|sum| data_context::replay(ctx, sum));
-    restored.ok_or_else(|| super::buffering::fail(ctx))
+    restored.ok_or_else(|| ctx.fail())
 }
 
 /// The message goes on in ways that are not looked into.
@@ -196,7 +142,7 @@ fn whole(ctx: &mut CipherCtx, call: &Update, is_text: bool) -> Result<c_int, Rea
     if is_split(ctx) {
         return later(ctx, call, is_text);
     }
-    let answer = call.inner(ctx);
+    let answer = ctx.inner_update(call);
     let gcm = state(ctx);
     match (answer, call.is_aad()) {
         (1, true) => gcm.aad_bytes += call.len() as u64,
@@ -215,14 +161,14 @@ fn later(ctx: &mut CipherCtx, call: &Update, is_text: bool) -> Result<c_int, Rea
             return Err(Reason::TooLong);
         }
         let done = data_context::text(ctx, call, 0, call.len());
-        return done.map(|()| call.done(call.len())).ok_or_else(|| super::buffering::fail(ctx));
+        return done.map(|()| call.done(call.len())).ok_or_else(|| ctx.fail());
     }
     let is_refused = call.is_aad() || call.is_whole() && !call.has_room(call.len());
     if call.len() > 0 && !is_refused {
         // Input and output that overlap otherwise than exactly, or a final in disguise.
         lose_sight(ctx)?;
     }
-    Ok(call.inner(ctx))
+    Ok(ctx.inner_update(call))
 }
 
 /// The end of a message. One that was split ends ahead, and `finish` ends its face.
@@ -240,19 +186,19 @@ pub(crate) fn last(ctx: &mut CipherCtx, finish: impl Fn(&CipherCtx) -> c_int) ->
         return Ok(finish(ctx));
     }
     let ended = data_context::sum(ctx).and_then(|sum| Some((sum, data_context::tag(ctx, sum)?)));
-    let Some((sum, tag)) = ended else { return Err(super::buffering::fail(ctx)) };
+    let Some((sum, tag)) = ended else { return Err(ctx.fail()) };
     let kept = match given {
         None => Some((tag, BLOCK_BYTES)),
         Some(given) => is_same(&tag[..given.1], &given.0[..given.1]).then_some(given),
     };
     let Some(kept) = kept else {
         // The face, brought to where the message is, refuses it itself.
-        data_context::replay(ctx, sum).ok_or_else(|| super::buffering::fail(ctx))?;
+        data_context::replay(ctx, sum).ok_or_else(|| ctx.fail())?;
         state(ctx).is_known = false;
         settle(ctx);
         return Ok(finish(ctx));
     };
-    data_context::end(ctx, kept, finish).ok_or_else(|| super::buffering::fail(ctx))
+    data_context::end(ctx, kept, finish).ok_or_else(|| ctx.fail())
 }
 
 /// Whether two tags are the same; no branch depends on a byte of them but the answer's.

@@ -14,11 +14,11 @@ use evener_core::job::Memory;
 use evener_core::statistics::Count;
 use evener_ring::Parts;
 
-use super::super::buffering::input_of;
 use super::super::context::CipherCtx;
+use super::super::spans::input_of;
 use super::super::split::{Spare, ecb, ecb_row, started, through};
-use super::data_context::{Cut, blocks};
 use super::state;
+use super::state::Cut;
 use crate::inner_cipher::call::Update;
 use crate::inner_cipher::context::{Inner, Own};
 use crate::state::rows::CipherRow;
@@ -86,7 +86,7 @@ pub(super) fn share(
     (helpers, own): (&Helpers, Own<'static>),
 ) -> Option<Element> {
     let gcm = state(ctx);
-    let counter = counter_after(&gcm.counter(), blocks(gcm));
+    let counter = counter_after(&gcm.counter(), gcm.blocks());
     gcm.text_bytes += cut.bulk as u64;
     let mut memory = call.memory(cut.head, cut.head, cut.bulk);
     let mut shared = match &mut memory {
@@ -117,7 +117,7 @@ pub(super) fn share(
         let (context, ecb) = spare.take()?;
         Some(Box::new(worker(context, ecb.inner(), Some(ecb))))
     };
-    let own = Box::new(worker(own, super::data_context::ecb(ctx.gcm.as_ref()?)?, None));
+    let own = Box::new(worker(own, ctx.gcm.as_ref()?.ecb()?, None));
     if !helpers.share(&mut shared, own, &hand) {
         return None;
     }

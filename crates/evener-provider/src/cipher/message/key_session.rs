@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use evener_core::Session;
 
-use super::super::route;
+use crate::cipher::engine::registry;
 
 /// A session that engines are told of when it ends.
 pub(crate) struct Keyed(Arc<Session>);
@@ -26,7 +26,7 @@ impl Keyed {
 impl Drop for Keyed {
     fn drop(&mut self) {
         if !cfg!(mutant = "keys_stay_at_modules") {
-            route::forget(self.0.id());
+            registry::forget(self.0.id());
         }
     }
 }

@@ -5,14 +5,15 @@
 //! -> `Failed` (raw work was lost; until the next init). docs/provider.md has the table of entries.
 
 pub(crate) mod key_session;
+pub(crate) mod record_mode;
 
 use std::sync::{Arc, OnceLock};
 
 use evener_core::{Algorithm, Direction, Family, Padding, Session};
 use zeroize::{Zeroize as _, ZeroizeOnDrop};
 
-use super::record::Records;
 use key_session::Keyed;
+use record_mode::Records;
 
 /// Who holds the truth about the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

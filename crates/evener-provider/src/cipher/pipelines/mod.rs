@@ -8,59 +8,38 @@
 //! The inner context of the cipher context is asked for what all pipes share: whether keys and IVs have the right length,
 //! and whether the last block is padded.
 
+pub(crate) mod state;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use evener::regret::{Turn, Way};
+use evener_core::job::Memory;
 use evener_core::statistics::Count;
 use evener_core::{BLOCK_BYTES, Direction, Job, Outcome, Padding, Session};
 
-use super::buffering::Cut;
+use super::calls;
 use super::context::CipherCtx;
+use super::engine::choice::Asked;
 use super::engine::{Plain, RawError};
 use super::message::State;
 use super::message::key_session::Keyed;
-use super::route::{self, Asked};
+use super::module_choice::asked_many;
+use super::spans::{Cut, last_block};
 use super::split::started;
 use crate::core::errors::Reason;
 use crate::fork;
 use crate::inner_cipher::call::{Init, Update};
 use crate::inner_cipher::context::Own;
 use crate::statistics;
-
-/// The messages of a context.
-pub(crate) struct Pipes {
-    encrypts: bool,
-    session: Arc<Keyed>,
-    /// As the inner contexts of `all` were told.
-    padding: bool,
-    all: Vec<Pipe>,
-}
-
-/// One message.
-struct Pipe {
-    /// What an init without an IV goes back to.
-    original: [u8; BLOCK_BYTES],
-    /// IV of the next block.
-    chain: [u8; BLOCK_BYTES],
-    held: [u8; BLOCK_BYTES],
-    held_len: usize,
-    /// Decryption only.
-    inner: Option<Own<'static>>,
-}
-
-impl Drop for Pipe {
-    fn drop(&mut self) {
-        zeroize::Zeroize::zeroize(&mut self.held);
-    }
-}
+use state::{Pipe, Pipes};
 
 /// Starts messages: with the key of `call` or the one before, each with its IV or the one before.
 pub(crate) fn init(ctx: &mut CipherCtx, call: &Init<'_>, ivs: &[Option<&[u8]>]) -> Result<bool, Reason> {
     if ctx.message.state == State::Failed {
         ctx.message.state = State::InnerOnly;
     }
-    ctx.hand_back()?;
+    calls::hand_back(ctx)?;
     ctx.lose_sight();
     let before = ctx.pipes.take();
     if call.inner(ctx.row(), ctx.inner) != 1 {
@@ -99,7 +78,9 @@ fn decrypting(ctx: &CipherCtx, session: &Session, iv: &[u8; BLOCK_BYTES]) -> Res
 pub(crate) fn update(ctx: &mut CipherCtx, calls: &[Update]) -> Result<bool, Reason> {
     with_pipes(ctx, calls.len(), |ctx, pipes| {
         if !pipes.encrypts {
-            return Ok(pipes.inner_calls(ctx, calls, |own, call| call.len() == 0 || own.inner().update(call)));
+            return Ok(inner_calls(pipes, ctx, calls, |own, call| {
+                call.len() == 0 || own.inner().update(call)
+            }));
         }
         let cuts: Vec<Cut> = pipes
             .all
@@ -128,7 +109,7 @@ pub(crate) fn update(ctx: &mut CipherCtx, calls: &[Update]) -> Result<bool, Reas
 pub(crate) fn last(ctx: &mut CipherCtx, calls: &[Update]) -> Result<bool, Reason> {
     with_pipes(ctx, calls.len(), |ctx, pipes| {
         if !pipes.encrypts {
-            return Ok(pipes.inner_calls(ctx, calls, |own, call| own.inner().last(call)));
+            return Ok(inner_calls(pipes, ctx, calls, |own, call| own.inner().last(call)));
         }
         let padding = ctx.inner().padding().ok_or(Reason::Pipes)?;
         if !padding {
@@ -177,7 +158,7 @@ fn encrypt(
     cuts: &[Cut],
 ) -> Result<(), Reason> {
     // Input that lies in the way of the output is read first, as a program must expect of no library.
-    let copies: Vec<Vec<u8>> = calls.iter().zip(cuts).map(|(call, cut)| call.copy_if_needed(cut)).collect();
+    let copies: Vec<Vec<u8>> = calls.iter().zip(cuts).map(|(call, cut)| copy_if_needed(call, cut)).collect();
     for ((pipe, call), cut) in pipes.iter_mut().zip(calls).zip(cuts) {
         call.copy_input(0, &mut pipe.held[pipe.held_len..pipe.held_len + cut.fill]);
         pipe.held_len += cut.fill;
@@ -187,7 +168,7 @@ fn encrypt(
     let mut works = Vec::with_capacity(pipes.len());
     for (((pipe, call), cut), copy) in pipes.iter_mut().zip(calls).zip(cuts).zip(&copies) {
         if cut.bulk > 0 {
-            works.push((&mut pipe.chain, call.bulk(cut, copy)));
+            works.push((&mut pipe.chain, bulk(call, cut, copy)));
         }
     }
     run(ctx, session, works)?;
@@ -213,7 +194,7 @@ fn flush<'p>(
     let mut full: Vec<_> = full.collect();
     let works = full.iter_mut().map(|(pipe, _)| {
         let Pipe { chain, held, .. } = &mut **pipe;
-        (chain, evener_core::job::Memory::InPlace { room: held, input_bytes: BLOCK_BYTES })
+        (chain, Memory::InPlace { room: held, input_bytes: BLOCK_BYTES })
     });
     run(ctx, session, works.collect())?;
     for (pipe, call) in full {
@@ -227,9 +208,8 @@ fn flush<'p>(
 fn run(
     ctx: &CipherCtx,
     session: &Arc<Session>,
-    works: Vec<(&mut [u8; BLOCK_BYTES], evener_core::job::Memory<'_>)>,
+    works: Vec<(&mut [u8; BLOCK_BYTES], Memory<'_>)>,
 ) -> Result<(), Reason> {
-    use evener_core::job::Memory;
     let (chains, memories): (Vec<_>, Vec<_>) = works.into_iter().unzip();
     let mut jobs: Vec<Box<Job<'_>>> = Vec::with_capacity(memories.len());
     for ((mark, chain), memory) in (0..).zip(&chains).zip(memories) {
@@ -245,7 +225,7 @@ fn run(
     let bytes = jobs.iter().map(|job| job.input_bytes()).sum();
     // One alone is faster the plain way.
     let drivers = ctx.prov().in_flight.as_ref().filter(|_| jobs.len() > 1);
-    let asked = route::asked_many(ctx, session.algorithm(), &jobs);
+    let asked = asked_many(ctx, session.algorithm(), &jobs);
     if by_module(ctx, session, asked.as_ref(), &mut jobs)? {
         ctx.saw(Count::Locked, asked.is_some_and(Asked::end).into(), bytes);
         return move_on(chains, jobs);
@@ -299,7 +279,7 @@ fn move_on(chains: Vec<&mut [u8; BLOCK_BYTES]>, mut jobs: Vec<Box<Job<'_>>>) -> 
     // A driver may sort a burst.
     jobs.sort_unstable_by_key(|job| job.mark);
     for (chain, job) in chains.into_iter().zip(&jobs) {
-        *chain = super::buffering::last_block(&job.output_span()[..job.input_bytes()]);
+        *chain = last_block(&job.output_span()[..job.input_bytes()]);
     }
     Ok(())
 }
@@ -340,39 +320,36 @@ fn are_tangled(calls: &[Update], cuts: &[Cut]) -> bool {
     })
 }
 
-impl Pipes {
-    /// A call of each inner context in turn.
-    fn inner_calls(
-        &mut self,
-        ctx: &CipherCtx,
-        calls: &[Update],
-        step: impl Fn(&Own<'static>, &Update) -> bool,
-    ) -> bool {
-        let Some(padding) = ctx.inner().padding() else { return false };
-        let is_new = padding != self.padding;
-        self.padding = padding;
-        self.all.iter().zip(calls).all(|(pipe, call)| {
-            let Some(own) = &pipe.inner else { return false };
-            (!is_new || own.inner().set_padding(padding)) && step(own, call)
-        })
-    }
+/// A call of each inner context in turn.
+fn inner_calls(
+    pipes: &mut Pipes,
+    ctx: &CipherCtx,
+    calls: &[Update],
+    step: impl Fn(&Own<'static>, &Update) -> bool,
+) -> bool {
+    let Some(padding) = ctx.inner().padding() else { return false };
+    let is_new = padding != pipes.padding;
+    pipes.padding = padding;
+    pipes.all.iter().zip(calls).all(|(pipe, call)| {
+        let Some(own) = &pipe.inner else { return false };
+        (!is_new || own.inner().set_padding(padding)) && step(own, call)
+    })
+}
 
-    /// The same messages for a copy of the context.
-    pub(crate) fn duplicate(&self) -> Option<Box<Self>> {
-        let copy = |pipe: &Pipe| {
-            let inner = match &pipe.inner {
-                Some(own) => Some(own.duplicate()?),
-                None => None,
-            };
-            let Pipe { original, chain, held, held_len, .. } = *pipe;
-            Some(Pipe { original, chain, held, held_len, inner })
-        };
-        let all = self.all.iter().map(copy).collect::<Option<_>>()?;
-        Some(Box::new(Self {
-            encrypts: self.encrypts,
-            session: Arc::clone(&self.session),
-            padding: self.padding,
-            all,
-        }))
+/// The input, where it can be worked on neither in its place nor apart from the output; else nothing.
+fn copy_if_needed(call: &Update, cut: &Cut) -> Vec<u8> {
+    if cut.bulk == 0 || call.can_work(cut.fill, cut.flushed(), cut.output()) {
+        return Vec::new();
+    }
+    let mut copy = vec![0; call.len()];
+    call.copy_input(0, &mut copy);
+    copy
+}
+
+/// The bulk of a piece, read from `copy` where there is one.
+fn bulk<'c>(call: &'c Update, cut: &Cut, copy: &'c [u8]) -> Memory<'c> {
+    match copy.get(cut.fill..cut.fill + cut.bulk) {
+        Some(src) => Memory::Apart { src, dst: &mut call.room(cut.output())[cut.flushed()..] },
+        None => call.memory(cut.fill, cut.flushed(), cut.bulk),
     }
 }

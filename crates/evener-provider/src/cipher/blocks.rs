@@ -1,0 +1,96 @@
+//! Raw work: whole blocks by helpers, by the engine that was chosen, or by the inner cipher.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use evener::offload::policy::Beside;
+use evener_core::Algorithm;
+use evener_core::job::Memory;
+use evener_core::statistics::Count;
+
+use super::context::CipherCtx;
+use super::engine::{Engine, Plain, Raw, RawError, registry};
+use super::split;
+use crate::ffi::async_job::Jobs;
+
+/// Does raw work from `iv` on; an error says what became of the input. Undone is only what belongs to a record.
+pub(super) fn work(ctx: &CipherCtx, iv: [u8; 16], memory: &mut Memory<'_>) -> Result<(), RawError> {
+    let (row, message) = (ctx.row(), &ctx.message);
+    let plain = Plain::new(row, message.direction(), message.key());
+    let Some(algorithm) = row.algorithm else { return Err(RawError::Undone) };
+    let len = match memory {
+        Memory::InPlace { input_bytes, .. } => *input_bytes,
+        Memory::Apart { src, .. } => src.len(),
+    };
+    if let Some(done) = split::work(ctx, &iv, memory) {
+        if done.is_ok() {
+            ctx.went(Count::Split, len);
+        }
+        return done.map_err(|()| RawError::Lost);
+    }
+    if len >= ctx.raw_thresh() {
+        let counts = ctx.counts();
+        counts.routed.fetch_add(1, Relaxed);
+        if let Some(engine) = chosen(ctx, algorithm, len) {
+            let mut raw = Raw {
+                algorithm,
+                direction: message.direction(),
+                key: message.key(),
+                iv,
+                memory: lent(memory),
+                plain,
+                session: &|| message.session(algorithm),
+                turn: ctx.module.as_ref().and_then(|asked| asked.turn.as_ref()),
+                job: if is_alone(ctx) { None } else { ctx.prov().jobs.as_ref().and_then(Jobs::current) },
+                counts,
+            };
+            match engine.run(&mut raw) {
+                Ok(()) => {
+                    ctx.went(Count::Routed, len);
+                    return Ok(());
+                }
+                Err(RawError::Lost) => return Err(RawError::Lost),
+                Err(RawError::Undone) => {
+                    counts.redone.fetch_add(1, Relaxed);
+                    ctx.saw(Count::Redone, 1, len);
+                }
+            }
+        }
+    }
+    match plain.run(&iv, memory) {
+        // There is no memory for a context of its own.
+        Err(RawError::Undone) if message.records.is_none() => by_inner(ctx, &iv, memory),
+        done => done,
+    }
+}
+
+/// Whether it was found already that the update runs in no `ASYNC_JOB`.
+fn is_alone(ctx: &CipherCtx) -> bool {
+    ctx.module.as_ref().is_some_and(|asked| asked.beside == Beside::Nothing)
+}
+
+/// The engine for a piece: the one that was chosen for its update, or where nothing is asked the first that takes it.
+fn chosen(ctx: &CipherCtx, algorithm: Algorithm, len: usize) -> Option<&'static dyn Engine> {
+    let direction = ctx.message.direction();
+    match &ctx.module {
+        Some(asked) => asked.engine.filter(|engine| engine.takes(algorithm, direction, len)),
+        None => registry::engine(algorithm, direction, len),
+    }
+}
+
+/// Raw work by the inner context, which stays behind an owned message and is told its place when that is handed back; a unit
+/// of XTS begins with the same tweak again.
+fn by_inner(ctx: &CipherCtx, iv: &[u8; 16], memory: &mut Memory<'_>) -> Result<(), RawError> {
+    let (row, message, inner) = (ctx.row(), &ctx.message, ctx.inner());
+    let ready = inner.init(message.encrypts, None, row.has_iv().then_some(&iv[..]))
+        && (!row.is_padded() || inner.set_padding(false));
+    let done = ready && inner.work(memory);
+    let is_back = !row.is_padded() || inner.set_padding(message.padding);
+    if done && is_back { Ok(()) } else { Err(RawError::Lost) }
+}
+
+fn lent<'m>(memory: &'m mut Memory<'_>) -> Memory<'m> {
+    match memory {
+        Memory::InPlace { room, input_bytes } => Memory::InPlace { room, input_bytes: *input_bytes },
+        Memory::Apart { src, dst } => Memory::Apart { src, dst },
+    }
+}

@@ -1,0 +1,56 @@
+//! Calls that concern a message as a whole: its init, and its return to the inner context.
+
+use std::ffi::c_int;
+
+use super::context::{CipherCtx, Short};
+use super::message::State;
+use super::{buffering, gcm};
+use crate::core::errors::Reason;
+use crate::inner_cipher::call::Init;
+
+/// An init of a tracked context. An IV that was moved inside is given anew where OpenSSL would take the old one.
+pub(crate) fn init(ctx: &mut CipherCtx, call: &Init<'_>) -> Result<c_int, Reason> {
+    if ctx.row().splits_gcm() {
+        return gcm::init(ctx, call);
+    }
+    if ctx.message.state == State::Failed {
+        ctx.message.state = State::InnerOnly;
+    }
+    buffering::leave(ctx)?;
+    ctx.thresh = usize::MAX;
+    ctx.short = Short::None;
+    if call.key.is_none() && call.encrypts == ctx.message.encrypts && !ctx.direct.is_due() {
+        ctx.end_message();
+    } else {
+        ctx.tell();
+    }
+    let again = ctx.iv_again(call.iv.is_some());
+    let call = call.or_iv(again.as_ref());
+    let answer = call.inner(ctx.row(), ctx.inner);
+    if answer != 1 {
+        // Half of it may have happened inside.
+        ctx.message.forget_key();
+        ctx.message.state = State::InnerOnly;
+        return Ok(answer);
+    }
+    ctx.message.started(call.encrypts, call.key, call.iv);
+    ctx.message.state = State::Direct;
+    call.each_param(|key, number| ctx.message.parameter(key, number));
+    ctx.settle();
+    if ctx.message.is_as_begun() {
+        ctx.short = Short::of(call.encrypts);
+    }
+    Ok(answer)
+}
+
+/// Puts the truth back into the inner context, for a call that goes there.
+pub(crate) fn hand_back(ctx: &mut CipherCtx) -> Result<c_int, Reason> {
+    if ctx.message.state == State::Failed {
+        return Err(Reason::Lost);
+    }
+    if ctx.row().splits_gcm() {
+        return gcm::lose_sight(ctx);
+    }
+    buffering::leave(ctx)?;
+    Ok(1)
+}

@@ -1,0 +1,40 @@
+//! The engine that was chosen for an update, and what the guard is told of it afterwards.
+
+use evener::offload::policy::{Beside, Turn};
+use evener_core::{Job, Nanos};
+
+use super::{Engine, Many, Plain, RawError};
+
+/// What the guard and the policy say about the update under way.
+pub(crate) struct Asked {
+    /// `None` where nobody judges.
+    pub(crate) turn: Option<Turn>,
+    /// The engine that is to do it.
+    pub(crate) engine: Option<&'static dyn Engine>,
+    /// Its own core time before.
+    pub(crate) core: Nanos,
+    pub(crate) beside: Beside,
+}
+
+impl Asked {
+    /// Whether the update is to stay on the direct path.
+    pub(crate) fn stays(&self) -> bool {
+        self.engine.is_none()
+    }
+
+    /// Has the engine do many jobs at once; `None` where they are to stay.
+    pub(crate) fn run_many(
+        &self,
+        jobs: &mut [Box<Job<'_>>],
+        plain: Plain<'_>,
+    ) -> Option<Result<(), RawError>> {
+        let turn = self.turn.as_ref();
+        self.engine.map(|engine| engine.run_many(&mut Many { jobs, plain, turn }))
+    }
+
+    /// It is done. Whether its class was locked for what it took.
+    pub(crate) fn end(self) -> bool {
+        let Some(turn) = self.turn else { return false };
+        turn.end(|| self.engine.map_or(Nanos::ZERO, |engine| engine.core_time() - self.core))
+    }
+}

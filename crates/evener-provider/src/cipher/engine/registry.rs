@@ -1,0 +1,31 @@
+//! The engines of this process: one list for every library context.
+
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+
+use evener_core::{Algorithm, Direction, SessionId};
+
+use super::Engine;
+
+/// Engines of this process, asked in this order.
+static ENGINES: RwLock<Vec<&'static dyn Engine>> = RwLock::new(Vec::new());
+
+/// Adds an engine behind those that are there. It is asked by every library context of the process.
+pub fn add_engine(engine: &'static dyn Engine) {
+    ENGINES.write().unwrap_or_else(PoisonError::into_inner).push(engine);
+}
+
+/// Tells all engines that a session has ended. Not under the lock, for they may call the system.
+pub(crate) fn forget(session: SessionId) {
+    let engine = |at: usize| ENGINES.read().unwrap_or_else(PoisonError::into_inner).get(at).copied();
+    (0..).map_while(engine).for_each(|engine| engine.forget(session));
+}
+
+/// All of them, which stay as they are for as long as this is held.
+pub(crate) fn all() -> RwLockReadGuard<'static, Vec<&'static dyn Engine>> {
+    ENGINES.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The engine that wants work of this kind and length now.
+pub(crate) fn engine(algorithm: Algorithm, direction: Direction, len: usize) -> Option<&'static dyn Engine> {
+    all().iter().copied().find(|engine| engine.takes(algorithm, direction, len))
+}
