@@ -1,4 +1,4 @@
-//! CBC encryption of one thread's own requests side by side: inside `ASYNC_JOB`s, and in pipelines (`pipes.rs`).
+//! CBC encryption of one thread's own requests side by side: inside `ASYNC_JOB`s, and in pipelines (`pipelines/`).
 
 use std::cell::Cell;
 use std::sync::atomic::AtomicBool;

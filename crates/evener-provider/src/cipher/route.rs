@@ -2,7 +2,7 @@
 //!
 //! The way of one update of at least `thresh` bytes: refused forms go straight on -> a TLS record (`record.rs`), or a
 //! unit of XTS, is raw work at once -> CBC encryption goes together with other threads' where they combine
-//! (`combined.rs`) -> other messages are entered (`owned.rs`) and cut into raw work -> [`blocks::work`] gives each piece to the
+//! (`combining.rs`) -> other messages are entered (`buffering.rs`) and cut into raw work -> [`blocks::work`] gives each piece to the
 //! first engine that takes it, and what an engine leaves undone to the plain way.
 
 use std::ffi::c_int;

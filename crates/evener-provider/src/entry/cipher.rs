@@ -347,7 +347,7 @@ dispatch! {
         answer
     }
 
-    fn gettable_params[SLOT](provctx: *mut c_void) -> *const Param {
+    pub(super) fn gettable_params[SLOT](provctx: *mut c_void) -> *const Param {
         let Some(row) = row_of(provctx, SLOT) else { return ptr::null() };
         let Some(gettable) = row.gettable else { return ptr::null() };
         // SAFETY: the inner function with the inner provider's context.

@@ -1,7 +1,7 @@
 //! Digests that are counted: where a process counts at all, its hashes are to be seen too.
 //!
 //! Contexts are the inner provider's own; three doors stand before its functions: a message begins, has more bytes, ends.
-//! Each looks into what is its thread's (`threads.rs`) and jumps. A context does not tell whose it is, so the doors of a place lead to one
+//! Each looks into what is its thread's (`statistics/thread_digests.rs`) and jumps. A context does not tell whose it is, so the doors of a place lead to one
 //! set of inner functions, in a static: of a libcrypto they are the same for each library context, and it is found by them.
 
 use std::ffi::{c_int, c_uchar, c_void};

@@ -61,29 +61,6 @@ static GETTABLE: Table<Param> = Table(&[
     Param::END,
 ]);
 
-/// What OpenSSL looks up in the module and calls once per library context.
-///
-/// # Safety
-///
-/// As `provider-base(7)` says: the core's handle and table, and room for two addresses.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn OSSL_provider_init(
-    handle: *const CoreHandle,
-    given: *const Dispatch,
-    taken: *mut *const Dispatch,
-    provctx: *mut *mut c_void,
-) -> c_int {
-    hush_panics();
-    // SAFETY: the caller's word.
-    let core = unsafe { Core::read(handle, given) };
-    let Ok(made) = panic::catch_unwind(move || start(core)) else { return 0 };
-    // SAFETY: the core gave room for one address.
-    unsafe { provctx.write(made.cast_mut().cast()) };
-    // SAFETY: as above.
-    unsafe { taken.write(PROVIDER.0.as_ptr()) };
-    1
-}
-
 /// A panic that is caught would still be printed, by a hook of this module's own copy of the standard library.
 fn hush_panics() {
     static ONCE: Once = Once::new();
@@ -111,6 +88,29 @@ fn end(prov: Box<ProvCtx>) {
 }
 
 dispatch! {
+    /// What OpenSSL looks up in the module and calls once per library context.
+    ///
+    /// # Safety
+    ///
+    /// As `provider-base(7)` says: the core's handle and table, and room for two addresses.
+    #[unsafe(no_mangle)]
+    pub fn OSSL_provider_init(
+        handle: *const CoreHandle,
+        given: *const Dispatch,
+        taken: *mut *const Dispatch,
+        provctx: *mut *mut c_void,
+    ) -> c_int {
+        hush_panics();
+        // SAFETY: the caller's word.
+        let core = unsafe { Core::read(handle, given) };
+        let Ok(made) = panic::catch_unwind(move || start(core)) else { return 0 };
+        // SAFETY: the core gave room for one address.
+        unsafe { provctx.write(made.cast_mut().cast()) };
+        // SAFETY: as above.
+        unsafe { taken.write(PROVIDER.0.as_ptr()) };
+        1
+    }
+
     /// Ends the provider in one library context; the core has freed all that was made with it.
     fn teardown(provctx: *mut c_void) {
         if !provctx.is_null() {

@@ -1,8 +1,5 @@
-//! Every function that C calls, and the few calls into C that are no function of OpenSSL's tables.
-//!
-//! A door takes pointers apart, does what is said in safe code elsewhere, and answers 1, a pointer, or 0 with the
-//! reason on OpenSSL's queue. A panic never leaves Rust. Doors on the hot way compare one number first and jump into
-//! the inner function; that way has nothing that could panic.
+//! OpenSSL's C interface as the rest of the provider sees it: tables and lists as slices, parameters, what libcrypto has by name, and the
+//! macro that writes each function for C.
 
 use std::ffi::CStr;
 use std::slice;
@@ -13,11 +10,12 @@ pub(crate) mod async_job;
 pub(crate) mod params;
 pub(crate) mod private_libctx;
 
-/// Writes functions for C. `fn name[I]` is one function per slot of a table, as the core passes no context there.
+/// Writes functions for C, the only place that does. `fn name[I]` is one function per slot of a table, as the core passes no context
+/// there.
 macro_rules! dispatch {
-    ($($(#[$doc:meta])* fn $name:ident $([$slot:ident])? ($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)? $body:block)*) => {$(
-        $(#[$doc])*
-        pub(crate) unsafe extern "C" fn $name $(<const $slot: usize>)? ($($arg: $type),*) $(-> $result)? $body
+    ($($(#[$attribute:meta])* $visible:vis fn $name:ident $([$slot:ident])? ($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)? $body:block)*) => {$(
+        $(#[$attribute])*
+        $visible unsafe extern "C" fn $name $(<const $slot: usize>)? ($($arg: $type),*) $(-> $result)? $body
     )*};
 }
 pub(crate) use dispatch;

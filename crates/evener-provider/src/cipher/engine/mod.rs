@@ -1,6 +1,6 @@
 //! Raw work: whole blocks with a key and an IV, no buffering, no padding. What another way than the inner one does.
 //!
-//! `owned.rs` cuts a message into raw work; an [`Engine`] does it, and where none wants it or one fails, [`Plain`].
+//! `buffering.rs` cuts a message into raw work; an [`Engine`] does it, and where none wants it or one fails, [`Plain`].
 
 pub(crate) mod choice;
 pub(crate) mod registry;

@@ -2,7 +2,7 @@
 //!
 //! The way of one call of encryption: every piece is looked at, and the whole call refused before anything is touched
 //! where one does not fit -> held blocks that are full now go side by side -> then the bulk of all pieces -> the rest is
-//! held, for each pipe as OpenSSL holds it in a context of its own (`owned.rs`). Decryption of one message fills a core
+//! held, for each pipe as OpenSSL holds it in a context of its own (`buffering.rs`). Decryption of one message fills a core
 //! by itself, so there each pipe has an inner context, and they take turns.
 //!
 //! The inner context of the cipher context is asked for what all pipes share: whether keys and IVs have the right length,
