@@ -8,20 +8,22 @@
 #![allow(unsafe_code, reason = "room: a fork")]
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 
-mod ask;
 mod ffi;
+mod known_answers;
+mod module_driver;
 mod noise;
 mod process;
-mod published;
-mod queued;
+mod random_request;
+mod request;
 mod runtime;
 mod way;
 
-pub use ask::{Answer, Ask, Layout, answers, kinds, session};
 pub use ffi::is_right_in_child;
+pub use known_answers::ask_all;
+pub use module_driver::{all_by, apart, by_run, in_place};
 pub use noise::noise;
 pub use process::Process;
-pub use published::ask_all;
-pub use queued::{all_by, apart, by_run, in_place};
+pub use random_request::{kinds, session};
+pub use request::{Answer, Ask, Burst, Layout, Way, answers};
 pub use runtime::{ByRuntime, Door};
-pub use way::{Burst, Direct, Kit, Way, judged, libcrypto, multibuffer};
+pub use way::{Direct, Kit, judged, libcrypto, multibuffer};

@@ -11,7 +11,8 @@ use evener_core::{
 use evener_driver_emulated::{Control, Emulated, Fault, Preset, When};
 use evener_driver_libcrypto::Libcrypto;
 
-use crate::way::{Burst, Kit, Way, libcrypto};
+use crate::request::{Burst, Way};
+use crate::way::{Kit, libcrypto};
 
 /// Where jobs go in and come out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

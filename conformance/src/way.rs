@@ -5,20 +5,11 @@ use std::sync::Arc;
 
 use evener::{Costs, CpuKit, SystemClock};
 use evener_core::estimate::Learned;
-use evener_core::{Algorithm, Class, Direction, Estimator, InlineDriver, Job, Method, Tally};
+use evener_core::{Algorithm, Class, Direction, Estimator, InlineDriver, Method, Tally};
 use evener_driver_libcrypto::Libcrypto;
 use evener_driver_multibuffer::Multibuffer;
 
-use crate::ask::{Answer, Ask, answers};
-
-/// Jobs side by side.
-pub type Burst<'m> = Vec<Box<Job<'m>>>;
-
-/// A way that jobs can go.
-pub trait Way {
-    /// Runs armed jobs and returns all of them, in any order.
-    fn run<'m>(&mut self, jobs: Burst<'m>) -> Burst<'m>;
-}
+use crate::request::{Answer, Ask, Burst, Way, answers};
 
 /// A driver of the core, given bursts of 1, 2, 3 ... 33 jobs in turn.
 pub struct Direct<D>(pub D);

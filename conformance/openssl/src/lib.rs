@@ -13,9 +13,9 @@ pub mod ffi;
 pub mod program;
 
 mod certificate;
-mod fetched;
+mod foreign_programs;
 mod setup;
 
 pub use certificate::make_certificate;
-pub use fetched::{bounded, fetched, openssl_build, openssl_sources, say, skipped};
+pub use foreign_programs::{bounded, fetched, openssl_build, openssl_sources, say, skipped};
 pub use setup::{Setup, built};

@@ -5,8 +5,9 @@ use evener::{CpuKit, ModuleSetup, Report, Setup, run};
 use evener_core::driver::{SingleDriver, Text, Unanswered};
 use evener_core::{JobError, Nanos, QueuedDriver};
 
-use crate::ask::Ask;
-use crate::way::{Burst, Kit, libcrypto};
+use crate::request::Ask;
+use crate::request::Burst;
+use crate::way::{Kit, libcrypto};
 
 /// Gives a module's driver jobs as it takes them, and returns all of them.
 ///
