@@ -11,7 +11,7 @@ use crate::config::{self, Combine, Complaint, Settings, Threshold};
 use crate::core::Core;
 use crate::core::errors::Reason;
 use crate::ffi::async_job::Jobs;
-use crate::inner_provider::Neighbours;
+use crate::inner_provider::Siblings;
 use crate::state::{Counts, ProvCtx, Tried};
 use crate::{fork, modules, statistics};
 
@@ -42,7 +42,7 @@ pub(crate) fn provider(core: Core) -> ProvCtx {
     let prov = ProvCtx {
         core,
         settings,
-        neighbours: Neighbours::default(),
+        siblings: Siblings::default(),
         counts: Counts::default(),
         gcm_tells_tags: Tried::default(),
         raw_from,

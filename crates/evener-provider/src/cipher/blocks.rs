@@ -58,7 +58,7 @@ pub(super) fn work(ctx: &CipherCtx, iv: [u8; 16], memory: &mut Memory<'_>) -> Re
     }
     match plain.run(&iv, memory) {
         // There is no memory for a context of its own.
-        Err(RawError::Undone) if message.records.is_none() => by_inner(ctx, &iv, memory),
+        Err(RawError::Undone) if message.record_mode.is_none() => by_inner(ctx, &iv, memory),
         done => done,
     }
 }

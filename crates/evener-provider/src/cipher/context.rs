@@ -11,14 +11,14 @@ use evener_core::statistics::Count;
 use evener_core::{Algorithm, Family};
 use evener_ossl_sys::{CipherFinal, CipherInit, CipherUpdate};
 
-use super::engine::choice::Asked;
+use super::engine::choice::ModuleChoice;
 use super::gcm::state::Gcm;
 use super::message::{Message, State};
 use super::pipelines::state::Pipes;
 use crate::config::Guard;
 use crate::core::errors::Reason;
 use crate::inner_cipher::call::{Init, Update};
-use crate::inner_cipher::context::Inner;
+use crate::inner_cipher::context::InnerContext;
 use crate::state::rows::CipherRow;
 use crate::state::{Counts, ProvCtx};
 use crate::statistics;
@@ -59,7 +59,7 @@ pub(crate) struct CipherCtx {
     /// How the update under way is split, while there is one.
     pub(crate) split: Option<evener::split::Call>,
     /// What the policy says about the update under way, where a module wants it.
-    pub(crate) module: Option<Asked>,
+    pub(crate) module: Option<ModuleChoice>,
     /// What the guard says about it, where its job could be put aside.
     pub(crate) job_turn: Option<Turn>,
     /// GCM with splitting configured: what is known about the message.
@@ -145,7 +145,7 @@ impl CipherCtx {
 
     /// From which length on the update under way is raw work that a module may do.
     pub(crate) fn raw_thresh(&self) -> usize {
-        if self.module.as_ref().is_some_and(Asked::stays) { usize::MAX } else { self.row().raw_thresh }
+        if self.module.as_ref().is_some_and(ModuleChoice::stays) { usize::MAX } else { self.row().raw_thresh }
     }
 
     /// Another message follows: of this one is counted what went the inner way.
@@ -191,9 +191,9 @@ impl CipherCtx {
         self.prov().combiner.as_ref()
     }
 
-    pub(crate) fn inner(&self) -> Inner<'static> {
+    pub(crate) fn inner(&self) -> InnerContext<'static> {
         // SAFETY: ours, and one call at a time works on a context.
-        unsafe { Inner::of(self.row(), self.inner) }
+        unsafe { InnerContext::of(self.row(), self.inner) }
     }
 
     pub(crate) fn family(&self) -> Option<Family> {

@@ -6,7 +6,7 @@ use evener_core::statistics::Kind;
 use evener_core::{Algorithm, BLOCK_BYTES, Class, Direction, Job, Nanos};
 
 use super::context::CipherCtx;
-use super::engine::choice::Asked;
+use super::engine::choice::ModuleChoice;
 use super::engine::registry;
 use super::message::State;
 use crate::config::Guard;
@@ -17,7 +17,7 @@ use crate::inner_cipher::call::Update;
 const CHOICE_MAX: usize = 8;
 
 /// Asks about an update that an engine may want. Without engines there is nothing to regret.
-pub(super) fn ask(ctx: &CipherCtx, call: &Update) -> Option<Asked> {
+pub(super) fn choose_for_update(ctx: &CipherCtx, call: &Update) -> Option<ModuleChoice> {
     let (row, message) = (ctx.row(), &ctx.message);
     let is_message = matches!(message.state, State::Direct | State::Owned);
     if !is_message || call.len() < row.raw_thresh || ctx.prov().settings.guard == Guard::Off {
@@ -25,22 +25,27 @@ pub(super) fn ask(ctx: &CipherCtx, call: &Update) -> Option<Asked> {
     }
     // What comes of it is whole blocks: a record's padding makes it longer.
     let rest = if row.is_padded() { call.len() % BLOCK_BYTES } else { 0 };
-    let whole = if message.records.is_some() { call.len() + BLOCK_BYTES - rest } else { call.len() - rest };
+    let whole =
+        if message.record_mode.is_some() { call.len() + BLOCK_BYTES - rest } else { call.len() - rest };
     let is_alone = ctx.prov().jobs.as_ref().and_then(Jobs::current).is_none();
     let beside = if is_alone { Beside::Nothing } else { Beside::Others };
     let (algorithm, direction) = (row.algorithm?, message.direction());
-    let wanted = Wanted { algorithm, direction, longest: whole, bytes: whole, beside };
+    let wanted = Request { algorithm, direction, longest: whole, bytes: whole, beside };
     // Before anything is asked: most requests of a program that no module pays for end here.
     let policy = policy()?;
     match is_alone && policy.is_unseen(wanted.class()) {
-        true => Some(Asked { turn: None, engine: None, core: Nanos::ZERO, beside }),
-        false => asked(ctx, policy, &wanted),
+        true => Some(ModuleChoice { turn: None, engine: None, core: Nanos::ZERO, beside }),
+        false => choose(ctx, policy, &wanted),
     }
 }
 
 /// The same about jobs of a pipeline. Inside an `ASYNC_JOB` they stay: its stack is too small for who leads at a module's desk, and
 /// its thread has others to go on with.
-pub(super) fn asked_many(ctx: &CipherCtx, algorithm: Algorithm, jobs: &[Box<Job<'_>>]) -> Option<Asked> {
+pub(super) fn choose_for_many(
+    ctx: &CipherCtx,
+    algorithm: Algorithm,
+    jobs: &[Box<Job<'_>>],
+) -> Option<ModuleChoice> {
     let prov = ctx.prov();
     let longest = jobs.iter().map(|job| job.input_bytes()).max()?;
     let in_job = || prov.jobs.as_ref().and_then(Jobs::current).is_some();
@@ -49,10 +54,10 @@ pub(super) fn asked_many(ctx: &CipherCtx, algorithm: Algorithm, jobs: &[Box<Job<
     }
     let bytes = jobs.iter().map(|job| job.input_bytes()).sum();
     let (direction, beside) = (Direction::Encrypt, Beside::OthersOfCall);
-    let wanted = Wanted { algorithm, direction, longest, bytes, beside };
+    let wanted = Request { algorithm, direction, longest, bytes, beside };
     match prov.settings.guard {
-        Guard::On => asked(ctx, policy()?, &wanted),
-        Guard::Off => registry::engine(algorithm, direction, longest).map(|engine| Asked {
+        Guard::On => choose(ctx, policy()?, &wanted),
+        Guard::Off => registry::engine(algorithm, direction, longest).map(|engine| ModuleChoice {
             turn: None,
             engine: Some(engine),
             core: Nanos::ZERO,
@@ -62,7 +67,7 @@ pub(super) fn asked_many(ctx: &CipherCtx, algorithm: Algorithm, jobs: &[Box<Job<
 }
 
 /// Raw work that is asked about.
-struct Wanted {
+struct Request {
     algorithm: Algorithm,
     direction: Direction,
     /// Its longest piece.
@@ -72,15 +77,15 @@ struct Wanted {
     beside: Beside,
 }
 
-impl Wanted {
+impl Request {
     /// As costs are learned: in place and apart alike, for the module works in memory of its own.
     fn class(&self) -> Class {
         Class::of(self.algorithm, self.direction, self.longest, false)
     }
 }
 
-fn asked(ctx: &CipherCtx, policy: &'static Policy, wanted: &Wanted) -> Option<Asked> {
-    let &Wanted { algorithm, direction, longest, bytes, beside } = wanted;
+fn choose(ctx: &CipherCtx, policy: &'static Policy, wanted: &Request) -> Option<ModuleChoice> {
+    let &Request { algorithm, direction, longest, bytes, beside } = wanted;
     let mut ahead = [None; CHOICE_MAX];
     let engines = registry::all();
     for (ahead, engine) in ahead.iter_mut().zip(&*engines) {
@@ -100,5 +105,5 @@ fn asked(ctx: &CipherCtx, policy: &'static Policy, wanted: &Wanted) -> Option<As
     let engine = turn.module().map(|module| engines[module]);
     let core = engine.filter(|_| turn.is_timed()).map_or(Nanos::ZERO, |engine| engine.core_time());
     turn.begins();
-    Some(Asked { turn: Some(turn), engine, core, beside })
+    Some(ModuleChoice { turn: Some(turn), engine, core, beside })
 }

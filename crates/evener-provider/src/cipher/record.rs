@@ -18,12 +18,16 @@ use evener_core::Family;
 use super::blocks;
 use super::context::CipherCtx;
 use super::engine::RawError;
-use super::message::record_mode::Records;
+use super::message::record_mode::RecordMode;
 use crate::core::errors::Reason;
 use crate::inner_cipher::call::Update;
 
 /// One record; `None` where it is the inner context's business.
-pub(crate) fn update(ctx: &mut CipherCtx, records: Records, call: &Update) -> Result<Option<usize>, Reason> {
+pub(crate) fn update(
+    ctx: &mut CipherCtx,
+    records: RecordMode,
+    call: &Update,
+) -> Result<Option<usize>, Reason> {
     let is_cbc = ctx.family() == Some(Family::Cbc) && ctx.message.padding;
     if !is_cbc || !call.is_in_place() || !records.are_ours(ctx.message.encrypts) {
         return Ok(None);
@@ -50,7 +54,7 @@ fn encrypt(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>, Reason> 
     Ok(Some(whole))
 }
 
-fn decrypt(ctx: &mut CipherCtx, records: Records, call: &Update) -> Result<Option<usize>, Reason> {
+fn decrypt(ctx: &mut CipherCtx, records: RecordMode, call: &Update) -> Result<Option<usize>, Reason> {
     let len = call.len();
     // An IV and a block at least; these lengths are public.
     if len % BLOCK_BYTES != 0 || len < 2 * BLOCK_BYTES {

@@ -12,7 +12,7 @@ use evener_core::statistics::Count;
 
 use super::context::CipherCtx;
 use super::message::State;
-use super::module_choice::ask;
+use super::module_choice::choose_for_update;
 use super::{blocks, buffering, combining, gcm, record, split};
 use crate::core::errors::Reason;
 use crate::inner_cipher::call::Update;
@@ -26,7 +26,7 @@ pub(crate) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason
         return gcm::update(ctx, call);
     }
     ctx.split = split::ask(ctx, call.len());
-    ctx.module = if is_split(ctx) { None } else { ask(ctx, call) };
+    ctx.module = if is_split(ctx) { None } else { choose_for_update(ctx, call) };
     let answer = by_state(ctx, call);
     let (split, module, job_turn) = (ctx.split.take(), ctx.module.take(), ctx.job_turn.take());
     if answer == Ok(1) {
@@ -45,7 +45,7 @@ fn by_state(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason> {
     let is_split = is_split(ctx);
     // Where neither helpers come nor engines are asked, a context of our own costs more than handing back.
     let thresh = ctx.raw_thresh().min(ctx.row().combined_from);
-    let is_inner = call.len() < thresh && !is_split && ctx.message.records.is_none();
+    let is_inner = call.len() < thresh && !is_split && ctx.message.record_mode.is_none();
     let written = match ctx.message.state {
         State::Failed => return Err(Reason::Lost),
         State::InnerOnly => None,
@@ -53,8 +53,8 @@ fn by_state(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason> {
             buffering::leave(ctx)?;
             None
         }
-        _ if ctx.message.records.is_some() && call.len() < ctx.raw_thresh() => None,
-        _ if ctx.message.records.is_some() => one_record(ctx, call)?,
+        _ if ctx.message.record_mode.is_some() && call.len() < ctx.raw_thresh() => None,
+        _ if ctx.message.record_mode.is_some() => one_record(ctx, call)?,
         _ if ctx.family() == Some(Family::Xts) => data_unit(ctx, call)?,
         State::Owned => buffering::update(ctx, call)?,
         State::Direct => match combining::update(ctx, call)? {
@@ -77,7 +77,7 @@ fn by_state(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason> {
 }
 
 fn one_record(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>, Reason> {
-    let records = ctx.message.records.unwrap_or_default();
+    let records = ctx.message.record_mode.unwrap_or_default();
     record::update(ctx, records, call)
 }
 

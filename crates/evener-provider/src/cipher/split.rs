@@ -23,7 +23,7 @@ use super::context::CipherCtx;
 use super::message::State;
 use super::spans::{advance, input_of};
 use crate::config::Guard;
-use crate::inner_cipher::context::{Inner, Own};
+use crate::inner_cipher::context::{InnerContext, OwnContext};
 use crate::state::rows::CipherRow;
 
 type Block = [u8; BLOCK_BYTES];
@@ -31,7 +31,7 @@ type Block = [u8; BLOCK_BYTES];
 /// Begins the split of an update of `len` bytes where one is configured; the answer may still be to leave it whole.
 pub(super) fn ask(ctx: &CipherCtx, len: usize) -> Option<Call> {
     let is_message =
-        matches!(ctx.message.state, State::Direct | State::Owned) && ctx.message.records.is_none();
+        matches!(ctx.message.state, State::Direct | State::Owned) && ctx.message.record_mode.is_none();
     if !is_message || len < ctx.row().split_from(ctx.message.encrypts) {
         return None;
     }
@@ -108,15 +108,15 @@ impl<T> Spare<T> {
 }
 
 /// An inner context with a key, without padding.
-pub(super) fn started<'r>(row: &'r CipherRow, encrypts: bool, key: &[u8]) -> Option<Own<'r>> {
-    let own = Own::new(row)?;
+pub(super) fn started<'r>(row: &'r CipherRow, encrypts: bool, key: &[u8]) -> Option<OwnContext<'r>> {
+    let own = OwnContext::new(row)?;
     let ready =
         own.inner().init(encrypts, Some(key), None) && (!row.is_padded() || own.inner().set_padding(false));
     ready.then_some(own)
 }
 
 /// ECB with a key of that length, of the same library context.
-pub(super) fn ecb<'r>(ctx: &CipherCtx, encrypts: bool, key: &[u8]) -> Option<Own<'r>> {
+pub(super) fn ecb<'r>(ctx: &CipherCtx, encrypts: bool, key: &[u8]) -> Option<OwnContext<'r>> {
     started(ecb_row(ctx, key.len())?, encrypts, key)
 }
 
@@ -128,7 +128,7 @@ pub(super) fn ecb_row<'r>(ctx: &CipherCtx, key_bytes: usize) -> Option<&'r Ciphe
 }
 
 /// Turns whole blocks into others by ECB.
-pub(super) fn through(ecb: Inner<'_>, blocks: &mut [u8]) -> Option<()> {
+pub(super) fn through(ecb: InnerContext<'_>, blocks: &mut [u8]) -> Option<()> {
     let input_bytes = blocks.len();
     ecb.work(&mut Memory::InPlace { room: blocks, input_bytes }).then_some(())
 }
@@ -188,7 +188,7 @@ fn tweaks(ctx: &CipherCtx, iv: &Block, count: usize, blocks: u64) -> Option<Vec<
 
 /// One thread's context.
 struct Worker<'w> {
-    context: Own<'w>,
+    context: OwnContext<'w>,
     encrypts: bool,
     starts: &'w Starts,
 }

@@ -11,7 +11,7 @@ use std::ffi::{CStr, OsStr};
 
 use crate::core::Core;
 use crate::core::errors::Reason;
-use module_names::Named;
+use module_names::ModuleName;
 
 /// From which size on a request may take another way than the inner one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -69,7 +69,7 @@ pub(crate) enum Wait {
 
 /// Whether others can see what this process does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(crate) enum Shown {
+pub(crate) enum StatisticsFile {
     /// In its statistics file.
     #[default]
     On,
@@ -82,14 +82,14 @@ pub(crate) enum Shown {
 pub(crate) struct Settings {
     pub(crate) threshold: Threshold,
     /// To be opened while the provider is loaded.
-    pub(crate) modules: Vec<Named>,
+    pub(crate) modules: Vec<ModuleName>,
     pub(crate) combine: Combine,
     /// Threads that may work on one buffer, the caller included; 0 and 1: the caller alone.
     pub(crate) threads: usize,
     pub(crate) split: Split,
     pub(crate) guard: Guard,
     pub(crate) wait: Wait,
-    pub(crate) statistics: Shown,
+    pub(crate) statistics: StatisticsFile,
 }
 
 impl Settings {
@@ -182,8 +182,8 @@ fn wait(settings: &mut Settings, value: &str) -> Option<()> {
 
 fn statistics(settings: &mut Settings, value: &str) -> Option<()> {
     settings.statistics = match value {
-        "on" => Shown::On,
-        "off" => Shown::Off,
+        "on" => StatisticsFile::On,
+        "off" => StatisticsFile::Off,
         _ => return None,
     };
     Some(())
@@ -270,7 +270,7 @@ fn settings(
 }
 
 fn unknown(name: &CStr) -> Option<Complaint> {
-    let meant = typos::meant_by(name)?.to_string_lossy();
+    let meant = typos::intended_key(name)?.to_string_lossy();
     let text = format!("{}: unknown key, did you mean {meant}?", name.to_string_lossy());
     Some(Complaint { reason: Reason::UnknownKey, text })
 }

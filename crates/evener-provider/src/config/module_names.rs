@@ -29,14 +29,14 @@ fn has_aes() -> bool {
 
 /// A module's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Named {
+pub(crate) enum ModuleName {
     /// Of another process.
     Hosted(hosted::ModuleName),
     /// Behind the kernel.
     Kernel(kernel::ModuleName),
 }
 
-impl FromStr for Named {
+impl FromStr for ModuleName {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
@@ -45,7 +45,7 @@ impl FromStr for Named {
     }
 }
 
-impl fmt::Display for Named {
+impl fmt::Display for ModuleName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Hosted(name) => name.fmt(f),
@@ -55,7 +55,7 @@ impl fmt::Display for Named {
 }
 
 /// Names with spaces between them; nothing where one is none.
-pub(crate) fn names(text: &str) -> Option<Vec<Named>> {
+pub(crate) fn names(text: &str) -> Option<Vec<ModuleName>> {
     text.split_whitespace().map(|name| name.parse().ok()).collect()
 }
 
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn names_stand_side_by_side_and_each_has_to_be_one() {
-        let shown = |text| names(text).map(|all| all.iter().map(Named::to_string).collect::<Vec<_>>());
+        let shown = |text| names(text).map(|all| all.iter().map(ModuleName::to_string).collect::<Vec<_>>());
         let two = "hosted:/run/evener.sock,offer=all afalg:virtio_crypto_aes_cbc";
         assert_eq!(shown(two), Some(two.split(' ').map(str::to_owned).collect()));
         assert_eq!(shown("devcrypto"), Some(vec!["devcrypto:/dev/crypto".to_owned()]));

@@ -2,7 +2,7 @@
 //! only be found by asking for it.
 //!
 //! The way: a table is made when this is compiled -> all of it is asked in one question ([`all`]; `mod.rs`) -> what the
-//! section has of it is told with the key that was [`meant_by`] it.
+//! section has of it is told with the key that was [`intended_key`] it.
 
 use std::ffi::CStr;
 
@@ -13,7 +13,7 @@ const ROOM: usize = 16;
 
 /// A key that is none.
 #[derive(Clone, Copy)]
-struct Misspelt {
+struct Typo {
     text: [u8; ROOM],
     /// Which of [`KEYS`] was meant.
     meant: usize,
@@ -21,7 +21,7 @@ struct Misspelt {
 
 /// What goes wrong with a key.
 #[derive(Clone, Copy)]
-enum Slip {
+enum TypoKind {
     /// The letter at a place is missing.
     LeftOut(usize),
     /// It comes twice.
@@ -32,20 +32,20 @@ enum Slip {
     Plural,
 }
 
-static TABLE: [Misspelt; count()] = table();
+static TABLE: [Typo; count()] = table();
 
 /// Every misspelling that is looked for; none is a key.
 pub(super) fn all() -> impl Iterator<Item = &'static CStr> {
-    TABLE.iter().filter_map(Misspelt::name).filter(|name| KEYS.iter().all(|key| key.name != *name))
+    TABLE.iter().filter_map(Typo::name).filter(|name| KEYS.iter().all(|key| key.name != *name))
 }
 
 /// The key that was meant by `name`, if that is such a misspelling.
-pub(super) fn meant_by(name: &CStr) -> Option<&'static CStr> {
-    let found = TABLE.iter().find(|misspelt| misspelt.name() == Some(name))?;
+pub(super) fn intended_key(name: &CStr) -> Option<&'static CStr> {
+    let found = TABLE.iter().find(|typo| typo.name() == Some(name))?;
     Some(KEYS[found.meant].name)
 }
 
-impl Misspelt {
+impl Typo {
     fn name(&self) -> Option<&CStr> {
         // OpenSSL's own key in the same section is no misspelling of `modules`.
         CStr::from_bytes_until_nul(&self.text).ok().filter(|name| *name != c"module")
@@ -66,26 +66,26 @@ const fn slips(letters: usize) -> usize {
     3 * letters + 1
 }
 
-const fn slip(letters: usize, number: usize) -> Slip {
+const fn slip(letters: usize, number: usize) -> TypoKind {
     let at = number / 3;
     match number % 3 {
-        0 if at == letters => Slip::Capitals,
-        0 => Slip::LeftOut(at),
-        1 => Slip::Doubled(at),
+        0 if at == letters => TypoKind::Capitals,
+        0 => TypoKind::LeftOut(at),
+        1 => TypoKind::Doubled(at),
         // Nothing comes after the last.
-        _ if at + 1 == letters => Slip::Plural,
-        _ => Slip::Late(at),
+        _ if at + 1 == letters => TypoKind::Plural,
+        _ => TypoKind::Late(at),
     }
 }
 
-const fn table() -> [Misspelt; count()] {
-    let mut table = [Misspelt { text: [0; ROOM], meant: 0 }; count()];
+const fn table() -> [Typo; count()] {
+    let mut table = [Typo { text: [0; ROOM], meant: 0 }; count()];
     let (mut next, mut meant) = (0, 0);
     while meant < KEYS.len() {
         let name = KEYS[meant].name.to_bytes();
         let mut number = 0;
         while number < slips(name.len()) {
-            table[next] = Misspelt { text: spelt(name, slip(name.len(), number)), meant };
+            table[next] = Typo { text: spelt(name, slip(name.len(), number)), meant };
             number += 1;
             next += 1;
         }
@@ -95,29 +95,29 @@ const fn table() -> [Misspelt; count()] {
 }
 
 /// `name` as it comes out.
-const fn spelt(name: &[u8], slip: Slip) -> [u8; ROOM] {
+const fn spelt(name: &[u8], slip: TypoKind) -> [u8; ROOM] {
     let (mut text, mut from, mut to) = ([0; ROOM], 0, 0);
     while from < name.len() {
         let letter = name[from];
         match slip {
-            Slip::LeftOut(at) if at == from => {
+            TypoKind::LeftOut(at) if at == from => {
                 from += 1;
                 continue;
             }
-            Slip::Doubled(at) if at == from => {
+            TypoKind::Doubled(at) if at == from => {
                 text[to] = letter;
                 to += 1;
                 text[to] = letter;
             }
-            Slip::Late(at) if at == from => text[to] = name[from + 1],
-            Slip::Late(at) if at + 1 == from => text[to] = name[at],
-            Slip::Capitals => text[to] = letter.to_ascii_uppercase(),
+            TypoKind::Late(at) if at == from => text[to] = name[from + 1],
+            TypoKind::Late(at) if at + 1 == from => text[to] = name[at],
+            TypoKind::Capitals => text[to] = letter.to_ascii_uppercase(),
             _ => text[to] = letter,
         }
         from += 1;
         to += 1;
     }
-    if let Slip::Plural = slip {
+    if let TypoKind::Plural = slip {
         text[to] = b's';
     }
     text
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn a_key_is_missed_by_a_letter_by_capitals_and_by_an_s() {
         let names: Vec<&str> = all().map(|name| name.to_str().unwrap()).collect();
-        let meant = |text: &CStr| meant_by(text).map(|name| name.to_str().unwrap());
+        let meant = |text: &CStr| intended_key(text).map(|name| name.to_str().unwrap());
         for (slip, key) in [
             (c"tread", None),
             (c"treads", Some("threads")),

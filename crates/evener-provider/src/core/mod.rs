@@ -39,7 +39,7 @@ struct Marks {
     pop: CoreErrorMark,
 }
 
-/// What a provider may learn of its neighbours.
+/// What a provider may learn of its siblings.
 #[derive(Clone, Copy)]
 pub(crate) struct Children {
     pub(crate) register: ProviderRegisterChildCb,

@@ -22,7 +22,7 @@ use crate::inner_provider::dispatch_table::erased;
 use crate::state::rows::CipherRow;
 
 /// The functions that stand in a cipher's table instead of the inner ones.
-pub(crate) fn ours(slot: usize) -> Vec<(c_int, Function)> {
+pub(crate) fn replacements(slot: usize) -> Vec<(c_int, Function)> {
     static NEWCTX: [NewCtx; SLOTS] = by_slot!(newctx);
     static GETTABLE: [GettableParams; SLOTS] = by_slot!(gettable_params);
     static SETTABLE_CTX: [CtxParamsList; SLOTS] = by_slot!(settable_ctx_params);
@@ -60,7 +60,7 @@ pub(super) fn core_of<'p>(row: &CipherRow) -> &'p Core {
 }
 
 /// The context that a door was called for; `None` for null.
-pub(super) fn known<'c>(ctx: *mut c_void) -> Option<&'c mut CipherCtx> {
+pub(super) fn context_of<'c>(ctx: *mut c_void) -> Option<&'c mut CipherCtx> {
     let ctx: *mut CipherCtx = ctx.cast();
     // SAFETY: the core passes null or what `newctx` or `dupctx` gave, to one call at a time.
     unsafe { ctx.as_mut() }
@@ -179,7 +179,7 @@ dispatch! {
     }
 
     fn freectx(ctx: *mut c_void) {
-        let Some(known) = known(ctx) else { return };
+        let Some(known) = context_of(ctx) else { return };
         known.tell();
         // SAFETY: ours alone, and this is the last call with it.
         unsafe { (known.row().freectx)(known.inner) };
@@ -191,7 +191,7 @@ dispatch! {
     }
 
     fn dupctx(ctx: *mut c_void) -> *mut c_void {
-        let Some(ctx) = known(ctx) else { return ptr::null_mut() };
+        let Some(ctx) = context_of(ctx) else { return ptr::null_mut() };
         let Some(dup) = ctx.row().dupctx else { return ptr::null_mut() };
         for_c(core_of(ctx.row()), || {
             buffering::leave(ctx)?;
@@ -200,7 +200,7 @@ dispatch! {
                 None => None,
             };
             // SAFETY: the inner function with its own context.
-            let copy = known(wrap(ctx.row(), unsafe { dup(ctx.inner) }, ctx.message.clone()));
+            let copy = context_of(wrap(ctx.row(), unsafe { dup(ctx.inner) }, ctx.message.clone()));
             Ok(copy.map_or(ptr::null_mut(), |copy| {
                 (copy.thresh, copy.taken, copy.gcm) = (ctx.thresh, ctx.taken, gcm);
                 // Bytes before the copy are counted once, with the original.
@@ -214,7 +214,7 @@ dispatch! {
     fn encrypt_init(
         ctx: *mut c_void, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
     ) -> c_int {
-        let Some(ctx) = known(ctx) else { return 0 };
+        let Some(ctx) = context_of(ctx) else { return 0 };
         if let Some(iv) = next_iv(ctx, true, key, (iv, iv_len), params) {
             ctx.next_message(true, iv);
         } else if ctx.is_tracked {
@@ -228,7 +228,7 @@ dispatch! {
     fn decrypt_init(
         ctx: *mut c_void, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
     ) -> c_int {
-        let Some(ctx) = known(ctx) else { return 0 };
+        let Some(ctx) = context_of(ctx) else { return 0 };
         if let Some(iv) = next_iv(ctx, false, key, (iv, iv_len), params) {
             ctx.next_message(false, iv);
         } else if ctx.is_tracked {
@@ -242,7 +242,7 @@ dispatch! {
     fn encrypt_skey_init(
         ctx: *mut c_void, key: *mut c_void, iv: *const c_uchar, iv_len: usize, params: *const Param,
     ) -> c_int {
-        let Some(ctx) = known(ctx) else { return 0 };
+        let Some(ctx) = context_of(ctx) else { return 0 };
         let Some(init) = ctx.row().encrypt_skey_init else { return 0 };
         if ctx.thresh == 0 && hand_back(ctx) != 1 {
             return 0;
@@ -257,7 +257,7 @@ dispatch! {
     fn decrypt_skey_init(
         ctx: *mut c_void, key: *mut c_void, iv: *const c_uchar, iv_len: usize, params: *const Param,
     ) -> c_int {
-        let Some(ctx) = known(ctx) else { return 0 };
+        let Some(ctx) = context_of(ctx) else { return 0 };
         let Some(init) = ctx.row().decrypt_skey_init else { return 0 };
         if ctx.thresh == 0 && hand_back(ctx) != 1 {
             return 0;
@@ -272,7 +272,7 @@ dispatch! {
     fn update(
         ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
     ) -> c_int {
-        let Some(ctx) = known(ctx) else { return 0 };
+        let Some(ctx) = context_of(ctx) else { return 0 };
         if len < ctx.thresh {
             ctx.taken = ctx.taken.wrapping_add(len);
             // SAFETY: the inner function with its own context; the rest is the caller's.
@@ -285,7 +285,7 @@ dispatch! {
     fn cipher(
         ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
     ) -> c_int {
-        let Some(ctx) = known(ctx) else { return 0 };
+        let Some(ctx) = context_of(ctx) else { return 0 };
         if ctx.thresh == 0 && hand_back(ctx) != 1 {
             return 0;
         }
@@ -295,7 +295,7 @@ dispatch! {
     }
 
     fn last(ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize) -> c_int {
-        let Some(ctx) = known(ctx) else { return 0 };
+        let Some(ctx) = context_of(ctx) else { return 0 };
         if ctx.thresh == 0 {
             // SAFETY: the caller's arguments, as they came.
             return unsafe { slow_last(ctx, out, written, room) };
@@ -307,7 +307,7 @@ dispatch! {
     }
 
     fn get_ctx_params(ctx: *mut c_void, params: *mut Param) -> c_int {
-        let Some(ctx) = known(ctx) else { return 0 };
+        let Some(ctx) = context_of(ctx) else { return 0 };
         // Each init through EVP of OpenSSL 3.0 asks for this first, by a search through all that may be asked for, and it never
         // changes (`EVP_CIPHER_CTX_get_iv_length`, crypto/evp/evp_lib.c; later versions ask once per context).
         // SAFETY: the core's list, lent for the call.
@@ -319,7 +319,7 @@ dispatch! {
     }
 
     fn set_ctx_params(ctx: *mut c_void, params: *const Param) -> c_int {
-        let Some(ctx) = known(ctx) else { return 0 };
+        let Some(ctx) = context_of(ctx) else { return 0 };
         let Some(set) = ctx.row().set_ctx_params else { return 0 };
         if ctx.row().splits_gcm() {
             let call = Init::of(true, NOTHING, NOTHING, params);
@@ -357,7 +357,7 @@ dispatch! {
     fn settable_ctx_params[SLOT](ctx: *mut c_void, provctx: *mut c_void) -> *const Param {
         let Some(row) = row_of(provctx, SLOT) else { return ptr::null() };
         let Some(settable) = row.settable_ctx else { return ptr::null() };
-        let inner = known(ctx).map_or(ptr::null_mut(), |ctx| ctx.inner);
+        let inner = context_of(ctx).map_or(ptr::null_mut(), |ctx| ctx.inner);
         // SAFETY: as above; the core passes null for a context where it has none.
         unsafe { settable(inner, row.provider) }
     }
@@ -365,7 +365,7 @@ dispatch! {
     fn gettable_ctx_params[SLOT](ctx: *mut c_void, provctx: *mut c_void) -> *const Param {
         let Some(row) = row_of(provctx, SLOT) else { return ptr::null() };
         let Some(gettable) = row.gettable_ctx else { return ptr::null() };
-        let inner = known(ctx).map_or(ptr::null_mut(), |ctx| ctx.inner);
+        let inner = context_of(ctx).map_or(ptr::null_mut(), |ctx| ctx.inner);
         // SAFETY: as above.
         unsafe { gettable(inner, row.provider) }
     }

@@ -12,21 +12,21 @@ use evener_ossl_sys::{
 use super::{cipher, passthrough, pipelines};
 use crate::cipher::combining;
 use crate::core::find;
-use crate::inner_provider::Inner;
+use crate::inner_provider::InnerProvider;
 use crate::inner_provider::dispatch_table::{Offer, Wrapped};
 use crate::state::ProvCtx;
 use crate::state::rows::CipherRow;
 
 /// The ciphers that we offer.
-pub(crate) fn offer(inner: &Inner, prov: &ProvCtx) -> Offer<CipherRow> {
+pub(crate) fn offer(inner: &InnerProvider, prov: &ProvCtx) -> Offer<CipherRow> {
     Offer::new(inner, number::OP_CIPHER, |name, functions, slot| {
         let row = offered(name).then(|| row(prov, inner.provider_ctx, name, functions)).flatten()?;
         let is_cbc = row.algorithm.is_some_and(|algorithm| algorithm.family() == Family::Cbc);
         let added = if is_cbc && prov.offers_pipelines() { pipelines::added() } else { Vec::new() };
         // A context of our own is for what has to be known about messages.
         let is_passed = !row.is_tracked() && added.is_empty();
-        let ours = if is_passed { passthrough::ours(slot) } else { cipher::ours(slot) };
-        Some(Wrapped { row, known, ours, added })
+        let replaced = if is_passed { passthrough::replacements(slot) } else { cipher::replacements(slot) };
+        Some(Wrapped { row, known, replaced, added })
     })
 }
 

@@ -11,21 +11,21 @@ use evener_core::statistics::Kind;
 use super::{digest_stats, provider_of};
 use crate::core::find;
 use crate::ffi::{SLOTS, by_slot, dispatch};
-use crate::inner_provider::Inner;
+use crate::inner_provider::InnerProvider;
 use crate::inner_provider::dispatch_table::{Offer, Wrapped, erased};
 use crate::state::ProvCtx;
 use crate::state::rows::DigestRow;
 
 /// The digests that we offer. They are counted where anything else is, for else no file is made.
-pub(crate) fn offer(inner: &Inner, prov: &ProvCtx) -> Offer<DigestRow> {
+pub(crate) fn offer(inner: &InnerProvider, prov: &ProvCtx) -> Offer<DigestRow> {
     let counts = prov.statistics.is_some() && prov.settings.has_ways();
     Offer::new(inner, number::OP_DIGEST, |name, functions, slot| {
         let row = known(name).then(|| row(inner.provider_ctx, functions)).flatten()?;
-        let mut ours = ours(slot);
+        let mut replaced = replacements(slot);
         if counts {
-            ours.extend(digest_stats::ours(functions, kind(name)));
+            replaced.extend(digest_stats::replacements(functions, kind(name)));
         }
-        Some(Wrapped { row, known: |number| (1..=15).contains(&number), ours, added: Vec::new() })
+        Some(Wrapped { row, known: |number| (1..=15).contains(&number), replaced, added: Vec::new() })
     })
 }
 
@@ -53,7 +53,7 @@ fn kind(name: &str) -> Kind {
     }
 }
 
-fn ours(slot: usize) -> Vec<(c_int, evener_ossl_sys::Function)> {
+fn replacements(slot: usize) -> Vec<(c_int, evener_ossl_sys::Function)> {
     static NEWCTX: [NewCtx; SLOTS] = by_slot!(newctx);
     static DIGEST: [DigestDigest; SLOTS] = by_slot!(digest);
     static GETTABLE: [GettableParams; SLOTS] = by_slot!(gettable_params);

@@ -21,7 +21,7 @@ use crate::statistics;
 use crate::statistics::thread_digests::{mine, with_mine};
 
 /// Where the doors of a place lead.
-struct Way {
+struct InnerDigest {
     /// [`FREE`], [`TAKEN`] by somebody who fills it, or [`READY`] for good.
     state: AtomicU32,
     init: AtomicPtr<c_void>,
@@ -36,8 +36,8 @@ const TAKEN: u32 = 1;
 const READY: u32 = 2;
 
 /// Those of all libcryptos of the process: eight, as each has eight digests that are counted.
-static WAYS: [Way; SLOTS] = [const {
-    Way {
+static INNER_DIGESTS: [InnerDigest; SLOTS] = [const {
+    InnerDigest {
         state: AtomicU32::new(FREE),
         init: AtomicPtr::new(ptr::null_mut()),
         update: AtomicPtr::new(ptr::null_mut()),
@@ -48,7 +48,7 @@ static WAYS: [Way; SLOTS] = [const {
 
 /// The functions that stand in a counted digest's table instead of these inner ones. None where the digest lacks what every digest
 /// has, or there have been too many.
-pub(super) fn ours(functions: &[Dispatch], kind: Kind) -> Vec<(c_int, Function)> {
+pub(super) fn replacements(functions: &[Dispatch], kind: Kind) -> Vec<(c_int, Function)> {
     static INIT: [DigestInit; SLOTS] = by_slot!(init);
     static UPDATE: [DigestUpdate; SLOTS] = by_slot!(update);
     static LAST: [DigestFinal; SLOTS] = by_slot!(last);
@@ -70,7 +70,7 @@ pub(super) fn ours(functions: &[Dispatch], kind: Kind) -> Vec<(c_int, Function)>
 
 /// The doors that lead to these functions. Nobody waits: whoever meets another one at work takes the next place.
 fn slot_of([init, update, last]: [*mut c_void; 3], first: usize) -> Option<usize> {
-    WAYS.iter().position(|way| {
+    INNER_DIGESTS.iter().position(|way| {
         // Relaxed: who takes it reads nothing.
         if way.state.compare_exchange(FREE, TAKEN, Relaxed, Relaxed).is_ok() {
             way.init.store(init, Relaxed);
@@ -97,7 +97,7 @@ dispatch! {
             return unsafe { init_other::<SLOT>(ctx, params) };
         }
         // SAFETY: in a place whose doors are open stands a function of this type.
-        let inner = unsafe { transmute::<*mut c_void, DigestInit>(WAYS[SLOT].init.load(Relaxed)) };
+        let inner = unsafe { transmute::<*mut c_void, DigestInit>(INNER_DIGESTS[SLOT].init.load(Relaxed)) };
         // SAFETY: the inner function with its own context; the rest is the caller's.
         unsafe { inner(ctx, params) }
     }
@@ -106,7 +106,7 @@ dispatch! {
     #[cold]
     #[inline(never)]
     fn init_other[SLOT](ctx: *mut c_void, params: *const Param) -> c_int {
-        let way = &WAYS[SLOT];
+        let way = &INNER_DIGESTS[SLOT];
         with_mine(|hashes| hashes.begin(ctx.addr(), way.first.load(Relaxed)));
         // SAFETY: as above.
         let inner = unsafe { transmute::<*mut c_void, DigestInit>(way.init.load(Relaxed)) };
@@ -120,7 +120,7 @@ dispatch! {
             return unsafe { update_other::<SLOT>(ctx, input, len) };
         }
         // SAFETY: as above.
-        let inner = unsafe { transmute::<*mut c_void, DigestUpdate>(WAYS[SLOT].update.load(Relaxed)) };
+        let inner = unsafe { transmute::<*mut c_void, DigestUpdate>(INNER_DIGESTS[SLOT].update.load(Relaxed)) };
         // SAFETY: as above.
         unsafe { inner(ctx, input, len) }
     }
@@ -129,7 +129,7 @@ dispatch! {
     #[cold]
     #[inline(never)]
     fn update_other[SLOT](ctx: *mut c_void, input: *const c_uchar, len: usize) -> c_int {
-        let way = &WAYS[SLOT];
+        let way = &INNER_DIGESTS[SLOT];
         with_mine(|hashes| hashes.update(ctx.addr(), way.first.load(Relaxed), len));
         // SAFETY: as above.
         let inner = unsafe { transmute::<*mut c_void, DigestUpdate>(way.update.load(Relaxed)) };
@@ -138,13 +138,13 @@ dispatch! {
     }
 
     fn last[SLOT](ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize) -> c_int {
-        let first = WAYS[SLOT].first.load(Relaxed);
+        let first = INNER_DIGESTS[SLOT].first.load(Relaxed);
         if !mine().is_some_and(|hashes| hashes.finishes(ctx.addr(), first)) {
             // SAFETY: the caller's word.
             return unsafe { last_other::<SLOT>(ctx, out, written, room) };
         }
         // SAFETY: as above.
-        let inner = unsafe { transmute::<*mut c_void, DigestFinal>(WAYS[SLOT].last.load(Relaxed)) };
+        let inner = unsafe { transmute::<*mut c_void, DigestFinal>(INNER_DIGESTS[SLOT].last.load(Relaxed)) };
         // SAFETY: as above.
         unsafe { inner(ctx, out, written, room) }
     }
@@ -153,7 +153,7 @@ dispatch! {
     #[cold]
     #[inline(never)]
     fn last_other[SLOT](ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize) -> c_int {
-        let way = &WAYS[SLOT];
+        let way = &INNER_DIGESTS[SLOT];
         with_mine(|hashes| {
             if hashes.finish(ctx.addr(), way.first.load(Relaxed)) {
                 statistics::flush_hashes(hashes);

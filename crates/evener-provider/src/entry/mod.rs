@@ -4,13 +4,13 @@ mod cipher;
 mod cipher_rows;
 mod digest;
 mod digest_stats;
-mod neighbours;
 mod offers;
 mod passthrough;
 mod pipelines;
 pub(crate) mod provider;
 mod rand;
 mod refusal;
+mod siblings;
 mod skey;
 
 use std::ffi::c_void;

@@ -5,9 +5,9 @@ use std::sync::PoisonError;
 
 use evener_ossl_sys::{Algorithm, number};
 
-use super::{cipher_rows, digest, neighbours, rand, skey};
+use super::{cipher_rows, digest, rand, siblings, skey};
 use crate::core::errors::Reason;
-use crate::inner_provider::Inner;
+use crate::inner_provider::InnerProvider;
 use crate::state::{Bound, ProvCtx};
 
 /// Our algorithms for `operation`; `None` where the answer may be another one later.
@@ -15,7 +15,7 @@ pub(super) fn offer(prov: &ProvCtx, operation: c_int) -> Option<Option<*const Al
     if !matches!(operation, number::OP_CIPHER | number::OP_DIGEST | number::OP_RAND | number::OP_SKEYMGMT) {
         return Some(None);
     }
-    if prov.neighbours.stand_aside() {
+    if prov.siblings.stand_aside() {
         return None;
     }
     let Some(bound) = bound(prov) else {
@@ -42,15 +42,16 @@ pub(super) fn bound(prov: &ProvCtx) -> Option<&Bound> {
 fn bind(prov: &ProvCtx) -> Option<&Bound> {
     let _alone = prov.binding.lock().unwrap_or_else(PoisonError::into_inner);
     if prov.bound().is_none() {
-        let inner = prov.neighbours.active_default(&prov.core).or_else(|| Inner::private(&prov.core))?;
+        let inner =
+            prov.siblings.active_default(&prov.core).or_else(|| InnerProvider::private(&prov.core))?;
         // The lock is ours, so that nobody else can have set it.
         prov.bound.set(wrapped(inner, prov)).ok()?;
-        neighbours::deregister(prov);
+        siblings::deregister(prov);
     }
     prov.bound()
 }
 
-fn wrapped(inner: Inner, prov: &ProvCtx) -> Bound {
+fn wrapped(inner: InnerProvider, prov: &ProvCtx) -> Bound {
     Bound {
         ciphers: cipher_rows::offer(&inner, prov),
         digests: digest::offer(&inner, prov),

@@ -14,7 +14,7 @@ use crate::ffi::{SLOTS, by_slot, dispatch};
 use crate::inner_provider::dispatch_table::erased;
 
 /// The functions that stand in such a table instead of the inner ones.
-pub(crate) fn ours(slot: usize) -> Vec<(c_int, Function)> {
+pub(crate) fn replacements(slot: usize) -> Vec<(c_int, Function)> {
     static NEWCTX: [NewCtx; SLOTS] = by_slot!(newctx);
     static GETTABLE: [GettableParams; SLOTS] = by_slot!(gettable_params);
     static SETTABLE_CTX: [CtxParamsList; SLOTS] = by_slot!(settable_ctx_params);

@@ -9,7 +9,7 @@ use evener_ossl_sys::{
     CipherPipelineFinal, CipherPipelineInit, CipherPipelineUpdate, Function, Param, number,
 };
 
-use super::cipher::{core_of, known};
+use super::cipher::{context_of, core_of};
 use super::refusal::for_c;
 use crate::cipher::pipelines;
 use crate::core::errors::Reason;
@@ -57,7 +57,7 @@ dispatch! {
         ctx: *mut c_void, key: *const c_uchar, key_len: usize, count: usize, ivs: *const *const c_uchar,
         iv_len: usize, params: *const Param,
     ) -> c_int {
-        let Some(ctx) = known(ctx) else { return 0 };
+        let Some(ctx) = context_of(ctx) else { return 0 };
         for_c(core_of(ctx.row()), || {
             let iv = |at: usize| array(ivs, count).and_then(|ivs| array(ivs[at], iv_len));
             let ivs: Vec<Option<&[u8]>> = (0..count).map(iv).collect();
@@ -71,7 +71,7 @@ dispatch! {
         ctx: *mut c_void, count: usize, out: *const *mut c_uchar, written: *mut usize, room: *const usize,
         input: *const *const c_uchar, len: *const usize,
     ) -> c_int {
-        let Some(ctx) = known(ctx) else { return 0 };
+        let Some(ctx) = context_of(ctx) else { return 0 };
         for_c(core_of(ctx.row()), || {
             let input = array(input, count).zip(array(len, count)).ok_or(Reason::Pipes)?;
             let calls = calls(array(out, count), written, array(room, count), Some(input));
@@ -82,7 +82,7 @@ dispatch! {
     fn pipeline_final(
         ctx: *mut c_void, count: usize, out: *const *mut c_uchar, written: *mut usize, room: *const usize,
     ) -> c_int {
-        let Some(ctx) = known(ctx) else { return 0 };
+        let Some(ctx) = context_of(ctx) else { return 0 };
         for_c(core_of(ctx.row()), || {
             let calls = calls(array(out, count), written, array(room, count), None);
             pipelines::last(ctx, &calls.ok_or(Reason::Pipes)?).map(c_int::from)

@@ -12,7 +12,7 @@ use evener_ossl_sys::{
 };
 
 use super::refusal::for_c;
-use super::{neighbours, offers, provider_of};
+use super::{offers, provider_of, siblings};
 use crate::core::Core;
 use crate::ffi::dispatch;
 use crate::setup;
@@ -62,17 +62,17 @@ static GETTABLE: Table<Param> = Table(&[
 ]);
 
 /// A panic that is caught would still be printed, by a hook of this module's own copy of the standard library.
-fn hush_panics() {
+fn silence_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| panic::set_hook(Box::new(|_| {})));
 }
 
-/// Makes a provider, watches its neighbours and binds it where it can be.
+/// Makes a provider, watches its siblings and binds it where it can be.
 fn start(core: Core) -> *const ProvCtx {
     let prov = Box::leak(Box::new(setup::provider(core)));
-    neighbours::register(prov);
+    siblings::register(prov);
     // Now, where it can be, so that later calls find it done; a private one only when the core asks.
-    if prov.neighbours.active_default(&prov.core).is_some() {
+    if prov.siblings.active_default(&prov.core).is_some() {
         offers::bound(prov);
     }
     prov
@@ -80,11 +80,11 @@ fn start(core: Core) -> *const ProvCtx {
 
 /// Gives back what is held, in the order that the core expects.
 fn end(prov: Box<ProvCtx>) {
-    neighbours::deregister(&prov);
+    siblings::deregister(&prov);
     thread_digests::with_mine(statistics::flush_hashes);
-    let ProvCtx { bound, neighbours, core, .. } = *prov;
+    let ProvCtx { bound, siblings, core, .. } = *prov;
     drop(bound);
-    neighbours.release(&core);
+    siblings.release(&core);
 }
 
 dispatch! {
@@ -100,7 +100,7 @@ dispatch! {
         taken: *mut *const Dispatch,
         provctx: *mut *mut c_void,
     ) -> c_int {
-        hush_panics();
+        silence_panics();
         // SAFETY: the caller's word.
         let core = unsafe { Core::read(handle, given) };
         let Ok(made) = panic::catch_unwind(move || start(core)) else { return 0 };

@@ -8,15 +8,20 @@ use evener_ossl_sys::{CtxParamsList, Dispatch, GettableParams, Param, RandNewCtx
 use super::provider_of;
 use crate::core::find;
 use crate::ffi::{SLOTS, by_slot, dispatch};
-use crate::inner_provider::Inner;
+use crate::inner_provider::InnerProvider;
 use crate::inner_provider::dispatch_table::{Offer, Wrapped, erased};
 use crate::state::rows::RandRow;
 
 /// The generators that we offer.
-pub(crate) fn offer(inner: &Inner) -> Offer<RandRow> {
+pub(crate) fn offer(inner: &InnerProvider) -> Offer<RandRow> {
     Offer::new(inner, number::OP_RAND, |_, functions, slot| {
         let row = row(inner.provider_ctx, functions)?;
-        Some(Wrapped { row, known: |number| (1..=19).contains(&number), ours: ours(slot), added: Vec::new() })
+        Some(Wrapped {
+            row,
+            known: |number| (1..=19).contains(&number),
+            replaced: replacements(slot),
+            added: Vec::new(),
+        })
     })
 }
 
@@ -30,7 +35,7 @@ fn row(provider: *mut c_void, functions: &[Dispatch]) -> Option<RandRow> {
     })
 }
 
-fn ours(slot: usize) -> Vec<(c_int, evener_ossl_sys::Function)> {
+fn replacements(slot: usize) -> Vec<(c_int, evener_ossl_sys::Function)> {
     static NEWCTX: [RandNewCtx; SLOTS] = by_slot!(newctx);
     static GETTABLE: [GettableParams; SLOTS] = by_slot!(gettable_params);
     static SETTABLE_CTX: [CtxParamsList; SLOTS] = by_slot!(settable_ctx_params);

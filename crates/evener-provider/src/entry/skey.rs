@@ -8,15 +8,20 @@ use evener_ossl_sys::{Dispatch, GettableParams, Param, SkeymgmtGenerate, Skeymgm
 use super::provider_of;
 use crate::core::find;
 use crate::ffi::{SLOTS, by_slot, dispatch};
-use crate::inner_provider::Inner;
+use crate::inner_provider::InnerProvider;
 use crate::inner_provider::dispatch_table::{Offer, Wrapped, erased};
 use crate::state::rows::SkeyRow;
 
 /// The kinds of key objects that we offer: none before OpenSSL 3.5.
-pub(crate) fn offer(inner: &Inner) -> Offer<SkeyRow> {
+pub(crate) fn offer(inner: &InnerProvider) -> Offer<SkeyRow> {
     Offer::new(inner, number::OP_SKEYMGMT, |_, functions, slot| {
         let row = row(inner.provider_ctx, functions);
-        Some(Wrapped { row, known: |number| (1..=7).contains(&number), ours: ours(slot), added: Vec::new() })
+        Some(Wrapped {
+            row,
+            known: |number| (1..=7).contains(&number),
+            replaced: replacements(slot),
+            added: Vec::new(),
+        })
     })
 }
 
@@ -30,7 +35,7 @@ fn row(provider: *mut c_void, functions: &[Dispatch]) -> SkeyRow {
     }
 }
 
-fn ours(slot: usize) -> Vec<(c_int, evener_ossl_sys::Function)> {
+fn replacements(slot: usize) -> Vec<(c_int, evener_ossl_sys::Function)> {
     static IMPORT: [SkeymgmtImport; SLOTS] = by_slot!(import);
     static GENERATE: [SkeymgmtGenerate; SLOTS] = by_slot!(generate);
     static IMP_SETTABLE: [GettableParams; SLOTS] = by_slot!(imp_settable_params);

@@ -5,7 +5,7 @@
 //! on another thread -> the descriptor is emptied. The descriptor is readable before the pause already: nobody else
 //! works on what waits, so the program is to come back as soon as it has looked at everything else that is ready
 //! (the same as in OpenSSL's engines/e_dasync.c). A job that waits for a module is another matter: [`CurrentJob::doorbell`]
-//! gives the thread that brings the result what it makes the descriptor readable by, and [`CurrentJob::rest`] pauses.
+//! gives the thread that brings the result what it makes the descriptor readable by, and [`CurrentJob::wait`] pauses.
 //!
 //! The descriptor is in the program's hands, which may close it: each use and the end begin with a look whether it is ours still
 //! (`evener_fd`).
@@ -88,11 +88,11 @@ impl CurrentJob<'_> {
         // SAFETY: within a job, and nothing is locked.
         unsafe { (self.jobs.pause)() };
         if let Some(fd) = fd {
-            hush(fd);
+            drain(fd);
         }
     }
 
-    /// What another thread wakes the job by that [rests](CurrentJob::rest). A program that gave a function is not called by a
+    /// What another thread wakes the job by that [waits](CurrentJob::wait). A program that gave a function is not called by a
     /// thread that it does not know: it is told at each pause to come back, as where there is no descriptor.
     pub(crate) fn doorbell(self) -> Doorbell {
         // SAFETY: the job is the one that runs.
@@ -105,7 +105,7 @@ impl CurrentJob<'_> {
     }
 
     /// Puts the job aside until its doorbell is rung, or the program starts it again for another reason.
-    pub(crate) fn rest(self) {
+    pub(crate) fn wait(self) {
         // SAFETY: the job is the one that runs.
         let wait_ctx = unsafe { (self.jobs.wait_ctx)(self.job) };
         let fd =
@@ -113,7 +113,7 @@ impl CurrentJob<'_> {
         let Some(fd) = fd else { return self.pause() };
         // SAFETY: within a job, and nothing is locked.
         unsafe { (self.jobs.pause)() };
-        hush(fd);
+        drain(fd);
     }
 
     fn has_callback(self, wait_ctx: *mut c_void) -> bool {
@@ -186,7 +186,7 @@ fn ring(fd: KnownFd) {
     unsafe { libc::write(fd.as_raw_fd(), one.as_ptr().cast(), one.len()) };
 }
 
-fn hush(fd: KnownFd) {
+fn drain(fd: KnownFd) {
     let Ok(fd) = fd.checked() else { return };
     let mut count = [0_u8; 8];
     // SAFETY: our descriptor gives eight bytes or none, and never blocks.

@@ -1,4 +1,4 @@
-//! A library context of our own in the libcrypto that loaded us, where its core lets us see no neighbour.
+//! A library context of our own in the libcrypto that loaded us, where its core lets us see no sibling provider.
 //!
 //! The way: address of a core function -> file that it lies in -> the functions by name -> a context with nothing in
 //! it but a default provider. None of this works where a program hides libcrypto's symbols.
@@ -89,62 +89,62 @@ impl Drop for Private {
 
 // The library's handle stays open: our caller runs in it, so that it cannot go anyway.
 pub(super) fn library_of(landmark: Function) -> Option<*mut c_void> {
-    let home = home_of((landmark as *const c_void).addr())?;
-    let candidates = [open(home.name), open(ptr::null())];
-    candidates.into_iter().flatten().find(|&library| is_of(library, &home))
+    let file = file_of((landmark as *const c_void).addr())?;
+    let candidates = [open(file.name), open(ptr::null())];
+    candidates.into_iter().flatten().find(|&library| is_of(library, &file))
 }
 
 /// Whether the library's functions are those of the file that loaded us. A program that hides the symbols of its own
 /// libcrypto may show those of another one, which knows nothing of the first one's contexts.
-fn is_of(library: *mut c_void, home: &Home) -> bool {
+fn is_of(library: *mut c_void, file: &LoadedFile) -> bool {
     // SAFETY: the library is open, and the name ends in nul.
     let load = unsafe { libc::dlsym(library, c"OSSL_PROVIDER_load".as_ptr()) };
-    !load.is_null() && home_of(load.addr()).is_some_and(|found| found.number == home.number)
+    !load.is_null() && file_of(load.addr()).is_some_and(|found| found.number == file.number)
 }
 
 /// A loaded file.
-struct Home {
+struct LoadedFile {
     /// The loader's name of it; empty for the program itself.
     name: *const c_char,
     /// Its place among all that are loaded.
     number: usize,
 }
 
-/// What is looked for, and how far the look has come.
-struct Look {
+/// What is looked for, and how far the search has come.
+struct Search {
     address: usize,
     passed: usize,
-    found: Option<Home>,
+    found: Option<LoadedFile>,
 }
 
 /// The file that an address lies in. Not `dladdr`, which compares the address with every symbol of that file: 190,000
 /// instructions in libcrypto (measured).
-fn home_of(address: usize) -> Option<Home> {
-    let mut look = Look { address, passed: 0, found: None };
-    // SAFETY: the function is called until it answers 1, with `look`, which lives through the call.
-    unsafe { libc::dl_iterate_phdr(Some(look_at), (&raw mut look).cast()) };
-    look.found
+fn file_of(address: usize) -> Option<LoadedFile> {
+    let mut search = Search { address, passed: 0, found: None };
+    // SAFETY: the function is called until it answers 1, with `search`, which lives through the call.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
+    search.found
 }
 
 dispatch! {
     /// Whether the address lies in the next loaded file: 1, and it is found.
-    fn look_at(info: *mut libc::dl_phdr_info, _bytes: usize, look: *mut c_void) -> c_int {
+    fn visit(info: *mut libc::dl_phdr_info, _bytes: usize, search: *mut c_void) -> c_int {
         // SAFETY: the loader's record of a file, which it keeps during the call.
         let info = unsafe { &*info };
-        // SAFETY: `home_of` lends it through all calls, and nobody else has it meanwhile.
-        let look = unsafe { &mut *look.cast::<Look>() };
+        // SAFETY: `file_of` lends it through all calls, and nobody else has it meanwhile.
+        let search = unsafe { &mut *search.cast::<Search>() };
         // SAFETY: the loader's headers of that file, so many.
         let headers = unsafe { slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
         let holds = |header: &Header| {
             let start = widened(info.dlpi_addr).wrapping_add(widened(header.p_vaddr));
-            let offset = (look.address as u64).wrapping_sub(start);
+            let offset = (search.address as u64).wrapping_sub(start);
             header.p_type == libc::PT_LOAD && offset < widened(header.p_memsz)
         };
         if headers.iter().any(holds) {
-            look.found = Some(Home { name: info.dlpi_name, number: look.passed });
+            search.found = Some(LoadedFile { name: info.dlpi_name, number: search.passed });
         }
-        look.passed += 1;
-        look.found.is_some().into()
+        search.passed += 1;
+        search.found.is_some().into()
     }
 }
 

@@ -16,12 +16,12 @@ unsafe impl Sync for CipherRow {}
 
 /// A live inner context of `row`, which nobody else uses while this is used.
 #[derive(Clone, Copy)]
-pub(crate) struct Inner<'r> {
+pub(crate) struct InnerContext<'r> {
     row: &'r CipherRow,
     ctx: *mut c_void,
 }
 
-impl<'r> Inner<'r> {
+impl<'r> InnerContext<'r> {
     /// The context at `ctx`.
     ///
     /// # Safety
@@ -186,18 +186,18 @@ fn param<T>(key: &'static CStr, data_type: c_uint, value: *mut T) -> Param {
 }
 
 /// An inner context of our own, freed with this.
-pub(crate) struct Own<'r>(Inner<'r>);
+pub(crate) struct OwnContext<'r>(InnerContext<'r>);
 
 // SAFETY: a cipher context belongs to no thread; whoever has this is the only one who uses it.
-unsafe impl Send for Own<'_> {}
+unsafe impl Send for OwnContext<'_> {}
 
-impl<'r> Own<'r> {
+impl<'r> OwnContext<'r> {
     /// A new one; `None` where the inner provider refuses.
     pub(crate) fn new(row: &'r CipherRow) -> Option<Self> {
         // SAFETY: the inner function with the inner provider's context.
         let ctx = unsafe { (row.newctx)(row.provider) };
         // SAFETY: just made, and ours until it is freed.
-        (!ctx.is_null()).then(|| Self(unsafe { Inner::of(row, ctx) }))
+        (!ctx.is_null()).then(|| Self(unsafe { InnerContext::of(row, ctx) }))
     }
 
     /// A copy, in the state that it is in.
@@ -206,10 +206,10 @@ impl<'r> Own<'r> {
         // SAFETY: the inner function with its own context.
         let ctx = unsafe { dup(self.0.ctx) };
         // SAFETY: just made, and ours until it is freed.
-        (!ctx.is_null()).then(|| Self(unsafe { Inner::of(self.0.row, ctx) }))
+        (!ctx.is_null()).then(|| Self(unsafe { InnerContext::of(self.0.row, ctx) }))
     }
 
-    pub(crate) fn inner(&self) -> Inner<'r> {
+    pub(crate) fn inner(&self) -> InnerContext<'r> {
         self.0
     }
 
@@ -220,9 +220,9 @@ impl<'r> Own<'r> {
     }
 }
 
-impl Drop for Own<'_> {
+impl Drop for OwnContext<'_> {
     fn drop(&mut self) {
-        // SAFETY: made by `new` and used by nobody any more. Inner contexts are wiped as they are freed.
+        // SAFETY: made by `new` and used by nobody any more. InnerContext contexts are wiped as they are freed.
         unsafe { (self.0.row.freectx)(self.0.ctx) };
     }
 }

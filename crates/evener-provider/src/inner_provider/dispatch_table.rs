@@ -8,7 +8,7 @@ use std::ptr;
 
 use evener_ossl_sys::{Algorithm, Dispatch, Function};
 
-use super::Inner;
+use super::InnerProvider;
 use crate::ffi::{SLOTS, first_name, list_of, table_of};
 
 /// A function without its type, as tables hold it.
@@ -35,7 +35,7 @@ pub(crate) struct Wrapped<R> {
     /// Numbers that the operation has, as far as this provider knows.
     pub(crate) known: fn(c_int) -> bool,
     /// Functions that take the inner ones' place where the inner table has the number.
-    pub(crate) ours: Vec<(c_int, Function)>,
+    pub(crate) replaced: Vec<(c_int, Function)>,
     /// Functions that the inner table has not.
     pub(crate) added: Vec<(c_int, Function)>,
 }
@@ -43,7 +43,7 @@ pub(crate) struct Wrapped<R> {
 impl<R> Offer<R> {
     /// Wraps what `wrap` accepts of the inner provider's algorithms: by first name, inner functions and slot.
     pub(crate) fn new(
-        inner: &Inner,
+        inner: &InnerProvider,
         operation: c_int,
         wrap: impl Fn(&str, &[Dispatch], usize) -> Option<Wrapped<R>>,
     ) -> Self {
@@ -84,8 +84,8 @@ impl<R> Offer<R> {
 fn replaced<R>(inner: &[Dispatch], wrapped: &Wrapped<R>) -> Box<[Dispatch]> {
     let known = inner.iter().filter(|entry| (wrapped.known)(entry.function_id));
     let swapped = known.map(|entry| {
-        let ours = wrapped.ours.iter().find(|(number, _)| *number == entry.function_id);
-        Dispatch { function: ours.map(|(_, function)| *function).or(entry.function), ..*entry }
+        let replaced = wrapped.replaced.iter().find(|(number, _)| *number == entry.function_id);
+        Dispatch { function: replaced.map(|(_, function)| *function).or(entry.function), ..*entry }
     });
     let added = wrapped
         .added

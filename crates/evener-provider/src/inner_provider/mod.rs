@@ -1,8 +1,8 @@
 //! To which default provider this one is bound, in one library context.
 //!
-//! First choice: the program's own, which the core shows to providers that register for their neighbours. It may come
+//! First choice: the program's own, which the core shows to providers that register for their siblings, the other providers of one library context. It may come
 //! after us, in any order of the configuration; it is looked for again at each question until it is there, and then
-//! neighbours are watched no more. Second: a
+//! siblings are watched no more. Second: a
 //! private context in the same libcrypto. Where the
 //! `fips` provider is active before that, we stand aside and serve nothing.
 
@@ -21,48 +21,48 @@ use crate::core::{Core, find};
 use crate::ffi::private_libctx::Private;
 use crate::ffi::table_of;
 
-/// What the core told of our neighbours.
+/// What the core told of our siblings.
 #[derive(Default)]
-pub(crate) struct Neighbours {
+pub(crate) struct Siblings {
     /// The active default provider, one reference of which is ours. Written under the core's lock.
     default: AtomicPtr<CoreHandle>,
     /// Whether the provider `fips` is active.
     fips: AtomicBool,
 }
 
-impl Neighbours {
-    /// Keeps `neighbour` where it is one that matters.
-    pub(crate) fn came(&self, core: &Core, neighbour: *const CoreHandle) {
-        match name(core, neighbour) {
-            Some(b"default") => self.keep(core, neighbour),
+impl Siblings {
+    /// Keeps `sibling` where it is one that matters.
+    pub(crate) fn came(&self, core: &Core, sibling: *const CoreHandle) {
+        match name(core, sibling) {
+            Some(b"default") => self.keep(core, sibling),
             Some(b"fips") => self.fips.store(true, Relaxed),
             _ => {}
         }
     }
 
-    /// Lets `neighbour` go.
-    pub(crate) fn goes(&self, core: &Core, neighbour: *const CoreHandle) {
-        if name(core, neighbour) == Some(b"fips") {
+    /// Lets `sibling` go.
+    pub(crate) fn goes(&self, core: &Core, sibling: *const CoreHandle) {
+        if name(core, sibling) == Some(b"fips") {
             self.fips.store(false, Relaxed);
         }
         // A default provider stays referenced: what was built on it may be in use.
     }
 
-    fn keep(&self, core: &Core, neighbour: *const CoreHandle) {
+    fn keep(&self, core: &Core, sibling: *const CoreHandle) {
         let Some(children) = core.children else { return };
         if !self.default.load(Acquire).is_null() {
             return;
         }
         // The answer is the number of references, 0 on failure.
         // SAFETY: the core shows a live provider; its activation stays the program's business.
-        if unsafe { (children.up_ref)(neighbour, 0) } <= 0 {
+        if unsafe { (children.up_ref)(sibling, 0) } <= 0 {
             return;
         }
         // Release: whoever sees the address may use the provider.
-        let before = self.default.compare_exchange(null_mut(), neighbour.cast_mut(), AcqRel, Acquire);
+        let before = self.default.compare_exchange(null_mut(), sibling.cast_mut(), AcqRel, Acquire);
         if before.is_err() {
             // SAFETY: gives back the reference taken above.
-            unsafe { (children.free)(neighbour, 0) };
+            unsafe { (children.free)(sibling, 0) };
         }
     }
 
@@ -72,7 +72,7 @@ impl Neighbours {
     }
 
     /// The program's default provider, if it was ever active.
-    pub(crate) fn active_default(&self, core: &Core) -> Option<Inner> {
+    pub(crate) fn active_default(&self, core: &Core) -> Option<InnerProvider> {
         let children = core.children?;
         let handle: *const CoreHandle = self.default.load(Acquire);
         if handle.is_null() {
@@ -85,7 +85,7 @@ impl Neighbours {
         // SAFETY: a provider's table lives as long as the provider.
         let functions = unsafe { table_of(functions) };
         let query = find!(functions, PROVIDER_QUERY_OPERATION: ProviderQueryOperation)?;
-        Some(Inner { provider_ctx, way: Way::Neighbour(query) })
+        Some(InnerProvider { provider_ctx, source: Source::Program(query) })
     }
 
     /// Gives back what is held.
@@ -98,10 +98,10 @@ impl Neighbours {
     }
 }
 
-fn name<'p>(core: &Core, neighbour: *const CoreHandle) -> Option<&'p [u8]> {
+fn name<'p>(core: &Core, sibling: *const CoreHandle) -> Option<&'p [u8]> {
     let children = core.children?;
     // SAFETY: the core shows a live provider.
-    let name = unsafe { (children.name)(neighbour) };
+    let name = unsafe { (children.name)(sibling) };
     if name.is_null() {
         return None;
     }
@@ -110,40 +110,40 @@ fn name<'p>(core: &Core, neighbour: *const CoreHandle) -> Option<&'p [u8]> {
 }
 
 /// The provider whose functions do the work.
-pub(crate) struct Inner {
+pub(crate) struct InnerProvider {
     /// What its functions are called with.
     pub(crate) provider_ctx: *mut c_void,
-    way: Way,
+    source: Source,
 }
 
-enum Way {
-    Neighbour(ProviderQueryOperation),
+enum Source {
+    Program(ProviderQueryOperation),
     Private(Private),
 }
 
-impl Inner {
+impl InnerProvider {
     /// A default provider of our own in the libcrypto that loaded us.
     pub(crate) fn private(core: &Core) -> Option<Self> {
         let private = Private::open(core.landmark?)?;
-        Some(Self { provider_ctx: private.provider_ctx(), way: Way::Private(private) })
+        Some(Self { provider_ctx: private.provider_ctx(), source: Source::Private(private) })
     }
 
     /// Its algorithms for `operation`.
     pub(crate) fn query(&self, operation: c_int) -> *const Algorithm {
-        match &self.way {
-            Way::Neighbour(query) => {
+        match &self.source {
+            Source::Program(query) => {
                 let mut no_store = 0;
                 // SAFETY: the inner provider's function with its own context, and room for one number.
                 unsafe { query(self.provider_ctx, operation, &raw mut no_store) }
             }
-            Way::Private(private) => private.query(operation),
+            Source::Private(private) => private.query(operation),
         }
     }
     /// Whose it is, for people.
     pub(crate) fn whose(&self) -> &'static CStr {
-        match self.way {
-            Way::Neighbour(_) => c"the program's default provider",
-            Way::Private(_) => c"a default provider of its own",
+        match self.source {
+            Source::Program(_) => c"the program's default provider",
+            Source::Private(_) => c"a default provider of its own",
         }
     }
 }

@@ -64,13 +64,13 @@ impl Module {
     }
 
     /// Waits for the result, or lets the program go on until it is there. False where a fork came between.
-    fn rest(raw: &Raw<'_>, pending: &Pending<'_>, generation: u32) -> bool {
+    fn wait(raw: &Raw<'_>, pending: &Pending<'_>, generation: u32) -> bool {
         let Some(job) = raw.job else { return true };
         for _ in 0..PAUSES_MAX {
             if pending.is_over() {
                 break;
             }
-            raw.aside(|| job.rest());
+            raw.aside(|| job.wait());
             // The child of a fork has the job, too, and must not look at the parent's desk.
             if fork::generation() != generation {
                 return false;
@@ -249,7 +249,7 @@ impl Engine for Module {
         let request = Request { session: &session, iv: &raw.iv, input: input_of(&raw.memory), allowed };
         let bell = raw.job.map(|job| Box::new(job.doorbell()) as Box<dyn Bell>);
         let pending = self.offload.put(generation, &request, bell).ok_or(RawError::Undone)?;
-        if !Self::rest(raw, &pending, generation) {
+        if !Self::wait(raw, &pending, generation) {
             pending.forget();
             return Err(RawError::Undone);
         }

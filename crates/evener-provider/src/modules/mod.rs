@@ -1,7 +1,7 @@
 //! Modules that the administrator names, `modules =` in `[evener_sect]`: their files are opened while the provider is loaded and at no
 //! other time, for later the program may have no right to.
 //!
-//! The way: the name in the configuration ([`Named`]) -> opened, once in a process; a device only reserved, until a request is to be
+//! The way: the name in the configuration ([`ModuleName`]) -> opened, once in a process; a device only reserved, until a request is to be
 //! tried there -> an engine behind the route (`engine.rs`), over `evener::offload`. It is asked no known answers here, for that takes
 //! longer than many a program: the engine compares its first results. What cannot be opened is a complaint; the provider works without it.
 
@@ -14,7 +14,7 @@ use evener_driver_hosted as hosted;
 use evener_driver_kernel as kernel;
 
 use crate::cipher::engine::registry::add_engine;
-use crate::config::module_names::Named;
+use crate::config::module_names::ModuleName;
 use crate::config::{Complaint, Wait};
 use crate::core::errors::Reason;
 
@@ -24,7 +24,12 @@ pub use engine::add_module;
 static TRIED: Mutex<Vec<(String, Result<(), String>)>> = Mutex::new(Vec::new());
 
 /// Opens modules that are not open yet; returns how many there are.
-pub(crate) fn open(names: &[Named], wait: Wait, watched: bool, complaints: &mut Vec<Complaint>) -> usize {
+pub(crate) fn open(
+    names: &[ModuleName],
+    wait: Wait,
+    watched: bool,
+    complaints: &mut Vec<Complaint>,
+) -> usize {
     let mut tried = TRIED.lock().unwrap_or_else(PoisonError::into_inner);
     let mut count = 0;
     for named in names {
@@ -48,10 +53,10 @@ pub(crate) fn open(names: &[Named], wait: Wait, watched: bool, complaints: &mut 
     count
 }
 
-fn open_one(named: &Named, wait: Wait) -> Result<(), String> {
+fn open_one(named: &ModuleName, wait: Wait) -> Result<(), String> {
     let name = named.to_string();
     let offload = match named {
-        Named::Hosted(module) => match hosted::Later::reserve(module) {
+        ModuleName::Hosted(module) => match hosted::Later::reserve(module) {
             // A host is woken for a batch, or not at all.
             None => {
                 let module = hosted::Module::connect(module).map_err(|error| error.to_string())?;
@@ -67,7 +72,7 @@ fn open_one(named: &Named, wait: Wait) -> Result<(), String> {
                 Offload::new(name, does, move || driver.driver()).single(move || Some(single.single()))
             }
         },
-        Named::Kernel(module) => {
+        ModuleName::Kernel(module) => {
             let module = kernel::Module::bind(module).map_err(|error| error.to_string())?;
             let (module, driver) = twice(module);
             let does = engine::table(move |algorithm, _| module.algorithms().contains(&algorithm));

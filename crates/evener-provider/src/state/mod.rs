@@ -1,6 +1,6 @@
 //! One provider in one library context: everything that is not the whole process's.
 //!
-//! Its life: the core initialises it -> it registers for its neighbours -> it binds to a default provider, now or at
+//! Its life: the core initialises it -> it registers for its siblings -> it binds to a default provider, now or at
 //! the first question -> it answers the core's questions -> it is torn down after all that was made with it.
 
 pub(crate) mod rows;
@@ -19,14 +19,14 @@ use crate::core::Core;
 use crate::ffi::async_job::Jobs;
 use crate::ffi::params;
 use crate::inner_provider::dispatch_table::Offer;
-use crate::inner_provider::{Inner, Neighbours};
+use crate::inner_provider::{InnerProvider, Siblings};
 use rows::{CipherRow, DigestRow, RandRow, SkeyRow};
 
 /// What the core's context pointer points to.
 pub(crate) struct ProvCtx {
     pub(crate) core: Core,
     pub(crate) settings: Settings,
-    pub(crate) neighbours: Neighbours,
+    pub(crate) siblings: Siblings,
     pub(crate) counts: Counts,
     /// Whether GCM's contexts tell the tag of what they decrypted.
     pub(crate) gcm_tells_tags: Tried,
@@ -44,7 +44,7 @@ pub(crate) struct ProvCtx {
     pub(crate) pipelines: bool,
     /// OpenSSL's asynchronous jobs, where requests may be put aside.
     pub(crate) jobs: Option<Jobs>,
-    /// Whether the core tells us of our neighbours.
+    /// Whether the core tells us of our siblings.
     pub(crate) registered: AtomicBool,
     pub(crate) bound: OnceLock<Bound>,
     /// Held while a default provider is looked for; a second thread then finds it bound.
@@ -81,7 +81,7 @@ pub(crate) struct Bound {
     pub(crate) rands: Offer<RandRow>,
     pub(crate) skeys: Offer<SkeyRow>,
     /// Holds the functions that the rows point to.
-    pub(crate) inner: Inner,
+    pub(crate) inner: InnerProvider,
 }
 
 impl ProvCtx {

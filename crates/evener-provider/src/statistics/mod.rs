@@ -8,7 +8,7 @@ use evener::statistics::{Hashes, Places, Statistics};
 use evener_core::Direction;
 use evener_core::statistics::{Count, Kind, Row};
 
-use crate::config::{Settings, Shown};
+use crate::config::{Settings, StatisticsFile};
 use crate::ffi;
 
 /// One for all library contexts of the process. Nothing of a core is in it.
@@ -17,7 +17,7 @@ static STATISTICS: OnceLock<Option<Statistics>> = OnceLock::new();
 /// The counts of this process, where they are wanted. Called when a provider is loaded, for later the environment may be
 /// under change.
 pub(crate) fn statistics(settings: &Settings) -> Option<&'static Statistics> {
-    if settings.statistics == Shown::Off {
+    if settings.statistics == StatisticsFile::Off {
         return None;
     }
     let places = || if ffi::has_raised_rights() { Places::default() } else { Places::from_environment() };

@@ -14,14 +14,14 @@ use super as statistics;
 
 /// What a thread hashes, in memory of a length that takes no multiplication.
 #[repr(align(2048))]
-struct Place {
+struct Slot {
     /// The thread that it belongs to; 0: free.
     owner: AtomicUsize,
     hashes: UnsafeCell<Hashes>,
 }
 
 // SAFETY: `hashes` is touched by the owner alone, and handed on by `owner`.
-unsafe impl Sync for Place {}
+unsafe impl Sync for Slot {}
 
 /// As many threads as do not meet by chance are found in the short way. A guess: of 64 threads a tenth share a place with another.
 const COUNT: usize = 256;
@@ -30,8 +30,8 @@ const COUNT: usize = 256;
 /// by the size of stacks, and what is divided here need not be shifted there.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15 >> 12;
 
-static ALL: [Place; COUNT] =
-    [const { Place { owner: AtomicUsize::new(0), hashes: UnsafeCell::new(Hashes::new()) } }; COUNT];
+static ALL: [Slot; COUNT] =
+    [const { Slot { owner: AtomicUsize::new(0), hashes: UnsafeCell::new(Hashes::new()) } }; COUNT];
 
 /// Which of them ever had an owner, a bit each: a child of a fork looks at no others.
 static USED: [AtomicUsize; COUNT.div_ceil(BITS)] = [const { AtomicUsize::new(0) }; COUNT.div_ceil(BITS)];

@@ -6,7 +6,7 @@ use evener_core::{Job, Nanos};
 use super::{Engine, Many, Plain, RawError};
 
 /// What the guard and the policy say about the update under way.
-pub(crate) struct Asked {
+pub(crate) struct ModuleChoice {
     /// `None` where nobody judges.
     pub(crate) turn: Option<Turn>,
     /// The engine that is to do it.
@@ -16,7 +16,7 @@ pub(crate) struct Asked {
     pub(crate) beside: Beside,
 }
 
-impl Asked {
+impl ModuleChoice {
     /// Whether the update is to stay on the direct path.
     pub(crate) fn stays(&self) -> bool {
         self.engine.is_none()

@@ -13,7 +13,7 @@ use evener_core::job::Memory;
 use evener_core::{Algorithm, Direction, Job, Nanos, Session, SessionId};
 
 use crate::ffi::async_job::CurrentJob;
-use crate::inner_cipher::context::Own;
+use crate::inner_cipher::context::OwnContext;
 use crate::state::Counts;
 use crate::state::rows::CipherRow;
 
@@ -156,7 +156,7 @@ impl<'r> Plain<'r> {
     ///
     /// [`RawError::Undone`] before anything was touched, [`RawError::Lost`] afterwards.
     pub fn run(&self, iv: &[u8; 16], memory: &mut Memory<'_>) -> Result<(), RawError> {
-        let own = Own::new(self.row).ok_or(RawError::Undone)?;
+        let own = OwnContext::new(self.row).ok_or(RawError::Undone)?;
         let inner = own.inner();
         let iv = self.row.has_iv().then_some(&iv[..]);
         let ready = inner.init(self.direction == Direction::Encrypt, Some(self.key), iv);

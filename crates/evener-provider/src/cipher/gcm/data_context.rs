@@ -22,7 +22,7 @@ use super::state;
 use super::state::{Ahead, Begun, Cut, TEXT_MAX};
 use crate::core::errors::Reason;
 use crate::inner_cipher::call::Update;
-use crate::inner_cipher::context::Inner;
+use crate::inner_cipher::context::InnerContext;
 
 /// Splits one update; `None` where it is to go whole, as nothing was touched yet.
 pub(super) fn split(ctx: &mut CipherCtx, call: &Update, helpers: &Helpers) -> Result<Option<c_int>, Reason> {
@@ -76,7 +76,7 @@ pub(super) fn held_tag(ctx: &CipherCtx) -> Option<(Block, usize)> {
 }
 
 /// Makes `inner` hold a tag: one that decrypts takes it.
-fn set_tag(inner: Inner<'_>, encrypts: bool, (tag, len): (Block, usize)) -> bool {
+fn set_tag(inner: InnerContext<'_>, encrypts: bool, (tag, len): (Block, usize)) -> bool {
     inner.init(false, None, None)
         && inner.set_tag(&tag)
         && (len == tag.len() || inner.set_tag(&tag[..len]))

@@ -20,7 +20,7 @@ use super::super::split::{Spare, ecb, ecb_row, started, through};
 use super::state;
 use super::state::Cut;
 use crate::inner_cipher::call::Update;
-use crate::inner_cipher::context::{Inner, Own};
+use crate::inner_cipher::context::{InnerContext, OwnContext};
 use crate::state::rows::CipherRow;
 
 /// Parts are longer than other modes', for each costs an IV, a tag and four products, about 1 us.
@@ -45,7 +45,7 @@ pub(super) fn ready(ctx: &mut CipherCtx) -> bool {
 }
 
 /// E(block) under the key of `ecb`.
-pub(super) fn mask(ecb: Inner<'_>, block: Block) -> Option<Block> {
+pub(super) fn mask(ecb: InnerContext<'_>, block: Block) -> Option<Block> {
     let mut block = block;
     through(ecb, &mut block)?;
     Some(block)
@@ -53,7 +53,7 @@ pub(super) fn mask(ecb: Inner<'_>, block: Block) -> Option<Block> {
 
 /// Ends `inner` and takes its tag. A context that decrypts does not tell it, one that encrypts does; and turning it around
 /// changes nothing else.
-pub(super) fn told_tag(inner: Inner<'_>, encrypts: bool) -> Option<Block> {
+pub(super) fn told_tag(inner: InnerContext<'_>, encrypts: bool) -> Option<Block> {
     ((encrypts || inner.init(true, None, None)) && inner.finish()).then(|| inner.tag()).flatten()
 }
 
@@ -83,7 +83,7 @@ pub(super) fn share(
     call: &Update,
     cut: &Cut,
     (sum, part_bytes): (Element, usize),
-    (helpers, own): (&Helpers, Own<'static>),
+    (helpers, own): (&Helpers, OwnContext<'static>),
 ) -> Option<Element> {
     let gcm = state(ctx);
     let counter = counter_after(&gcm.counter(), gcm.blocks());
@@ -135,10 +135,10 @@ pub(super) fn xor(a: Block, b: Block) -> Block {
 
 /// One thread's contexts.
 struct Worker<'w> {
-    context: Own<'w>,
-    ecb: Inner<'w>,
+    context: OwnContext<'w>,
+    ecb: InnerContext<'w>,
     /// That, where it is the worker's own.
-    _kept: Option<Own<'w>>,
+    _kept: Option<OwnContext<'w>>,
     encrypts: bool,
     hash: &'w HashKey,
     /// J0 of the first part: one before the first block's counter.

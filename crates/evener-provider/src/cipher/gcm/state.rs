@@ -3,7 +3,7 @@
 use evener_core::BLOCK_BYTES;
 use evener_core::ghash::{Block, HashKey, Lengths};
 
-use crate::inner_cipher::context::{Inner, Own};
+use crate::inner_cipher::context::{InnerContext, OwnContext};
 
 /// Text of one message in bytes, 2^36 - 32 (SP 800-38D, section 5.2.1.1).
 pub(super) const TEXT_MAX: u64 = (1 << 36) - 32;
@@ -50,7 +50,7 @@ impl Gcm {
     }
 
     /// ECB of the message that was split.
-    pub(super) fn ecb(&self) -> Option<Inner<'static>> {
+    pub(super) fn ecb(&self) -> Option<InnerContext<'static>> {
         Some(self.ahead.as_ref()?.ecb.inner())
     }
 
@@ -71,9 +71,9 @@ impl Gcm {
 
 /// A context that stands where the message does.
 pub(super) struct Ahead {
-    pub(super) own: Own<'static>,
+    pub(super) own: OwnContext<'static>,
     /// Makes masks; here, so that a message that was split needs no more memory.
-    pub(super) ecb: Own<'static>,
+    pub(super) ecb: OwnContext<'static>,
     /// Where it began, when that was solved for and is not the message's beginning.
     pub(super) begun: Option<Begun>,
     /// Ciphertext of the block that is not whole yet.

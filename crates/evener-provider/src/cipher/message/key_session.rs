@@ -10,9 +10,9 @@ use evener_core::Session;
 use crate::cipher::engine::registry;
 
 /// A session that engines are told of when it ends.
-pub(crate) struct Keyed(Arc<Session>);
+pub(crate) struct KeySession(Arc<Session>);
 
-impl Keyed {
+impl KeySession {
     pub(crate) fn new(session: Session) -> Arc<Self> {
         Arc::new(Self(Arc::new(session)))
     }
@@ -23,7 +23,7 @@ impl Keyed {
     }
 }
 
-impl Drop for Keyed {
+impl Drop for KeySession {
     fn drop(&mut self) {
         if !cfg!(mutant = "keys_stay_at_modules") {
             registry::forget(self.0.id());

@@ -12,8 +12,8 @@ use std::sync::{Arc, OnceLock};
 use evener_core::{Algorithm, Direction, Family, Padding, Session};
 use zeroize::{Zeroize as _, ZeroizeOnDrop};
 
-use key_session::Keyed;
-use record_mode::Records;
+use key_session::KeySession;
+use record_mode::RecordMode;
 
 /// Who holds the truth about the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub(crate) struct Message {
     pub(crate) encrypts: bool,
     pub(crate) padding: bool,
     /// libssl's record mode, which a context never leaves.
-    pub(crate) records: Option<Records>,
+    pub(crate) record_mode: Option<RecordMode>,
     /// Whether a key was captured, and with it the direction that its schedule is for.
     key_len: u8,
     key_encrypts: bool,
@@ -56,7 +56,7 @@ pub(crate) struct Message {
     pub(crate) broken: Option<[u8; 16]>,
     key: [u8; KEY_BYTES_MAX],
     /// Of the key, where one was needed. Copies of the context share it.
-    session: OnceLock<Option<Arc<Keyed>>>,
+    session: OnceLock<Option<Arc<KeySession>>>,
 }
 
 impl Default for Message {
@@ -65,7 +65,7 @@ impl Default for Message {
             state: State::InnerOnly,
             encrypts: true,
             padding: true,
-            records: None,
+            record_mode: None,
             key_len: 0,
             key_encrypts: true,
             iv_known: false,
@@ -102,7 +102,7 @@ impl Message {
     /// A session of the captured key in the direction that its schedule is for, without padding; made when it is first needed.
     pub(crate) fn session(&self, algorithm: Algorithm) -> Option<Arc<Session>> {
         let direction = if self.key_encrypts { Direction::Encrypt } else { Direction::Decrypt };
-        let make = || Session::new(algorithm, direction, Padding::None, self.key()).ok().map(Keyed::new);
+        let make = || Session::new(algorithm, direction, Padding::None, self.key()).ok().map(KeySession::new);
         self.session.get_or_init(make).as_ref().map(|keyed| Arc::clone(keyed.session()))
     }
 
@@ -150,8 +150,8 @@ impl Message {
             // EVP sets the length that is the cipher's already; another one takes the key away.
             (b"keylen", Some(value)) if value == usize::from(self.key_len) => {}
             (b"keylen", _) => self.forget_key(),
-            (b"tls-version", version) => self.records.get_or_insert_default().version = version,
-            (b"tls-mac-size", bytes) => self.records.get_or_insert_default().mac_bytes = bytes,
+            (b"tls-version", version) => self.record_mode.get_or_insert_default().version = version,
+            (b"tls-mac-size", bytes) => self.record_mode.get_or_insert_default().mac_bytes = bytes,
             _ => self.state = State::InnerOnly,
         }
     }
@@ -159,7 +159,7 @@ impl Message {
     /// Whether updates of this message may take another way. A schedule that was made for the other direction gives
     /// what OpenSSL gives for it, and only OpenSSL does.
     pub(crate) fn is_routable(&self, algorithm: Algorithm) -> bool {
-        self.records
+        self.record_mode
             .is_none_or(|records| algorithm.family() == Family::Cbc && records.are_ours(self.encrypts))
             && algorithm.key_bytes() == Some(usize::from(self.key_len))
             && (self.key_encrypts == self.encrypts)

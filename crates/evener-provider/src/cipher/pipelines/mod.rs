@@ -20,17 +20,17 @@ use evener_core::{BLOCK_BYTES, Direction, Job, Outcome, Padding, Session};
 
 use super::calls;
 use super::context::CipherCtx;
-use super::engine::choice::Asked;
+use super::engine::choice::ModuleChoice;
 use super::engine::{Plain, RawError};
 use super::message::State;
-use super::message::key_session::Keyed;
-use super::module_choice::asked_many;
+use super::message::key_session::KeySession;
+use super::module_choice::choose_for_many;
 use super::spans::{Cut, last_block};
 use super::split::started;
 use crate::core::errors::Reason;
 use crate::fork;
 use crate::inner_cipher::call::{Init, Update};
-use crate::inner_cipher::context::Own;
+use crate::inner_cipher::context::OwnContext;
 use crate::statistics;
 use state::{Pipe, Pipes};
 
@@ -49,7 +49,7 @@ pub(crate) fn init(ctx: &mut CipherCtx, call: &Init<'_>, ivs: &[Option<&[u8]>]) 
         (Some(key), _) => {
             let algorithm = ctx.row().algorithm.ok_or(Reason::Pipes)?;
             let session = Session::new(algorithm, Direction::Encrypt, Padding::None, key);
-            Keyed::new(session.map_err(|_| Reason::Pipes)?)
+            KeySession::new(session.map_err(|_| Reason::Pipes)?)
         }
         (None, Some(before)) if before.encrypts == call.encrypts => Arc::clone(&before.session),
         (None, _) => return Err(Reason::Pipes),
@@ -69,8 +69,12 @@ pub(crate) fn init(ctx: &mut CipherCtx, call: &Init<'_>, ivs: &[Option<&[u8]>]) 
     Ok(true)
 }
 
-fn decrypting(ctx: &CipherCtx, session: &Session, iv: &[u8; BLOCK_BYTES]) -> Result<Own<'static>, Reason> {
-    let own = Own::new(ctx.row()).ok_or(Reason::Pipes)?;
+fn decrypting(
+    ctx: &CipherCtx,
+    session: &Session,
+    iv: &[u8; BLOCK_BYTES],
+) -> Result<OwnContext<'static>, Reason> {
+    let own = OwnContext::new(ctx.row()).ok_or(Reason::Pipes)?;
     own.inner().init(false, Some(session.key()), Some(iv)).then_some(own).ok_or(Reason::Pipes)
 }
 
@@ -225,13 +229,13 @@ fn run(
     let bytes = jobs.iter().map(|job| job.input_bytes()).sum();
     // One alone is faster the plain way.
     let drivers = ctx.prov().in_flight.as_ref().filter(|_| jobs.len() > 1);
-    let asked = asked_many(ctx, session.algorithm(), &jobs);
+    let asked = choose_for_many(ctx, session.algorithm(), &jobs);
     if by_module(ctx, session, asked.as_ref(), &mut jobs)? {
-        ctx.saw(Count::Locked, asked.is_some_and(Asked::end).into(), bytes);
+        ctx.saw(Count::Locked, asked.is_some_and(ModuleChoice::end).into(), bytes);
         return move_on(chains, jobs);
     }
     // What would have gone to a module and stays is timed as the other ways are.
-    let told = asked.filter(Asked::stays);
+    let told = asked.filter(ModuleChoice::stays);
     let judged = drivers.and_then(|_| ctx.judged(Way::Pipeline, bytes));
     let stays = judged.as_ref().is_some_and(Turn::stays);
     let is_burst = !stays && drivers.is_some_and(|drivers| drivers.burst(fork::generation(), &mut jobs));
@@ -240,7 +244,7 @@ fn run(
     } else {
         in_turn(ctx, session, &mut jobs)?;
     }
-    ctx.saw(Count::Locked, told.is_some_and(Asked::end).into(), bytes);
+    ctx.saw(Count::Locked, told.is_some_and(ModuleChoice::end).into(), bytes);
     // One for which no driver was free tells nothing.
     let told = judged.filter(|_| stays || is_burst);
     told.into_iter().for_each(|turn| ctx.saw(Count::Locked, turn.end().into(), bytes));
@@ -251,7 +255,7 @@ fn run(
 fn by_module(
     ctx: &CipherCtx,
     session: &Session,
-    asked: Option<&Asked>,
+    asked: Option<&ModuleChoice>,
     jobs: &mut [Box<Job<'_>>],
 ) -> Result<bool, Reason> {
     let plain = Plain::new(ctx.row(), Direction::Encrypt, session.key());
@@ -325,7 +329,7 @@ fn inner_calls(
     pipes: &mut Pipes,
     ctx: &CipherCtx,
     calls: &[Update],
-    step: impl Fn(&Own<'static>, &Update) -> bool,
+    step: impl Fn(&OwnContext<'static>, &Update) -> bool,
 ) -> bool {
     let Some(padding) = ctx.inner().padding() else { return false };
     let is_new = padding != pipes.padding;

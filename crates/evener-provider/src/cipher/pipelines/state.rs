@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use evener_core::BLOCK_BYTES;
 
-use crate::cipher::message::key_session::Keyed;
-use crate::inner_cipher::context::Own;
+use crate::cipher::message::key_session::KeySession;
+use crate::inner_cipher::context::OwnContext;
 
 /// The messages of a context.
 pub(crate) struct Pipes {
     pub(super) encrypts: bool,
-    pub(super) session: Arc<Keyed>,
+    pub(super) session: Arc<KeySession>,
     /// As the inner contexts of `all` were told.
     pub(super) padding: bool,
     pub(super) all: Vec<Pipe>,
@@ -25,7 +25,7 @@ pub(super) struct Pipe {
     pub(super) held: [u8; BLOCK_BYTES],
     pub(super) held_len: usize,
     /// Decryption only.
-    pub(super) inner: Option<Own<'static>>,
+    pub(super) inner: Option<OwnContext<'static>>,
 }
 
 impl Drop for Pipe {

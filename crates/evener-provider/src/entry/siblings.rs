@@ -9,19 +9,19 @@ use super::provider_of;
 use crate::ffi::dispatch;
 use crate::state::ProvCtx;
 
-/// Has the core tell `prov` of its neighbours.
+/// Has the core tell `prov` of its siblings.
 pub(super) fn register(prov: &ProvCtx) {
     let Some(children) = prov.core.children else { return };
     let this = std::ptr::from_ref(prov).cast_mut().cast();
     // SAFETY: the functions take this provider's address, which stays until `deregister` takes them back.
     let registered = unsafe {
-        (children.register)(prov.core.handle, neighbour_came, neighbour_goes, properties_changed, this)
+        (children.register)(prov.core.handle, sibling_came, sibling_goes, properties_changed, this)
     };
     prov.registered.store(registered == 1, Relaxed);
 }
 
 /// Ends what `register` began. Not only at the end: a program may free its library context before the last cipher
-/// context in it, and the end comes with the latter, when the core has no list of neighbours any more.
+/// context in it, and the end comes with the latter, when the core has no list of siblings any more.
 pub(super) fn deregister(prov: &ProvCtx) {
     let Some(children) = prov.core.children else { return };
     if prov.registered.swap(false, Relaxed) {
@@ -31,18 +31,18 @@ pub(super) fn deregister(prov: &ProvCtx) {
 }
 
 dispatch! {
-    /// The core has activated a neighbour. It holds locks: nothing is done here but counting and keeping.
-    fn neighbour_came(neighbour: *const CoreHandle, provctx: *mut c_void) -> c_int {
+    /// The core has activated a sibling. It holds locks: nothing is done here but counting and keeping.
+    fn sibling_came(sibling: *const CoreHandle, provctx: *mut c_void) -> c_int {
         if let Some(prov) = provider_of(provctx) {
-            prov.neighbours.came(&prov.core, neighbour);
+            prov.siblings.came(&prov.core, sibling);
         }
         1
     }
 
-    /// The core is about to deactivate a neighbour.
-    fn neighbour_goes(neighbour: *const CoreHandle, provctx: *mut c_void) -> c_int {
+    /// The core is about to deactivate a sibling.
+    fn sibling_goes(sibling: *const CoreHandle, provctx: *mut c_void) -> c_int {
         if let Some(prov) = provider_of(provctx) {
-            prov.neighbours.goes(&prov.core, neighbour);
+            prov.siblings.goes(&prov.core, sibling);
         }
         1
     }
