@@ -1,7 +1,8 @@
 //! Evener's OpenSSL provider: wraps the default provider of the libcrypto that loads it.
 //!
-//! The way of one call: C -> `ffi/` (takes pointers apart, catches panics) -> here, on references -> the inner
-//! function, which is the default provider's own. `cipher/route.rs` is where another way than that may be taken.
+//! Path of one call: C -> `entry/` (takes pointers apart, catches panics) -> `cipher/route.rs` decides -> one of the ways in `cipher/`,
+//! which ends in `cipher/blocks.rs` -> the inner function, which is the default provider's own. Small calls go from `entry/` to the inner
+//! function at once. A provider is made by `setup.rs` and lives in `state/`; the rooms stand in Cargo.toml in their order.
 //! Everything that belongs to one library context lives in `ProvCtx`; two libcryptos in one process map this file
 //! once, so a static holds nothing of theirs. `docs/provider.md` tells the rest.
 

@@ -23,7 +23,7 @@ pub(super) fn work(ctx: &CipherCtx, iv: [u8; 16], memory: &mut Memory<'_>) -> Re
     };
     if let Some(done) = split::work(ctx, &iv, memory) {
         if done.is_ok() {
-            ctx.went(Count::Split, len);
+            ctx.count_request(Count::Split, len);
         }
         return done.map_err(|()| RawError::Lost);
     }
@@ -45,13 +45,13 @@ pub(super) fn work(ctx: &CipherCtx, iv: [u8; 16], memory: &mut Memory<'_>) -> Re
             };
             match engine.run(&mut raw) {
                 Ok(()) => {
-                    ctx.went(Count::Routed, len);
+                    ctx.count_request(Count::Routed, len);
                     return Ok(());
                 }
                 Err(RawError::Lost) => return Err(RawError::Lost),
                 Err(RawError::Undone) => {
                     counts.redone.fetch_add(1, Relaxed);
-                    ctx.saw(Count::Redone, 1, len);
+                    ctx.count_event(Count::Redone, 1, len);
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! A message whose blocks this provider cuts itself: exactly as OpenSSL's `ossl_cipher_generic_block_update` and
 //! `ossl_cipher_generic_stream_update` do (providers/implementations/ciphers/ciphercommon.c).
 //!
-//! The way: `enter` takes the chaining value from the inner context -> `update` completes the held block, does the bulk,
+//! Path: `enter` takes the chaining value from the inner context -> `update` completes the held block, does the bulk,
 //! holds the rest -> `leave` puts the inner context where it would be: init with no key and the chaining value, then
 //! the held bytes. Final, copies and questions leave first, so that padding and its errors stay OpenSSL's own.
 

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use super::context::{CipherCtx, Short};
+use super::context::{CipherCtx, IvOnly};
 use super::message::State;
 use super::{buffering, gcm};
 use crate::core::errors::Reason;
@@ -18,11 +18,11 @@ pub(crate) fn init(ctx: &mut CipherCtx, call: &Init<'_>) -> Result<c_int, Reason
     }
     buffering::leave(ctx)?;
     ctx.thresh = usize::MAX;
-    ctx.short = Short::None;
+    ctx.iv_only = IvOnly::None;
     if call.key.is_none() && call.encrypts == ctx.message.encrypts && !ctx.direct.is_due() {
         ctx.end_message();
     } else {
-        ctx.tell();
+        ctx.end_and_flush();
     }
     let again = ctx.iv_again(call.iv.is_some());
     let call = call.or_iv(again.as_ref());
@@ -38,7 +38,7 @@ pub(crate) fn init(ctx: &mut CipherCtx, call: &Init<'_>) -> Result<c_int, Reason
     call.each_param(|key, number| ctx.message.parameter(key, number));
     ctx.settle();
     if ctx.message.is_as_begun() {
-        ctx.short = Short::of(call.encrypts);
+        ctx.iv_only = IvOnly::of(call.encrypts);
     }
     Ok(answer)
 }

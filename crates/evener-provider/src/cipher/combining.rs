@@ -1,6 +1,6 @@
 //! CBC encryption that threads of this program do together (docs/combining.md).
 //!
-//! The way of one update of whole blocks: is anybody combining now -> the chaining value out of the inner context -> the
+//! Path of one update of whole blocks: is anybody combining now -> the chaining value out of the inner context -> the
 //! burst -> the last block into the inner context, which stays the one that holds the truth about the message.
 
 use std::sync::Arc;
@@ -72,14 +72,14 @@ pub(super) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>
     }
     // In a job the program has others to go on with, and no thread needs to wait.
     let paused = in_flight::way(ctx.prov());
-    let judged = paused.as_ref().and_then(|_| ctx.judged(Way::Job, len));
+    let judged = paused.as_ref().and_then(|_| ctx.guard_turn(Way::Job, len));
     if judged.as_ref().is_some_and(Turn::stays) {
         // A module that wants the update has a turn of its own.
         ctx.job_turn = judged.filter(|_| ctx.module.is_none());
         return Ok(None);
     }
     let turn = if paused.is_some() { None } else { combiner.wants(fork::generation(), len) };
-    ctx.saw(Count::Locked, combiner.take_locks(fork::generation()), len);
+    ctx.count_event(Count::Locked, combiner.take_locks(fork::generation()), len);
     if paused.is_none() && turn.is_none() {
         return Ok(None);
     }
@@ -94,7 +94,7 @@ pub(super) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>
     };
     match verdict {
         Verdict::Inline => {
-            ctx.saw(Count::TakenBack, 1, len);
+            ctx.count_event(Count::TakenBack, 1, len);
             return Ok(None);
         }
         Verdict::Failed(_) => return Err(ctx.fail()),
@@ -107,8 +107,8 @@ pub(super) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>
     ctx.message.iv_moved = true;
     ctx.taken = ctx.taken.wrapping_add(len);
     ctx.counts().combined.fetch_add(1, Relaxed);
-    ctx.went(Count::Combined, len);
-    judged.into_iter().for_each(|turn| ctx.saw(Count::Locked, turn.end_without(away).into(), len));
+    ctx.count_request(Count::Combined, len);
+    judged.into_iter().for_each(|turn| ctx.count_event(Count::Locked, turn.end_without(away).into(), len));
     Ok(Some(len))
 }
 

@@ -1,4 +1,5 @@
-//! A cipher context: the inner one, and what is known about the message in it.
+//! What C holds for a cipher in use: the inner context, and what is known about the message in it. Data and what it needs to stay true;
+//! what is decided by it stands in `route.rs`, `calls.rs` and the files of the ways.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -43,7 +44,7 @@ pub(crate) struct CipherCtx {
     /// Messages that are at their end and not in the process's statistics yet.
     pub(super) direct: Direct,
     /// Which inits are short.
-    pub(super) short: Short,
+    pub(super) iv_only: IvOnly,
     pub(crate) decrypt_init: CipherInit,
     /// Length of the IV where that is known here, 0 where not.
     pub(crate) iv_bytes: usize,
@@ -72,13 +73,13 @@ pub(crate) struct CipherCtx {
 /// do here is to count that message and to keep the IV. [`CipherCtx::init`] says so, and every call that is not the hot one takes it
 /// back, so that one byte is all that has to be looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Short {
+pub(super) enum IvOnly {
     Decrypting,
     Encrypting,
     None,
 }
 
-impl Short {
+impl IvOnly {
     pub(super) const fn of(encrypts: bool) -> Self {
         if encrypts { Self::Encrypting } else { Self::Decrypting }
     }
@@ -97,7 +98,7 @@ impl CipherCtx {
             last: row.last,
             first_thresh: [row.context_thresh(false), row.context_thresh(true)],
             direct: Direct::default(),
-            short: Short::None,
+            iv_only: IvOnly::None,
             decrypt_init: row.decrypt_init,
             iv_bytes: row.algorithm.map_or(0, Algorithm::iv_bytes),
             cipher,
@@ -118,18 +119,24 @@ impl CipherCtx {
     }
 
     /// Bytes of this message went the way `way`.
-    pub(crate) fn went(&self, way: Count, bytes: usize) {
+    pub(crate) fn count_request(&self, way: Count, bytes: usize) {
         self.elsewhere.set(self.elsewhere.get().saturating_add(bytes));
-        statistics::went(self.statistics(), self.row().kind, self.message.direction(), bytes, way);
+        statistics::count_request(self.statistics(), self.row().kind, self.message.direction(), bytes, way);
     }
 
     /// Something happened to a request of `bytes`, so many times.
-    pub(crate) fn saw(&self, event: Count, number: u32, bytes: usize) {
-        statistics::saw(self.statistics(), self.row().kind, self.message.direction(), bytes, (event, number));
+    pub(crate) fn count_event(&self, event: Count, number: u32, bytes: usize) {
+        statistics::count_event(
+            self.statistics(),
+            self.row().kind,
+            self.message.direction(),
+            bytes,
+            (event, number),
+        );
     }
 
     /// Begins a request of `bytes` that may go this way, for the guard; `None` where there is none.
-    pub(crate) fn judged(&self, way: Way, bytes: usize) -> Option<Turn> {
+    pub(crate) fn guard_turn(&self, way: Way, bytes: usize) -> Option<Turn> {
         match self.prov().settings.guard {
             Guard::On => Some(regret()?.begin(way, self.row().kind, bytes)),
             Guard::Off => None,
@@ -137,10 +144,10 @@ impl CipherCtx {
     }
 
     /// An update of `bytes` for which splitting was asked is done.
-    pub(crate) fn was_split(&self, call: evener::split::Call, bytes: usize) {
+    pub(crate) fn finish_split(&self, call: evener::split::Call, bytes: usize) {
         let taken_back = call.helpers().map_or(0, Helpers::taken_back);
-        self.saw(Count::TakenBack, taken_back, bytes);
-        self.saw(Count::Locked, call.end().into(), bytes);
+        self.count_event(Count::TakenBack, taken_back, bytes);
+        self.count_event(Count::Locked, call.end().into(), bytes);
     }
 
     /// From which length on the update under way is raw work that a module may do.
@@ -159,7 +166,7 @@ impl CipherCtx {
     }
 
     /// Ends the message and shows what was counted; before another key or direction, and at the end.
-    pub(crate) fn tell(&mut self) {
+    pub(crate) fn end_and_flush(&mut self) {
         if self.is_tracked {
             self.end_message();
             self.flush();
@@ -220,8 +227,8 @@ impl CipherCtx {
 
     /// Whether an init in this direction with nothing but an IV is a short one.
     #[inline]
-    pub(crate) fn is_short(&self, encrypts: bool) -> bool {
-        self.short == Short::of(encrypts)
+    pub(crate) fn is_iv_only(&self, encrypts: bool) -> bool {
+        self.iv_only == IvOnly::of(encrypts)
     }
 
     /// What a short init does. The inner function, whose turn is next, refuses none of a key that it has taken; were it to, an
@@ -234,7 +241,7 @@ impl CipherCtx {
         );
         if self.taken > 0 && self.direct.saw(self.taken) {
             // The next one shows it.
-            self.short = Short::None;
+            self.iv_only = IvOnly::None;
         }
         self.taken = 0;
         self.message.iv = *iv;
@@ -242,8 +249,8 @@ impl CipherCtx {
     }
 
     /// A call came that is not the hot one.
-    pub(crate) fn look_closely(&mut self) {
-        self.short = Short::None;
+    pub(crate) fn end_iv_only(&mut self) {
+        self.iv_only = IvOnly::None;
     }
 
     /// The program's IV, where an init without one would make OpenSSL take the moved one for it.
@@ -264,7 +271,7 @@ impl CipherCtx {
 
     /// Parameters were set, or refused after some of them were.
     pub(crate) fn set(&mut self, all: bool, call: &Init<'_>) {
-        self.look_closely();
+        self.end_iv_only();
         call.each_param(|key, number| self.message.parameter(key, number));
         // In mid-message a change of padding also changes what is held back inside.
         if !all || self.taken > 0 {
@@ -286,7 +293,7 @@ impl CipherCtx {
 
     /// A key came that was not seen: everything is the inner context's.
     pub(crate) fn lose_sight(&mut self) {
-        self.look_closely();
+        self.end_iv_only();
         self.message.forget_key();
         self.message.state = State::InnerOnly;
         self.thresh = usize::MAX;

@@ -53,7 +53,7 @@ fn is_late(version: &str) -> bool {
     (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) >= (3, 5)
 }
 
-/// The way of a request that is made inside a job.
+/// Path of a request that is made inside a job.
 pub(super) struct Paused<'p> {
     prov: &'p ProvCtx,
     drivers: &'p InFlight,

@@ -2,7 +2,7 @@
 //! or removes the padding itself (providers/implementations/ciphers/ciphercommon.c and ssl/record/tls_pad.c of
 //! OpenSSL 3.0; ssl/record/methods/tls_pad.c since 3.2).
 //!
-//! The way of one record of at least `thresh` bytes: padding on -> its blocks are raw work, from the chaining value
+//! Path of one record of at least `thresh` bytes: padding on -> its blocks are raw work, from the chaining value
 //! that the inner context holds -> the inner context gets the next one -> padding off. All else about records is left
 //! to the inner context, and so is, for good, one kind of record:
 //!

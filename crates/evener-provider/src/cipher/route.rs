@@ -1,9 +1,9 @@
 //! Where an update that is worth it takes another way than the inner function.
 //!
-//! The way of one update of at least `thresh` bytes: refused forms go straight on -> a TLS record (`record.rs`), or a
-//! unit of XTS, is raw work at once -> CBC encryption goes together with other threads' where they combine
-//! (`combining.rs`) -> other messages are entered (`buffering.rs`) and cut into raw work -> [`blocks::work`] gives each piece to the
-//! first engine that takes it, and what an engine leaves undone to the plain way.
+//! Path of one update of at least `thresh` bytes: refused forms go straight on -> a TLS record (`record.rs`), or a unit of XTS, is raw
+//! work at once -> CBC encryption goes together with other threads' where they combine (`combining.rs`) -> other messages are entered
+//! (`buffering.rs`) and cut into raw work -> [`blocks::work`] gives each piece to the first engine that takes it, and what an engine
+//! leaves undone to the plain way.
 
 use std::ffi::c_int;
 
@@ -30,9 +30,9 @@ pub(crate) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason
     let answer = by_state(ctx, call);
     let (split, module, job_turn) = (ctx.split.take(), ctx.module.take(), ctx.job_turn.take());
     if answer == Ok(1) {
-        split.into_iter().for_each(|split| ctx.was_split(split, call.len()));
-        module.into_iter().for_each(|asked| ctx.saw(Count::Locked, asked.end().into(), call.len()));
-        job_turn.into_iter().for_each(|turn| ctx.saw(Count::Locked, turn.end().into(), call.len()));
+        split.into_iter().for_each(|split| ctx.finish_split(split, call.len()));
+        module.into_iter().for_each(|asked| ctx.count_event(Count::Locked, asked.end().into(), call.len()));
+        job_turn.into_iter().for_each(|turn| ctx.count_event(Count::Locked, turn.end().into(), call.len()));
     }
     answer
 }

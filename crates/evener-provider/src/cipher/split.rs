@@ -1,6 +1,6 @@
 //! Raw work of one large update, split between the caller and threads that help it.
 //!
-//! The way: [`ask`] (before the update is looked at: does splitting pay now?) -> the update falls into raw work as any
+//! Path: [`ask`] (before the update is looked at: does splitting pay now?) -> the update falls into raw work as any
 //! other -> [`work`] cuts that into parts, finds out how each part starts before anything is overwritten, and lends them
 //! (`evener::split`). Each thread works in an inner context of its own, which the caller has made ([`Spare`]) and the thread
 //! frees inside the call.

@@ -1,7 +1,7 @@
 //! How people misspell keys. The core answers for a key that it is asked for and lists none, so a key that nobody reads can
 //! only be found by asking for it.
 //!
-//! The way: a table is made when this is compiled -> all of it is asked in one question ([`all`]; `mod.rs`) -> what the
+//! Path: a table is made when this is compiled -> all of it is asked in one question ([`all`]; `mod.rs`) -> what the
 //! section has of it is told with the key that was [`intended_key`] it.
 
 use std::ffi::CStr;

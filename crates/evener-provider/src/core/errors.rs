@@ -24,7 +24,7 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// A panic reached a door: a bug in Evener.
+    /// A panic reached an entry point: a bug in Evener.
     Panicked = 1, "internal error caught";
     /// Neither an active default provider nor a private one could be had.
     NoDefault = 2, "no default provider to build on";

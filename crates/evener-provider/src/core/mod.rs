@@ -1,4 +1,4 @@
-//! What the core gave to this provider: its handle and those of its functions that are used.
+//! OpenSSL's core as this provider has it: a handle, those of its functions that are used, and its error queue.
 
 pub(crate) mod errors;
 

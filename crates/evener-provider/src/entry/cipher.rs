@@ -1,4 +1,4 @@
-//! The doors of ciphers: straight into the inner function, but for updates that may be worth another way.
+//! The entry points of ciphers: straight into the inner function, but for updates that may be worth another way.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::{c_int, c_uchar, c_void};
@@ -59,7 +59,7 @@ pub(super) fn core_of<'p>(row: &CipherRow) -> &'p Core {
     &prov.core
 }
 
-/// The context that a door was called for; `None` for null.
+/// The context that an entry point was called for; `None` for null.
 pub(super) fn context_of<'c>(ctx: *mut c_void) -> Option<&'c mut CipherCtx> {
     let ctx: *mut CipherCtx = ctx.cast();
     // SAFETY: the core passes null or what `newctx` or `dupctx` gave, to one call at a time.
@@ -83,7 +83,7 @@ fn wrap(row: &CipherRow, inner: *mut c_void, message: Message) -> *mut c_void {
     room.cast()
 }
 
-// What stands first is kept out of the doors behind it: a door whose own code needs no stack jumps into the inner
+// What stands first is kept out of the entry points behind it: an entry point whose own code needs no stack jumps into the inner
 // function and costs one jump.
 dispatch! {
     #[inline(never)]
@@ -99,7 +99,7 @@ dispatch! {
     fn slow_update(
         ctx: &mut CipherCtx, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
     ) -> c_int {
-        ctx.look_closely();
+        ctx.end_iv_only();
         let call = Update::of(out, written, room, input, len);
         let answer = for_c(core_of(ctx.row()), || route::update(ctx, &call));
         if answer == 0 {
@@ -132,7 +132,7 @@ dispatch! {
         if ctx.row().splits_gcm() {
             // SAFETY: the core's list, lent for the call.
             let questions = unsafe { params::list(params) };
-            if for_c(core_of(ctx.row()), || gcm::asked(ctx, questions)) != 1 {
+            if for_c(core_of(ctx.row()), || gcm::before_get(ctx, questions)) != 1 {
                 return 0;
             }
         } else if ctx.thresh == 0 && hand_back(ctx) != 1 {
@@ -160,7 +160,7 @@ fn next_iv<'c>(
 ) -> Option<&'c [u8; 16]> {
     let iv: *const [u8; 16] = iv.cast();
     let is_next =
-        ctx.is_short(encrypts) && key.is_null() && params.is_null() && iv_len == size_of::<[u8; 16]>();
+        ctx.is_iv_only(encrypts) && key.is_null() && params.is_null() && iv_len == size_of::<[u8; 16]>();
     // SAFETY: null, or the caller lends 16 bytes.
     if is_next { unsafe { iv.as_ref() } } else { None }
 }
@@ -180,7 +180,7 @@ dispatch! {
 
     fn freectx(ctx: *mut c_void) {
         let Some(known) = context_of(ctx) else { return };
-        known.tell();
+        known.end_and_flush();
         // SAFETY: ours alone, and this is the last call with it.
         unsafe { (known.row().freectx)(known.inner) };
         let ctx: *mut CipherCtx = ctx.cast();
@@ -329,7 +329,7 @@ dispatch! {
             // SAFETY: the inner function with its own context; the rest is the caller's.
             let answer = unsafe { set(ctx.inner, params) };
             return for_c(core_of(ctx.row()), || {
-                gcm::saw(ctx, &call);
+                gcm::record_parameters(ctx, &call);
                 Ok(answer)
             });
         }

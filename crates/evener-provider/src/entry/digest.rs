@@ -1,5 +1,5 @@
 //! Digests, passed through: a context is the inner provider's own, so that all but making one costs nothing. Only where
-//! requests are counted, three doors stand before it (`digest_stats.rs`).
+//! requests are counted, three entry points stand before it (`digest_stats.rs`).
 
 use std::ffi::{c_int, c_uchar, c_void};
 use std::ptr;

@@ -1,8 +1,9 @@
 //! Digests that are counted: where a process counts at all, its hashes are to be seen too.
 //!
-//! Contexts are the inner provider's own; three doors stand before its functions: a message begins, has more bytes, ends.
-//! Each looks into what is its thread's (`statistics/thread_digests.rs`) and jumps. A context does not tell whose it is, so the doors of a place lead to one
-//! set of inner functions, in a static: of a libcrypto they are the same for each library context, and it is found by them.
+//! Contexts are the inner provider's own; three entry points stand before its functions: a message begins, has more bytes, ends. Each
+//! looks into what is its thread's (`statistics/thread_digests.rs`) and jumps. A context does not tell whose it is, so the entry points of
+//! a slot lead to one set of inner functions, in a static: of a libcrypto they are the same for each library context, and it is found by
+//! them.
 
 use std::ffi::{c_int, c_uchar, c_void};
 use std::mem::transmute;
@@ -20,7 +21,7 @@ use crate::inner_provider::dispatch_table::erased;
 use crate::statistics;
 use crate::statistics::thread_digests::{mine, with_mine};
 
-/// Where the doors of a place lead.
+/// Where the entry points of a place lead.
 struct InnerDigest {
     /// [`FREE`], [`TAKEN`] by somebody who fills it, or [`READY`] for good.
     state: AtomicU32,
@@ -68,7 +69,7 @@ pub(super) fn replacements(functions: &[Dispatch], kind: Kind) -> Vec<(c_int, Fu
     })
 }
 
-/// The doors that lead to these functions. Nobody waits: whoever meets another one at work takes the next place.
+/// The entry points that lead to these functions. Nobody waits: a thread that meets another one at work takes the next place.
 fn slot_of([init, update, last]: [*mut c_void; 3], first: usize) -> Option<usize> {
     INNER_DIGESTS.iter().position(|way| {
         // Relaxed: who takes it reads nothing.
@@ -96,7 +97,7 @@ dispatch! {
             // SAFETY: the caller's word.
             return unsafe { init_other::<SLOT>(ctx, params) };
         }
-        // SAFETY: in a place whose doors are open stands a function of this type.
+        // SAFETY: in a place whose entry points are open stands a function of this type.
         let inner = unsafe { transmute::<*mut c_void, DigestInit>(INNER_DIGESTS[SLOT].init.load(Relaxed)) };
         // SAFETY: the inner function with its own context; the rest is the caller's.
         unsafe { inner(ctx, params) }

@@ -1,4 +1,4 @@
-//! The doors of pipelines, which stand in the tables of CBC where lanes are to be had (OpenSSL 3.5; its
+//! The entry points of pipelines, which stand in the tables of CBC where lanes are to be had (OpenSSL 3.5; its
 //! include/openssl/core_dispatch.h and crypto/evp/evp_enc.c).
 
 use std::ffi::{c_int, c_uchar, c_void};

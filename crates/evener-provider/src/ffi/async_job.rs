@@ -1,6 +1,6 @@
 //! OpenSSL's asynchronous jobs: a call that runs inside one can be put aside, so that its thread starts others.
 //!
-//! The way of one pause: [`Jobs::current`] says whether the call runs in a job -> the program's callback is called, or
+//! Path of one pause: [`Jobs::current`] says whether the call runs in a job -> the program's callback is called, or
 //! its wait descriptor made readable -> `ASYNC_pause_job`, which returns when the program starts the job again, maybe
 //! on another thread -> the descriptor is emptied. The descriptor is readable before the pause already: nobody else
 //! works on what waits, so the program is to come back as soon as it has looked at everything else that is ready

@@ -117,7 +117,7 @@ pub(crate) unsafe fn answered_length(list: *mut Param, name: &CStr, value: usize
     true
 }
 
-/// Whether `text`, which ends in nul, is `other`: without a call, for a door that is to need no stack.
+/// Whether `text`, which ends in nul, is `other`: without a call, for an entry point that is to need no stack.
 fn is_text(text: *const u8, other: &CStr) -> bool {
     other.to_bytes_with_nul().iter().enumerate().all(|(at, byte)| {
         // SAFETY: all before were the same and none of them nul, so that this one exists.

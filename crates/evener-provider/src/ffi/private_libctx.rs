@@ -1,6 +1,6 @@
 //! A library context of our own in the libcrypto that loaded us, where its core lets us see no sibling provider.
 //!
-//! The way: address of a core function -> file that it lies in -> the functions by name -> a context with nothing in
+//! Path: address of a core function -> file that it lies in -> the functions by name -> a context with nothing in
 //! it but a default provider. None of this works where a program hides libcrypto's symbols.
 
 use std::ffi::{c_char, c_int, c_void};

@@ -188,7 +188,7 @@ fn param<T>(key: &'static CStr, data_type: c_uint, value: *mut T) -> Param {
 /// An inner context of our own, freed with this.
 pub(crate) struct OwnContext<'r>(InnerContext<'r>);
 
-// SAFETY: a cipher context belongs to no thread; whoever has this is the only one who uses it.
+// SAFETY: a cipher context belongs to no thread; the thread that has this is the only one that uses it.
 unsafe impl Send for OwnContext<'_> {}
 
 impl<'r> OwnContext<'r> {

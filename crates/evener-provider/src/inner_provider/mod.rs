@@ -1,10 +1,9 @@
-//! To which default provider this one is bound, in one library context.
+//! To which default provider this one is bound, in one library context, and tables on its functions.
 //!
-//! First choice: the program's own, which the core shows to providers that register for their siblings, the other providers of one library context. It may come
-//! after us, in any order of the configuration; it is looked for again at each question until it is there, and then
-//! siblings are watched no more. Second: a
-//! private context in the same libcrypto. Where the
-//! `fips` provider is active before that, we stand aside and serve nothing.
+//! First choice: the program's own, which the core shows to providers that register for their siblings, the other providers of the
+//! library context. It may come after us, in any order of the configuration; it is looked for again at each question until it is there,
+//! and then siblings are watched no more. Second: a private context in the same libcrypto. Where the `fips` provider is active before
+//! that, we stand aside and serve nothing.
 
 pub(crate) mod dispatch_table;
 
@@ -58,7 +57,7 @@ impl Siblings {
         if unsafe { (children.up_ref)(sibling, 0) } <= 0 {
             return;
         }
-        // Release: whoever sees the address may use the provider.
+        // Release: a thread that sees the address may use the provider.
         let before = self.default.compare_exchange(null_mut(), sibling.cast_mut(), AcqRel, Acquire);
         if before.is_err() {
             // SAFETY: gives back the reference taken above.

@@ -1,8 +1,8 @@
 //! Raw work by a module: a request at its desk, and the calling thread asleep or its job put aside.
 //!
-//! The way of many pieces of one call: all are put before the first is waited for, and all are taken over, or none.
+//! Path of many pieces of one call: all are put before the first is waited for, and all are taken over, or none.
 //!
-//! The way of one piece: session of the message -> where the module has a driver for that this thread asks it and waits
+//! Path of one piece: session of the message -> where the module has a driver for that this thread asks it and waits
 //! ([`Offload::ask_for`]); else [`Offload::put`] copies the input -> sleep, or `ASYNC_pause_job` until the bell was rung -> a sample is
 //! compared with what this core makes of it -> the result goes to where the program wants it.
 //! Until then the program's memory is what it was, so whatever fails is done again by the inner cipher. When the context has the
@@ -24,9 +24,10 @@ use crate::cipher::engine::{Engine, Many, Plain, Raw, RawError};
 use crate::cipher::spans::{input_of, output_of};
 use crate::fork;
 
-/// Results that are compared with this core's: the first of each algorithm and direction up to a length, and of one in so many later on a part,
-/// here and there, for a comparison costs what a core takes for it. Guesses: beside a core that takes thirteen times as long as the
-/// module, a whole one in 256 were a twentieth of all time, and a sixteenth of it is a third of a hundredth.
+/// Results that are compared with this core's: the first of each algorithm and direction up to a length, and of one in so many later on a
+/// part, here and there, for a comparison costs what a core takes for it. Assumed, not measured: the first 4, then one in 256 and of it a
+/// sixteenth, because beside a core that takes thirteen times as long as the module, a whole one in 256 were a twentieth of all time, and
+/// a sixteenth of it is a third of a hundredth.
 const CHECKED_FIRST: u32 = 4;
 const CHECKED: u32 = 256;
 const PART: usize = 16;

@@ -1,7 +1,7 @@
 //! Modules that the administrator names, `modules =` in `[evener_sect]`: their files are opened while the provider is loaded and at no
 //! other time, for later the program may have no right to.
 //!
-//! The way: the name in the configuration ([`ModuleName`]) -> opened, once in a process; a device only reserved, until a request is to be
+//! Path: the name in the configuration ([`ModuleName`]) -> opened, once in a process; a device only reserved, until a request is to be
 //! tried there -> an engine behind the route (`engine.rs`), over `evener::offload`. It is asked no known answers here, for that takes
 //! longer than many a program: the engine compares its first results. What cannot be opened is a complaint; the provider works without it.
 

@@ -1,4 +1,4 @@
-//! What this process does, for others to read while it runs (`docs/statistics.md`).
+//! What this process does, counted for others to read while it runs (`docs/statistics.md`).
 
 pub(crate) mod thread_digests;
 
@@ -25,14 +25,20 @@ pub(crate) fn statistics(settings: &Settings) -> Option<&'static Statistics> {
 }
 
 /// A request of `bytes` went the way `way`.
-pub(crate) fn went(to: Option<&Statistics>, kind: Kind, direction: Direction, bytes: usize, way: Count) {
+pub(crate) fn count_request(
+    to: Option<&Statistics>,
+    kind: Kind,
+    direction: Direction,
+    bytes: usize,
+    way: Count,
+) {
     if let Some(statistics) = to {
         statistics.request(kind, direction, bytes, way);
     }
 }
 
 /// Something happened to a request of `bytes`, so many times.
-pub(crate) fn saw(
+pub(crate) fn count_event(
     to: Option<&Statistics>,
     kind: Kind,
     direction: Direction,
@@ -52,7 +58,7 @@ pub(crate) fn flush_hashes(hashes: &Hashes) {
 }
 
 /// The same at the thread's end, unfinished messages too.
-pub(crate) fn hashing_ends(hashes: &Hashes) {
+pub(crate) fn finish_hashes(hashes: &Hashes) {
     if let Some(statistics) = STATISTICS.get().and_then(Option::as_ref) {
         hashes.end(statistics);
     }

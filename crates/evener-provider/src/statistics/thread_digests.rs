@@ -1,6 +1,6 @@
 //! What each thread hashes, found without a call: by the address of its control block.
 //!
-//! The way: [`mine`] is one look at the place to which the address leads -> where it is not this thread's, [`with_mine`] takes it if it is
+//! Path: [`mine`] is one look at the place to which the address leads -> where it is not this thread's, [`with_mine`] takes it if it is
 //! free, or goes on with a thread-local, which costs a call and what is to be saved around it -> at the thread's end all goes into the
 //! file, and the place is free again.
 
@@ -23,7 +23,8 @@ struct Slot {
 // SAFETY: `hashes` is touched by the owner alone, and handed on by `owner`.
 unsafe impl Sync for Slot {}
 
-/// As many threads as do not meet by chance are found in the short way. A guess: of 64 threads a tenth share a place with another.
+/// As many threads as do not meet by chance are found in the short way. Assumed, not measured: 256, because of 64 threads a tenth then
+/// share a place with another.
 const COUNT: usize = 256;
 
 /// 2^64 by the golden ratio, which spreads numbers in sequence, and that by 4096: blocks lie pages apart, in memory that differs
@@ -78,7 +79,7 @@ pub(crate) fn mine() -> Option<&'static Hashes> {
 
 /// What this thread hashes, wherever that is.
 pub(crate) fn with_mine<T>(body: impl FnOnce(&Hashes) -> T) -> T {
-    // None to whoever comes after the thread's end.
+    // None to a call that comes after the thread's end.
     let placed = AT_END.try_with(|_| take()).ok().flatten();
     match placed {
         Some(hashes) => body(hashes),
@@ -91,7 +92,7 @@ fn take() -> Option<&'static Hashes> {
         let thread = this();
         let index = index(thread);
         let owner = &ALL[index].owner;
-        // A look first: whoever finds another one there does so with each call.
+        // A look first: a thread that finds another one there does so with each call.
         if owner.load(Relaxed) != 0 {
             return None;
         }
@@ -127,13 +128,13 @@ struct AtEnd;
 impl Drop for AtEnd {
     fn drop(&mut self) {
         if let Some(hashes) = mine() {
-            statistics::hashing_ends(hashes);
+            statistics::finish_hashes(hashes);
             let place = &ALL[index(this())];
             // SAFETY: this thread's still, and borrowed by nobody.
             unsafe { place.hashes.get().write(Hashes::new()) };
             // Release: pairs with the Acquire of who takes the place.
             place.owner.store(0, Release);
         }
-        ELSEWHERE.with(statistics::hashing_ends);
+        ELSEWHERE.with(statistics::finish_hashes);
     }
 }

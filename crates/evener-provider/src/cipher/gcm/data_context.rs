@@ -1,11 +1,21 @@
-//! The context that is ahead of its message's face, and how the face is brought after it.
+//! The data context of a message that was split, and how its shadow context is brought after it.
 //!
-//! The way of one split: the inner context changes places with a new one, its face, which has the message's key, nonce and
-//! tag and has begun ([`step_aside`]) -> the one ahead goes to a block boundary and gives up its sum ([`sum`]) -> parts are
-//! done and joined (`parts.rs`) -> it is started anew where they end ([`shift`]). Later text goes to it ([`text`]).
+//! Path of one split: the inner context becomes the data context and a new one its shadow, which has the message's key, nonce and tag and
+//! has begun ([`install_shadow`]) -> the data context goes to a block boundary and gives up its sum ([`sum`]) -> parts are done and joined
+//! (`parts.rs`) -> it is started anew where they end ([`restart`]). Later text goes to it ([`text`]).
 //!
-//! The face catches up by decrypting as much text as the message has, all zeros but for one block that leads to the
-//! message's sum, and the open block's own ciphertext ([`replay`]): then it is, byte for byte, what OpenSSL's would be.
+//! With H = E(0), Y the sum (GHASH's state), L the block of both lengths, J0 the counter block that a context starts from:
+//!
+//! | what | formula | function |
+//! |---|---|---|
+//! | read a sum out of a tag T | Y = (T + E(J0)) / H + L | [`sum`]: `HashKey::state_of` |
+//! | start at counter block J0 | IV = (J0 / H + L_iv) / H, an IV of one block | [`restart`]: `HashKey::iv_starting_at` |
+//! | start from sum Y | A = Y / H, one block of associated data | [`restart`]: `HashKey::aad_leading_to` |
+//! | join parts | Y = Y_before H^(blocks of the part) + Y_part | `parts::share`: `ghash::join` |
+//! | the message's tag | T = (Y + L) H + E(J0), L and J0 the message's own | [`tag`]: `HashKey::digest` |
+//!
+//! The shadow catches up by decrypting as much text as the message has, all zeros but for one block C = Y / H that leads to the message's
+//! sum, and the open block's own ciphertext ([`replay`]): then it is, byte for byte, what OpenSSL's would be.
 
 use std::ffi::c_int;
 
@@ -17,9 +27,9 @@ use zeroize::Zeroizing;
 
 use super::super::context::CipherCtx;
 use super::super::split::started;
-use super::parts::{self, mask, ready, told_tag};
+use super::parts::{self, final_tag, is_supported, mask};
 use super::state;
-use super::state::{Ahead, Begun, Cut, TEXT_MAX};
+use super::state::{Cut, DataContext, SolvedStart, TEXT_MAX};
 use crate::core::errors::Reason;
 use crate::inner_cipher::call::Update;
 use crate::inner_cipher::context::InnerContext;
@@ -31,7 +41,7 @@ pub(super) fn split(ctx: &mut CipherCtx, call: &Update, helpers: &Helpers) -> Re
     let bulk = call.len().saturating_sub(head) / BLOCK_BYTES * BLOCK_BYTES;
     let (cut, part_bytes) = (Cut { head, bulk }, parts::part_bytes(helpers, bulk));
     let is_worth = bulk > part_bytes && gcm.text_bytes + call.len() as u64 <= TEXT_MAX;
-    if !is_worth || !ready(ctx) || step_aside(ctx).is_none() {
+    if !is_worth || !is_supported(ctx) || install_shadow(ctx).is_none() {
         return Ok(None);
     }
     // The last thing that needs memory.
@@ -39,34 +49,34 @@ pub(super) fn split(ctx: &mut CipherCtx, call: &Update, helpers: &Helpers) -> Re
     let done = text(ctx, call, 0, cut.head).and_then(|()| sum(ctx));
     let done = done.and_then(|sum| parts::share(ctx, call, &cut, (sum, part_bytes), (helpers, own)));
     let rest = cut.head + cut.bulk;
-    let done = done.and_then(|sum| shift(ctx, sum)).and_then(|()| text(ctx, call, rest, call.len() - rest));
+    let done = done.and_then(|sum| restart(ctx, sum)).and_then(|()| text(ctx, call, rest, call.len() - rest));
     done.map(|()| Some(call.done(call.len()))).ok_or_else(|| ctx.fail())
 }
 
-/// Makes the inner context the one ahead, where it is not yet, and a new one its face.
-fn step_aside(ctx: &mut CipherCtx) -> Option<()> {
-    if state(ctx).ahead.is_some() {
+/// Makes the inner context the data context, where it is not yet, and a new one its shadow.
+fn install_shadow(ctx: &mut CipherCtx) -> Option<()> {
+    if state(ctx).data.is_some() {
         return Some(());
     }
-    let tag = held_tag(ctx);
+    let tag = stored_tag(ctx);
     let (row, encrypts) = (ctx.row(), ctx.message.encrypts);
     let mut own = started(row, encrypts, ctx.message.key())?;
     let ecb = super::super::split::ecb(ctx, true, ctx.message.key())?;
-    let face = own.inner();
-    let ready = face.init(encrypts, None, Some(&state(ctx).nonce))
-        && tag.is_none_or(|tag| set_tag(face, encrypts, tag))
+    let shadow = own.inner();
+    let ready = shadow.init(encrypts, None, Some(&state(ctx).nonce))
+        && tag.is_none_or(|tag| set_tag(shadow, encrypts, tag))
         // It has begun: associated data comes too late for it too.
-        && face.work(&mut Memory::InPlace { room: &mut [0; BLOCK_BYTES], input_bytes: BLOCK_BYTES });
+        && shadow.work(&mut Memory::InPlace { room: &mut [0; BLOCK_BYTES], input_bytes: BLOCK_BYTES });
     if !ready {
         return None;
     }
     own.trade(row, &mut ctx.inner);
-    state(ctx).ahead = Some(Ahead { own, ecb, begun: None, open: [0; BLOCK_BYTES] });
+    state(ctx).data = Some(DataContext { own, ecb, solved_start: None, open: [0; BLOCK_BYTES] });
     Some(())
 }
 
 /// The tag that the inner context holds, made or given, all 16 bytes of it and how many count; `None` where there is none.
-pub(super) fn held_tag(ctx: &CipherCtx) -> Option<(Block, usize)> {
+pub(super) fn stored_tag(ctx: &CipherCtx) -> Option<(Block, usize)> {
     let (inner, encrypts) = (ctx.inner(), ctx.message.encrypts);
     // One that encrypts tells what it holds. Where that is nothing, it raises an error that is nobody's business.
     let tag = ctx.prov().core.quietly(|| inner.init(true, None, None).then(|| inner.tag()).flatten());
@@ -83,21 +93,21 @@ fn set_tag(inner: InnerContext<'_>, encrypts: bool, (tag, len): (Block, usize)) 
         && inner.init(encrypts, None, None)
 }
 
-/// Text to the context ahead, `len` bytes from `from` on.
+/// Text to the data context, `len` bytes from `from` on.
 pub(super) fn text(ctx: &mut CipherCtx, call: &Update, from: usize, len: usize) -> Option<()> {
     if len == 0 {
         return Some(());
     }
     let (encrypts, gcm) = (ctx.message.encrypts, state(ctx));
-    let (past, ahead) = (gcm.open_bytes(), gcm.ahead.as_mut()?);
+    let (past, data) = (gcm.open_bytes(), gcm.data.as_mut()?);
     // Of these bytes, so many at their end are the open block's, behind those that are there if it stays open.
     let count = ((past + len) % BLOCK_BYTES).min(len);
     let at = if past + len < BLOCK_BYTES { past } else { 0 };
-    let (open, first) = (&mut ahead.open[at..at + count], from + len - count);
+    let (open, first) = (&mut data.open[at..at + count], from + len - count);
     if !encrypts {
         call.copy_input(first, open);
     }
-    if !ahead.own.inner().work(&mut call.memory(from, from, len)) {
+    if !data.own.inner().work(&mut call.memory(from, from, len)) {
         return None;
     }
     if encrypts {
@@ -107,37 +117,37 @@ pub(super) fn text(ctx: &mut CipherCtx, call: &Update, from: usize, len: usize) 
     Some(())
 }
 
-/// Ends the context ahead and takes the message's sum, an open block filled with zeros.
+/// Ends the data context and takes the message's sum, an open block filled with zeros.
 pub(super) fn sum(ctx: &mut CipherCtx) -> Option<Element> {
     let encrypts = ctx.message.encrypts;
     let gcm = state(ctx);
-    let ahead = gcm.ahead.as_ref()?;
-    if ahead.begun.is_none() && gcm.aad_bytes + gcm.text_bytes == 0 {
+    let data = gcm.data.as_ref()?;
+    if data.solved_start.is_none() && gcm.aad_bytes + gcm.text_bytes == 0 {
         return Some(Element::default());
     }
-    let (counter, lengths) = match ahead.begun {
+    let (counter, lengths) = match data.solved_start {
         None => (gcm.counter(), gcm.lengths()),
         Some(begun) => {
             let text_bytes = gcm.text_bytes - begun.text_bytes;
             (begun.counter, Lengths { aad_bytes: BLOCK_BYTES as u64, text_bytes })
         }
     };
-    let tag = told_tag(ahead.own.inner(), encrypts)?;
-    let digest = parts::xor(tag, mask(ahead.ecb.inner(), counter)?);
+    let tag = final_tag(data.own.inner(), encrypts)?;
+    let digest = parts::xor(tag, mask(data.ecb.inner(), counter)?);
     Some(state(ctx).hash.as_ref()?.state_of(&digest, lengths))
 }
 
-/// Starts the context ahead anew where the message stands, a block boundary: counter by the IV, sum by one block of
+/// Starts the data context anew where the message stands, a block boundary: counter by the IV, sum by one block of
 /// associated data.
-fn shift(ctx: &mut CipherCtx, sum: Element) -> Option<()> {
+fn restart(ctx: &mut CipherCtx, sum: Element) -> Option<()> {
     let encrypts = ctx.message.encrypts;
     let gcm = state(ctx);
     let counter = counter_after(&gcm.counter(), gcm.blocks());
     let hash = gcm.hash.as_ref()?;
     let (iv, leading) = (hash.iv_starting_at(&counter), hash.aad_leading_to(sum));
-    let ahead = gcm.ahead.as_mut()?;
-    ahead.begun = Some(Begun { counter, text_bytes: gcm.text_bytes });
-    let inner = ahead.own.inner();
+    let data = gcm.data.as_mut()?;
+    data.solved_start = Some(SolvedStart { counter, text_bytes: gcm.text_bytes });
+    let inner = data.own.inner();
     (inner.init(encrypts, None, Some(&iv)) && inner.associate(&leading)).then_some(())
 }
 
@@ -145,33 +155,33 @@ fn shift(ctx: &mut CipherCtx, sum: Element) -> Option<()> {
 pub(super) fn tag(ctx: &mut CipherCtx, sum: Element) -> Option<Block> {
     let gcm = state(ctx);
     let (digest, counter) = (gcm.hash.as_ref()?.digest(sum, gcm.lengths()), gcm.counter());
-    Some(parts::xor(digest, mask(gcm.ahead.as_ref()?.ecb.inner(), counter)?))
+    Some(parts::xor(digest, mask(gcm.data.as_ref()?.ecb.inner(), counter)?))
 }
 
-/// Ends the face as if the message had been its own: an encryption has made `tag`, a decryption has accepted it.
+/// Ends the shadow as if the message had been its own: an encryption has made `tag`, a decryption has accepted it.
 pub(super) fn end(
     ctx: &mut CipherCtx,
     tag: (Block, usize),
     finish: impl Fn(&CipherCtx) -> c_int,
 ) -> Option<c_int> {
-    let (face, encrypts) = (ctx.inner(), ctx.message.encrypts);
+    let (shadow, encrypts) = (ctx.inner(), ctx.message.encrypts);
     // An encryption can always end; what it holds as its tag is replaced.
-    let ended = face.init(true, None, None) && finish(ctx) == 1 && set_tag(face, encrypts, tag);
+    let ended = shadow.init(true, None, None) && finish(ctx) == 1 && set_tag(shadow, encrypts, tag);
     let gcm = state(ctx);
-    (gcm.ahead, gcm.is_known) = (None, false);
+    (gcm.data, gcm.is_known) = (None, false);
     super::settle(ctx);
     ended.then_some(1)
 }
 
-/// Zeros for a face that catches up.
+/// Zeros for a shadow that catches up.
 static ZEROS: [u8; 4096] = [0; 4096];
 
-/// Brings the face to where the message is, whose sum is `sum`, and forgets the context ahead.
+/// Brings the shadow to where the message is, whose sum is `sum`, and forgets the data context.
 pub(super) fn replay(ctx: &mut CipherCtx, sum: Element) -> Option<()> {
-    let (face, encrypts) = (ctx.inner(), ctx.message.encrypts);
+    let (shadow, encrypts) = (ctx.inner(), ctx.message.encrypts);
     let gcm = state(ctx);
     let hash = gcm.hash.as_ref()?;
-    let open = &gcm.ahead.as_ref()?.open[..gcm.open_bytes()];
+    let open = &gcm.data.as_ref()?.open[..gcm.open_bytes()];
     // The sum before the open block: (before + open block) * H is the sum.
     let mut before = hash.aad_leading_to(sum);
     match open {
@@ -181,14 +191,14 @@ pub(super) fn replay(ctx: &mut CipherCtx, sum: Element) -> Option<()> {
     // Zeros leave a sum of zero, and one block leads from there to any other.
     let leading = hash.aad_leading_to(before.into());
     let begun =
-        face.init(false, None, Some(&gcm.nonce)) && zeros(gcm.aad_bytes, |zeros| face.associate(zeros));
+        shadow.init(false, None, Some(&gcm.nonce)) && zeros(gcm.aad_bytes, |zeros| shadow.associate(zeros));
     let mut room = Zeroizing::new([0; ZEROS.len()]);
     let mut decrypt = |text: &[u8]| {
-        text.is_empty() || face.work(&mut Memory::Apart { src: text, dst: &mut room[..text.len()] })
+        text.is_empty() || shadow.work(&mut Memory::Apart { src: text, dst: &mut room[..text.len()] })
     };
     let text_bytes = (gcm.blocks() - 1) * BLOCK_BYTES as u64;
     let there = begun && zeros(text_bytes, &mut decrypt) && decrypt(&leading) && decrypt(open);
-    (there && face.init(encrypts, None, None)).then(|| state(ctx).ahead = None)
+    (there && shadow.init(encrypts, None, None)).then(|| state(ctx).data = None)
 }
 
 /// Gives so many zeros to `take`, piece by piece, until it refuses one.

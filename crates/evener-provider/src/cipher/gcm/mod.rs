@@ -1,11 +1,16 @@
 //! GCM messages whose large updates are split between threads; only contexts for which that is configured come here.
 //!
-//! The way of a message: init with a nonce of 96 bits ([`init`]) -> small updates go to the inner context and are counted
-//! ([`update`]) -> a large one that helpers come for ([`data_context::split`]): from then on the text goes to a context that is
-//! ahead of the inner one, and the inner one stays as the message's face: it holds what the program set and asks for ->
-//! the tag of the one ahead is put right for where it really began, and given to the face ([`last`]).
+//! Path of a message: [`init`] with a nonce of 96 bits -> small updates go to the inner context and are counted ([`update`]) -> a large
+//! one for which helpers come ([`data_context::split`]) -> [`last`]. A message is in one of three states:
 //!
-//! Whatever else the program does in the middle of such a message, the face is first brought to where the message is
+//! | state | what works on the text | what holds what the program set and asks for |
+//! |---|---|---|
+//! | not known (`is_known` false) | the inner context | the inner context |
+//! | known, not split (`data` empty) | the inner context; its bytes are counted here | the inner context |
+//! | split (`data` set) | the data context, started where the last split ended | the shadow context, now the inner one |
+//!
+//! A program may ask a message that was split for its nonce, lengths and tag, which the data context has not; the shadow context has the
+//! message's own and answers. Whatever else the program does in the middle of it, the shadow is first brought to where the message is
 //! ([`restore`]) and does it itself. docs/gcm-split.md has the algebra and why it can be done with OpenSSL's own contexts.
 
 mod data_context;
@@ -32,7 +37,7 @@ fn state(ctx: &mut CipherCtx) -> &mut Gcm {
 }
 
 fn is_split(ctx: &mut CipherCtx) -> bool {
-    state(ctx).ahead.is_some()
+    state(ctx).data.is_some()
 }
 
 /// An init: forwarded, and what it began is noted.
@@ -50,10 +55,10 @@ pub(super) fn init(ctx: &mut CipherCtx, call: &Init<'_>) -> Result<c_int, Reason
     let answer = call.inner(ctx.row(), ctx.inner);
     let goes_on = answer == 1 && !begins && call.key.is_none() && call.encrypts == ctx.message.encrypts;
     if !goes_on {
-        ctx.tell();
+        ctx.end_and_flush();
         let nonce = call.iv.and_then(|iv| iv.try_into().ok()).filter(|_| answer == 1);
         let gcm = state(ctx);
-        gcm.ahead = None;
+        gcm.data = None;
         gcm.is_known = nonce.is_some();
         (gcm.nonce, gcm.aad_bytes, gcm.text_bytes) = (nonce.unwrap_or_default(), 0, 0);
     }
@@ -64,13 +69,13 @@ pub(super) fn init(ctx: &mut CipherCtx, call: &Init<'_>) -> Result<c_int, Reason
     }
     // The inner direction is what was asked for, even where something else of the call was refused.
     ctx.message.started(call.encrypts, call.key.filter(|_| answer == 1), None);
-    saw(ctx, call);
+    record_parameters(ctx, call);
     Ok(answer)
 }
 
-/// What may be set and asked for at the face while the message is ahead of it. EVP repeats padding and the length of the key
+/// What may be set and asked for at the shadow while the message is ahead of it. EVP repeats padding and the length of the key
 /// at each init of a context that was told of them; they mean nothing here.
-fn is_for_face(param: &Param) -> bool {
+fn is_for_shadow(param: &Param) -> bool {
     match params::key(param).to_bytes() {
         b"tag" | b"keylen" | b"padding" => true,
         b"ivlen" => params::number(param) == Some(NONCE_BYTES),
@@ -79,12 +84,12 @@ fn is_for_face(param: &Param) -> bool {
 }
 
 /// Parameters were set in the inner context, or came with an init.
-pub(crate) fn saw(ctx: &mut CipherCtx, call: &Init<'_>) {
+pub(crate) fn record_parameters(ctx: &mut CipherCtx, call: &Init<'_>) {
     let gcm = state(ctx);
     call.each(|param| match params::key(param).to_bytes() {
         // Of another length than the nonce, it takes it away.
-        b"ivlen" => gcm.is_known &= is_for_face(param),
-        _ => gcm.is_strange |= !is_for_face(param),
+        b"ivlen" => gcm.is_known &= is_for_shadow(param),
+        _ => gcm.has_foreign_parameter |= !is_for_shadow(param),
     });
     settle(ctx);
 }
@@ -92,7 +97,7 @@ pub(crate) fn saw(ctx: &mut CipherCtx, call: &Init<'_>) {
 /// Every call comes here while something is known, and none otherwise.
 fn settle(ctx: &mut CipherCtx) {
     let gcm = state(ctx);
-    let is_ours = gcm.ahead.is_some() || gcm.is_known && !gcm.is_strange;
+    let is_ours = gcm.data.is_some() || gcm.is_known && !gcm.has_foreign_parameter;
     ctx.thresh = if is_ours && !ctx.message.key().is_empty() { 0 } else { usize::MAX };
 }
 
@@ -127,20 +132,20 @@ pub(super) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason
     let answer = match way.as_ref().and_then(Call::helpers) {
         Some(helpers) => match data_context::split(ctx, call, helpers)? {
             Some(answer) => answer,
-            None => return whole(ctx, call, is_text),
+            None => return update_unsplit(ctx, call, is_text),
         },
-        None => whole(ctx, call, is_text)?,
+        None => update_unsplit(ctx, call, is_text)?,
     };
     if let (Some(way), 1) = (way, answer) {
-        ctx.was_split(way, call.len());
+        ctx.finish_split(way, call.len());
     }
     Ok(answer)
 }
 
 /// An update that is not split.
-fn whole(ctx: &mut CipherCtx, call: &Update, is_text: bool) -> Result<c_int, Reason> {
+fn update_unsplit(ctx: &mut CipherCtx, call: &Update, is_text: bool) -> Result<c_int, Reason> {
     if is_split(ctx) {
-        return later(ctx, call, is_text);
+        return update_after_split(ctx, call, is_text);
     }
     let answer = ctx.inner_update(call);
     let gcm = state(ctx);
@@ -155,7 +160,7 @@ fn whole(ctx: &mut CipherCtx, call: &Update, is_text: bool) -> Result<c_int, Rea
 }
 
 /// An update of a message that was split before.
-fn later(ctx: &mut CipherCtx, call: &Update, is_text: bool) -> Result<c_int, Reason> {
+fn update_after_split(ctx: &mut CipherCtx, call: &Update, is_text: bool) -> Result<c_int, Reason> {
     if is_text {
         if state(ctx).text_bytes + call.len() as u64 > TEXT_MAX {
             return Err(Reason::TooLong);
@@ -171,7 +176,7 @@ fn later(ctx: &mut CipherCtx, call: &Update, is_text: bool) -> Result<c_int, Rea
     Ok(ctx.inner_update(call))
 }
 
-/// The end of a message. One that was split ends ahead, and `finish` ends its face.
+/// The end of a message. One that was split ends ahead, and `finish` ends its shadow.
 pub(crate) fn last(ctx: &mut CipherCtx, finish: impl Fn(&CipherCtx) -> c_int) -> Result<c_int, Reason> {
     alive(ctx)?;
     if !is_split(ctx) {
@@ -180,7 +185,7 @@ pub(crate) fn last(ctx: &mut CipherCtx, finish: impl Fn(&CipherCtx) -> c_int) ->
         return Ok(finish(ctx));
     }
     let encrypts = ctx.message.encrypts;
-    let given = if encrypts { None } else { data_context::held_tag(ctx) };
+    let given = if encrypts { None } else { data_context::stored_tag(ctx) };
     if !encrypts && given.is_none() {
         // Refused: the program has not said what the tag is to be, and may still do so.
         return Ok(finish(ctx));
@@ -192,7 +197,7 @@ pub(crate) fn last(ctx: &mut CipherCtx, finish: impl Fn(&CipherCtx) -> c_int) ->
         Some(given) => is_same(&tag[..given.1], &given.0[..given.1]).then_some(given),
     };
     let Some(kept) = kept else {
-        // The face, brought to where the message is, refuses it itself.
+        // The shadow, brought to where the message is, refuses it itself.
         data_context::replay(ctx, sum).ok_or_else(|| ctx.fail())?;
         state(ctx).is_known = false;
         settle(ctx);
@@ -207,11 +212,11 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && std::hint::black_box(differences) == 0
 }
 
-/// Questions are coming: only those about TLS's IV, which change it, are more than the face can answer.
-pub(crate) fn asked(ctx: &mut CipherCtx, questions: &[Param]) -> Result<c_int, Reason> {
+/// Questions are coming: only those about TLS's IV, which change it, are more than the shadow can answer.
+pub(crate) fn before_get(ctx: &mut CipherCtx, questions: &[Param]) -> Result<c_int, Reason> {
     alive(ctx)?;
     if questions.iter().any(|param| params::key(param).to_bytes().starts_with(b"tls")) {
-        state(ctx).is_strange = true;
+        state(ctx).has_foreign_parameter = true;
         return lose_sight(ctx);
     }
     Ok(1)
@@ -221,7 +226,7 @@ pub(crate) fn asked(ctx: &mut CipherCtx, questions: &[Param]) -> Result<c_int, R
 pub(crate) fn before_set(ctx: &mut CipherCtx, call: &Init<'_>) -> Result<c_int, Reason> {
     alive(ctx)?;
     let mut fits = true;
-    call.each(|param| fits &= is_for_face(param));
+    call.each(|param| fits &= is_for_shadow(param));
     if !fits {
         restore(ctx)?;
     }

@@ -1,7 +1,7 @@
 //! Parts of one update, each by a context of its own that is started where the part begins, and their sums.
 //!
-//! The way: [`ready`] (does this libcrypto do as we need?) -> [`share`]: contexts are made for each thread, it works on parts
-//! and reads their sums out of the tags -> the sums joined by powers of the hash key.
+//! Path: [`is_supported`] (can this libcrypto's contexts be read and started so?) -> [`share`]: contexts are made for each thread, it works
+//! on parts and reads their sums out of the tags -> the sums joined by powers of the hash key. The formulas stand in `data_context.rs`.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -32,8 +32,8 @@ pub(super) fn part_bytes(helpers: &Helpers, bulk: usize) -> usize {
 }
 
 /// Whether this libcrypto does as we need, and the hash key can be divided by.
-pub(super) fn ready(ctx: &mut CipherCtx) -> bool {
-    if !ctx.prov().gcm_tells_tags(|| tells_tags(ctx.row(), ctx.message.key().len())) {
+pub(super) fn is_supported(ctx: &mut CipherCtx) -> bool {
+    if !ctx.prov().gcm_tells_tags(|| reads_back_tags(ctx.row(), ctx.message.key().len())) {
         return false;
     }
     if state(ctx).hash.is_none() {
@@ -53,13 +53,13 @@ pub(super) fn mask(ecb: InnerContext<'_>, block: Block) -> Option<Block> {
 
 /// Ends `inner` and takes its tag. A context that decrypts does not tell it, one that encrypts does; and turning it around
 /// changes nothing else.
-pub(super) fn told_tag(inner: InnerContext<'_>, encrypts: bool) -> Option<Block> {
+pub(super) fn final_tag(inner: InnerContext<'_>, encrypts: bool) -> Option<Block> {
     ((encrypts || inner.init(true, None, None)) && inner.finish()).then(|| inner.tag()).flatten()
 }
 
 /// Whether turning a context around tells the tag of what it decrypted, and lets it hold another: tried once per library
 /// context.
-fn tells_tags(row: &CipherRow, key_bytes: usize) -> bool {
+fn reads_back_tags(row: &CipherRow, key_bytes: usize) -> bool {
     let (key, iv, text) = ([0x42; 32], [0x17; BLOCK_BYTES], [0x55; 40]);
     let Some(key) = key.get(..key_bytes) else { return false };
     let made = |encrypts: bool, text: &mut [u8; 40]| {
@@ -68,7 +68,7 @@ fn tells_tags(row: &CipherRow, key_bytes: usize) -> bool {
         let done = inner.init(encrypts, None, Some(&iv))
             && inner.associate(&iv)
             && inner.work(&mut Memory::InPlace { room: text, input_bytes: 40 });
-        let tag = done.then(|| told_tag(inner, encrypts)).flatten()?;
+        let tag = done.then(|| final_tag(inner, encrypts)).flatten()?;
         let holds = inner.init(false, None, None) && inner.set_tag(&iv) && inner.init(true, None, None);
         (holds && inner.tag() == Some(iv) && inner.tag_bytes() == Some(iv.len())).then_some(tag)
     };
@@ -99,7 +99,7 @@ pub(super) fn share(
     let ecb_row = ecb_row(ctx, message.key().len())?;
     let part_blocks = (part_bytes / BLOCK_BYTES) as u64;
     ctx.counts().split.fetch_add(1, Relaxed);
-    ctx.went(Count::Split, cut.bulk);
+    ctx.count_request(Count::Split, cut.bulk);
     let (encrypts, key) = (message.encrypts, message.key());
     let worker = |context, ecb, kept| Worker {
         context,
@@ -161,7 +161,7 @@ impl Worker<'_> {
             return None;
         }
         let mask = mask(self.ecb, self.counter(index))?;
-        let digest = xor(told_tag(inner, self.encrypts)?, mask);
+        let digest = xor(final_tag(inner, self.encrypts)?, mask);
         let sum = self.hash.state_of(&digest, Lengths { aad_bytes: 0, text_bytes });
         self.sums.lock().unwrap_or_else(PoisonError::into_inner)[index] = sum;
         Some(())

@@ -20,12 +20,12 @@ pub(crate) struct Gcm {
     /// The message began with a nonce of 96 bits and all that came is counted here.
     pub(super) is_known: bool,
     /// Something was set that a new context would not have: TLS's IV, or what nobody knows. For good.
-    pub(super) is_strange: bool,
+    pub(super) has_foreign_parameter: bool,
     pub(super) nonce: [u8; NONCE_BYTES],
     pub(super) aad_bytes: u64,
     pub(super) text_bytes: u64,
-    /// Where the text goes, once the message was split. The inner context is then its face.
-    pub(super) ahead: Option<Ahead>,
+    /// Where the text goes, once the message was split. The inner context is then its shadow.
+    pub(super) data: Option<DataContext>,
     /// From the captured key, when it was first needed.
     pub(super) hash: Option<HashKey>,
 }
@@ -51,7 +51,7 @@ impl Gcm {
 
     /// ECB of the message that was split.
     pub(super) fn ecb(&self) -> Option<InnerContext<'static>> {
-        Some(self.ahead.as_ref()?.ecb.inner())
+        Some(self.data.as_ref()?.ecb.inner())
     }
 
     /// Whole blocks of the message so far.
@@ -61,38 +61,38 @@ impl Gcm {
 
     /// A copy in the same state; `None` where the inner provider makes none.
     pub(crate) fn duplicate(&self) -> Option<Box<Self>> {
-        let ahead = match &self.ahead {
-            Some(ahead) => Some(ahead.duplicate()?),
+        let data = match &self.data {
+            Some(data) => Some(data.duplicate()?),
             None => None,
         };
-        Some(Box::new(Self { ahead, hash: self.hash.clone(), ..*self }))
+        Some(Box::new(Self { data, hash: self.hash.clone(), ..*self }))
     }
 }
 
 /// A context that stands where the message does.
-pub(super) struct Ahead {
+pub(super) struct DataContext {
     pub(super) own: OwnContext<'static>,
     /// Makes masks; here, so that a message that was split needs no more memory.
     pub(super) ecb: OwnContext<'static>,
     /// Where it began, when that was solved for and is not the message's beginning.
-    pub(super) begun: Option<Begun>,
+    pub(super) solved_start: Option<SolvedStart>,
     /// Ciphertext of the block that is not whole yet.
     pub(super) open: Block,
 }
 
 /// A beginning that was solved for.
 #[derive(Clone, Copy)]
-pub(super) struct Begun {
+pub(super) struct SolvedStart {
     /// The context's J0.
     pub(super) counter: Block,
     /// Text before it. Of associated data it got one block.
     pub(super) text_bytes: u64,
 }
 
-impl Ahead {
+impl DataContext {
     fn duplicate(&self) -> Option<Self> {
         let (own, ecb) = (self.own.duplicate()?, self.ecb.duplicate()?);
-        Some(Self { own, ecb, begun: self.begun, open: self.open })
+        Some(Self { own, ecb, solved_start: self.solved_start, open: self.open })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Pipelines: one context with many messages under one key, and calls that bring a piece of each (OpenSSL 3.5).
 //!
-//! The way of one call of encryption: every piece is looked at, and the whole call refused before anything is touched
+//! Path of one call of encryption: every piece is looked at, and the whole call refused before anything is touched
 //! where one does not fit -> held blocks that are full now go side by side -> then the bulk of all pieces -> the rest is
 //! held, for each pipe as OpenSSL holds it in a context of its own (`buffering.rs`). Decryption of one message fills a core
 //! by itself, so there each pipe has an inner context, and they take turns.
@@ -231,12 +231,12 @@ fn run(
     let drivers = ctx.prov().in_flight.as_ref().filter(|_| jobs.len() > 1);
     let asked = choose_for_many(ctx, session.algorithm(), &jobs);
     if by_module(ctx, session, asked.as_ref(), &mut jobs)? {
-        ctx.saw(Count::Locked, asked.is_some_and(ModuleChoice::end).into(), bytes);
+        ctx.count_event(Count::Locked, asked.is_some_and(ModuleChoice::end).into(), bytes);
         return move_on(chains, jobs);
     }
     // What would have gone to a module and stays is timed as the other ways are.
     let told = asked.filter(ModuleChoice::stays);
-    let judged = drivers.and_then(|_| ctx.judged(Way::Pipeline, bytes));
+    let judged = drivers.and_then(|_| ctx.guard_turn(Way::Pipeline, bytes));
     let stays = judged.as_ref().is_some_and(Turn::stays);
     let is_burst = !stays && drivers.is_some_and(|drivers| drivers.burst(fork::generation(), &mut jobs));
     if is_burst {
@@ -244,10 +244,10 @@ fn run(
     } else {
         in_turn(ctx, session, &mut jobs)?;
     }
-    ctx.saw(Count::Locked, told.is_some_and(ModuleChoice::end).into(), bytes);
+    ctx.count_event(Count::Locked, told.is_some_and(ModuleChoice::end).into(), bytes);
     // One for which no driver was free tells nothing.
     let told = judged.filter(|_| stays || is_burst);
-    told.into_iter().for_each(|turn| ctx.saw(Count::Locked, turn.end().into(), bytes));
+    told.into_iter().for_each(|turn| ctx.count_event(Count::Locked, turn.end().into(), bytes));
     move_on(chains, jobs)
 }
 
@@ -266,12 +266,18 @@ fn by_module(
         Ok(()) => {
             for job in &*jobs {
                 let bytes = job.input_bytes();
-                statistics::went(ctx.statistics(), ctx.row().kind, Direction::Encrypt, bytes, Count::Routed);
+                statistics::count_request(
+                    ctx.statistics(),
+                    ctx.row().kind,
+                    Direction::Encrypt,
+                    bytes,
+                    Count::Routed,
+                );
             }
         }
         Err(RawError::Undone) => {
             counts.redone.fetch_add(count, Relaxed);
-            ctx.saw(Count::Redone, count, jobs.iter().map(|job| job.input_bytes()).sum());
+            ctx.count_event(Count::Redone, count, jobs.iter().map(|job| job.input_bytes()).sum());
         }
         Err(RawError::Lost) => return Err(Reason::Lost),
     }
@@ -293,7 +299,13 @@ fn side_by_side(ctx: &CipherCtx, jobs: &[Box<Job<'_>>]) -> Result<(), Reason> {
     ctx.counts().pipelined.fetch_add(u32::try_from(jobs.len()).unwrap_or(0), Relaxed);
     for job in jobs {
         let bytes = job.input_bytes();
-        statistics::went(ctx.statistics(), ctx.row().kind, Direction::Encrypt, bytes, Count::Combined);
+        statistics::count_request(
+            ctx.statistics(),
+            ctx.row().kind,
+            Direction::Encrypt,
+            bytes,
+            Count::Combined,
+        );
     }
     let is_done = jobs.iter().all(|job| matches!(job.outcome(), Outcome::Done { .. }));
     is_done.then_some(()).ok_or(Reason::Lost)
