@@ -10,7 +10,8 @@ pub(crate) mod async_job;
 pub(crate) mod params;
 pub(crate) mod private_libctx;
 
-/// Writes functions for C, the only place that does. `fn name[I]` is one function per slot of a table, as the core passes no context there.
+/// Writes functions for C, the only place that does. `fn name[I]` is one function per slot of a table, as the core
+/// passes no context there.
 macro_rules! dispatch {
     ($($(#[$attribute:meta])* $visible:vis fn $name:ident $([$slot:ident])? ($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)? $body:block)*) => {$(
         $(#[$attribute])*
