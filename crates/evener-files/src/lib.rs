@@ -4,13 +4,19 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 
-pub mod age_keys;
 pub mod error;
 pub mod format;
-pub mod keyset;
-mod pipeline;
+mod input;
+mod keys;
+mod output;
+mod process;
+mod report;
+mod segments;
+mod stream;
+mod walk;
+mod workers;
 
 pub use error::FormatError;
-pub use pipeline::{
-    FileError, Options, Progress, Request, RequestError, Skip, Source, Summary, Target, Task, process,
-};
+pub use keys::{age as age_keys, keyset};
+pub use process::{Options, Request, RequestError, Source, Target, Task, process};
+pub use report::{FileError, Progress, Skip, Summary};

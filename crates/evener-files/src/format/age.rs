@@ -20,7 +20,7 @@ use zeroize::{Zeroize as _, Zeroizing};
 
 use super::{Body, Cut, Growth, Ivs, Opened, Recognized, Sealing};
 use crate::FormatError;
-use crate::age_keys::{Identities, Mark, Recipients};
+use crate::keys::age::{Identities, Mark, Recipients};
 
 const VERSION_LINE: &[u8] = b"age-encryption.org/v1\n";
 const ARMOR_LINE: &[u8] = b"-----BEGIN AGE ENCRYPTED FILE-----";

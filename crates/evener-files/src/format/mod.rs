@@ -10,14 +10,14 @@ use std::sync::Arc;
 use evener_core::{Algorithm, Direction, Padding, Session};
 
 use crate::FormatError;
-use crate::age_keys::{Identities, Recipients};
+use crate::keys::age::{Identities, Recipients};
 
 pub mod age;
-pub mod cut;
 pub mod openssl_enc;
+pub mod segmentation;
 pub mod tink;
 
-pub use cut::{Cut, Growth, Layout, Segment};
+pub use segmentation::{Cut, Growth, Layout, Segment};
 
 /// What new files are sealed with.
 pub enum Sealer {

@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use super::{Body, Cut, Growth, Ivs, Opened, Sealing, fill_random};
 use crate::FormatError;
-use crate::keyset::{HkdfHash, Keyset, StreamingKey};
+use crate::keys::keyset::{HkdfHash, Keyset, StreamingKey};
 
 /// Bytes of the nonce that are random.
 const NONCE_PREFIX_BYTES: usize = 7;

@@ -5,32 +5,32 @@ use std::io::IoSliceMut;
 use evener::Caller;
 use evener_core::{Direction, Job, JobError, Outcome};
 
-use super::place::{Draft, Origin};
-use super::process::Task;
-use super::progress::FileError;
-use super::read::SourceFile;
-use super::segments::{self, Block};
-use super::tree::Item;
 use crate::FormatError;
 use crate::format::{Body, Iv, Layout, Opened, Segment};
+use crate::input::source_file::SourceFile;
+use crate::output::atomic_output::{Draft, Origin};
+use crate::process::Task;
+use crate::report::FileError;
+use crate::segments::span::{self, Block};
+use crate::walk::tree::Item;
 
 /// Bytes of a file that are looked at first for its header. Longer headers (many recipients) cost a second
 /// look.
-pub(super) const START_BYTES: usize = 2_048;
+pub(crate) const START_BYTES: usize = 2_048;
 
 /// A source with everything that follows from it: how it is cut, and what each segment's job is armed with.
-pub(super) struct Work {
-    pub(super) source: SourceFile,
-    pub(super) body: Body,
-    pub(super) layout: Layout,
-    pub(super) direction: Direction,
+pub(crate) struct Work {
+    pub(crate) source: SourceFile,
+    pub(crate) body: Body,
+    pub(crate) layout: Layout,
+    pub(crate) direction: Direction,
     /// What is written before segment 0.
-    pub(super) header: Vec<u8>,
+    pub(crate) header: Vec<u8>,
 }
 
 impl Work {
     /// Reads or makes the header of a source. `slot` is room to try keys in.
-    pub(super) fn open<'m>(
+    pub(crate) fn open<'m>(
         task: &Task,
         source: SourceFile,
         caller: &mut Caller<'_, 'm>,
@@ -53,7 +53,7 @@ impl Work {
     }
 
     /// Where a segment's input lies in the source: offset and length.
-    pub(super) fn input(&self, segment: &Segment) -> (u64, usize) {
+    pub(crate) fn input(&self, segment: &Segment) -> (u64, usize) {
         range(match self.direction {
             Direction::Encrypt => &segment.plain,
             Direction::Decrypt => &segment.cipher,
@@ -61,7 +61,7 @@ impl Work {
     }
 
     /// Where a segment's output starts.
-    pub(super) fn output_offset(&self, segment: &Segment) -> u64 {
+    pub(crate) fn output_offset(&self, segment: &Segment) -> u64 {
         match self.direction {
             Direction::Encrypt => segment.cipher.start,
             Direction::Decrypt => segment.plain.start,
@@ -69,12 +69,12 @@ impl Work {
     }
 
     /// Whether segments must be encrypted one after the other.
-    pub(super) fn is_chained(&self) -> bool {
+    pub(crate) fn is_chained(&self) -> bool {
         self.direction == Direction::Encrypt && is_chained(&self.body)
     }
 
     /// Length of the output as far as it is known beforehand.
-    pub(super) fn bytes_out(&self) -> u64 {
+    pub(crate) fn bytes_out(&self) -> u64 {
         match self.direction {
             Direction::Encrypt => self.layout.cipher_bytes(),
             Direction::Decrypt => self.layout.plain_bytes(),
@@ -82,23 +82,23 @@ impl Work {
     }
 
     /// A draft for the output.
-    pub(super) fn draft(&self, item: &Item, force: bool) -> Result<Draft, FileError> {
-        Draft::create(&item.dir, &item.name, super::place::mode_of(&self.source.stat), force)
+    pub(crate) fn draft(&self, item: &Item, force: bool) -> Result<Draft, FileError> {
+        Draft::create(&item.dir, &item.name, crate::output::atomic_output::mode_of(&self.source.stat), force)
     }
 
     /// What is to be said of the file when it is done.
-    pub(super) fn origin(&self, item: &Item) -> Origin {
+    pub(crate) fn origin(&self, item: &Item) -> Origin {
         Origin { path: item.source.clone(), bytes_in: self.source.len(), bytes_out: self.bytes_out() }
     }
 }
 
 /// Whether each segment needs the ciphertext of the one before.
-pub(super) fn is_chained(body: &Body) -> bool {
+pub(crate) fn is_chained(body: &Body) -> bool {
     body.iv(1, false) == Ok(Iv::PreviousBlock)
 }
 
 /// Lets `read` have as much of the start of a source as it asks for; the second argument says that it is all.
-pub(super) fn read_header<T>(
+pub(crate) fn read_header<T>(
     source: &SourceFile,
     read: impl Fn(&[u8], bool) -> Result<Opened<T>, FormatError>,
 ) -> Result<Vec<T>, FileError> {
@@ -140,7 +140,7 @@ fn choose<'m>(
 }
 
 /// Whether segment 0 authenticates under a candidate.
-pub(super) fn fits<'m>(
+pub(crate) fn fits<'m>(
     body: &Body,
     cipher: &[u8],
     last: bool,
@@ -155,7 +155,7 @@ pub(super) fn fits<'m>(
 
 /// The job that opened segment 0 under a candidate, for its output to be looked at; whoever gets it puts it back into
 /// `slots`. `None` where the segment does not open.
-pub(super) fn opened<'m>(
+pub(crate) fn opened<'m>(
     body: &Body,
     cipher: &[u8],
     last: bool,
@@ -166,8 +166,7 @@ pub(super) fn opened<'m>(
     let mut is_ready = job.room_mut().len() >= cipher.len() && cipher.len() as u64 >= body.cut().tag_bytes();
     if is_ready {
         job.room_mut()[..cipher.len()].copy_from_slice(cipher);
-        let armed =
-            segments::arm(body, Direction::Decrypt, &mut job, 0, last, cipher.len(), Block::default());
+        let armed = span::arm(body, Direction::Decrypt, &mut job, 0, last, cipher.len(), Block::default());
         is_ready = armed.is_ok();
     }
     if !is_ready {
@@ -188,7 +187,7 @@ pub(super) fn opened<'m>(
     }
 }
 
-pub(super) fn range(range: &std::ops::Range<u64>) -> (u64, usize) {
+pub(crate) fn range(range: &std::ops::Range<u64>) -> (u64, usize) {
     let bytes = usize::try_from(range.end - range.start).expect("a segment fits a slot");
     (range.start, bytes)
 }

@@ -7,25 +7,25 @@ use std::path::Path;
 use rustix::fs::{self, FileType, Mode, OFlags, Stat};
 use rustix::io::{Errno, preadv, pwritev};
 
-use super::progress::FileError;
-use super::tree::Item;
+use crate::report::FileError;
+use crate::walk::tree::Item;
 
 /// For opening what should be a regular file: never waits, should a pipe have taken its place.
-pub(super) const READ_FLAGS: OFlags =
+pub(crate) const READ_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
 /// A regular file that is being read, as it was when it was opened.
-pub(super) struct SourceFile {
-    pub(super) fd: OwnedFd,
+pub(crate) struct SourceFile {
+    pub(crate) fd: OwnedFd,
     /// Of the file that the user named, but for the length, which is that of `fd`.
-    pub(super) stat: Stat,
+    pub(crate) stat: Stat,
     /// The file that the user named as it was when it was opened, where another is read in its stead.
-    pub(super) named: Option<(OwnedFd, Stat)>,
+    pub(crate) named: Option<(OwnedFd, Stat)>,
 }
 
 impl SourceFile {
     /// Opens the source of `item`: beneath the root of its tree; where the user named it, with links followed.
-    pub(super) fn open(item: &Item) -> Result<Self, FileError> {
+    pub(crate) fn open(item: &Item) -> Result<Self, FileError> {
         let (fd, stat) = match &item.root {
             Some(root) => root.open_found(&item.source, READ_FLAGS)?,
             None => open_named(&item.source).map_err(FileError::io("read"))?,
@@ -48,12 +48,12 @@ impl SourceFile {
     }
 
     /// Its length when it was opened, in bytes.
-    pub(super) fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         u64::try_from(self.stat.st_size).unwrap_or(0)
     }
 
     /// Fills `parts` from `offset` on.
-    pub(super) fn read(&self, parts: &mut [IoSliceMut<'_>], offset: u64) -> Result<(), FileError> {
+    pub(crate) fn read(&self, parts: &mut [IoSliceMut<'_>], offset: u64) -> Result<(), FileError> {
         let wanted: usize = parts.iter().map(|part| part.len()).sum();
         match read_up_to(&self.fd, parts, offset) {
             Ok(came) if came == wanted => Ok(()),
@@ -63,14 +63,14 @@ impl SourceFile {
     }
 
     /// Reads what there is from the start, at most `most` bytes.
-    pub(super) fn read_start(&self, most: usize) -> Result<Vec<u8>, FileError> {
+    pub(crate) fn read_start(&self, most: usize) -> Result<Vec<u8>, FileError> {
         let mut start = vec![0; most.min(usize::try_from(self.len()).unwrap_or(most))];
         self.read(&mut [IoSliceMut::new(&mut start)], 0)?;
         Ok(start)
     }
 
     /// Fails where the file is no longer what it was when it was opened: what was read may then be a mixture.
-    pub(super) fn check_unchanged(&self) -> Result<(), FileError> {
+    pub(crate) fn check_unchanged(&self) -> Result<(), FileError> {
         let (fd, stat) = self.named.as_ref().map_or((&self.fd, &self.stat), |(fd, stat)| (fd, stat));
         let now = fs::fstat(fd).map_err(FileError::io("read"))?;
         let seen = |stat: &Stat| (stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
@@ -78,7 +78,7 @@ impl SourceFile {
     }
 
     /// Tells the kernel that the file is read from front to back.
-    pub(super) fn announce(&self) {
+    pub(crate) fn announce(&self) {
         // Advice only.
         fs::fadvise(&self.fd, 0, None, fs::Advice::Sequential).ok();
     }
@@ -91,7 +91,7 @@ fn open_named(path: &Path) -> Result<(OwnedFd, Stat), Errno> {
 }
 
 /// Reads until `parts` are full or the file ends; returns how much came.
-pub(super) fn read_up_to(
+pub(crate) fn read_up_to(
     fd: &OwnedFd,
     mut parts: &mut [IoSliceMut<'_>],
     mut offset: u64,
@@ -116,7 +116,7 @@ pub(super) fn read_up_to(
 const PARTS_MAX: usize = 1_024;
 
 /// Writes all `parts` from `offset` on.
-pub(super) fn write_at(
+pub(crate) fn write_at(
     fd: &OwnedFd,
     mut parts: &mut [IoSlice<'_>],
     mut offset: u64,

@@ -9,17 +9,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use evener_core::Job;
 
-use super::crew::Hand;
-use super::open::Work;
-use super::place::{Complete, Draft, Origin};
-use super::progress::FileError;
-use super::read::write_at;
-use super::segments;
-use super::tree::Item;
 use crate::format::Segment;
+use crate::input::source_file::write_at;
+use crate::output::atomic_output::{Complete, Draft, Origin};
+use crate::report::FileError;
+use crate::segments::file_work::Work;
+use crate::segments::span;
+use crate::walk::tree::Item;
+use crate::workers::pool::Hand;
 
 /// A large file in work.
-pub(super) struct Large {
+pub(crate) struct Large {
     item: Item,
     work: Work,
     /// First segment of the next span.
@@ -44,7 +44,7 @@ type Finished = Result<(Complete, Origin), FileError>;
 
 impl Large {
     /// Makes the draft and writes the header.
-    pub(super) fn open(item: Item, work: Work, force: bool) -> Result<Self, (PathBuf, FileError)> {
+    pub(crate) fn open(item: Item, work: Work, force: bool) -> Result<Self, (PathBuf, FileError)> {
         work.source.announce();
         let draft = work.draft(&item, force).and_then(|draft| {
             write_at(&draft.file, &mut [IoSlice::new(&work.header)], 0)?;
@@ -62,13 +62,13 @@ impl Large {
     }
 
     /// Whether a thread may still take a span.
-    pub(super) fn has_spans(&self) -> bool {
+    pub(crate) fn has_spans(&self) -> bool {
         // Relaxed, here and below: a number that hands out spans; data travels through none of it.
         self.next.load(Ordering::Relaxed) < self.work.layout.segment_count()
     }
 
     /// Takes the next span and runs it to completion. `false` where none is left.
-    pub(super) fn work_on_span(&self, hand: &mut Hand<'_, '_, '_>) -> bool {
+    pub(crate) fn work_on_span(&self, hand: &mut Hand<'_, '_, '_>) -> bool {
         let count = self.work.layout.segment_count();
         let span = hand.crew.plan.slots_per_span() as u64;
         let first = self.next.fetch_add(span, Ordering::Relaxed);
@@ -86,7 +86,7 @@ impl Large {
     }
 
     /// Keeps the first error and hands out no more spans.
-    pub(super) fn give_up(&self, error: FileError) {
+    pub(crate) fn give_up(&self, error: FileError) {
         self.lock().error.get_or_insert(error);
         let count = self.work.layout.segment_count();
         let next = self.next.swap(count, Ordering::Relaxed).min(count);
@@ -94,7 +94,7 @@ impl Large {
     }
 
     /// The result, once, to the thread that ended the last span.
-    pub(super) fn finish(&self) -> Option<(PathBuf, Finished)> {
+    pub(crate) fn finish(&self) -> Option<(PathBuf, Finished)> {
         if self.left.load(Ordering::Acquire) > 0 {
             return None;
         }
@@ -120,7 +120,7 @@ impl Large {
     fn run(&self, hand: &mut Hand<'_, '_, '_>, first: u64, end: u64) -> Result<u64, FileError> {
         let span: Vec<_> = (first..end).map(|index| self.work.layout.segment(index)).collect();
         let mut jobs = hand.slots.split_off(hand.slots.len() - span.len());
-        let result = segments::read(&self.work, &span, &mut jobs).and_then(|read| {
+        let result = span::read(&self.work, &span, &mut jobs).and_then(|read| {
             hand.caller.crypt(&mut jobs);
             hand.crew.progress.add_bytes(read);
             self.write(&span[0], &jobs)
@@ -131,7 +131,7 @@ impl Large {
 
     fn write(&self, first: &Segment, jobs: &[Box<Job<'_>>]) -> Result<u64, FileError> {
         let mut parts = Vec::with_capacity(2 * jobs.len());
-        segments::emit(&self.work, first.index, jobs, &mut parts)?;
+        span::emit(&self.work, first.index, jobs, &mut parts)?;
         let bytes = parts.iter().map(|part| part.len() as u64).sum();
         write_at(&self.file, &mut parts, self.work.output_offset(first))?;
         Ok(bytes)

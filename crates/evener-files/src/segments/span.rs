@@ -4,15 +4,15 @@ use std::io::{IoSlice, IoSliceMut};
 
 use evener_core::{BLOCK_BYTES, Direction, Job, Outcome};
 
-use super::open::Work;
-use super::progress::FileError;
 use crate::format::{Body, Iv, Segment};
+use crate::report::FileError;
+use crate::segments::file_work::Work;
 
 /// A block of ciphertext that some formats need from before a segment.
-pub(super) type Block = [u8; BLOCK_BYTES];
+pub(crate) type Block = [u8; BLOCK_BYTES];
 
 /// Reads neighbouring segments into the slots of `jobs` and arms them; returns the bytes read.
-pub(super) fn read(work: &Work, segments: &[Segment], jobs: &mut [Box<Job<'_>>]) -> Result<u64, FileError> {
+pub(crate) fn read(work: &Work, segments: &[Segment], jobs: &mut [Box<Job<'_>>]) -> Result<u64, FileError> {
     let (offset, _) = work.input(&segments[0]);
     let mut parts: Vec<_> = jobs
         .iter_mut()
@@ -30,7 +30,7 @@ pub(super) fn read(work: &Work, segments: &[Segment], jobs: &mut [Box<Job<'_>>])
 }
 
 /// Checks that all of `jobs` went well and lines up what they add to the output.
-pub(super) fn emit<'j>(
+pub(crate) fn emit<'j>(
     work: &Work,
     first: u64,
     jobs: &'j [Box<Job<'_>>],
@@ -44,7 +44,7 @@ pub(super) fn emit<'j>(
 }
 
 /// What one finished job adds to the output: its result and, at encryption, its tag.
-pub(super) fn emit_one<'j>(
+pub(crate) fn emit_one<'j>(
     body: &Body,
     direction: Direction,
     job: &'j Job<'_>,
@@ -57,7 +57,7 @@ pub(super) fn emit_one<'j>(
 }
 
 /// The failure of a job, as that of its file.
-pub(super) const fn check(job: &Job<'_>, segment: u64) -> Result<(), FileError> {
+pub(crate) const fn check(job: &Job<'_>, segment: u64) -> Result<(), FileError> {
     match job.outcome() {
         Outcome::Failed(error) => Err(FileError::of_job(segment, error)),
         Outcome::Done { .. } | Outcome::Pending => Ok(()),
@@ -65,7 +65,7 @@ pub(super) const fn check(job: &Job<'_>, segment: u64) -> Result<(), FileError> 
 }
 
 /// Arms a job whose slot holds `input_bytes` of input, tag included; `before` is the block before it.
-pub(super) fn arm(
+pub(crate) fn arm(
     body: &Body,
     direction: Direction,
     job: &mut Job<'_>,

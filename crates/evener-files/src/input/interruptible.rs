@@ -8,20 +8,20 @@ use evener::Cancel;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::progress::FileError;
+use crate::report::FileError;
 
 /// Longest time between two looks at the wish to stop, where no signal wakes the thread. A guess.
 const BETWEEN_LOOKS: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// A source of bytes that ends with an error when the run is cancelled while it waits. Reads no more than it
 /// is asked for.
-pub(super) struct Patient<F> {
+pub(crate) struct Patient<F> {
     source: F,
     cancel: Cancel,
 }
 
 impl<F: AsFd> Patient<F> {
-    pub(super) fn new(source: F, cancel: &Cancel) -> Self {
+    pub(crate) fn new(source: F, cancel: &Cancel) -> Self {
         Self { source, cancel: cancel.clone() }
     }
 
@@ -46,7 +46,7 @@ impl<F: AsFd> Read for Patient<F> {
 }
 
 /// What a failed read means for its file.
-pub(super) fn read_error(error: io::Error) -> FileError {
+pub(crate) fn read_error(error: io::Error) -> FileError {
     match error.get_ref() {
         Some(inner) if inner.is::<Stopped>() => FileError::Stopped,
         _ => FileError::Io { doing: "read", error },

@@ -13,15 +13,15 @@ use std::time::Duration;
 use rustix::fs::{self, AtFlags, FlockOperation};
 use rustix::io::Errno;
 
-use super::progress::FileError;
 use crate::format::fill_random;
+use crate::report::FileError;
 
 const DRAFT_PREFIX: &str = ".evener-";
 const DRAFT_SUFFIX: &str = ".draft";
 
 /// `.evener-RUN-NUMBER.draft`; RUN is a random number of the process, in 16 hexadecimal digits. A process id would
 /// not do: other containers that see the directory use the same ones.
-pub(super) fn draft_name() -> Result<OsString, FileError> {
+pub(crate) fn draft_name() -> Result<OsString, FileError> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     Ok(format!("{DRAFT_PREFIX}{:016x}-{number}{DRAFT_SUFFIX}", run_number()?).into())
@@ -38,7 +38,7 @@ fn run_number() -> Result<u64, FileError> {
 }
 
 /// Whether a name is that of a draft, be it of a run that lives or of one that was killed.
-pub(super) fn is_draft(name: &OsStr) -> bool {
+pub(crate) fn is_draft(name: &OsStr) -> bool {
     let middle = |name: &'_ str| {
         let (run, number) = name.strip_prefix(DRAFT_PREFIX)?.strip_suffix(DRAFT_SUFFIX)?.split_once('-')?;
         let is_run = run.len() == 16 && run.bytes().all(|digit| digit.is_ascii_hexdigit());
@@ -49,7 +49,7 @@ pub(super) fn is_draft(name: &OsStr) -> bool {
 
 /// Removes the drafts of killed runs, unless some run lives that may have drafts here. Where the file system knows
 /// no locks, they stay.
-pub(super) fn remove_stale_drafts(dir: &OwnedFd) {
+pub(crate) fn remove_stale_drafts(dir: &OwnedFd) {
     let Ok(entries) = fs::Dir::read_from(dir) else { return };
     let drafts = entries.flatten().filter(|entry| is_draft(OsStr::from_bytes(entry.file_name().to_bytes())));
     let drafts: Vec<_> = drafts.collect();
@@ -63,7 +63,7 @@ pub(super) fn remove_stale_drafts(dir: &OwnedFd) {
 }
 
 /// Says that this process may have drafts here; the lock ends with the last use of `dir`, however the process ends.
-pub(super) fn lock(dir: &OwnedFd) {
+pub(crate) fn lock(dir: &OwnedFd) {
     for _ in 0..LOCK_TRIES {
         match fs::flock(dir, FlockOperation::NonBlockingLockShared) {
             // Another run is removing stale drafts, among which ours must not be.

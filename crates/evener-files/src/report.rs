@@ -24,16 +24,16 @@ pub struct Progress {
 }
 
 impl Progress {
-    pub(super) fn add_bytes(&self, bytes: u64) {
+    pub(crate) fn add_bytes(&self, bytes: u64) {
         // Relaxed, here and below: counters for the eye.
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    pub(super) fn add_file(&self) {
+    pub(crate) fn add_file(&self) {
         self.files.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn expect_bytes(&self, bytes: u64) {
+    pub(crate) fn expect_bytes(&self, bytes: u64) {
         self.total_bytes.store(bytes, Ordering::Relaxed);
     }
 }
@@ -116,12 +116,12 @@ pub enum FileError {
 
 impl FileError {
     /// Wraps an error of the system: `cannot {doing}: ...`.
-    pub(super) fn io(doing: &'static str) -> impl Fn(rustix::io::Errno) -> Self {
+    pub(crate) fn io(doing: &'static str) -> impl Fn(rustix::io::Errno) -> Self {
         move |errno| Self::Io { doing, error: errno.into() }
     }
 
     /// What a failed job means for its file.
-    pub(super) const fn of_job(segment: u64, error: JobError) -> Self {
+    pub(crate) const fn of_job(segment: u64, error: JobError) -> Self {
         match error {
             JobError::NotAuthentic => Self::Format(FormatError::NotAuthentic { segment }),
             JobError::BadPadding => Self::Format(FormatError::BadPadding),
@@ -131,7 +131,7 @@ impl FileError {
     }
 
     /// Whether every other file would meet the same: no room left on the disk.
-    pub(super) fn stops_the_run(&self) -> bool {
+    pub(crate) fn stops_the_run(&self) -> bool {
         let Self::Io { error, .. } = self else { return false };
         matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
     }
@@ -162,7 +162,7 @@ pub struct Summary {
 
 impl Summary {
     /// Adds what another thread did.
-    pub(super) fn absorb(&mut self, other: Self) {
+    pub(crate) fn absorb(&mut self, other: Self) {
         self.files += other.files;
         self.bytes_in += other.bytes_in;
         self.bytes_out += other.bytes_out;

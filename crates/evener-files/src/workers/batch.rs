@@ -5,21 +5,21 @@ use std::path::PathBuf;
 
 use evener_core::Job;
 
-use super::crew::Hand;
-use super::open::Work;
-use super::place::{Complete, Origin};
-use super::progress::FileError;
-use super::read::write_at;
-use super::segments;
-use super::slots::SPAN_BYTES;
-use super::tree::Item;
+use crate::input::source_file::write_at;
+use crate::output::atomic_output::{Complete, Origin};
+use crate::report::FileError;
+use crate::segments::buffers::SPAN_BYTES;
+use crate::segments::file_work::Work;
+use crate::segments::span;
+use crate::walk::tree::Item;
+use crate::workers::pool::Hand;
 
 /// Bytes after which a batch is worked on: as much again as a core's cache holds brings nothing more.
 const BATCH_BYTES: u64 = 2 * SPAN_BYTES as u64;
 
 /// Files that have been read and wait to be worked on.
 #[derive(Default)]
-pub(super) struct Batch<'m> {
+pub(crate) struct Batch<'m> {
     files: Vec<(Item, Work, usize)>,
     /// The jobs of all files, one segment each, in order.
     jobs: Vec<Box<Job<'m>>>,
@@ -28,12 +28,12 @@ pub(super) struct Batch<'m> {
 
 impl<'m> Batch<'m> {
     /// Whether a file fits, with `free` slots left.
-    pub(super) fn has_room(&self, work: &Work, free: usize) -> bool {
+    pub(crate) fn has_room(&self, work: &Work, free: usize) -> bool {
         work.layout.segment_count() <= free as u64 && self.bytes < BATCH_BYTES
     }
 
     /// Reads a file into slots and arms its jobs.
-    pub(super) fn add(
+    pub(crate) fn add(
         &mut self,
         item: Item,
         work: Work,
@@ -51,7 +51,7 @@ impl<'m> Batch<'m> {
     }
 
     /// Works on everything, writes it, and gives the slots back.
-    pub(super) fn run(mut self, hand: &mut Hand<'_, '_, 'm>) {
+    pub(crate) fn run(mut self, hand: &mut Hand<'_, '_, 'm>) {
         if self.files.is_empty() {
             return;
         }
@@ -71,7 +71,7 @@ impl<'m> Batch<'m> {
 /// Reads a whole file and arms its jobs.
 fn read(work: &Work, jobs: &mut [Box<Job<'_>>]) -> Result<(), FileError> {
     let all: Vec<_> = (0..jobs.len()).map(|index| work.layout.segment(index as u64)).collect();
-    segments::read(work, &all, jobs)?;
+    span::read(work, &all, jobs)?;
     work.source.check_unchanged()
 }
 
@@ -83,7 +83,7 @@ fn write(
     force: bool,
 ) -> Result<(Complete, Origin), FileError> {
     let mut parts = vec![IoSlice::new(&work.header)];
-    segments::emit(work, 0, jobs, &mut parts)?;
+    span::emit(work, 0, jobs, &mut parts)?;
     let bytes_out = parts.iter().map(|part| part.len() as u64).sum();
     let draft = work.draft(item, force)?;
     write_at(&draft.file, &mut parts, 0)?;

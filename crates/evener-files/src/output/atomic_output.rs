@@ -14,10 +14,10 @@ use std::sync::Arc;
 use rustix::fs::{self, AtFlags, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps, UTIME_OMIT};
 use rustix::io::Errno;
 
-use super::beneath::{DIRECTORY_FLAGS, open_beneath, open_one};
-use super::progress::FileError;
-use super::read::{READ_FLAGS, SourceFile};
-use super::stale::{draft_name, lock, remove_stale_drafts};
+use crate::input::beneath::{DIRECTORY_FLAGS, open_beneath, open_one};
+use crate::input::source_file::{READ_FLAGS, SourceFile};
+use crate::output::leftovers::{draft_name, lock, remove_stale_drafts};
+use crate::report::FileError;
 
 /// Drafts that are settled together at most. See `docs/results/files.md` for the choice.
 const BATCH_FILES: usize = 4_096;
@@ -26,13 +26,13 @@ const BATCH_FILES: usize = 4_096;
 const BATCH_BYTES: u64 = 1 << 30;
 
 /// A directory that output goes to.
-pub(super) struct OutDir {
+pub(crate) struct OutDir {
     /// Locked for sharing, so that no other run takes our drafts for those of a killed one.
     fd: OwnedFd,
     /// For messages.
-    pub(super) path: PathBuf,
+    pub(crate) path: PathBuf,
     /// Whether this run made it, so that nothing can stand in it already.
-    pub(super) is_new: bool,
+    pub(crate) is_new: bool,
     device: u64,
     inode: u64,
 }
@@ -40,14 +40,14 @@ pub(super) struct OutDir {
 impl OutDir {
     /// Opens a directory that the user named, making it (with `mode`) where it does not exist; links are followed.
     /// Removes drafts of killed runs.
-    pub(super) fn open(path: &Path, mode: Mode) -> Result<Arc<Self>, FileError> {
+    pub(crate) fn open(path: &Path, mode: Mode) -> Result<Arc<Self>, FileError> {
         let made = fs::mkdir(path, mode | Mode::RWXU);
         let open = || fs::open(path, DIRECTORY_FLAGS, Mode::empty());
         Self::made(made, open, path.to_owned())
     }
 
     /// As [`OutDir::open`] for a directory in this one. What else stands under `name`, a link too, is an error.
-    pub(super) fn open_in(&self, name: &OsStr, mode: Mode) -> Result<Arc<Self>, FileError> {
+    pub(crate) fn open_in(&self, name: &OsStr, mode: Mode) -> Result<Arc<Self>, FileError> {
         let made = fs::mkdirat(&self.fd, name, mode | Mode::RWXU);
         let open = || fs::openat(&self.fd, name, DIRECTORY_FLAGS | OFlags::NOFOLLOW, Mode::empty());
         Self::made(made, open, self.path.join(name))
@@ -79,7 +79,7 @@ impl OutDir {
     }
 
     /// Lets the owner work in a directory that an earlier run gave the mode of a source that nobody may write to.
-    pub(super) fn give_owner_access(&self) -> Result<(), FileError> {
+    pub(crate) fn give_owner_access(&self) -> Result<(), FileError> {
         let stat = fs::fstat(&self.fd).map_err(FileError::io("look at the directory"))?;
         let (mode, all) = (Mode::from_raw_mode(stat.st_mode), Mode::RWXU);
         if self.is_new || mode.contains(all) || stat.st_uid != rustix::process::geteuid().as_raw() {
@@ -89,13 +89,13 @@ impl OutDir {
     }
 
     /// What is needed to find the directory again below `base`, and to know it.
-    pub(super) fn trace(&self, base: &Arc<Self>) -> Trace {
+    pub(crate) fn trace(&self, base: &Arc<Self>) -> Trace {
         let relative = self.path.strip_prefix(&base.path).expect("it was made below the base").to_owned();
         Trace { base: Arc::clone(base), relative, device: self.device, inode: self.inode }
     }
 
     /// What stands under `name`, if anything.
-    pub(super) fn stat(&self, name: &OsStr) -> Result<Option<Stat>, FileError> {
+    pub(crate) fn stat(&self, name: &OsStr) -> Result<Option<Stat>, FileError> {
         match fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat)),
             Err(Errno::NOENT) => Ok(None),
@@ -104,7 +104,7 @@ impl OutDir {
     }
 
     /// Opens the regular file that stands under `name` for reading.
-    pub(super) fn open_file(&self, name: &OsStr) -> Result<SourceFile, FileError> {
+    pub(crate) fn open_file(&self, name: &OsStr) -> Result<SourceFile, FileError> {
         let fd = fs::openat(&self.fd, name, READ_FLAGS | OFlags::NOFOLLOW, Mode::empty());
         let fd = fd.map_err(FileError::io("open the output"))?;
         let stat = fs::fstat(&fd).map_err(FileError::io("look at the output"))?;
@@ -113,7 +113,7 @@ impl OutDir {
 }
 
 /// A directory of the output that is closed meanwhile: runs enter more of them than can be open at a time.
-pub(super) struct Trace {
+pub(crate) struct Trace {
     base: Arc<OutDir>,
     relative: PathBuf,
     device: u64,
@@ -122,12 +122,12 @@ pub(super) struct Trace {
 
 impl Trace {
     /// For messages.
-    pub(super) fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.base.path.join(&self.relative)
     }
 
     /// Gives the directory the mode and time of its source.
-    pub(super) fn dress(&self, source: &Dress) -> Result<(), FileError> {
+    pub(crate) fn dress(&self, source: &Dress) -> Result<(), FileError> {
         let dir = self.reopen()?;
         fs::fchmod(&dir, source.mode).map_err(FileError::io("set the mode of the directory"))?;
         fs::futimens(&dir, &source.times()).map_err(FileError::io("set the time of the directory"))
@@ -148,13 +148,13 @@ impl Trace {
 
 /// What of a source its output gets.
 #[derive(Clone, Copy)]
-pub(super) struct Dress {
-    pub(super) mode: Mode,
+pub(crate) struct Dress {
+    pub(crate) mode: Mode,
     time: Timespec,
 }
 
 impl Dress {
-    pub(super) fn of(source: &Stat) -> Self {
+    pub(crate) fn of(source: &Stat) -> Self {
         Self { mode: mode_of(source), time: mtime_of(source) }
     }
 
@@ -181,7 +181,7 @@ impl Drop for Temporary {
 }
 
 /// A file without a name in `dir`, for reading and writing.
-pub(super) fn nameless(dir: &Arc<OutDir>) -> Result<OwnedFd, FileError> {
+pub(crate) fn nameless(dir: &Arc<OutDir>) -> Result<OwnedFd, FileError> {
     let name = draft_name()?;
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let mode = Mode::RUSR | Mode::WUSR;
@@ -192,16 +192,16 @@ pub(super) fn nameless(dir: &Arc<OutDir>) -> Result<OwnedFd, FileError> {
 }
 
 /// A file that is being written under a temporary name. Dropped, it is removed.
-pub(super) struct Draft {
+pub(crate) struct Draft {
     temporary: Temporary,
     final_name: OsString,
     replace: bool,
-    pub(super) file: Arc<OwnedFd>,
+    pub(crate) file: Arc<OwnedFd>,
 }
 
 impl Draft {
     /// Makes a draft for `final_name`; `replace` says that what stands there may be replaced.
-    pub(super) fn create(
+    pub(crate) fn create(
         dir: &Arc<OutDir>,
         final_name: &OsStr,
         mode: Mode,
@@ -216,7 +216,7 @@ impl Draft {
 
     /// Closes the draft, after giving it the time and, where the umask took away from them, the permissions
     /// of the source, if it has one.
-    pub(super) fn complete(self, source: Option<&Stat>) -> Result<Complete, FileError> {
+    pub(crate) fn complete(self, source: Option<&Stat>) -> Result<Complete, FileError> {
         if let Some(source) = source {
             self.dress(source)?;
         }
@@ -233,7 +233,7 @@ impl Draft {
 }
 
 /// A draft that is written and closed.
-pub(super) struct Complete {
+pub(crate) struct Complete {
     temporary: Temporary,
     final_name: OsString,
     replace: bool,
@@ -241,38 +241,38 @@ pub(super) struct Complete {
 
 /// What a complete draft was made from.
 #[derive(Clone, Debug)]
-pub(super) struct Origin {
+pub(crate) struct Origin {
     /// The source.
-    pub(super) path: PathBuf,
+    pub(crate) path: PathBuf,
     /// Its length, and that of the output, in bytes.
-    pub(super) bytes_in: u64,
-    pub(super) bytes_out: u64,
+    pub(crate) bytes_in: u64,
+    pub(crate) bytes_out: u64,
 }
 
 /// Drafts that are complete and wait to be settled.
 #[derive(Default)]
-pub(super) struct Settlement {
+pub(crate) struct Settlement {
     drafts: Vec<(Complete, Origin)>,
     bytes: u64,
 }
 
 /// How a draft ended.
-pub(super) type Settled = (Origin, Result<(), FileError>);
+pub(crate) type Settled = (Origin, Result<(), FileError>);
 
 impl Settlement {
     /// Adds a complete draft.
-    pub(super) fn add(&mut self, draft: Complete, origin: Origin) {
+    pub(crate) fn add(&mut self, draft: Complete, origin: Origin) {
         self.bytes += origin.bytes_out;
         self.drafts.push((draft, origin));
     }
 
     /// Whether it is time to settle.
-    pub(super) fn is_due(&self) -> bool {
+    pub(crate) fn is_due(&self) -> bool {
         self.drafts.len() >= BATCH_FILES || self.bytes >= BATCH_BYTES
     }
 
     /// Syncs what was written, renames every draft to its final name, and syncs the names.
-    pub(super) fn settle(&mut self) -> Vec<Settled> {
+    pub(crate) fn settle(&mut self) -> Vec<Settled> {
         let drafts = std::mem::take(&mut self.drafts);
         self.bytes = 0;
         if let Err(errno) = sync(&drafts) {
@@ -334,12 +334,12 @@ fn rename(mut draft: Complete) -> Result<(), FileError> {
 }
 
 /// The permission bits of a file.
-pub(super) fn mode_of(stat: &Stat) -> Mode {
+pub(crate) fn mode_of(stat: &Stat) -> Mode {
     Mode::from_raw_mode(stat.st_mode & 0o777)
 }
 
 /// The time of a file's last change.
-pub(super) fn mtime_of(stat: &Stat) -> Timespec {
+pub(crate) fn mtime_of(stat: &Stat) -> Timespec {
     Timespec { tv_sec: stat.st_mtime, tv_nsec: i64::try_from(stat.st_mtime_nsec).unwrap_or(0) }
 }
 

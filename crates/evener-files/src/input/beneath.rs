@@ -11,30 +11,30 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
-use super::progress::FileError;
+use crate::report::FileError;
 
 /// For opening a directory to list it or to work in it.
-pub(super) const DIRECTORY_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+pub(crate) const DIRECTORY_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// A directory that the user named as input. Whatever is read below it is opened through it.
-pub(super) struct Root {
-    pub(super) fd: OwnedFd,
+pub(crate) struct Root {
+    pub(crate) fd: OwnedFd,
     path: PathBuf,
 }
 
 impl Root {
     /// Opens `path`; links on the way and in its place are followed.
-    pub(super) fn open(path: &Path) -> Result<Self, FileError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, FileError> {
         let fd = fs::open(path, DIRECTORY_FLAGS, Mode::empty()).map_err(FileError::io("read"))?;
         Ok(Self { fd, path: path.to_owned() })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Opens what the walk found at `path`, with what it is.
-    pub(super) fn open_found(&self, path: &Path, flags: OFlags) -> Result<(OwnedFd, Stat), FileError> {
+    pub(crate) fn open_found(&self, path: &Path, flags: OFlags) -> Result<(OwnedFd, Stat), FileError> {
         let relative = path.strip_prefix(&self.path).expect("the walk finds what lies below its root");
         let opened = open_beneath(self.fd.as_fd(), relative, flags).and_then(|fd| {
             let stat = fs::fstat(&fd)?;
@@ -48,7 +48,7 @@ impl Root {
 
 /// Opens `path` below `root`. [`Errno::LOOP`] where any component is a symbolic link, [`Errno::XDEV`] where the path
 /// leads up.
-pub(super) fn open_beneath(root: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+pub(crate) fn open_beneath(root: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     match fs::openat2(root, path, flags, Mode::empty(), resolve) {
@@ -75,7 +75,7 @@ fn by_component(root: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<Owne
 }
 
 /// Opens `name` in a directory; [`Errno::LOOP`] where it is a link.
-pub(super) fn open_one(dir: BorrowedFd<'_>, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Errno> {
+pub(crate) fn open_one(dir: BorrowedFd<'_>, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Errno> {
     let is_link = || {
         let stat = fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
         stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
@@ -91,8 +91,8 @@ pub(super) fn open_one(dir: BorrowedFd<'_>, name: &OsStr, flags: OFlags) -> Resu
 mod tests {
     use std::os::unix::fs::symlink;
 
-    use super::super::read::READ_FLAGS;
     use super::*;
+    use crate::input::source_file::READ_FLAGS;
 
     type Open = fn(BorrowedFd<'_>, &Path, OFlags) -> Result<OwnedFd, Errno>;
 

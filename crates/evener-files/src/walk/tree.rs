@@ -14,24 +14,24 @@ use std::sync::Arc;
 
 use rustix::fs::{FileType, Mode, Stat};
 
-use super::beneath::Root;
-use super::descent::{Descent, Found};
-use super::place::{Dress, OutDir, Trace};
-use super::process::RequestError;
-use super::progress::{FileError, Skip};
-use super::stale::is_draft;
+use crate::input::beneath::Root;
+use crate::output::atomic_output::{Dress, OutDir, Trace};
+use crate::output::leftovers::is_draft;
+use crate::process::RequestError;
+use crate::report::{FileError, Skip};
+use crate::walk::descent::{Descent, Found};
 
 /// One file to be worked on.
-pub(super) struct Item {
-    pub(super) source: PathBuf,
+pub(crate) struct Item {
+    pub(crate) source: PathBuf,
     /// The directory below which the walk found it; `None` where the user named the file itself.
-    pub(super) root: Option<Arc<Root>>,
-    pub(super) dir: Arc<OutDir>,
-    pub(super) name: OsString,
+    pub(crate) root: Option<Arc<Root>>,
+    pub(crate) dir: Arc<OutDir>,
+    pub(crate) name: OsString,
 }
 
 /// What the walk met.
-pub(super) enum Met {
+pub(crate) enum Met {
     File(Item),
     Skipped(PathBuf, Skip),
     Failed(PathBuf, FileError),
@@ -48,7 +48,7 @@ struct Input {
 
 /// All inputs, one entry after the other. Directories are made when the walk enters them and get their mode
 /// and time when everything is done ([`Walk::finish`]).
-pub(super) struct Walk {
+pub(crate) struct Walk {
     inputs: VecDeque<Input>,
     tree: Option<Tree>,
     /// Directories made or entered, with what they are to look like at the end; parents first.
@@ -69,13 +69,13 @@ struct Tree {
 
 impl Walk {
     /// Checks the inputs against each other and the target.
-    pub(super) fn new(sources: &[PathBuf], target: &Path) -> Result<Self, RequestError> {
+    pub(crate) fn new(sources: &[PathBuf], target: &Path) -> Result<Self, RequestError> {
         let inputs = inputs(sources, target)?;
         Ok(Self { inputs: inputs.into(), tree: None, entered: Vec::new(), parent: None })
     }
 
     /// The next thing met; `None` at the end.
-    pub(super) fn next(&mut self) -> Option<Met> {
+    pub(crate) fn next(&mut self) -> Option<Met> {
         loop {
             if let Some(tree) = &mut self.tree {
                 match tree.descent.next() {
@@ -94,7 +94,7 @@ impl Walk {
     }
 
     /// Gives directories that were entered the mode and time of their sources, deepest first.
-    pub(super) fn finish(&mut self) -> Vec<(PathBuf, FileError)> {
+    pub(crate) fn finish(&mut self) -> Vec<(PathBuf, FileError)> {
         let dressed = self.entered.drain(..).rev().map(|(dir, source)| (dir.path(), dir.dress(&source)));
         dressed.filter_map(|(path, result)| result.err().map(|error| (path, error))).collect()
     }
@@ -269,7 +269,7 @@ fn real(path: &Path) -> PathBuf {
 }
 
 /// Adds up the lengths of all regular files at or below `source`, as far as they can be looked at, until `is_enough`.
-pub(super) fn bytes_below(source: &Path, is_enough: impl Fn() -> bool) -> u64 {
+pub(crate) fn bytes_below(source: &Path, is_enough: impl Fn() -> bool) -> u64 {
     let Ok(root) = Root::open(source) else {
         return fs::metadata(source).map_or(0, |metadata| metadata.len());
     };
@@ -287,8 +287,8 @@ pub(super) fn bytes_below(source: &Path, is_enough: impl Fn() -> bool) -> u64 {
 mod tests {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
-    use super::super::read::SourceFile;
     use super::*;
+    use crate::input::source_file::SourceFile;
 
     /// `in/a/file`, `in/b/file`, and beside them `secret/file`, which is longer.
     fn place() -> tempfile::TempDir {

@@ -13,15 +13,15 @@ use evener::{Caller, Cancel, Inlet, Machinery, Outlet, Setup, Submitted};
 use evener_core::{BLOCK_BYTES, Direction, Job};
 use rustix::fs::{FileType, Mode};
 
-use super::open::{START_BYTES, fits, is_chained};
-use super::patient::{Patient, read_error};
-use super::place::{Draft, Origin, OutDir, Settlement};
-use super::process::{Request, RequestError, Source, Target, Task, plan_slots, record};
-use super::progress::{FileError, Progress, Summary};
-use super::read::write_at;
-use super::segments::{self, Block};
 use crate::FormatError;
 use crate::format::{Body, Opened, Opener, age};
+use crate::input::interruptible::{Patient, read_error};
+use crate::input::source_file::write_at;
+use crate::output::atomic_output::{Draft, Origin, OutDir, Settlement};
+use crate::process::{Request, RequestError, Source, Target, Task, plan_slots, record};
+use crate::report::{FileError, Progress, Summary};
+use crate::segments::file_work::{START_BYTES, fits, is_chained};
+use crate::segments::span::{self, Block};
 
 /// What a run through standard input or output is made of.
 struct Pipe<'a> {
@@ -40,7 +40,7 @@ struct Stream {
 }
 
 /// Runs one input to one output.
-pub(super) fn run(
+pub(crate) fn run(
     request: &Request,
     machinery: &dyn Machinery,
     progress: &Progress,
@@ -297,7 +297,7 @@ impl Stream {
         if last && self.direction == Direction::Decrypt {
             self.body.cut().last_plain_bytes(index, piece.bytes as u64)?;
         }
-        segments::arm(&self.body, self.direction, &mut piece.job, index, last, piece.bytes, before)
+        span::arm(&self.body, self.direction, &mut piece.job, index, last, piece.bytes, before)
     }
 }
 
@@ -393,9 +393,9 @@ impl Output {
         job: &Job<'_>,
         index: u64,
     ) -> Result<(), FileError> {
-        segments::check(job, index)?;
+        span::check(job, index)?;
         let mut parts = Vec::with_capacity(2);
-        segments::emit_one(body, direction, job, &mut parts);
+        span::emit_one(body, direction, job, &mut parts);
         self.write(&mut parts)
     }
 

@@ -9,20 +9,20 @@ use evener::Caller;
 use evener_core::{BLOCK_BYTES, Job};
 use rustix::fs::{FileType, Stat};
 
-use super::open::{START_BYTES, opened, range, read_header};
-use super::place::{OutDir, mtime_of};
-use super::process::{Request, Task};
-use super::progress::FileError;
-use super::read::SourceFile;
-use super::tree::Item;
 use crate::FormatError;
 use crate::format::{Body, Cut, Layout, Recognized};
+use crate::input::source_file::SourceFile;
+use crate::output::atomic_output::{OutDir, mtime_of};
+use crate::process::{Request, Task};
+use crate::report::FileError;
+use crate::segments::file_work::{START_BYTES, opened, range, read_header};
+use crate::walk::tree::Item;
 
 /// Whether the finished result of `item` stands under its final name; what else stands there is an error. With
 /// `force` nothing counts as finished, with `resume` time and length decide.
 ///
-/// Comes before [`super::open::Work::open`], so that no key is derived for a file whose time or length does not fit.
-pub(super) fn is_done<'m>(
+/// Comes before [`crate::segments::file_work::Work::open`], so that no key is derived for a file whose time or length does not fit.
+pub(crate) fn is_done<'m>(
     request: &Request,
     item: &Item,
     source: &SourceFile,

@@ -8,15 +8,15 @@ use std::sync::Arc;
 use rustix::fs::{self, AtFlags, Dir, FileType, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::beneath::{DIRECTORY_FLAGS, Root};
-use super::progress::FileError;
+use crate::input::beneath::{DIRECTORY_FLAGS, Root};
+use crate::report::FileError;
 
 /// Directories that are kept open at a time; of those above them the rest is read ahead. As many as the crate
 /// `walkdir` keeps.
 const OPEN_MAX: usize = 10;
 
 /// What was found; `depth` says how far below the root, which is 0.
-pub(super) enum Found {
+pub(crate) enum Found {
     /// A directory as it was opened. What is in it comes next, unless [`Descent::skip`] is called.
     Directory { path: PathBuf, name: OsString, depth: usize, stat: Stat },
     /// Anything else.
@@ -26,8 +26,8 @@ pub(super) enum Found {
 }
 
 /// A walk through a tree.
-pub(super) struct Descent {
-    pub(super) root: Arc<Root>,
+pub(crate) struct Descent {
+    pub(crate) root: Arc<Root>,
     /// Directories from the root to the current one.
     levels: Vec<Level>,
     begun: bool,
@@ -47,12 +47,12 @@ enum Listing {
 type Entry = Result<(OsString, FileType), Errno>;
 
 impl Descent {
-    pub(super) fn new(root: Root) -> Self {
+    pub(crate) fn new(root: Root) -> Self {
         Self { root: Arc::new(root), levels: Vec::new(), begun: false }
     }
 
     /// The next thing found; `None` at the end.
-    pub(super) fn next(&mut self) -> Option<Found> {
+    pub(crate) fn next(&mut self) -> Option<Found> {
         if !std::mem::replace(&mut self.begun, true) {
             return Some(self.enter(self.root.path().to_owned(), OsString::new()));
         }
@@ -78,12 +78,12 @@ impl Descent {
     }
 
     /// Leaves the rest of the current directory out.
-    pub(super) fn skip(&mut self) {
+    pub(crate) fn skip(&mut self) {
         self.levels.pop();
     }
 
     /// Length of a file of the current directory; 0 where it cannot be looked at.
-    pub(super) fn bytes_of(&self, path: &Path, name: &OsStr) -> u64 {
+    pub(crate) fn bytes_of(&self, path: &Path, name: &OsStr) -> u64 {
         let stat = match self.levels.last().map(|level| &level.listing) {
             Some(Listing::Open(dir)) => {
                 dir.fd().and_then(|dir| fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)).ok()

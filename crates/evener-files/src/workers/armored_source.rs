@@ -5,15 +5,15 @@ use std::fs::File;
 use std::io::{self, BufReader, Write as _};
 use std::sync::Arc;
 
-use super::patient::read_error;
-use super::place::{OutDir, nameless};
-use super::progress::FileError;
-use super::read::SourceFile;
 use crate::format::age;
+use crate::input::interruptible::read_error;
+use crate::input::source_file::SourceFile;
+use crate::output::atomic_output::{OutDir, nameless};
+use crate::report::FileError;
 
 /// The binary file inside `source` where that is armored, else `source`. The copy goes with the last use of it; it
 /// holds ciphertext only.
-pub(super) fn taken_off(
+pub(crate) fn taken_off(
     source: SourceFile,
     beside: &Arc<OutDir>,
     is_stopped: impl Fn() -> bool,

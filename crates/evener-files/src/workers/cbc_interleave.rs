@@ -5,13 +5,13 @@ use std::io::IoSlice;
 
 use evener_core::BLOCK_BYTES;
 
-use super::crew::Hand;
-use super::open::Work;
-use super::place::{Complete, Draft, Origin};
-use super::progress::FileError;
-use super::read::write_at;
-use super::segments::{self, Block};
-use super::tree::Item;
+use crate::input::source_file::write_at;
+use crate::output::atomic_output::{Complete, Draft, Origin};
+use crate::report::FileError;
+use crate::segments::file_work::Work;
+use crate::segments::span::{self, Block};
+use crate::walk::tree::Item;
+use crate::workers::pool::Hand;
 
 /// A file in the middle of its chain.
 struct Link {
@@ -25,7 +25,7 @@ struct Link {
 }
 
 /// Encrypts files in step, as many at a time as the caller's core runs side by side.
-pub(super) fn run(hand: &mut Hand<'_, '_, '_>, files: Vec<(Item, Work)>) {
+pub(crate) fn run(hand: &mut Hand<'_, '_, '_>, files: Vec<(Item, Work)>) {
     let side_by_side = (hand.caller.width() as usize).clamp(1, hand.slots.len());
     let mut files = files.into_iter();
     let mut links = Vec::new();
@@ -94,16 +94,16 @@ fn step(hand: &mut Hand<'_, '_, '_>, links: &mut Vec<Link>) {
 impl Link {
     fn read(&self, job: &mut Box<evener_core::Job<'_>>) -> Result<u64, FileError> {
         let segment = self.work.layout.segment(self.next);
-        let bytes = segments::read(&self.work, std::slice::from_ref(&segment), std::slice::from_mut(job))?;
+        let bytes = span::read(&self.work, std::slice::from_ref(&segment), std::slice::from_mut(job))?;
         let (body, direction) = (&self.work.body, self.work.direction);
         let (_, input_bytes) = self.work.input(&segment);
-        segments::arm(body, direction, job, segment.index, segment.last, input_bytes, self.before)?;
+        span::arm(body, direction, job, segment.index, segment.last, input_bytes, self.before)?;
         Ok(bytes)
     }
 
     /// Writes a finished segment; tells whether it was the last.
     fn write(&mut self, job: &evener_core::Job<'_>) -> Result<bool, FileError> {
-        segments::check(job, self.next)?;
+        span::check(job, self.next)?;
         let segment = self.work.layout.segment(self.next);
         let output = job.output();
         let offset = self.work.output_offset(&segment);

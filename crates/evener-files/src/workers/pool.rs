@@ -9,17 +9,18 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use evener::{Caller, Cancel};
 use evener_core::Job;
 
-use super::batch::Batch;
-use super::large::Large;
-use super::open::Work;
-use super::place::{Complete, Origin, Settlement};
-use super::process::{Request, Task, note, record};
-use super::progress::{FileError, Progress, Summary};
-use super::read::SourceFile;
-use super::standing::is_done;
-use super::tree::{Item, Walk};
-use super::{armor, chain, slots};
+use super::{armored_source, cbc_interleave};
 use crate::format::Opener;
+use crate::input::source_file::SourceFile;
+use crate::output::atomic_output::{Complete, Origin, Settlement};
+use crate::process::{Request, Task, note, record};
+use crate::report::{FileError, Progress, Summary};
+use crate::segments::buffers;
+use crate::segments::file_work::Work;
+use crate::walk::tree::{Item, Walk};
+use crate::workers::batch::Batch;
+use crate::workers::existing_output::is_done;
+use crate::workers::large::Large;
 
 /// Most files that a thread takes from the walk at a time.
 const FILES_MAX: u64 = 32;
@@ -28,10 +29,10 @@ const FILES_MAX: u64 = 32;
 const CHORE_BYTES: u64 = 4 << 20;
 
 /// What all threads of a run share.
-pub(super) struct Crew<'a> {
-    pub(super) request: &'a Request,
-    pub(super) plan: slots::Plan,
-    pub(super) progress: &'a Progress,
+pub(crate) struct Crew<'a> {
+    pub(crate) request: &'a Request,
+    pub(crate) plan: buffers::Plan,
+    pub(crate) progress: &'a Progress,
     cancel: &'a Cancel,
     /// Set when every further file would fail alike (disk full).
     stopped: AtomicBool,
@@ -58,10 +59,10 @@ enum Chore {
 }
 
 impl<'a> Crew<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         request: &'a Request,
         walk: Walk,
-        plan: slots::Plan,
+        plan: buffers::Plan,
         progress: &'a Progress,
         cancel: &'a Cancel,
     ) -> Self {
@@ -79,7 +80,7 @@ impl<'a> Crew<'a> {
     }
 
     /// Ends the run: directories get their times, and the sum is returned.
-    pub(super) fn finish(self) -> Summary {
+    pub(crate) fn finish(self) -> Summary {
         let mut counter = self.counter.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut summary = self.summary.into_inner().unwrap_or_else(PoisonError::into_inner);
         summary.failed.extend(counter.walk.finish());
@@ -87,7 +88,7 @@ impl<'a> Crew<'a> {
     }
 
     /// Whether files not yet begun are left alone.
-    pub(super) fn is_stopped(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed) || self.cancel.is_cancelled()
     }
 
@@ -172,22 +173,22 @@ impl Drop for StopOnPanic<'_> {
 }
 
 /// One thread of the crew.
-pub(super) struct Hand<'c, 'r, 'm> {
-    pub(super) crew: &'c Crew<'c>,
-    pub(super) caller: Caller<'r, 'm>,
+pub(crate) struct Hand<'c, 'r, 'm> {
+    pub(crate) crew: &'c Crew<'c>,
+    pub(crate) caller: Caller<'r, 'm>,
     /// Idle jobs, each with its slot.
-    pub(super) slots: Vec<Box<Job<'m>>>,
+    pub(crate) slots: Vec<Box<Job<'m>>>,
     settlement: Settlement,
     summary: Summary,
 }
 
 impl<'c, 'r, 'm> Hand<'c, 'r, 'm> {
-    pub(super) fn new(crew: &'c Crew<'c>, caller: Caller<'r, 'm>, slots: Vec<Box<Job<'m>>>) -> Self {
+    pub(crate) fn new(crew: &'c Crew<'c>, caller: Caller<'r, 'm>, slots: Vec<Box<Job<'m>>>) -> Self {
         Self { crew, caller, slots, settlement: Settlement::default(), summary: Summary::default() }
     }
 
     /// Takes chores until there are none, then settles what is left.
-    pub(super) fn work(mut self) {
+    pub(crate) fn work(mut self) {
         let _waking = StopOnPanic(self.crew);
         while let Some(chore) = self.crew.next(&mut self.summary) {
             match chore {
@@ -224,7 +225,7 @@ impl<'c, 'r, 'm> Hand<'c, 'r, 'm> {
             }
         }
         batch.run(self);
-        chain::run(self, chained);
+        cbc_interleave::run(self, chained);
         self.crew.files_are_done(count, bytes);
     }
 
@@ -233,7 +234,7 @@ impl<'c, 'r, 'm> Hand<'c, 'r, 'm> {
         let task = &self.crew.request.task;
         let mut source = SourceFile::open(item)?;
         if matches!(task, Task::Decrypt(Opener::Age(_))) {
-            source = armor::taken_off(source, &item.dir, || self.crew.is_stopped())?;
+            source = armored_source::taken_off(source, &item.dir, || self.crew.is_stopped())?;
         }
         if is_done(self.crew.request, item, &source, &mut self.caller, &mut self.slots)? {
             return Ok(None);
@@ -278,7 +279,7 @@ impl<'c, 'r, 'm> Hand<'c, 'r, 'm> {
     }
 
     /// Hands a complete draft to the settlement, or notes why there is none.
-    pub(super) fn finished(&mut self, path: PathBuf, result: Result<(Complete, Origin), FileError>) {
+    pub(crate) fn finished(&mut self, path: PathBuf, result: Result<(Complete, Origin), FileError>) {
         match result {
             Ok((draft, origin)) => self.settlement.add(draft, origin),
             Err(error) => self.failed(path, error),

@@ -8,7 +8,7 @@ use evener_core::Job;
 const PAGE_BYTES: usize = 4_096;
 
 /// Bytes that one thread reads in one go. A core's second-level cache holds it while it is worked on.
-pub(super) const SPAN_BYTES: usize = 1 << 20;
+pub(crate) const SPAN_BYTES: usize = 1 << 20;
 
 /// Most segments in one system call: `UIO_MAXIOV` is 1024, and a header and tags want entries too.
 const SLOTS_MAX: usize = 256;
@@ -18,25 +18,25 @@ const SLOTS_MIN: usize = 32;
 
 /// How a run's memory is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     /// Bytes of one slot that a segment may use.
-    pub(super) slot_bytes: usize,
+    pub(crate) slot_bytes: usize,
     /// From one slot to the next.
     stride: usize,
     /// Slots of each thread.
-    pub(super) slots: usize,
+    pub(crate) slots: usize,
     threads: usize,
 }
 
 /// The limit is below what a run needs at least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TooLittle {
-    pub(super) needed_bytes: u64,
+pub(crate) struct TooLittle {
+    pub(crate) needed_bytes: u64,
 }
 
 impl Plan {
     /// Cuts for `threads` threads and segments of at most `slot_bytes`, within `memory_bytes`.
-    pub(super) fn new(slot_bytes: u64, threads: usize, memory_bytes: u64) -> Result<Self, TooLittle> {
+    pub(crate) fn new(slot_bytes: u64, threads: usize, memory_bytes: u64) -> Result<Self, TooLittle> {
         let least = |bytes: u64| TooLittle { needed_bytes: bytes.saturating_mul(threads as u64) };
         let slot_bytes = usize::try_from(slot_bytes).map_err(|_| least(slot_bytes))?;
         let stride = stride(slot_bytes);
@@ -47,17 +47,17 @@ impl Plan {
     }
 
     /// Slots that hold about [`SPAN_BYTES`] together.
-    pub(super) fn slots_per_span(&self) -> usize {
+    pub(crate) fn slots_per_span(&self) -> usize {
         (SPAN_BYTES / self.slot_bytes).clamp(1, self.slots)
     }
 
     /// The memory itself; pages are touched only when they are used.
-    pub(super) fn allocate(&self) -> Vec<u8> {
+    pub(crate) fn allocate(&self) -> Vec<u8> {
         vec![0; self.threads * self.slots * self.stride + PAGE_BYTES]
     }
 
     /// Idle jobs over `memory`, one vector per thread.
-    pub(super) fn cut<'m>(&self, memory: &'m mut [u8]) -> Vec<Vec<Box<Job<'m>>>> {
+    pub(crate) fn cut<'m>(&self, memory: &'m mut [u8]) -> Vec<Vec<Box<Job<'m>>>> {
         let start = memory.as_ptr().align_offset(PAGE_BYTES).min(PAGE_BYTES);
         let mut slots = memory[start..]
             .chunks_exact_mut(self.stride)

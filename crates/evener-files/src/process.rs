@@ -10,12 +10,13 @@ use evener::core::plan::{Dispatch, Policy};
 use evener::core::{Budget, Estimator, Objective};
 use evener::{Cancel, CpuKit, Machinery, Setup};
 
-use super::crew::{Crew, Hand};
-use super::progress::{FileError, Progress, Summary};
-use super::slots;
-use super::tree::{Met, Walk};
-use super::{pipe, tree};
 use crate::format::{Opener, Sealer};
+use crate::report::{FileError, Progress, Summary};
+use crate::segments::buffers;
+use crate::stream;
+use crate::walk::tree;
+use crate::walk::tree::{Met, Walk};
+use crate::workers::pool::{Crew, Hand};
 
 /// What is to be done, and with which keys.
 pub enum Task {
@@ -153,7 +154,7 @@ pub fn process(
             let walk = Walk::new(&sources, target)?;
             run_crew(request, walk, &sources, machinery, progress, cancel)?
         }
-        _ => pipe::run(request, machinery, progress, cancel)?,
+        _ => stream::run(request, machinery, progress, cancel)?,
     };
     summary.cancelled = cancel.is_cancelled();
     summary.elapsed = start.elapsed();
@@ -161,9 +162,9 @@ pub fn process(
 }
 
 /// Cuts the memory of a run.
-pub(super) fn plan_slots(request: &Request, threads: usize) -> Result<slots::Plan, RequestError> {
-    slots::Plan::new(request.task.slot_bytes(), threads, request.options.memory_bytes)
-        .map_err(|slots::TooLittle { needed_bytes }| RequestError::Memory { needed_bytes })
+pub(crate) fn plan_slots(request: &Request, threads: usize) -> Result<buffers::Plan, RequestError> {
+    buffers::Plan::new(request.task.slot_bytes(), threads, request.options.memory_bytes)
+        .map_err(|buffers::TooLittle { needed_bytes }| RequestError::Memory { needed_bytes })
 }
 
 fn run_crew(
@@ -235,7 +236,7 @@ fn measure(sources: &[PathBuf], progress: &Progress, cancel: &Cancel) {
 }
 
 /// What a walk met that is no work.
-pub(super) fn note(summary: &mut Summary, met: Met) -> Option<tree::Item> {
+pub(crate) fn note(summary: &mut Summary, met: Met) -> Option<tree::Item> {
     match met {
         Met::File(item) => return Some(item),
         Met::Skipped(path, skip) => summary.skipped.push((path, skip)),
@@ -245,7 +246,7 @@ pub(super) fn note(summary: &mut Summary, met: Met) -> Option<tree::Item> {
 }
 
 /// Records how a file ended.
-pub(super) fn record(summary: &mut Summary, path: PathBuf, bytes: (u64, u64), result: Result<(), FileError>) {
+pub(crate) fn record(summary: &mut Summary, path: PathBuf, bytes: (u64, u64), result: Result<(), FileError>) {
     match result {
         Ok(()) => {
             summary.files += 1;

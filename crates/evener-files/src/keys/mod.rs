@@ -1,0 +1,4 @@
+//! Keys are read and made here: age recipients and identities, and Tink keysets.
+
+pub mod age;
+pub mod keyset;
