@@ -4,19 +4,23 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 
+mod armor;
 pub mod error;
 pub mod format;
 mod input;
 mod keys;
 mod output;
 mod process;
+mod random;
 mod report;
+mod request;
 mod segments;
 mod stream;
 mod walk;
 mod workers;
 
-pub use error::FormatError;
+pub use error::{FileError, FormatError};
 pub use keys::{age as age_keys, keyset};
-pub use process::{Options, Request, RequestError, Source, Target, Task, process};
-pub use report::{FileError, Progress, Skip, Summary};
+pub use process::process;
+pub use report::{Progress, Skip, Summary};
+pub use request::{Options, Request, RequestError, Source, Target, Task};

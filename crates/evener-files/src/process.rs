@@ -1,132 +1,20 @@
 //! One run: what is asked for, and the threads that do it.
 
-use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Instant;
 
-use evener::core::plan::{Dispatch, Policy};
-use evener::core::{Budget, Estimator, Objective};
+use evener::core::plan::Dispatch;
 use evener::{Cancel, CpuKit, Machinery, Setup};
 
-use crate::format::{Opener, Sealer};
-use crate::report::{FileError, Progress, Summary};
-use crate::segments::buffers;
+use crate::report::{Progress, Summary};
+use crate::request::{Request, RequestError, Source, Target};
+use crate::segments::buffers::plan_slots;
 use crate::stream;
 use crate::walk::tree;
-use crate::walk::tree::{Met, Walk};
+use crate::walk::tree::Walk;
 use crate::workers::pool::{Crew, Hand};
-
-/// What is to be done, and with which keys.
-pub enum Task {
-    /// Plaintext in, encrypted files out.
-    Encrypt(Sealer),
-    /// Encrypted files in, plaintext out.
-    Decrypt(Opener),
-}
-
-impl Task {
-    /// Room that a segment needs in either form, in bytes.
-    fn slot_bytes(&self) -> u64 {
-        match self {
-            Self::Encrypt(sealer) => sealer.slot_bytes(),
-            Self::Decrypt(opener) => opener.slot_bytes(),
-        }
-    }
-}
-
-/// Where input comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// Standard input.
-    Stdin,
-    /// A file or a directory.
-    Path(PathBuf),
-}
-
-/// Where output goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
-    /// Standard output; only authenticated bytes go there.
-    Stdout,
-    /// A file or a directory.
-    Path(PathBuf),
-}
-
-/// How it is to be done.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Threads that work on the CPU, 1 or more.
-    pub workers: usize,
-    /// Who takes what.
-    pub policy: Policy,
-    /// What the adaptive policy is to be best at.
-    pub objective: Objective,
-    /// Part of the cores that the run may use, where it is limited.
-    pub budget: Option<Budget>,
-    /// Costs that earlier runs learned.
-    pub learned: Estimator,
-    /// Most memory for data in work, in bytes.
-    pub memory_bytes: u64,
-    /// Whether outputs that stand there already are replaced.
-    pub force: bool,
-    /// Whether outputs of fitting time and length count as finished without a look at their contents: under which key
-    /// they are is not asked then.
-    pub resume: bool,
-}
-
-/// A run.
-pub struct Request {
-    /// What is to be done.
-    pub task: Task,
-    /// With which inputs, in order.
-    pub sources: Vec<Source>,
-    /// Where to.
-    pub target: Target,
-    /// How.
-    pub options: Options,
-}
-
-/// A request that cannot be carried out at all. Nothing was read or written.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RequestError {
-    /// There is no input.
-    #[error("no input")]
-    NoInput,
-    /// Standard input or output goes with nothing else.
-    #[error("standard {0} takes exactly one input, which is no directory")]
-    OneInput(&'static str),
-    /// The output would be walked as input.
-    #[error("the output {} lies inside the input {}", target.display(), input.display())]
-    InsideInput {
-        /// The input.
-        input: PathBuf,
-        /// The output.
-        target: PathBuf,
-    },
-    /// An input without a name of its own, such as `/`, among several.
-    #[error("the input {} has no name to be kept", .0.display())]
-    NoName(PathBuf),
-    /// Two inputs of the same name.
-    #[error("two inputs would both go to {}", .0.display())]
-    SameOutput(PathBuf),
-    /// Segments do not fit the memory.
-    #[error("segments of this size need {needed_bytes} bytes of memory (--memory)")]
-    Memory {
-        /// Bytes that would do.
-        needed_bytes: u64,
-    },
-    /// Standard input or output failed.
-    #[error("cannot {doing}: {error}")]
-    Stdio {
-        /// What was tried.
-        doing: &'static str,
-        /// The system's answer.
-        error: io::Error,
-    },
-}
 
 /// Does what `request` says.
 ///
@@ -159,12 +47,6 @@ pub fn process(
     summary.cancelled = cancel.is_cancelled();
     summary.elapsed = start.elapsed();
     Ok(summary)
-}
-
-/// Cuts the memory of a run.
-pub(crate) fn plan_slots(request: &Request, threads: usize) -> Result<buffers::Plan, RequestError> {
-    buffers::Plan::new(request.task.slot_bytes(), threads, request.options.memory_bytes)
-        .map_err(|buffers::TooLittle { needed_bytes }| RequestError::Memory { needed_bytes })
 }
 
 fn run_crew(
@@ -232,27 +114,5 @@ fn measure(sources: &[PathBuf], progress: &Progress, cancel: &Cancel) {
     let total = sources.iter().map(|source| tree::bytes_below(source, || cancel.is_cancelled())).sum();
     if !cancel.is_cancelled() {
         progress.expect_bytes(total);
-    }
-}
-
-/// What a walk met that is no work.
-pub(crate) fn note(summary: &mut Summary, met: Met) -> Option<tree::Item> {
-    match met {
-        Met::File(item) => return Some(item),
-        Met::Skipped(path, skip) => summary.skipped.push((path, skip)),
-        Met::Failed(path, error) => summary.failed.push((path, error)),
-    }
-    None
-}
-
-/// Records how a file ended.
-pub(crate) fn record(summary: &mut Summary, path: PathBuf, bytes: (u64, u64), result: Result<(), FileError>) {
-    match result {
-        Ok(()) => {
-            summary.files += 1;
-            summary.bytes_in += bytes.0;
-            summary.bytes_out += bytes.1;
-        }
-        Err(error) => summary.failed.push((path, error)),
     }
 }

@@ -10,7 +10,6 @@ use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::io::{self, BufRead, Read};
 
-use ::age::armor::ArmoredReader;
 use ::age::{DecryptError, Decryptor, EncryptError, Encryptor, Identity, Recipient};
 use age_core::format::{FILE_KEY_BYTES, FileKey, Stanza, read};
 use age_core::primitives::hkdf;
@@ -19,43 +18,15 @@ use evener_core::{Algorithm, Direction};
 use zeroize::{Zeroize as _, Zeroizing};
 
 use super::{Body, Cut, Growth, Ivs, Opened, Recognized, Sealing};
-use crate::FormatError;
+pub use crate::armor::{dearmored, is_armored};
+use crate::error::FormatError;
 use crate::keys::age::{Identities, Mark, Recipients};
 
 const VERSION_LINE: &[u8] = b"age-encryption.org/v1\n";
-const ARMOR_LINE: &[u8] = b"-----BEGIN AGE ENCRYPTED FILE-----";
 const CHUNK_BYTES: u64 = 64 << 10;
 const NONCE_BYTES: usize = 16;
 /// Longest header that is read: room for 30 000 recipients. A guess; the format has no limit.
 const HEADER_BYTES_MAX: usize = 4 << 20;
-/// White space that may stand before armor, as in the reference implementation.
-const WHITE_BYTES_MAX: usize = 1024;
-
-/// Bytes of a file that tell whether it is armored.
-pub(crate) const ARMOR_START_BYTES: usize = WHITE_BYTES_MAX + ARMOR_LINE.len();
-
-/// Whether a file whose first bytes are `start` is armored. 1060 bytes are enough to tell.
-#[must_use]
-pub fn is_armored(start: &[u8]) -> bool {
-    start[blank_lines_bytes(start)..].starts_with(ARMOR_LINE)
-}
-
-/// The binary file inside an armored one. Reading fails with [`io::ErrorKind::InvalidData`] where the armor is
-/// damaged.
-///
-/// # Errors
-///
-/// Those of `reader`.
-pub fn dearmored<R: BufRead>(mut reader: R) -> io::Result<impl Read> {
-    let mut left = WHITE_BYTES_MAX;
-    // Blank lines before the armor: the crate takes none.
-    while left > 0 && reader.fill_buf()?.first().is_some_and(u8::is_ascii_whitespace) {
-        reader.consume(1);
-        left -= 1;
-    }
-    Ok(ArmoredReader::new(reader))
-}
-
 pub(super) fn seal(recipients: &Recipients) -> Result<Sealing, FormatError> {
     let (first, others) =
         recipients.all().split_first().ok_or_else(|| recipient_error(EncryptError::MissingRecipients))?;
@@ -223,11 +194,6 @@ fn wrong_start(start: &[u8]) -> &'static str {
     } else {
         "it does not start with the line age-encryption.org/v1"
     }
-}
-
-fn blank_lines_bytes(start: &[u8]) -> usize {
-    let start = &start[..start.len().min(WHITE_BYTES_MAX)];
-    start.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(start.len())
 }
 
 /// A header and the nonce as a reader that gives the header's lines at once. The crate asks for one line more

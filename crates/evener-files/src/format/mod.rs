@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use evener_core::{Algorithm, Direction, Padding, Session};
 
-use crate::FormatError;
+use crate::error::FormatError;
 use crate::keys::age::{Identities, Recipients};
 
 pub mod age;
@@ -285,9 +285,4 @@ fn session(
     key: &[u8],
 ) -> Result<Session, FormatError> {
     Session::new(algorithm, direction, padding, key).map_err(|error| FormatError::Library(error.to_string()))
-}
-
-/// Fills `bytes` from the kernel's random source.
-pub(crate) fn fill_random(bytes: &mut [u8]) -> Result<(), FormatError> {
-    getrandom::getrandom(bytes).map_err(|error| FormatError::Library(format!("no random bytes: {error}")))
 }

@@ -12,8 +12,9 @@ use std::num::NonZeroU32;
 use evener_core::{Algorithm, Direction, Family};
 use zeroize::Zeroizing;
 
-use super::{Body, Cut, Growth, Opened, Sealing, fill_random};
-use crate::FormatError;
+use super::{Body, Cut, Growth, Opened, Sealing};
+use crate::error::FormatError;
+use crate::random::fill_random;
 
 const MAGIC: &[u8; 8] = b"Salted__";
 const HEADER_BYTES: usize = 16;

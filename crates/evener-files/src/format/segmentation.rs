@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use crate::FormatError;
+use crate::error::FormatError;
 
 /// Length of the tag of every AEAD that the formats use, in bytes.
 const TAG_BYTES: u64 = 16;

@@ -9,9 +9,10 @@ use evener_core::{Algorithm, Direction};
 use hkdf::Hkdf;
 use zeroize::Zeroizing;
 
-use super::{Body, Cut, Growth, Ivs, Opened, Sealing, fill_random};
-use crate::FormatError;
+use super::{Body, Cut, Growth, Ivs, Opened, Sealing};
+use crate::error::FormatError;
 use crate::keys::keyset::{HkdfHash, Keyset, StreamingKey};
+use crate::random::fill_random;
 
 /// Bytes of the nonce that are random.
 const NONCE_PREFIX_BYTES: usize = 7;

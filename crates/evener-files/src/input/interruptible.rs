@@ -8,7 +8,7 @@ use evener::Cancel;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use crate::report::FileError;
+use crate::error::FileError;
 
 /// Longest time between two looks at the wish to stop, where no signal wakes the thread. A guess.
 const BETWEEN_LOOKS: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };

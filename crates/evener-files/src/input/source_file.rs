@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::fs::{self, FileType, Mode, OFlags, Stat};
 use rustix::io::{Errno, preadv, pwritev};
 
-use crate::report::FileError;
+use crate::error::FileError;
 use crate::walk::tree::Item;
 
 /// For opening what should be a regular file: never waits, should a pipe have taken its place.

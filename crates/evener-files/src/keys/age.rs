@@ -17,8 +17,8 @@ use base64::prelude::BASE64_STANDARD_NO_PAD;
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
-use crate::FormatError;
-use crate::format::age::dearmored;
+use crate::armor::dearmored;
+use crate::error::FormatError;
 
 /// scrypt's work factor for new files, as in age: 2^18, about a second and 256 MiB of memory.
 const WORK_FACTOR: u8 = 18;
@@ -222,7 +222,7 @@ enum Secret {
 }
 
 fn secrets(bytes: &[u8], ask: &mut AskPassphrase<'_>) -> Result<Vec<Secret>, FormatError> {
-    if crate::format::age::is_armored(bytes) || bytes.starts_with(b"age-encryption.org/") {
+    if crate::armor::is_armored(bytes) || bytes.starts_with(b"age-encryption.org/") {
         return native_secrets(&decrypted_file(bytes, ask)?);
     }
     let text = std::str::from_utf8(bytes).map_err(|_| identity("the file is not text"))?;

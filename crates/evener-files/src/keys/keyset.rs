@@ -7,7 +7,7 @@ mod text;
 
 use zeroize::Zeroizing;
 
-use crate::FormatError;
+use crate::error::FormatError;
 
 /// The keys that `keygen` makes, under the names of Tink's templates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,8 +104,8 @@ impl Keyset {
     pub fn generate(template: Template) -> Result<Self, FormatError> {
         let mut bytes = Zeroizing::new(vec![0; usize::from(template.key_bytes)]);
         let mut id = [0; 4];
-        crate::format::fill_random(&mut bytes)?;
-        crate::format::fill_random(&mut id)?;
+        crate::random::fill_random(&mut bytes)?;
+        crate::random::fill_random(&mut id)?;
         let key = StreamingKey {
             // Tink takes 0 for "not set".
             id: u32::from_ne_bytes(id).max(1),

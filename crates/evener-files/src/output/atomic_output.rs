@@ -14,10 +14,10 @@ use std::sync::Arc;
 use rustix::fs::{self, AtFlags, Mode, OFlags, RenameFlags, Stat, Timespec, Timestamps, UTIME_OMIT};
 use rustix::io::Errno;
 
+use crate::error::FileError;
 use crate::input::beneath::{DIRECTORY_FLAGS, open_beneath, open_one};
 use crate::input::source_file::{READ_FLAGS, SourceFile};
 use crate::output::leftovers::{draft_name, lock, remove_stale_drafts};
-use crate::report::FileError;
 
 /// Drafts that are settled together at most. See `docs/results/files.md` for the choice.
 const BATCH_FILES: usize = 4_096;

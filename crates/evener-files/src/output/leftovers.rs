@@ -13,8 +13,8 @@ use std::time::Duration;
 use rustix::fs::{self, AtFlags, FlockOperation};
 use rustix::io::Errno;
 
-use crate::format::fill_random;
-use crate::report::FileError;
+use crate::error::FileError;
+use crate::random::fill_random;
 
 const DRAFT_PREFIX: &str = ".evener-";
 const DRAFT_SUFFIX: &str = ".draft";

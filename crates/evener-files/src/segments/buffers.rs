@@ -5,6 +5,8 @@
 
 use evener_core::Job;
 
+use crate::request::{Request, RequestError};
+
 const PAGE_BYTES: usize = 4_096;
 
 /// Bytes that one thread reads in one go. A core's second-level cache holds it while it is worked on.
@@ -74,6 +76,12 @@ fn stride(slot_bytes: usize) -> usize {
     }
     let pages = slot_bytes.div_ceil(PAGE_BYTES);
     (pages | 1) * PAGE_BYTES
+}
+
+/// Cuts the memory of a run.
+pub(crate) fn plan_slots(request: &Request, threads: usize) -> Result<Plan, RequestError> {
+    Plan::new(request.task.slot_bytes(), threads, request.options.memory_bytes)
+        .map_err(|TooLittle { needed_bytes }| RequestError::Memory { needed_bytes })
 }
 
 #[cfg(test)]

@@ -5,12 +5,11 @@ use std::io::IoSliceMut;
 use evener::Caller;
 use evener_core::{Direction, Job, JobError, Outcome};
 
-use crate::FormatError;
+use crate::error::{FileError, FormatError};
 use crate::format::{Body, Iv, Layout, Opened, Segment};
 use crate::input::source_file::SourceFile;
 use crate::output::atomic_output::{Draft, Origin};
-use crate::process::Task;
-use crate::report::FileError;
+use crate::request::Task;
 use crate::segments::span::{self, Block};
 use crate::walk::tree::Item;
 

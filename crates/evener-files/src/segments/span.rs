@@ -4,8 +4,8 @@ use std::io::{IoSlice, IoSliceMut};
 
 use evener_core::{BLOCK_BYTES, Direction, Job, Outcome};
 
+use crate::error::FileError;
 use crate::format::{Body, Iv, Segment};
-use crate::report::FileError;
 use crate::segments::file_work::Work;
 
 /// A block of ciphertext that some formats need from before a segment.

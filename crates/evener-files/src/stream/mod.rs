@@ -13,13 +13,16 @@ use evener::{Caller, Cancel, Inlet, Machinery, Outlet, Setup, Submitted};
 use evener_core::{BLOCK_BYTES, Direction, Job};
 use rustix::fs::{FileType, Mode};
 
-use crate::FormatError;
-use crate::format::{Body, Opened, Opener, age};
+use crate::armor;
+use crate::error::FileError;
+use crate::error::FormatError;
+use crate::format::{Body, Opened, Opener};
 use crate::input::interruptible::{Patient, read_error};
 use crate::input::source_file::write_at;
 use crate::output::atomic_output::{Draft, Origin, OutDir, Settlement};
-use crate::process::{Request, RequestError, Source, Target, Task, plan_slots, record};
-use crate::report::{FileError, Progress, Summary};
+use crate::report::{Progress, Summary};
+use crate::request::{Request, RequestError, Source, Target, Task};
+use crate::segments::buffers::plan_slots;
 use crate::segments::file_work::{START_BYTES, fits, is_chained};
 use crate::segments::span::{self, Block};
 
@@ -83,17 +86,17 @@ pub(crate) fn run(
     if result.is_ok() {
         progress.add_file();
     }
-    record(&mut summary, path, bytes, result);
+    summary.record(path, bytes, result);
     Ok(summary)
 }
 
 /// The binary bytes of an input that may be armored.
 fn without_armor(mut input: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
     let mut start = Vec::new();
-    input.by_ref().take(age::ARMOR_START_BYTES as u64).read_to_end(&mut start)?;
-    let is_armored = age::is_armored(&start);
+    input.by_ref().take(armor::ARMOR_START_BYTES as u64).read_to_end(&mut start)?;
+    let is_armored = armor::is_armored(&start);
     let input = Cursor::new(start).chain(input);
-    if is_armored { Ok(Box::new(age::dearmored(BufReader::new(input))?)) } else { Ok(Box::new(input)) }
+    if is_armored { Ok(Box::new(armor::dearmored(BufReader::new(input))?)) } else { Ok(Box::new(input)) }
 }
 
 fn open_input(request: &Request, cancel: &Cancel) -> Result<(PathBuf, Box<dyn Read + Send>), RequestError> {

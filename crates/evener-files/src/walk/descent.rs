@@ -8,8 +8,8 @@ use std::sync::Arc;
 use rustix::fs::{self, AtFlags, Dir, FileType, OFlags, Stat};
 use rustix::io::Errno;
 
+use crate::error::FileError;
 use crate::input::beneath::{DIRECTORY_FLAGS, Root};
-use crate::report::FileError;
 
 /// Directories that are kept open at a time; of those above them the rest is read ahead. As many as the crate
 /// `walkdir` keeps.

@@ -14,11 +14,12 @@ use std::sync::Arc;
 
 use rustix::fs::{FileType, Mode, Stat};
 
+use crate::error::FileError;
 use crate::input::beneath::Root;
 use crate::output::atomic_output::{Dress, OutDir, Trace};
 use crate::output::leftovers::is_draft;
-use crate::process::RequestError;
-use crate::report::{FileError, Skip};
+use crate::report::Skip;
+use crate::request::RequestError;
 use crate::walk::descent::{Descent, Found};
 
 /// One file to be worked on.

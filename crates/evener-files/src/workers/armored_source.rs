@@ -5,11 +5,11 @@ use std::fs::File;
 use std::io::{self, BufReader, Write as _};
 use std::sync::Arc;
 
-use crate::format::age;
+use crate::armor;
+use crate::error::FileError;
 use crate::input::interruptible::read_error;
 use crate::input::source_file::SourceFile;
 use crate::output::atomic_output::{OutDir, nameless};
-use crate::report::FileError;
 
 /// The binary file inside `source` where that is armored, else `source`. The copy goes with the last use of it; it
 /// holds ciphertext only.
@@ -18,12 +18,12 @@ pub(crate) fn taken_off(
     beside: &Arc<OutDir>,
     is_stopped: impl Fn() -> bool,
 ) -> Result<SourceFile, FileError> {
-    if !age::is_armored(&source.read_start(age::ARMOR_START_BYTES)?) {
+    if !armor::is_armored(&source.read_start(armor::ARMOR_START_BYTES)?) {
         return Ok(source);
     }
     let text = File::from(source.fd.try_clone().map_err(read_error)?);
     let mut binary = File::from(nameless(beside)?);
-    let mut bytes = age::dearmored(BufReader::new(text)).map_err(read_error)?;
+    let mut bytes = armor::dearmored(BufReader::new(text)).map_err(read_error)?;
     let bytes = copy(&mut bytes, &mut binary, is_stopped)?;
     source.check_unchanged()?;
     let mut stat = source.stat;

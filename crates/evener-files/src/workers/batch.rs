@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use evener_core::Job;
 
+use crate::error::FileError;
 use crate::input::source_file::write_at;
 use crate::output::atomic_output::{Complete, Origin};
-use crate::report::FileError;
 use crate::segments::buffers::SPAN_BYTES;
 use crate::segments::file_work::Work;
 use crate::segments::span;

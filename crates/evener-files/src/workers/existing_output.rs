@@ -9,12 +9,11 @@ use evener::Caller;
 use evener_core::{BLOCK_BYTES, Job};
 use rustix::fs::{FileType, Stat};
 
-use crate::FormatError;
+use crate::error::{FileError, FormatError};
 use crate::format::{Body, Cut, Layout, Recognized};
 use crate::input::source_file::SourceFile;
 use crate::output::atomic_output::{OutDir, mtime_of};
-use crate::process::{Request, Task};
-use crate::report::FileError;
+use crate::request::{Request, Task};
 use crate::segments::file_work::{START_BYTES, opened, range, read_header};
 use crate::walk::tree::Item;
 

@@ -10,14 +10,15 @@ use evener::{Caller, Cancel};
 use evener_core::Job;
 
 use super::{armored_source, cbc_interleave};
+use crate::error::FileError;
 use crate::format::Opener;
 use crate::input::source_file::SourceFile;
 use crate::output::atomic_output::{Complete, Origin, Settlement};
-use crate::process::{Request, Task, note, record};
-use crate::report::{FileError, Progress, Summary};
+use crate::report::{Progress, Summary};
+use crate::request::{Request, Task};
 use crate::segments::buffers;
 use crate::segments::file_work::Work;
-use crate::walk::tree::{Item, Walk};
+use crate::walk::tree::{Item, Met, Walk};
 use crate::workers::batch::Batch;
 use crate::workers::existing_output::is_done;
 use crate::workers::large::Large;
@@ -299,7 +300,17 @@ impl<'c, 'r, 'm> Hand<'c, 'r, 'm> {
             if result.is_ok() {
                 self.crew.progress.add_file();
             }
-            record(&mut self.summary, origin.path, (origin.bytes_in, origin.bytes_out), result);
+            self.summary.record(origin.path, (origin.bytes_in, origin.bytes_out), result);
         }
     }
+}
+
+/// What a walk met that is no work.
+fn note(summary: &mut Summary, met: Met) -> Option<Item> {
+    match met {
+        Met::File(item) => return Some(item),
+        Met::Skipped(path, skip) => summary.skipped.push((path, skip)),
+        Met::Failed(path, error) => summary.failed.push((path, error)),
+    }
+    None
 }

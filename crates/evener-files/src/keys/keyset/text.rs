@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize as _, Zeroizing};
 
 use super::{HkdfHash, StreamingKey};
-use crate::FormatError;
+use crate::error::FormatError;
 
 /// The only kind of key that files are sealed with.
 pub(super) const TYPE_URL: &str = "type.googleapis.com/google.crypto.tink.AesGcmHkdfStreamingKey";
