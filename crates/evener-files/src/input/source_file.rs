@@ -1,14 +1,14 @@
-//! Bytes in and out at given places, whole or not at all, and whether a source stayed as it was.
+//! A file that is being read: bytes at given places, whole or not at all, and whether the file stayed as it was.
 
-use std::io::{IoSlice, IoSliceMut};
+use std::io::IoSliceMut;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::fs::{self, FileType, Mode, OFlags, Stat};
-use rustix::io::{Errno, preadv, pwritev};
+use rustix::io::{Errno, preadv};
 
+use super::beneath::Root;
 use crate::error::FileError;
-use crate::walk::tree::Item;
 
 /// For opening what should be a regular file: never waits, should a pipe have taken its place.
 pub(crate) const READ_FLAGS: OFlags =
@@ -24,16 +24,16 @@ pub(crate) struct SourceFile {
 }
 
 impl SourceFile {
-    /// Opens the source of `item`: beneath the root of its tree; where the user named it, with links followed.
-    pub(crate) fn open(item: &Item) -> Result<Self, FileError> {
-        let (fd, stat) = match &item.root {
-            Some(root) => root.open_found(&item.source, READ_FLAGS)?,
-            None => open_named(&item.source).map_err(FileError::io("read"))?,
+    /// Opens `path`: beneath `root`, where a walk found it below one; where the user named it, with links followed.
+    pub(crate) fn open(root: Option<&Root>, path: &Path) -> Result<Self, FileError> {
+        let (fd, stat) = match root {
+            Some(root) => root.open_found(path, READ_FLAGS)?,
+            None => open_named(path).map_err(FileError::io("read"))?,
         };
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile if stat.st_size == 0 => Self::empty(fd, stat),
             FileType::RegularFile => Ok(Self { fd, stat, named: None }),
-            _ if item.root.is_none() => Err(FileError::NoLength),
+            _ if root.is_none() => Err(FileError::NoLength),
             _ => Err(FileError::Changed),
         }
     }
@@ -110,26 +110,4 @@ pub(crate) fn read_up_to(
         IoSliceMut::advance_slices(&mut parts, came);
     }
     Ok(total)
-}
-
-/// Most parts in one system call (`UIO_MAXIOV`).
-const PARTS_MAX: usize = 1_024;
-
-/// Writes all `parts` from `offset` on.
-pub(crate) fn write_at(
-    fd: &OwnedFd,
-    mut parts: &mut [IoSlice<'_>],
-    mut offset: u64,
-) -> Result<(), FileError> {
-    while parts.iter().any(|part| !part.is_empty()) {
-        let most = parts.len().min(PARTS_MAX);
-        let went = match pwritev(fd, &parts[..most], offset) {
-            Err(Errno::INTR) => continue,
-            Ok(0) => return Err(FileError::io("write the output")(Errno::NOSPC)),
-            went => went.map_err(FileError::io("write the output"))?,
-        };
-        offset += went as u64;
-        IoSlice::advance_slices(&mut parts, went);
-    }
-    Ok(())
 }

@@ -1,4 +1,18 @@
-//! Output is written under a temporary name, made durable in batches, and renamed to its final name.
+//! Output comes to be as drafts under temporary names in the directory of the final one, and a settlement
+//! makes a batch of them durable with one sync, then renames them, then syncs the names.
+//!
+//! A crash at any moment leaves under a final name either what was there before or the whole new file. A run
+//! holds a lock on every directory in which it may have drafts, which the kernel drops with the process. So whoever
+//! enters a directory and finds no such lock may remove the drafts in it: who wrote them was killed.
 
-pub(crate) mod atomic_output;
-pub(crate) mod leftovers;
+mod attributes;
+mod directory;
+mod draft;
+mod leftovers;
+mod settlement;
+
+pub(crate) use attributes::{Attributes, mode_of, mtime_of};
+pub(crate) use directory::{OutDir, Trace};
+pub(crate) use draft::{Complete, Draft, nameless, write_at};
+pub(crate) use leftovers::is_draft;
+pub(crate) use settlement::{Origin, Settlement};

@@ -8,7 +8,7 @@ use evener_core::{Direction, Job, JobError, Outcome};
 use crate::error::{FileError, FormatError};
 use crate::format::{Body, Iv, Layout, Opened, Segment};
 use crate::input::source_file::SourceFile;
-use crate::output::atomic_output::{Draft, Origin};
+use crate::output::{Draft, Origin};
 use crate::request::Task;
 use crate::segments::span::{self, Block};
 use crate::walk::tree::Item;
@@ -82,7 +82,7 @@ impl Work {
 
     /// A draft for the output.
     pub(crate) fn draft(&self, item: &Item, force: bool) -> Result<Draft, FileError> {
-        Draft::create(&item.dir, &item.name, crate::output::atomic_output::mode_of(&self.source.stat), force)
+        Draft::create(&item.dir, &item.name, crate::output::mode_of(&self.source.stat), force)
     }
 
     /// What is to be said of the file when it is done.

@@ -16,8 +16,9 @@ use rustix::fs::{FileType, Mode, Stat};
 
 use crate::error::FileError;
 use crate::input::beneath::Root;
-use crate::output::atomic_output::{Dress, OutDir, Trace};
-use crate::output::leftovers::is_draft;
+use crate::input::source_file::SourceFile;
+use crate::output::is_draft;
+use crate::output::{Attributes, OutDir, Trace};
 use crate::report::Skip;
 use crate::request::RequestError;
 use crate::walk::descent::{Descent, Found};
@@ -29,6 +30,13 @@ pub(crate) struct Item {
     pub(crate) root: Option<Arc<Root>>,
     pub(crate) dir: Arc<OutDir>,
     pub(crate) name: OsString,
+}
+
+impl Item {
+    /// Opens the source.
+    pub(crate) fn open(&self) -> Result<SourceFile, FileError> {
+        SourceFile::open(self.root.as_deref(), &self.source)
+    }
 }
 
 /// What the walk met.
@@ -53,7 +61,7 @@ pub(crate) struct Walk {
     inputs: VecDeque<Input>,
     tree: Option<Tree>,
     /// Directories made or entered, with what they are to look like at the end; parents first.
-    entered: Vec<(Trace, Dress)>,
+    entered: Vec<(Trace, Attributes)>,
     /// Parent directories of single files, so that each is opened once.
     parent: Option<Arc<OutDir>>,
 }
@@ -96,8 +104,9 @@ impl Walk {
 
     /// Gives directories that were entered the mode and time of their sources, deepest first.
     pub(crate) fn finish(&mut self) -> Vec<(PathBuf, FileError)> {
-        let dressed = self.entered.drain(..).rev().map(|(dir, source)| (dir.path(), dir.dress(&source)));
-        dressed.filter_map(|(path, result)| result.err().map(|error| (path, error))).collect()
+        let finished =
+            self.entered.drain(..).rev().map(|(dir, source)| (dir.path(), dir.set_attributes(&source)));
+        finished.filter_map(|(path, result)| result.err().map(|error| (path, error))).collect()
     }
 
     /// Begins an input: a single file is met at once, a tree entry by entry.
@@ -156,7 +165,7 @@ impl Walk {
             Found::Directory { path, name, depth, stat } => {
                 return match tree.enter(&name, depth, &stat) {
                     Ok(dir) => {
-                        self.entered.push((dir, Dress::of(&stat)));
+                        self.entered.push((dir, Attributes::of(&stat)));
                         None
                     }
                     Err(error) => Some(Met::Failed(path, error)),
@@ -180,7 +189,7 @@ impl Tree {
     /// Makes the output directory for a directory of the tree. Where that fails, the directory is left out.
     fn enter(&mut self, name: &OsStr, depth: usize, source: &Stat) -> Result<Trace, FileError> {
         self.dirs.truncate(depth);
-        let opened = self.open(name, Dress::of(source).mode).and_then(|dir| {
+        let opened = self.open(name, Attributes::of(source).mode).and_then(|dir| {
             dir.give_owner_access()?;
             Ok(dir)
         });
@@ -289,7 +298,6 @@ mod tests {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
     use super::*;
-    use crate::input::source_file::SourceFile;
 
     /// `in/a/file`, `in/b/file`, and beside them `secret/file`, which is longer.
     fn place() -> tempfile::TempDir {
@@ -321,9 +329,9 @@ mod tests {
     fn a_file_that_became_a_link_since_the_walk_saw_it_is_not_followed() {
         let place = place();
         let item = next_file(&mut walk(&place));
-        assert_eq!(SourceFile::open(&item).unwrap().len(), 4);
+        assert_eq!(item.open().unwrap().len(), 4);
         replace_by_link(&item.source, &place.path().join("secret/file"));
-        assert!(matches!(SourceFile::open(&item), Err(FileError::Link)));
+        assert!(matches!(item.open(), Err(FileError::Link)));
     }
 
     #[test]
@@ -331,7 +339,7 @@ mod tests {
         let place = place();
         let item = next_file(&mut walk(&place));
         replace_by_link(item.source.parent().unwrap(), &place.path().join("secret"));
-        assert!(matches!(SourceFile::open(&item), Err(FileError::Link)));
+        assert!(matches!(item.open(), Err(FileError::Link)));
     }
 
     #[test]
@@ -354,7 +362,7 @@ mod tests {
         let link = place.path().join("link");
         symlink("secret/file", &link).unwrap();
         let item = next_file(&mut Walk::new(&[link], &place.path().join("out")).unwrap());
-        assert_eq!(SourceFile::open(&item).unwrap().len(), 17);
+        assert_eq!(item.open().unwrap().len(), 17);
     }
 
     /// Mode and time in seconds.

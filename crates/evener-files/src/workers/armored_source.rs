@@ -9,7 +9,7 @@ use crate::armor;
 use crate::error::FileError;
 use crate::input::interruptible::read_error;
 use crate::input::source_file::SourceFile;
-use crate::output::atomic_output::{OutDir, nameless};
+use crate::output::{OutDir, nameless};
 
 /// The binary file inside `source` where that is armored, else `source`. The copy goes with the last use of it; it
 /// holds ciphertext only.

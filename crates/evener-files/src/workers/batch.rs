@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use evener_core::Job;
 
 use crate::error::FileError;
-use crate::input::source_file::write_at;
-use crate::output::atomic_output::{Complete, Origin};
+use crate::output::write_at;
+use crate::output::{Complete, Origin};
 use crate::segments::buffers::SPAN_BYTES;
 use crate::segments::file_work::Work;
 use crate::segments::span;

@@ -6,8 +6,8 @@ use std::io::IoSlice;
 use evener_core::BLOCK_BYTES;
 
 use crate::error::FileError;
-use crate::input::source_file::write_at;
-use crate::output::atomic_output::{Complete, Draft, Origin};
+use crate::output::write_at;
+use crate::output::{Complete, Draft, Origin};
 use crate::segments::file_work::Work;
 use crate::segments::span::{self, Block};
 use crate::walk::tree::Item;

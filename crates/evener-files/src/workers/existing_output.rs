@@ -12,7 +12,7 @@ use rustix::fs::{FileType, Stat};
 use crate::error::{FileError, FormatError};
 use crate::format::{Body, Cut, Layout, Recognized};
 use crate::input::source_file::SourceFile;
-use crate::output::atomic_output::{OutDir, mtime_of};
+use crate::output::{OutDir, mtime_of};
 use crate::request::{Request, Task};
 use crate::segments::file_work::{START_BYTES, opened, range, read_header};
 use crate::walk::tree::Item;

@@ -11,8 +11,8 @@ use evener_core::Job;
 
 use crate::error::FileError;
 use crate::format::Segment;
-use crate::input::source_file::write_at;
-use crate::output::atomic_output::{Complete, Draft, Origin};
+use crate::output::write_at;
+use crate::output::{Complete, Draft, Origin};
 use crate::segments::file_work::Work;
 use crate::segments::span;
 use crate::walk::tree::Item;

@@ -12,8 +12,7 @@ use evener_core::Job;
 use super::{armored_source, cbc_interleave};
 use crate::error::FileError;
 use crate::format::Opener;
-use crate::input::source_file::SourceFile;
-use crate::output::atomic_output::{Complete, Origin, Settlement};
+use crate::output::{Complete, Origin, Settlement};
 use crate::report::{Progress, Summary};
 use crate::request::{Request, Task};
 use crate::segments::buffers;
@@ -233,7 +232,7 @@ impl<'c, 'r, 'm> Hand<'c, 'r, 'm> {
     /// Opens a file unless its finished result stands there already.
     fn open(&mut self, item: &Item) -> Result<Option<Work>, FileError> {
         let task = &self.crew.request.task;
-        let mut source = SourceFile::open(item)?;
+        let mut source = item.open()?;
         if matches!(task, Task::Decrypt(Opener::Age(_))) {
             source = armored_source::taken_off(source, &item.dir, || self.crew.is_stopped())?;
         }

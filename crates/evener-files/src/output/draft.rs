@@ -1,0 +1,138 @@
+//! Drafts: files that are being written under a temporary name in the directory of the final one.
+
+use std::ffi::{OsStr, OsString};
+use std::io::IoSlice;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::fs::{self, AtFlags, Mode, OFlags, RenameFlags, Stat};
+use rustix::io::{Errno, pwritev};
+
+use super::attributes::{Attributes, umask};
+use super::directory::OutDir;
+use super::leftovers::draft_name;
+use crate::error::FileError;
+
+/// A temporary name in a directory; the file is removed unless it was renamed.
+struct Temporary {
+    dir: Arc<OutDir>,
+    name: OsString,
+    renamed: bool,
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if !self.renamed {
+            // Nothing can be done about a draft that cannot be removed; the next run tries again.
+            fs::unlinkat(&self.dir.fd, &self.name, AtFlags::empty()).ok();
+        }
+    }
+}
+
+/// A file without a name in `dir`, for reading and writing.
+pub(crate) fn nameless(dir: &Arc<OutDir>) -> Result<OwnedFd, FileError> {
+    let name = draft_name()?;
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let mode = Mode::RUSR | Mode::WUSR;
+    let file = fs::openat(&dir.fd, &name, flags, mode).map_err(FileError::io("create the output"))?;
+    // Named for a moment only: O_TMPFILE would do, but not every file system has it.
+    fs::unlinkat(&dir.fd, &name, AtFlags::empty()).map_err(FileError::io("create the output"))?;
+    Ok(file)
+}
+
+/// A file that is being written under a temporary name. Dropped, it is removed.
+pub(crate) struct Draft {
+    temporary: Temporary,
+    final_name: OsString,
+    replace: bool,
+    pub(crate) file: Arc<OwnedFd>,
+}
+
+impl Draft {
+    /// Makes a draft for `final_name`; `replace` says that what stands there may be replaced.
+    pub(crate) fn create(
+        dir: &Arc<OutDir>,
+        final_name: &OsStr,
+        mode: Mode,
+        replace: bool,
+    ) -> Result<Self, FileError> {
+        let name = draft_name()?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let file = fs::openat(&dir.fd, &name, flags, mode).map_err(FileError::io("create the output"))?;
+        let temporary = Temporary { dir: Arc::clone(dir), name, renamed: false };
+        Ok(Self { temporary, final_name: final_name.to_owned(), replace, file: Arc::new(file) })
+    }
+
+    /// Closes the draft, after giving it the time and, where the umask took away from them, the permissions
+    /// of the source, if it has one.
+    pub(crate) fn complete(self, source: Option<&Stat>) -> Result<Complete, FileError> {
+        if let Some(source) = source {
+            self.set_attributes(source)?;
+        }
+        Ok(Complete { temporary: self.temporary, final_name: self.final_name, replace: self.replace })
+    }
+
+    fn set_attributes(&self, source: &Stat) -> Result<(), FileError> {
+        let wanted = Attributes::of(source);
+        if wanted.mode.intersects(umask()) {
+            fs::fchmod(&self.file, wanted.mode).map_err(FileError::io("set the mode of the output"))?;
+        }
+        fs::futimens(&self.file, &wanted.times()).map_err(FileError::io("set the time of the output"))
+    }
+}
+
+/// A draft that is written and closed.
+pub(crate) struct Complete {
+    temporary: Temporary,
+    final_name: OsString,
+    replace: bool,
+}
+
+impl Complete {
+    /// Its directory and its name there.
+    pub(super) fn place(&self) -> (&Arc<OutDir>, &OsStr) {
+        (&self.temporary.dir, &self.temporary.name)
+    }
+
+    /// Gives it its final name, without replacing unless asked to; where the file system cannot do that, looks first.
+    pub(super) fn rename(mut self) -> Result<(), FileError> {
+        let temporary = &mut self.temporary;
+        let dir = &temporary.dir.fd;
+        let flags = if self.replace { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
+        let renamed = match fs::renameat_with(dir, &temporary.name, dir, &self.final_name, flags) {
+            Err(Errno::EXIST) => Err(FileError::Exists),
+            Err(Errno::INVAL | Errno::NOSYS) if !self.replace => {
+                match temporary.dir.stat(&self.final_name)? {
+                    Some(_) => Err(FileError::Exists),
+                    None => fs::renameat(dir, &temporary.name, dir, &self.final_name)
+                        .map_err(FileError::io("rename the output")),
+                }
+            }
+            renamed => renamed.map_err(FileError::io("rename the output")),
+        };
+        temporary.renamed = renamed.is_ok();
+        renamed
+    }
+}
+
+/// Most parts in one system call (`UIO_MAXIOV`).
+const PARTS_MAX: usize = 1_024;
+
+/// Writes all `parts` from `offset` on.
+pub(crate) fn write_at(
+    fd: &OwnedFd,
+    mut parts: &mut [IoSlice<'_>],
+    mut offset: u64,
+) -> Result<(), FileError> {
+    while parts.iter().any(|part| !part.is_empty()) {
+        let most = parts.len().min(PARTS_MAX);
+        let went = match pwritev(fd, &parts[..most], offset) {
+            Err(Errno::INTR) => continue,
+            Ok(0) => return Err(FileError::io("write the output")(Errno::NOSPC)),
+            went => went.map_err(FileError::io("write the output"))?,
+        };
+        offset += went as u64;
+        IoSlice::advance_slices(&mut parts, went);
+    }
+    Ok(())
+}
