@@ -12,8 +12,8 @@ use crate::report::{Progress, Summary};
 use crate::request::{Request, RequestError, Source, Target};
 use crate::segments::buffers::plan_slots;
 use crate::stream;
-use crate::walk::tree;
-use crate::walk::tree::Walk;
+use crate::walk;
+use crate::walk::Walk;
 use crate::workers::pool::{Crew, Hand};
 
 /// Does what `request` says.
@@ -111,7 +111,7 @@ fn setup<'m>(
 
 /// Adds up what there is to do, for whoever looks at the progress.
 fn measure(sources: &[PathBuf], progress: &Progress, cancel: &Cancel) {
-    let total = sources.iter().map(|source| tree::bytes_below(source, || cancel.is_cancelled())).sum();
+    let total = sources.iter().map(|source| walk::bytes_below(source, || cancel.is_cancelled())).sum();
     if !cancel.is_cancelled() {
         progress.expect_bytes(total);
     }

@@ -276,6 +276,11 @@ impl Body {
         iv[11] = last.into();
         Ok(Iv::Known(iv))
     }
+
+    /// Whether each segment needs the ciphertext of the one before.
+    pub(crate) fn is_chained(&self) -> bool {
+        self.iv(1, false) == Ok(Iv::PreviousBlock)
+    }
 }
 
 fn session(

@@ -1,5 +1,10 @@
-//! A file becomes segments, and a segment becomes a job in a buffer of the run's memory.
+//! A file becomes segments, and each segment becomes a job in a buffer of the run's memory.
 
 pub(crate) mod buffers;
-pub(crate) mod file_work;
+mod candidates;
+mod file_work;
+pub(crate) mod job;
 pub(crate) mod span;
+
+pub(crate) use candidates::{START_BYTES, fits, opened, range, read_header};
+pub(crate) use file_work::Work;

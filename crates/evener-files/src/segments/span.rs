@@ -2,14 +2,12 @@
 
 use std::io::{IoSlice, IoSliceMut};
 
-use evener_core::{BLOCK_BYTES, Direction, Job, Outcome};
+use evener_core::{BLOCK_BYTES, Direction, Job};
 
+use super::job::{Block, arm, check, emit_one};
 use crate::error::FileError;
-use crate::format::{Body, Iv, Segment};
+use crate::format::Segment;
 use crate::segments::file_work::Work;
-
-/// A block of ciphertext that some formats need from before a segment.
-pub(crate) type Block = [u8; BLOCK_BYTES];
 
 /// Reads neighbouring segments into the slots of `jobs` and arms them; returns the bytes read.
 pub(crate) fn read(work: &Work, segments: &[Segment], jobs: &mut [Box<Job<'_>>]) -> Result<u64, FileError> {
@@ -40,53 +38,6 @@ pub(crate) fn emit<'j>(
         check(job, index)?;
         emit_one(&work.body, work.direction, job, parts);
     }
-    Ok(())
-}
-
-/// What one finished job adds to the output: its result and, at encryption, its tag.
-pub(crate) fn emit_one<'j>(
-    body: &Body,
-    direction: Direction,
-    job: &'j Job<'_>,
-    parts: &mut Vec<IoSlice<'j>>,
-) {
-    parts.push(IoSlice::new(job.output()));
-    if direction == Direction::Encrypt && body.cut().tag_bytes() > 0 {
-        parts.push(IoSlice::new(job.tag()));
-    }
-}
-
-/// The failure of a job, as that of its file.
-pub(crate) const fn check(job: &Job<'_>, segment: u64) -> Result<(), FileError> {
-    match job.outcome() {
-        Outcome::Failed(error) => Err(FileError::of_job(segment, error)),
-        Outcome::Done { .. } | Outcome::Pending => Ok(()),
-    }
-}
-
-/// Arms a job whose slot holds `input_bytes` of input, tag included; `before` is the block before it.
-pub(crate) fn arm(
-    body: &Body,
-    direction: Direction,
-    job: &mut Job<'_>,
-    index: u64,
-    last: bool,
-    input_bytes: usize,
-    before: Block,
-) -> Result<(), FileError> {
-    let iv = match body.iv(index, last)? {
-        Iv::Known(iv) => iv,
-        Iv::PreviousBlock => before,
-    };
-    let tag_bytes = match direction {
-        Direction::Encrypt => 0,
-        Direction::Decrypt => usize::try_from(body.cut().tag_bytes()).expect("a tag has 16 bytes"),
-    };
-    let text_bytes = input_bytes - tag_bytes;
-    let mut tag = Block::default();
-    tag[..tag_bytes].copy_from_slice(&job.room_mut()[text_bytes..input_bytes]);
-    job.set_tag(&tag);
-    job.arm(body.session(last).clone(), &iv, text_bytes);
     Ok(())
 }
 

@@ -23,8 +23,8 @@ use crate::output::{Draft, Origin, OutDir, Settlement};
 use crate::report::{Progress, Summary};
 use crate::request::{Request, RequestError, Source, Target, Task};
 use crate::segments::buffers::plan_slots;
-use crate::segments::file_work::{START_BYTES, fits, is_chained};
-use crate::segments::span::{self, Block};
+use crate::segments::job::{self, Block};
+use crate::segments::{START_BYTES, fits};
 
 /// What a run through standard input or output is made of.
 struct Pipe<'a> {
@@ -73,7 +73,7 @@ pub(crate) fn run(
         let mut slots = slots;
         let stream = pipe.open(input, &mut caller, &mut slots)?;
         output.write(&mut [IoSlice::new(&stream.header)])?;
-        if stream.direction == Direction::Encrypt && is_chained(&stream.body) {
+        if stream.direction == Direction::Encrypt && stream.body.is_chained() {
             pipe.one_by_one(stream, &mut caller, slots, &mut output)
         } else {
             let (inlet, outlet) = runtime.stream();
@@ -300,7 +300,7 @@ impl Stream {
         if last && self.direction == Direction::Decrypt {
             self.body.cut().last_plain_bytes(index, piece.bytes as u64)?;
         }
-        span::arm(&self.body, self.direction, &mut piece.job, index, last, piece.bytes, before)
+        job::arm(&self.body, self.direction, &mut piece.job, index, last, piece.bytes, before)
     }
 }
 
@@ -396,9 +396,9 @@ impl Output {
         job: &Job<'_>,
         index: u64,
     ) -> Result<(), FileError> {
-        span::check(job, index)?;
+        job::check(job, index)?;
         let mut parts = Vec::with_capacity(2);
-        span::emit_one(body, direction, job, &mut parts);
+        job::emit_one(body, direction, job, &mut parts);
         self.write(&mut parts)
     }
 

@@ -154,6 +154,21 @@ fn kind_of(dir: &Dir, name: &std::ffi::CStr) -> Result<FileType, Errno> {
     Ok(FileType::from_raw_mode(stat.st_mode))
 }
 
+/// Adds up the lengths of all regular files at or below `source`, as far as they can be looked at, until `is_enough`.
+pub(crate) fn bytes_below(source: &Path, is_enough: impl Fn() -> bool) -> u64 {
+    let Ok(root) = Root::open(source) else {
+        return std::fs::metadata(source).map_or(0, |metadata| metadata.len());
+    };
+    let mut descent = Descent::new(root);
+    let mut total = 0;
+    while let Some(found) = descent.next().filter(|_| !is_enough()) {
+        if let Found::Other { path, name, kind: FileType::RegularFile, .. } = found {
+            total += descent.bytes_of(&path, &name);
+        }
+    }
+    total
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;

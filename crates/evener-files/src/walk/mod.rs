@@ -1,4 +1,17 @@
 //! The walk finds the input files one by one and says where the output of each goes.
+//!
+//! One file goes to the target itself (or into it, where it is a directory or ends in a slash); one directory
+//! is mirrored by the target; several inputs go into the target under their own names. Names are kept byte by
+//! byte. A link named as an input is followed, links inside a tree are reported, and whatever is found below a
+//! directory is opened beneath it.
 
-pub(crate) mod descent;
-pub(crate) mod tree;
+mod descent;
+mod item;
+mod placement;
+#[cfg(test)]
+mod tests;
+mod traversal;
+
+pub(crate) use descent::bytes_below;
+pub(crate) use item::{Item, Met};
+pub(crate) use traversal::Walk;

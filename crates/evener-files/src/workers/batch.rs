@@ -8,10 +8,10 @@ use evener_core::Job;
 use crate::error::FileError;
 use crate::output::write_at;
 use crate::output::{Complete, Origin};
+use crate::segments::Work;
 use crate::segments::buffers::SPAN_BYTES;
-use crate::segments::file_work::Work;
 use crate::segments::span;
-use crate::walk::tree::Item;
+use crate::walk::Item;
 use crate::workers::pool::Hand;
 
 /// Bytes after which a batch is worked on: as much again as a core's cache holds brings nothing more.

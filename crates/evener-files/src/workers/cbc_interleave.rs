@@ -8,9 +8,10 @@ use evener_core::BLOCK_BYTES;
 use crate::error::FileError;
 use crate::output::write_at;
 use crate::output::{Complete, Draft, Origin};
-use crate::segments::file_work::Work;
-use crate::segments::span::{self, Block};
-use crate::walk::tree::Item;
+use crate::segments::Work;
+use crate::segments::job::{self, Block};
+use crate::segments::span;
+use crate::walk::Item;
 use crate::workers::pool::Hand;
 
 /// A file in the middle of its chain.
@@ -97,13 +98,13 @@ impl Link {
         let bytes = span::read(&self.work, std::slice::from_ref(&segment), std::slice::from_mut(job))?;
         let (body, direction) = (&self.work.body, self.work.direction);
         let (_, input_bytes) = self.work.input(&segment);
-        span::arm(body, direction, job, segment.index, segment.last, input_bytes, self.before)?;
+        job::arm(body, direction, job, segment.index, segment.last, input_bytes, self.before)?;
         Ok(bytes)
     }
 
     /// Writes a finished segment; tells whether it was the last.
     fn write(&mut self, job: &evener_core::Job<'_>) -> Result<bool, FileError> {
-        span::check(job, self.next)?;
+        job::check(job, self.next)?;
         let segment = self.work.layout.segment(self.next);
         let output = job.output();
         let offset = self.work.output_offset(&segment);

@@ -14,13 +14,13 @@ use crate::format::{Body, Cut, Layout, Recognized};
 use crate::input::source_file::SourceFile;
 use crate::output::{OutDir, mtime_of};
 use crate::request::{Request, Task};
-use crate::segments::file_work::{START_BYTES, opened, range, read_header};
-use crate::walk::tree::Item;
+use crate::segments::{START_BYTES, opened, range, read_header};
+use crate::walk::Item;
 
 /// Whether the finished result of `item` stands under its final name; what else stands there is an error. With
 /// `force` nothing counts as finished, with `resume` time and length decide.
 ///
-/// Comes before [`crate::segments::file_work::Work::open`], so that no key is derived for a file whose time or length does not fit.
+/// Comes before [`crate::segments::Work::open`], so that no key is derived for a file whose time or length does not fit.
 pub(crate) fn is_done<'m>(
     request: &Request,
     item: &Item,

@@ -13,9 +13,9 @@ use crate::error::FileError;
 use crate::format::Segment;
 use crate::output::write_at;
 use crate::output::{Complete, Draft, Origin};
-use crate::segments::file_work::Work;
+use crate::segments::Work;
 use crate::segments::span;
-use crate::walk::tree::Item;
+use crate::walk::Item;
 use crate::workers::pool::Hand;
 
 /// A large file in work.

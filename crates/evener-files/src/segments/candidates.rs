@@ -1,0 +1,110 @@
+//! Candidates: the keys that a header leaves open, and the one under which segment 0 authenticates.
+
+use std::io::IoSliceMut;
+
+use evener::Caller;
+use evener_core::{Direction, Job, JobError, Outcome};
+
+use super::job::{Block, arm};
+use crate::error::{FileError, FormatError};
+use crate::format::{Body, Opened};
+use crate::input::source_file::SourceFile;
+
+/// Bytes of a file that are looked at first for its header. Longer headers (many recipients) cost a second
+/// look.
+pub(crate) const START_BYTES: usize = 2_048;
+
+/// Lets `read` have as much of the start of a source as it asks for; the second argument says that it is all.
+pub(crate) fn read_header<T>(
+    source: &SourceFile,
+    read: impl Fn(&[u8], bool) -> Result<Opened<T>, FormatError>,
+) -> Result<Vec<T>, FileError> {
+    let mut wanted = START_BYTES;
+    loop {
+        let start = source.read_start(wanted)?;
+        match read(&start, start.len() as u64 == source.len())? {
+            Opened::Ready(found) => return Ok(found),
+            Opened::NeedMore { start_bytes } => wanted = start_bytes.max(2 * wanted),
+        }
+    }
+}
+
+/// The candidate under which segment 0 authenticates; with a single one that is found out later.
+pub(super) fn choose<'m>(
+    mut candidates: Vec<Body>,
+    source: &SourceFile,
+    caller: &mut Caller<'_, 'm>,
+    slots: &mut Vec<Box<Job<'m>>>,
+) -> Result<Body, FileError> {
+    if candidates.len() == 1 {
+        return Ok(candidates.swap_remove(0));
+    }
+    let mut captured = Vec::new();
+    for body in candidates {
+        let Ok(layout) = body.cut().of_cipher(source.len()) else { continue };
+        let segment = layout.segment(0);
+        let (offset, bytes) = range(&segment.cipher);
+        // One reading serves all candidates that need no more than it.
+        if captured.len() < bytes {
+            captured.resize(bytes, 0);
+            source.read(&mut [IoSliceMut::new(&mut captured)], offset)?;
+        }
+        if fits(&body, &captured[..bytes], segment.last, caller, slots)? {
+            return Ok(body);
+        }
+    }
+    Err(FormatError::NoKeyFits.into())
+}
+
+/// Whether segment 0 authenticates under a candidate.
+pub(crate) fn fits<'m>(
+    body: &Body,
+    cipher: &[u8],
+    last: bool,
+    caller: &mut Caller<'_, 'm>,
+    slots: &mut Vec<Box<Job<'m>>>,
+) -> Result<bool, FileError> {
+    let opened = opened(body, cipher, last, caller, slots)?;
+    let fits = opened.is_some();
+    slots.extend(opened);
+    Ok(fits)
+}
+
+/// The job that opened segment 0 under a candidate, for its output to be looked at; whoever gets it puts it back into
+/// `slots`. `None` where the segment does not open.
+pub(crate) fn opened<'m>(
+    body: &Body,
+    cipher: &[u8],
+    last: bool,
+    caller: &mut Caller<'_, 'm>,
+    slots: &mut Vec<Box<Job<'m>>>,
+) -> Result<Option<Box<Job<'m>>>, FileError> {
+    let mut job = slots.pop().expect("a file is opened while a slot is free");
+    let mut is_ready = job.room_mut().len() >= cipher.len() && cipher.len() as u64 >= body.cut().tag_bytes();
+    if is_ready {
+        job.room_mut()[..cipher.len()].copy_from_slice(cipher);
+        let armed = arm(body, Direction::Decrypt, &mut job, 0, last, cipher.len(), Block::default());
+        is_ready = armed.is_ok();
+    }
+    if !is_ready {
+        slots.push(job);
+        return Ok(None);
+    }
+    let mut burst = vec![job];
+    caller.crypt(&mut burst);
+    let outcome = burst[0].outcome();
+    if matches!(outcome, Outcome::Done { .. }) {
+        return Ok(burst.pop());
+    }
+    slots.append(&mut burst);
+    match outcome {
+        Outcome::Failed(JobError::NotAuthentic | JobError::BadPadding | JobError::BadLength) => Ok(None),
+        Outcome::Failed(error) => Err(FileError::of_job(0, error)),
+        Outcome::Done { .. } | Outcome::Pending => Ok(None),
+    }
+}
+
+pub(crate) fn range(range: &std::ops::Range<u64>) -> (u64, usize) {
+    let bytes = usize::try_from(range.end - range.start).expect("a segment fits a slot");
+    (range.start, bytes)
+}

@@ -1,0 +1,34 @@
+//! What a walk met: a file to be worked on, with its place in the output, or the reason for none.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::error::FileError;
+use crate::input::beneath::Root;
+use crate::input::source_file::SourceFile;
+use crate::output::OutDir;
+use crate::report::Skip;
+
+/// One file to be worked on.
+pub(crate) struct Item {
+    pub(crate) source: PathBuf,
+    /// The directory below which the walk found it; `None` where the user named the file itself.
+    pub(crate) root: Option<Arc<Root>>,
+    pub(crate) dir: Arc<OutDir>,
+    pub(crate) name: OsString,
+}
+
+impl Item {
+    /// Opens the source.
+    pub(crate) fn open(&self) -> Result<SourceFile, FileError> {
+        SourceFile::open(self.root.as_deref(), &self.source)
+    }
+}
+
+/// What the walk met.
+pub(crate) enum Met {
+    File(Item),
+    Skipped(PathBuf, Skip),
+    Failed(PathBuf, FileError),
+}
