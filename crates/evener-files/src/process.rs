@@ -10,11 +10,11 @@ use evener::{Cancel, CpuKit, Machinery, Setup};
 
 use crate::report::{Progress, Summary};
 use crate::request::{Request, RequestError, Source, Target};
-use crate::segments::buffers::plan_slots;
+use crate::segments::slots::plan_slots;
 use crate::stream;
 use crate::walk;
 use crate::walk::Walk;
-use crate::workers::pool::{Crew, Hand};
+use crate::workers::Workers;
 
 /// Does what `request` says.
 ///
@@ -40,7 +40,7 @@ pub fn process(
         _ if request.sources.is_empty() => return Err(RequestError::NoInput),
         (Target::Path(target), Some(sources)) => {
             let walk = Walk::new(&sources, target)?;
-            run_crew(request, walk, &sources, machinery, progress, cancel)?
+            run_workers(request, walk, &sources, machinery, progress, cancel)?
         }
         _ => stream::run(request, machinery, progress, cancel)?,
     };
@@ -49,7 +49,7 @@ pub fn process(
     Ok(summary)
 }
 
-fn run_crew(
+fn run_workers(
     request: &Request,
     walk: Walk,
     sources: &[PathBuf],
@@ -63,24 +63,24 @@ fn run_crew(
     let slots = plan.cut(&mut memory);
     let kits: Vec<CpuKit> = (0..threads).map(|_| machinery.kit()).collect();
     let setup = setup(request, machinery, &kits, plan.slots, cancel);
-    let crew = Crew::new(request, walk, plan, progress, cancel);
+    let workers = Workers::new(request, walk, plan, progress, cancel);
     let ((), report) = evener::run(setup, |runtime| {
         thread::scope(|scope| {
             if progress.is_watched.load(Ordering::Relaxed) {
                 scope.spawn(|| measure(sources, progress, cancel));
             }
             for (kit, slots) in kits.into_iter().zip(slots) {
-                let hand = Hand::new(&crew, runtime.caller(kit), slots);
-                scope.spawn(move || hand.work());
+                let (workers, caller) = (&workers, runtime.caller(kit));
+                scope.spawn(move || workers.work(caller, slots));
             }
         });
     });
-    let mut summary = crew.finish();
+    let mut summary = workers.finish();
     summary.report = report;
     Ok(summary)
 }
 
-/// The runtime for a crew of callers. Policies that deal jobs out to cores get workers of their own beside
+/// The runtime for threads that are callers. Policies that deal jobs out to cores get workers of their own beside
 /// them.
 fn setup<'m>(
     request: &Request,

@@ -1,9 +1,9 @@
 //! A file becomes segments, and each segment becomes a job in a buffer of the run's memory.
 
-pub(crate) mod buffers;
 mod candidates;
 mod file_work;
 pub(crate) mod job;
+pub(crate) mod slots;
 pub(crate) mod span;
 
 pub(crate) use candidates::{START_BYTES, fits, opened, range, read_header};

@@ -22,8 +22,8 @@ use crate::output::write_at;
 use crate::output::{Draft, Origin, OutDir, Settlement};
 use crate::report::{Progress, Summary};
 use crate::request::{Request, RequestError, Source, Target, Task};
-use crate::segments::buffers::plan_slots;
 use crate::segments::job::{self, Block};
+use crate::segments::slots::plan_slots;
 use crate::segments::{START_BYTES, fits};
 
 /// What a run through standard input or output is made of.

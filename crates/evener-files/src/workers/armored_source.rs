@@ -13,7 +13,7 @@ use crate::output::{OutDir, nameless};
 
 /// The binary file inside `source` where that is armored, else `source`. The copy goes with the last use of it; it
 /// holds ciphertext only.
-pub(crate) fn taken_off(
+pub(super) fn dearmored(
     source: SourceFile,
     beside: &Arc<OutDir>,
     is_stopped: impl Fn() -> bool,

@@ -5,21 +5,21 @@ use std::path::PathBuf;
 
 use evener_core::Job;
 
+use super::worker::Worker;
 use crate::error::FileError;
 use crate::output::write_at;
 use crate::output::{Complete, Origin};
 use crate::segments::Work;
-use crate::segments::buffers::SPAN_BYTES;
+use crate::segments::slots::SPAN_BYTES;
 use crate::segments::span;
 use crate::walk::Item;
-use crate::workers::pool::Hand;
 
 /// Bytes after which a batch is worked on: as much again as a core's cache holds brings nothing more.
 const BATCH_BYTES: u64 = 2 * SPAN_BYTES as u64;
 
 /// Files that have been read and wait to be worked on.
 #[derive(Default)]
-pub(crate) struct Batch<'m> {
+pub(super) struct Batch<'m> {
     files: Vec<(Item, Work, usize)>,
     /// The jobs of all files, one segment each, in order.
     jobs: Vec<Box<Job<'m>>>,
@@ -28,12 +28,12 @@ pub(crate) struct Batch<'m> {
 
 impl<'m> Batch<'m> {
     /// Whether a file fits, with `free` slots left.
-    pub(crate) fn has_room(&self, work: &Work, free: usize) -> bool {
+    pub(super) fn has_room(&self, work: &Work, free: usize) -> bool {
         work.layout.segment_count() <= free as u64 && self.bytes < BATCH_BYTES
     }
 
     /// Reads a file into slots and arms its jobs.
-    pub(crate) fn add(
+    pub(super) fn add(
         &mut self,
         item: Item,
         work: Work,
@@ -51,20 +51,20 @@ impl<'m> Batch<'m> {
     }
 
     /// Works on everything, writes it, and gives the slots back.
-    pub(crate) fn run(mut self, hand: &mut Hand<'_, '_, 'm>) {
+    pub(super) fn run(mut self, worker: &mut Worker<'_, '_, 'm>) {
         if self.files.is_empty() {
             return;
         }
-        hand.caller.crypt(&mut self.jobs);
+        worker.caller.crypt(&mut self.jobs);
         let mut jobs = self.jobs.as_slice();
         for (item, work, count) in self.files {
             let (own, rest) = jobs.split_at(count);
             jobs = rest;
-            hand.crew.progress.add_bytes(work.source.len());
-            let written = write(&item, &work, own, hand.crew.request.options.force);
-            hand.finished(item.source, written);
+            worker.run.progress.add_bytes(work.source.len());
+            let written = write(&item, &work, own, worker.run.request.options.force);
+            worker.finished(item.source, written);
         }
-        hand.slots.append(&mut self.jobs);
+        worker.slots.append(&mut self.jobs);
     }
 }
 

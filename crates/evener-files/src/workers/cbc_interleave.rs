@@ -5,6 +5,7 @@ use std::io::IoSlice;
 
 use evener_core::BLOCK_BYTES;
 
+use super::worker::Worker;
 use crate::error::FileError;
 use crate::output::write_at;
 use crate::output::{Complete, Draft, Origin};
@@ -12,7 +13,6 @@ use crate::segments::Work;
 use crate::segments::job::{self, Block};
 use crate::segments::span;
 use crate::walk::Item;
-use crate::workers::pool::Hand;
 
 /// A file in the middle of its chain.
 struct Link {
@@ -26,25 +26,25 @@ struct Link {
 }
 
 /// Encrypts files in step, as many at a time as the caller's core runs side by side.
-pub(crate) fn run(hand: &mut Hand<'_, '_, '_>, files: Vec<(Item, Work)>) {
-    let side_by_side = (hand.caller.width() as usize).clamp(1, hand.slots.len());
+pub(super) fn run(worker: &mut Worker<'_, '_, '_>, files: Vec<(Item, Work)>) {
+    let side_by_side = (worker.caller.width() as usize).clamp(1, worker.slots.len());
     let mut files = files.into_iter();
     let mut links = Vec::new();
     loop {
         while links.len() < side_by_side {
             let Some((item, work)) = files.next() else { break };
-            links.extend(begin(hand, item, work));
+            links.extend(begin(worker, item, work));
         }
         if links.is_empty() {
             return;
         }
-        step(hand, &mut links);
+        step(worker, &mut links);
     }
 }
 
-fn begin(hand: &mut Hand<'_, '_, '_>, item: Item, work: Work) -> Option<Link> {
+fn begin(worker: &mut Worker<'_, '_, '_>, item: Item, work: Work) -> Option<Link> {
     work.source.announce();
-    let force = hand.crew.request.options.force;
+    let force = worker.run.request.options.force;
     let draft = work.draft(&item, force).and_then(|draft| {
         write_at(&draft.file, &mut [IoSlice::new(&work.header)], 0)?;
         Ok(draft)
@@ -52,44 +52,44 @@ fn begin(hand: &mut Hand<'_, '_, '_>, item: Item, work: Work) -> Option<Link> {
     match draft {
         Ok(draft) => Some(Link { item, work, draft, next: 0, before: Block::default() }),
         Err(error) => {
-            hand.finished(item.source, Err(error));
+            worker.finished(item.source, Err(error));
             None
         }
     }
 }
 
 /// One segment of every file; files that end, or fail, leave.
-fn step(hand: &mut Hand<'_, '_, '_>, links: &mut Vec<Link>) {
+fn step(worker: &mut Worker<'_, '_, '_>, links: &mut Vec<Link>) {
     let mut going = Vec::with_capacity(links.len());
     let mut burst = Vec::with_capacity(links.len());
     for link in links.drain(..) {
-        let mut job = hand.slots.pop().expect("there are as many slots as links");
+        let mut job = worker.slots.pop().expect("there are as many slots as links");
         match link.read(&mut job) {
             Ok(bytes) => {
-                hand.crew.progress.add_bytes(bytes);
+                worker.run.progress.add_bytes(bytes);
                 burst.push(job);
                 going.push(link);
             }
             Err(error) => {
-                hand.slots.push(job);
-                hand.finished(link.item.source, Err(error));
+                worker.slots.push(job);
+                worker.finished(link.item.source, Err(error));
             }
         }
     }
-    hand.caller.crypt(&mut burst);
+    worker.caller.crypt(&mut burst);
     for (mut link, job) in going.into_iter().zip(&burst) {
         let path = link.item.source.clone();
         match link.write(job) {
-            Ok(false) if hand.crew.is_stopped() => hand.finished(path, Err(FileError::Stopped)),
+            Ok(false) if worker.run.is_stopped() => worker.finished(path, Err(FileError::Stopped)),
             Ok(false) => links.push(link),
             Ok(true) => {
                 let finished = link.complete();
-                hand.finished(path, finished);
+                worker.finished(path, finished);
             }
-            Err(error) => hand.finished(path, Err(error)),
+            Err(error) => worker.finished(path, Err(error)),
         }
     }
-    hand.slots.append(&mut burst);
+    worker.slots.append(&mut burst);
 }
 
 impl Link {

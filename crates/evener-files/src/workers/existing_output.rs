@@ -21,7 +21,7 @@ use crate::walk::Item;
 /// `force` nothing counts as finished, with `resume` time and length decide.
 ///
 /// Comes before [`crate::segments::Work::open`], so that no key is derived for a file whose time or length does not fit.
-pub(crate) fn is_done<'m>(
+pub(super) fn is_done<'m>(
     request: &Request,
     item: &Item,
     source: &SourceFile,

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use evener_core::Job;
 
+use super::worker::Worker;
 use crate::error::FileError;
 use crate::format::Segment;
 use crate::output::write_at;
@@ -16,10 +17,9 @@ use crate::output::{Complete, Draft, Origin};
 use crate::segments::Work;
 use crate::segments::span;
 use crate::walk::Item;
-use crate::workers::pool::Hand;
 
 /// A large file in work.
-pub(crate) struct Large {
+pub(super) struct Large {
     item: Item,
     work: Work,
     /// First segment of the next span.
@@ -44,7 +44,7 @@ type Finished = Result<(Complete, Origin), FileError>;
 
 impl Large {
     /// Makes the draft and writes the header.
-    pub(crate) fn open(item: Item, work: Work, force: bool) -> Result<Self, (PathBuf, FileError)> {
+    pub(super) fn open(item: Item, work: Work, force: bool) -> Result<Self, (PathBuf, FileError)> {
         work.source.announce();
         let draft = work.draft(&item, force).and_then(|draft| {
             write_at(&draft.file, &mut [IoSlice::new(&work.header)], 0)?;
@@ -62,21 +62,21 @@ impl Large {
     }
 
     /// Whether a thread may still take a span.
-    pub(crate) fn has_spans(&self) -> bool {
+    pub(super) fn has_spans(&self) -> bool {
         // Relaxed, here and below: a number that hands out spans; data travels through none of it.
         self.next.load(Ordering::Relaxed) < self.work.layout.segment_count()
     }
 
     /// Takes the next span and runs it to completion. `false` where none is left.
-    pub(crate) fn work_on_span(&self, hand: &mut Hand<'_, '_, '_>) -> bool {
+    pub(super) fn work_on_span(&self, worker: &mut Worker<'_, '_, '_>) -> bool {
         let count = self.work.layout.segment_count();
-        let span = hand.crew.plan.slots_per_span() as u64;
+        let span = worker.run.plan.slots_per_span() as u64;
         let first = self.next.fetch_add(span, Ordering::Relaxed);
         if first >= count {
             return false;
         }
         let end = count.min(first + span);
-        match self.run(hand, first, end) {
+        match self.run(worker, first, end) {
             Ok(written) => self.lock().bytes_out += written,
             Err(error) => self.give_up(error),
         }
@@ -86,7 +86,7 @@ impl Large {
     }
 
     /// Keeps the first error and hands out no more spans.
-    pub(crate) fn give_up(&self, error: FileError) {
+    pub(super) fn give_up(&self, error: FileError) {
         self.lock().error.get_or_insert(error);
         let count = self.work.layout.segment_count();
         let next = self.next.swap(count, Ordering::Relaxed).min(count);
@@ -94,7 +94,7 @@ impl Large {
     }
 
     /// The result, once, to the thread that ended the last span.
-    pub(crate) fn finish(&self) -> Option<(PathBuf, Finished)> {
+    pub(super) fn finish(&self) -> Option<(PathBuf, Finished)> {
         if self.left.load(Ordering::Acquire) > 0 {
             return None;
         }
@@ -117,15 +117,15 @@ impl Large {
     }
 
     /// Reads, works on and writes segments `first..end`; returns the bytes written.
-    fn run(&self, hand: &mut Hand<'_, '_, '_>, first: u64, end: u64) -> Result<u64, FileError> {
+    fn run(&self, worker: &mut Worker<'_, '_, '_>, first: u64, end: u64) -> Result<u64, FileError> {
         let span: Vec<_> = (first..end).map(|index| self.work.layout.segment(index)).collect();
-        let mut jobs = hand.slots.split_off(hand.slots.len() - span.len());
+        let mut jobs = worker.slots.split_off(worker.slots.len() - span.len());
         let result = span::read(&self.work, &span, &mut jobs).and_then(|read| {
-            hand.caller.crypt(&mut jobs);
-            hand.crew.progress.add_bytes(read);
+            worker.caller.crypt(&mut jobs);
+            worker.run.progress.add_bytes(read);
             self.write(&span[0], &jobs)
         });
-        hand.slots.append(&mut jobs);
+        worker.slots.append(&mut jobs);
         result
     }
 

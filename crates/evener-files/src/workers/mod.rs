@@ -1,8 +1,14 @@
 //! The threads of a run take files from the walk and run what they have read to completion.
+//!
+//! So data stays in its core's cache; overlap of reading, working and writing comes from several threads.
 
-pub(crate) mod armored_source;
-pub(crate) mod batch;
-pub(crate) mod cbc_interleave;
-pub(crate) mod existing_output;
-pub(crate) mod large;
-pub(crate) mod pool;
+mod armored_source;
+mod batch;
+mod cbc_interleave;
+mod existing_output;
+mod large;
+mod pool;
+mod queue;
+mod worker;
+
+pub(crate) use pool::Workers;

@@ -1,0 +1,127 @@
+//! The task queue: what a thread does next is a handful of files from the walk, or a span of a large file that some
+//! thread has opened.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::large::Large;
+use super::worker::Run;
+use crate::error::FileError;
+use crate::report::Summary;
+use crate::walk::{Item, Met, Walk};
+
+/// Most files that a thread takes from the walk at a time.
+const FILES_MAX: u64 = 32;
+
+/// Bytes that a thread takes from the walk at a time, as far as the mean of what came before tells.
+const FILES_BYTES: u64 = 4 << 20;
+
+/// What a thread does next.
+pub(super) enum Task {
+    Files(Vec<Item>),
+    Span(Arc<Large>),
+}
+
+/// Where tasks come from.
+pub(super) struct TaskQueue {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    walk: Walk,
+    walked_out: bool,
+    /// Large files with spans left.
+    large: VecDeque<Arc<Large>>,
+    /// Threads that have files from the walk in hand and may still open large ones.
+    opening: usize,
+    files: u64,
+    bytes: u64,
+}
+
+impl TaskQueue {
+    pub(super) fn new(walk: Walk) -> Self {
+        let state = State { walk, walked_out: false, large: [].into(), opening: 0, files: 0, bytes: 0 };
+        Self { state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    /// Ends the walk: directories get their times. Returns what failed.
+    pub(super) fn finish(self) -> Vec<(PathBuf, FileError)> {
+        self.state.into_inner().unwrap_or_else(PoisonError::into_inner).walk.finish()
+    }
+
+    /// The next task; waits while another thread may still open a large file.
+    pub(super) fn next(&self, run: &Run<'_>, summary: &mut Summary) -> Option<Task> {
+        let mut state = self.lock();
+        loop {
+            if run.is_stopped() {
+                return None;
+            }
+            if let Some(large) = state.next_large() {
+                return Some(Task::Span(large));
+            }
+            let files = state.next_files(summary);
+            if !files.is_empty() {
+                state.opening += 1;
+                return Some(Task::Files(files));
+            }
+            if state.opening == 0 {
+                return None;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Lets other threads take spans of a large file.
+    pub(super) fn share(&self, large: &Arc<Large>) {
+        self.lock().large.push_back(Arc::clone(large));
+        self.changed.notify_all();
+    }
+
+    /// Records that the files of a task are dealt with.
+    pub(super) fn files_are_done(&self, files: u64, bytes: u64) {
+        let mut state = self.lock();
+        state.opening -= 1;
+        state.files += files;
+        state.bytes += bytes;
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Lets threads that wait for a task see that the run was stopped.
+    pub(super) fn wake_all(&self) {
+        self.changed.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn next_large(&mut self) -> Option<Arc<Large>> {
+        while let Some(large) = self.large.front() {
+            if large.has_spans() {
+                return Some(Arc::clone(large));
+            }
+            self.large.pop_front();
+        }
+        None
+    }
+
+    fn next_files(&mut self, summary: &mut Summary) -> Vec<Item> {
+        let mean = self.bytes.checked_div(self.files).unwrap_or(FILES_BYTES / 4).max(1);
+        let wanted = usize::try_from((FILES_BYTES / mean).clamp(1, FILES_MAX)).unwrap_or(1);
+        let mut files = Vec::with_capacity(wanted);
+        while files.len() < wanted && !self.walked_out {
+            match self.walk.next() {
+                Some(Met::File(item)) => files.push(item),
+                Some(Met::Skipped(path, skip)) => summary.skipped.push((path, skip)),
+                Some(Met::Failed(path, error)) => summary.failed.push((path, error)),
+                None => self.walked_out = true,
+            }
+        }
+        files
+    }
+}
