@@ -1,6 +1,13 @@
-//! Evener's file formats, pipeline and trees.
+//! Evener's file formats, and the runs that encrypt and decrypt files and trees of them.
 //!
-//! `format` says what a file is: a header and a cut into segments, each of which is a job.
+//! A run begins at [`process`]. The `walk` finds files, `workers` take them and `segments` makes jobs of them, after a
+//! [`format`] and its `keys`; `output` writes, makes durable and renames. Standard input and output go through `stream`.
+//!
+//! ```text
+//! process ─> walk (names, lazily) ─> workers: each thread takes small files by the batch or spans of a large one
+//!            read into slots ─> Caller::crypt ─> write to a draft ─> settle: one sync, renames, directory sync
+//! process ─> stream (stdin or stdout): read in order ─> Inlet ... Outlet ─> write in order
+//! ```
 #![forbid(unsafe_code)]
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 

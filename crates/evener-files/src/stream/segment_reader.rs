@@ -1,0 +1,197 @@
+//! The reading end: the header of an input, and then its segments, one after the other, into free slots.
+
+use std::fs::File;
+use std::io::{self, BufReader, Cursor, Read};
+use std::path::PathBuf;
+use std::sync::mpsc::Receiver;
+
+use evener::{Caller, Cancel};
+use evener_core::{Direction, Job};
+use rustix::fs::FileType;
+
+use crate::armor;
+use crate::error::FileError;
+use crate::error::FormatError;
+use crate::format::{Body, Opened, Opener};
+use crate::input::interruptible::{Patient, read_error};
+use crate::request::{Request, RequestError, Source, Task};
+use crate::segments::job::{self, Block};
+use crate::segments::{START_BYTES, fits};
+
+/// The input after its header was read (or made), in either direction.
+pub(super) struct SegmentReader {
+    pub(super) body: Body,
+    pub(super) direction: Direction,
+    /// What is written first.
+    pub(super) header: Vec<u8>,
+    input: Box<dyn Read + Send>,
+}
+
+/// A segment that has been read.
+pub(super) struct ReadSegment<'m> {
+    pub(super) job: Box<Job<'m>>,
+    /// Length of its input.
+    pub(super) bytes: usize,
+    /// Last block of it.
+    pub(super) block: Block,
+}
+
+impl SegmentReader {
+    /// Makes or reads the header.
+    pub(super) fn open<'m>(
+        task: &Task,
+        mut input: Box<dyn Read + Send>,
+        caller: &mut Caller<'_, 'm>,
+        slots: &mut Vec<Box<Job<'m>>>,
+    ) -> Result<Self, FileError> {
+        match task {
+            Task::Encrypt(sealer) => {
+                let sealing = sealer.seal()?;
+                let (body, header) = (sealing.body, sealing.header);
+                Ok(Self { body, direction: Direction::Encrypt, header, input })
+            }
+            Task::Decrypt(opener) => {
+                if matches!(opener, Opener::Age(_)) {
+                    input = without_armor(input).map_err(read_error)?;
+                }
+                let (mut start, bodies) = open_start(opener, &mut input)?;
+                let header_bytes = bodies.first().map_or(0, |body| body.cut().header_bytes());
+                let header_bytes = usize::try_from(header_bytes).expect("a header is short");
+                let mut rest = start.split_off(header_bytes.min(start.len()));
+                let body = choose(bodies, &mut rest, &mut input, caller, slots)?;
+                let input = Box::new(Cursor::new(rest).chain(input));
+                Ok(Self { body, direction: Direction::Decrypt, header: Vec::new(), input })
+            }
+        }
+    }
+
+    /// Input that segment `index` has if another follows.
+    pub(super) fn full_bytes(&self, index: u64) -> usize {
+        let bytes = match self.direction {
+            Direction::Encrypt => self.body.cut().full_plain_bytes(index),
+            Direction::Decrypt => self.body.cut().full_cipher_bytes(index),
+        };
+        usize::try_from(bytes).expect("a segment fits a slot")
+    }
+
+    /// Reads a segment into a free slot; waits for one. `None` where no slot will come any more.
+    pub(super) fn read<'m>(
+        &mut self,
+        free: &Receiver<Box<Job<'m>>>,
+        index: u64,
+    ) -> Result<Option<ReadSegment<'m>>, FileError> {
+        let Ok(mut job) = free.recv() else { return Ok(None) };
+        let full = self.full_bytes(index);
+        let room = &mut job.room_mut()[..full];
+        let bytes = read_full(&mut self.input, room)?;
+        let block = room[..bytes].last_chunk().copied().unwrap_or_default();
+        Ok(Some(ReadSegment { job, bytes, block }))
+    }
+
+    /// Whether a segment is the last, given whether it is full and what came after it. Padding always stands
+    /// in a segment that is not full.
+    pub(super) fn is_last(&self, is_full: bool, next_bytes: usize) -> bool {
+        let pads = self.direction == Direction::Encrypt && self.body.cut().tag_bytes() == 0;
+        !is_full || (next_bytes == 0 && !pads)
+    }
+
+    pub(super) fn arm(
+        &self,
+        piece: &mut ReadSegment<'_>,
+        index: u64,
+        last: bool,
+        before: Block,
+    ) -> Result<(), FileError> {
+        if last && self.direction == Direction::Decrypt {
+            self.body.cut().last_plain_bytes(index, piece.bytes as u64)?;
+        }
+        job::arm(&self.body, self.direction, &mut piece.job, index, last, piece.bytes, before)
+    }
+}
+
+/// The first bytes of a stream and what they open.
+fn open_start(opener: &Opener, input: &mut dyn Read) -> Result<(Vec<u8>, Vec<Body>), FileError> {
+    let (mut start, mut wanted) = (Vec::new(), START_BYTES);
+    loop {
+        let old = start.len();
+        start.resize(wanted, 0);
+        let came = read_full(input, &mut start[old..])?;
+        start.truncate(old + came);
+        match opener.open(&start, start.len() < wanted)? {
+            Opened::Ready(bodies) => return Ok((start, bodies)),
+            Opened::NeedMore { start_bytes } => wanted = start_bytes.max(2 * wanted),
+        }
+    }
+}
+
+/// The candidate under which segment 0 authenticates; `rest` holds what was read beyond the header and grows
+/// as far as a candidate needs.
+fn choose<'m>(
+    mut candidates: Vec<Body>,
+    rest: &mut Vec<u8>,
+    input: &mut dyn Read,
+    caller: &mut Caller<'_, 'm>,
+    slots: &mut Vec<Box<Job<'m>>>,
+) -> Result<Body, FileError> {
+    if candidates.len() == 1 {
+        return Ok(candidates.swap_remove(0));
+    }
+    for body in candidates {
+        let full = usize::try_from(body.cut().full_cipher_bytes(0)).expect("a segment fits a slot");
+        // One byte more tells whether another segment follows.
+        let old = rest.len();
+        rest.resize(old.max(full + 1), 0);
+        let came = read_full(input, &mut rest[old..])?;
+        rest.truncate(old + came);
+        let last = rest.len() <= full;
+        if fits(&body, &rest[..full.min(rest.len())], last, caller, slots)? {
+            return Ok(body);
+        }
+    }
+    Err(FormatError::NoKeyFits.into())
+}
+
+/// Reads until `room` is full or the input ends.
+fn read_full(input: &mut dyn Read, room: &mut [u8]) -> Result<usize, FileError> {
+    let mut came = 0;
+    while came < room.len() {
+        match input.read(&mut room[came..]) {
+            Ok(0) => break,
+            Ok(more) => came += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(read_error(error)),
+        }
+    }
+    Ok(came)
+}
+
+/// The binary bytes of an input that may be armored.
+fn without_armor(mut input: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
+    let mut start = Vec::new();
+    input.by_ref().take(armor::ARMOR_START_BYTES as u64).read_to_end(&mut start)?;
+    let is_armored = armor::is_armored(&start);
+    let input = Cursor::new(start).chain(input);
+    if is_armored { Ok(Box::new(armor::dearmored(BufReader::new(input))?)) } else { Ok(Box::new(input)) }
+}
+
+pub(super) fn open_input(
+    request: &Request,
+    cancel: &Cancel,
+) -> Result<(PathBuf, Box<dyn Read + Send>), RequestError> {
+    let cannot_read = |error| RequestError::Stdio { doing: "read the input", error };
+    match request.sources.as_slice() {
+        [Source::Stdin] => Ok(("-".into(), Box::new(Patient::new(io::stdin(), cancel)))),
+        [Source::Path(path)] => {
+            let file = File::open(path).map_err(cannot_read)?;
+            let stat = rustix::fs::fstat(&file).map_err(|errno| cannot_read(errno.into()))?;
+            if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+                return Err(RequestError::OneInput("output"));
+            }
+            Ok((path.clone(), Box::new(Patient::new(file, cancel))))
+        }
+        sources => {
+            let has_stdin = sources.contains(&Source::Stdin);
+            Err(RequestError::OneInput(if has_stdin { "input" } else { "output" }))
+        }
+    }
+}
