@@ -14,8 +14,8 @@
 //! brought up to date there as well as at ticks. Emulated costs and paths to modules do so at each job; a core's real methods do at one burst
 //! in 32, which is simplified too.
 
-mod agenda;
 mod deadline;
+mod event_queue;
 mod module;
 mod scheduler;
 mod steps;
@@ -23,7 +23,7 @@ mod thread;
 
 use evener_core::Nanos;
 
-use agenda::{Agenda, Entry};
+use event_queue::{Agenda, Entry};
 pub use module::{Faults, ModuleSpec, Slowdown};
 pub use scheduler::{ByCoreTime, Fairness, SchedulerSpec, weight_of_nice};
 pub use thread::{Context, EventId, ModuleId, Step, Thread, ThreadId, ThreadSpec};

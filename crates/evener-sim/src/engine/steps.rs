@@ -2,7 +2,7 @@
 
 use evener_core::Nanos;
 
-use super::agenda::Entry;
+use super::event_queue::Entry;
 use super::thread::{Context, EventId, ModuleId, Step, ThreadId};
 use super::{Engine, Stuck, World};
 

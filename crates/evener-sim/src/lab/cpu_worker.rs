@@ -8,7 +8,7 @@ use crate::engine::{Context, EventId, Step, Thread};
 
 use super::backlog::JobId;
 use super::chooser::{Path, Worker};
-use super::hall::{Answer, Hall, Took, pause};
+use super::run_state::{Answer, Hall, Took, pause};
 
 pub(super) struct CpuWorker {
     worker: Worker,

@@ -3,21 +3,21 @@
 //! The way of one job: it arrives and waits in the backlog (`backlog.rs`) -> an idle worker asks the chooser
 //! (`chooser.rs`; `planned.rs` for the papers' policies) -> a CPU worker computes it (`cpu_worker.rs`), or a module
 //! worker prepares it, a thread of the driver takes it from the driver's desk and calls the kernel with it, the kernel's part of the path hands it to the
-//! module and takes it back (`module_worker.rs`, `driver_desk.rs`, `runner.rs`, `kernel.rs`) -> it is counted and the chooser told what it took (`hall.rs`) -> the report
+//! module and takes it back (`module_worker.rs`, `driver_queue.rs`, `runner.rs`, `kernel_thread.rs`) -> it is counted and the chooser told what it took (`run_state.rs`) -> the report
 //! (`report.rs`). A job whose module is lost goes back to the head of the backlog.
 
 mod backlog;
 mod chooser;
 mod cpu_worker;
-mod crew;
-mod driver_desk;
-mod hall;
-mod kernel;
+mod driver_queue;
+mod kernel_thread;
 mod module_worker;
 mod monitor;
 mod planned;
 mod report;
+mod run_state;
 mod runner;
+mod threads;
 mod workload;
 
 use evener_core::Nanos;
@@ -29,8 +29,8 @@ pub use report::{JobReport, ModuleReport, Report, WorkerReport};
 pub use workload::{Arrivals, Job, Workload};
 
 use crate::engine::{Engine, ModuleSpec, SchedulerSpec, Stuck, World as _};
-use crew::Crew;
-use hall::Hall;
+use run_state::Hall;
+use threads::Crew;
 
 /// One machine with its work.
 #[derive(Clone, Debug, PartialEq)]

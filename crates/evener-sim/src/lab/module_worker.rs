@@ -1,5 +1,5 @@
 //! A worker of a module path: prepares requests, keeps up to `depth` of them outstanding, takes the oldest back. Where the driver has
-//! threads of its own it gives requests to them and takes back what is done, several at a time (`driver_desk.rs`).
+//! threads of its own it gives requests to them and takes back what is done, several at a time (`driver_queue.rs`).
 
 use std::collections::VecDeque;
 
@@ -10,10 +10,10 @@ use crate::round;
 
 use super::backlog::JobId;
 use super::chooser::{Path, Worker};
-use super::crew::Desk;
-use super::hall::{Answer, Hall, Took, pause};
-use super::kernel::Request;
+use super::kernel_thread::Request;
+use super::run_state::{Answer, Hall, Took, pause};
 use super::runner::Call;
+use super::threads::Desk;
 use super::{CHECKED_FIRST, ModulePath, ModuleSide};
 
 /// A job on its way, with the core time of each part of the path.

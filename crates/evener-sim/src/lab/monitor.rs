@@ -4,7 +4,7 @@ use evener_core::Nanos;
 
 use crate::engine::{Context, EventId, Step, Thread};
 
-use super::hall::Hall;
+use super::run_state::Hall;
 
 pub(super) struct Monitor {
     bell: EventId,

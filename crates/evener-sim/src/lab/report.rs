@@ -5,8 +5,8 @@ use evener_core::Nanos;
 use crate::engine::Engine;
 
 use super::chooser::{Path, Worker};
-use super::crew::Crew;
-use super::hall::Hall;
+use super::run_state::Hall;
+use super::threads::Crew;
 
 /// What a run was like.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,9 +5,9 @@ use evener_core::Nanos;
 use crate::engine::{Context, EventId, Step, Thread};
 
 use super::Opening;
-use super::crew::Desk;
-use super::hall::Hall;
-use super::kernel::Request;
+use super::kernel_thread::Request;
+use super::run_state::Hall;
+use super::threads::Desk;
 
 /// What a runner has to do for one job, and what the kernel has.
 #[derive(Clone, Copy)]

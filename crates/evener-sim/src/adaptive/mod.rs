@@ -2,10 +2,10 @@
 //!
 //! A worker asks -> the budget says whether core time may be spent -> the plan is made anew where it is old or
 //! something was learned for the first time -> the table answers -> what the job took goes to the estimator, the
-//! budget and the guard (`watch.rs`). Nothing here decides; all of that is `evener_core`'s.
+//! budget and the guard (`guard_feed.rs`). Nothing here decides; all of that is `evener_core`'s.
 
-mod desks;
-mod watch;
+mod busy_index;
+mod guard_feed;
 
 use std::num::NonZero;
 
@@ -20,8 +20,8 @@ use evener_core::plan::adaptive::{
 use evener_core::{Algorithm, Class, Direction, Method, Nanos, Objective};
 
 use crate::lab::{Choice, Chooser, ModuleCost, Path, Sample, Setup, View, Which, Workload};
-use desks::Desks;
-use watch::Watch;
+use busy_index::Desks;
+use guard_feed::Watch;
 
 /// Age after which a plan is made anew.
 const PLAN_AGE_MAX: Nanos = Nanos::from_millis(2);

@@ -4,7 +4,7 @@ use evener_core::Nanos;
 
 use crate::engine::{Context, EventId, ModuleId, Step, Thread};
 
-use super::hall::Hall;
+use super::run_state::Hall;
 
 /// What the kernel has to do for one job.
 #[derive(Clone, Copy)]

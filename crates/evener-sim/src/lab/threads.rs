@@ -4,11 +4,11 @@ use crate::engine::{Context, Engine, EventId, ModuleId, Step, Thread, ThreadId, 
 
 use super::chooser::{Path, Worker};
 use super::cpu_worker::CpuWorker;
-use super::driver_desk::DriverDesk;
-use super::hall::Hall;
-use super::kernel::Kernel;
+use super::driver_queue::DriverDesk;
+use super::kernel_thread::Kernel;
 use super::module_worker::{ModuleWorker, Place};
 use super::monitor::Monitor;
+use super::run_state::Hall;
 use super::runner::Runner;
 use super::{ModuleSide, Nanos, Setup};
 

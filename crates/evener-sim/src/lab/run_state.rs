@@ -11,11 +11,11 @@ use crate::round;
 
 use super::backlog::{Backlog, JobId};
 use super::chooser::{Busy, Choice, Chooser, Path, Sample, View, Worker, WorkerView};
-use super::crew::{Crew, Desk};
-use super::driver_desk::DriverDesk;
-use super::kernel::Request;
+use super::driver_queue::DriverDesk;
+use super::kernel_thread::Request;
 use super::report::JobReport;
 use super::runner::Key;
+use super::threads::{Crew, Desk};
 use super::workload::Job;
 use super::{CpuCap, Setup, Workload};
 
