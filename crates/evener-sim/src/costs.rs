@@ -12,7 +12,7 @@
 
 use evener_core::{Cost, Nanos};
 
-use crate::round;
+use crate::rounding::round;
 
 /// Jobs of a run in both papers.
 pub const JOBS: u32 = 4_000;

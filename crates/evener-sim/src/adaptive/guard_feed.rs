@@ -4,7 +4,7 @@ use evener_core::Nanos;
 use evener_core::guard::{CONTROL_PERIOD, Guard};
 
 use crate::lab::{ClassView, Path, Sample, Setup};
-use crate::round;
+use crate::rounding::round;
 
 /// What modules' paths may have used beyond a rest and is still remembered: a job or two.
 const CREDIT_MAX: Nanos = Nanos::from_millis(1);

@@ -11,7 +11,7 @@
 
 use std::cmp::Reverse;
 
-use super::scheduler::Core;
+use super::run_queue::Core;
 use super::thread::{Task, ThreadId};
 use super::{Engine, World};
 

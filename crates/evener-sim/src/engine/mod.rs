@@ -17,19 +17,22 @@
 mod deadline;
 mod event_queue;
 mod module;
+mod run_queue;
 mod scheduler;
 mod steps;
 mod thread;
+mod weight;
 
 use evener_core::Nanos;
 
 use event_queue::{Agenda, Entry};
 pub use module::{Faults, ModuleSpec, Slowdown};
-pub use scheduler::{ByCoreTime, Fairness, SchedulerSpec, weight_of_nice};
+pub use scheduler::{ByCoreTime, Fairness, SchedulerSpec};
 pub use thread::{Context, EventId, ModuleId, Step, Thread, ThreadId, ThreadSpec};
+pub use weight::weight_of_nice;
 
 use module::Module;
-use scheduler::Core;
+use run_queue::Core;
 use thread::{Event, Task};
 
 /// What the threads share, and what happens outside of them.

@@ -7,7 +7,7 @@
 
 use evener_core::Nanos;
 
-use super::thread::{LEVEL, Task, ThreadId};
+use super::thread::ThreadId;
 use super::{Engine, World};
 
 /// Who gets a core, by Linux's versions.
@@ -104,87 +104,6 @@ impl ByCoreTime {
         } else {
             self.granularity.0
         }
-    }
-}
-
-/// Weight of a nice value, clamped to -20..=19: the kernel's table, a factor of about 1.25 per step.
-#[must_use]
-pub fn weight_of_nice(nice: i32) -> u32 {
-    const WEIGHTS: [u32; 40] = [
-        88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904, 3906,
-        3121, 2501, 1991, 1586, 1277, 1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87, 70, 56, 45,
-        36, 29, 23, 18, 15,
-    ];
-    WEIGHTS[(nice.clamp(-20, 19) + 20).unsigned_abs() as usize]
-}
-
-/// One core and its queue. Times in nanoseconds.
-#[derive(Clone, Debug)]
-pub(super) struct Core {
-    pub(super) current: Option<ThreadId>,
-    pub(super) queue: Vec<ThreadId>,
-    /// Threads that sleep and are still counted into the mean: by deadlines, such as were ahead of it.
-    pub(super) lingering: Vec<ThreadId>,
-    pub(super) next_tick: u64,
-    pub(super) switches: u64,
-    /// The least virtual time on this core; never falls.
-    floor: u64,
-    /// Who had the core last; nobody after an idle time.
-    last: Option<ThreadId>,
-    interrupted_until: u64,
-}
-
-impl Core {
-    pub(super) const fn new(next_tick: u64) -> Self {
-        Self {
-            current: None,
-            queue: Vec::new(),
-            lingering: Vec::new(),
-            next_tick,
-            switches: 0,
-            floor: LEVEL,
-            last: None,
-            interrupted_until: 0,
-        }
-    }
-
-    pub(super) fn load(&self) -> usize {
-        self.queue.len() + usize::from(self.current.is_some())
-    }
-
-    pub(super) const fn is_interrupted(&self, now: u64) -> bool {
-        now < self.interrupted_until
-    }
-
-    fn is_idle(&self, now: u64) -> bool {
-        self.load() == 0 && !self.is_interrupted(now)
-    }
-
-    /// Takes the core for an interrupt, after those that run; returns its end.
-    pub(super) fn interrupt(&mut self, now: u64, span: u64) -> u64 {
-        self.interrupted_until = self.interrupted_until.max(now) + span;
-        self.interrupted_until
-    }
-
-    /// Forgets ticks that fell while the core was idle or interrupted.
-    pub(super) fn catch_up(&mut self, now: u64, tick: u64) {
-        if self.next_tick < now {
-            self.next_tick += (now - self.next_tick).div_ceil(tick) * tick;
-        }
-    }
-
-    pub(super) fn raise_floor(&mut self, tasks: &[Task]) {
-        let all = self.queue.iter().chain(&self.current);
-        if let Some(least) = all.map(|thread| tasks[thread.0].vruntime).min() {
-            self.floor = self.floor.max(least);
-        }
-    }
-
-    pub(super) fn switch_to(&mut self, thread: ThreadId, task: &mut Task) {
-        self.switches += u64::from(self.last != Some(thread));
-        (self.last, self.current) = (Some(thread), Some(thread));
-        task.ran = 0;
-        task.shield = task.deadline;
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use crate::engine::EventId;
 
-use super::runner::Call;
+use super::request::Call;
 
 #[derive(Clone)]
 pub(super) struct DriverDesk {

@@ -4,20 +4,8 @@ use evener_core::Nanos;
 
 use crate::engine::{Context, EventId, ModuleId, Step, Thread};
 
+use super::request::Request;
 use super::run_state::Hall;
-
-/// What the kernel has to do for one job.
-#[derive(Clone, Copy)]
-pub(super) struct Request {
-    /// Core time before the module's work.
-    pub(super) front: Nanos,
-    /// The module's work.
-    pub(super) work: Nanos,
-    /// Core time behind it.
-    pub(super) back: Nanos,
-    /// Whom to tell.
-    pub(super) done: EventId,
-}
 
 #[derive(Clone, Copy)]
 enum Stage {

@@ -6,14 +6,12 @@ use std::collections::VecDeque;
 use evener_core::Nanos;
 
 use crate::engine::{Context, EventId, Step, Thread};
-use crate::round;
+use crate::rounding::round;
 
 use super::backlog::JobId;
 use super::chooser::{Path, Worker};
-use super::kernel_thread::Request;
+use super::request::{Call, Desk, Place, Request};
 use super::run_state::{Answer, Hall, Took, pause};
-use super::runner::Call;
-use super::threads::Desk;
 use super::{CHECKED_FIRST, ModulePath, ModuleSide};
 
 /// A job on its way, with the core time of each part of the path.
@@ -45,14 +43,6 @@ impl Part {
     fn whole(self) -> Nanos {
         self.front + self.back
     }
-}
-
-/// One of the requests that may be outstanding.
-#[derive(Clone, Copy)]
-pub(super) struct Place {
-    pub(super) index: usize,
-    /// Set when its request is back, where no thread of the driver has it; and whether it failed.
-    pub(super) done: EventId,
 }
 
 #[derive(Clone, Copy)]

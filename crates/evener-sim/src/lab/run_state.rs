@@ -7,15 +7,13 @@ use evener_core::plan::Dispatch;
 
 use crate::engine::{Context, EventId, Step, ThreadId, World};
 use crate::random::Random;
-use crate::round;
+use crate::rounding::round;
 
 use super::backlog::{Backlog, JobId};
 use super::chooser::{Busy, Choice, Chooser, Path, Sample, View, Worker, WorkerView};
 use super::driver_queue::DriverDesk;
-use super::kernel_thread::Request;
 use super::report::JobReport;
-use super::runner::Key;
-use super::threads::{Crew, Desk};
+use super::request::{Desk, Key, Request};
 use super::workload::Job;
 use super::{CpuCap, Setup, Workload};
 
@@ -91,12 +89,19 @@ impl<'a> Hall<'a> {
         hall
     }
 
-    /// Learns which threads there are.
-    pub(super) fn open(&mut self, crew: &Crew) {
-        self.crypto = crew.crypto().collect();
-        self.wakes.clone_from(&crew.wakes);
-        self.driver_desks.clone_from(&crew.driver_desks);
-        self.bell = crew.bell;
+    /// Learns which threads there are: whose core time is crypto's, what wakes each worker, where drivers' threads find
+    /// their work, and what the monitor listens to.
+    pub(super) fn open(
+        &mut self,
+        crypto: Vec<ThreadId>,
+        wakes: Vec<EventId>,
+        driver_desks: Vec<DriverDesk>,
+        bell: Option<EventId>,
+    ) {
+        self.crypto = crypto;
+        self.wakes = wakes;
+        self.driver_desks = driver_desks;
+        self.bell = bell;
     }
 
     /// The place of a worker among all, CPU workers first.

@@ -5,32 +5,8 @@ use evener_core::Nanos;
 use crate::engine::{Context, EventId, Step, Thread};
 
 use super::Opening;
-use super::kernel_thread::Request;
+use super::request::{Call, Desk, Key, Request};
 use super::run_state::Hall;
-use super::threads::Desk;
-
-/// What a runner has to do for one job, and what the kernel has.
-#[derive(Clone, Copy)]
-pub(super) struct Call {
-    /// Core time on the way into the kernel.
-    pub(super) front: Nanos,
-    /// Core time on the way back.
-    pub(super) back: Nanos,
-    /// The kernel's part.
-    pub(super) request: Request,
-    /// Its place among those that may be outstanding.
-    pub(super) place: usize,
-}
-
-/// The key that a module's first request opens.
-#[derive(Clone, Default)]
-pub(super) enum Key {
-    #[default]
-    Unknown,
-    /// One thread opens it; these wait.
-    Opening(Vec<EventId>),
-    Open,
-}
 
 #[derive(Clone, Copy)]
 enum Stage {

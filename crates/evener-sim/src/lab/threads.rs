@@ -1,13 +1,14 @@
 //! The threads of a run, in the order of their creation, which decides ties at the start.
 
-use crate::engine::{Context, Engine, EventId, ModuleId, Step, Thread, ThreadId, ThreadSpec, weight_of_nice};
+use crate::engine::{Context, Engine, EventId, Step, Thread, ThreadId, ThreadSpec, weight_of_nice};
 
 use super::chooser::{Path, Worker};
 use super::cpu_worker::CpuWorker;
 use super::driver_queue::DriverDesk;
 use super::kernel_thread::Kernel;
-use super::module_worker::{ModuleWorker, Place};
+use super::module_worker::ModuleWorker;
 use super::monitor::Monitor;
+use super::request::{Desk, Place};
 use super::run_state::Hall;
 use super::runner::Runner;
 use super::{ModuleSide, Nanos, Setup};
@@ -30,15 +31,6 @@ pub(super) struct Crew {
     pub(super) wakes: Vec<EventId>,
     /// What the busy monitor listens to.
     pub(super) bell: Option<EventId>,
-}
-
-/// Where a module worker hands its requests in.
-#[derive(Clone, Copy)]
-pub(super) struct Desk {
-    pub(super) module: ModuleId,
-    pub(super) kernel: Option<ThreadId>,
-    /// Wakes the kernel's thread where there is one.
-    pub(super) bell: EventId,
 }
 
 impl Crew {

@@ -3,7 +3,7 @@
 use evener_core::Nanos;
 
 use crate::random::Random;
-use crate::round;
+use crate::rounding::round;
 
 /// A job to come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

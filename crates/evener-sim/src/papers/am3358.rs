@@ -17,7 +17,7 @@ use crate::lab::{
     Arrivals, Chooser, Class, CpuSide, ModuleCost, ModulePath, ModuleSide, Opening, Path, Planned, Report,
     Setup, Workload, run,
 };
-use crate::round;
+use crate::rounding::round;
 
 /// A series of measurements: one algorithm, several sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
