@@ -6,20 +6,12 @@
 //! module and takes it back (`module_worker.rs`, `driver_queue.rs`, `runner.rs`, `kernel_thread.rs`) -> it is counted and the chooser told what it took (`run_state.rs`) -> the report
 //! (`report.rs`). A job whose module is lost goes back to the head of the backlog.
 
-mod backlog;
 mod chooser;
-mod cpu_worker;
-mod driver_queue;
-mod kernel_thread;
-mod module_worker;
-mod monitor;
 mod planned;
 mod readout;
 mod report;
-mod request;
-mod run_state;
-mod runner;
 mod setup;
+mod state;
 mod threads;
 mod workload;
 
@@ -35,7 +27,7 @@ pub use setup::{
 pub use workload::{Arrivals, Job, Workload};
 
 use crate::engine::{Engine, Stuck, World as _};
-use run_state::Hall;
+use state::Hall;
 use threads::Crew;
 
 /// Runs a workload.

@@ -4,7 +4,7 @@ use evener_core::Nanos;
 
 use super::chooser::{Path, Worker};
 use super::report::{ModuleReport, Report, WorkerReport};
-use super::run_state::Hall;
+use super::state::Hall;
 use super::threads::Crew;
 use crate::engine::Engine;
 

@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use super::Class;
-use super::chooser::{ClassView, Which};
+use crate::lab::Class;
+use crate::lab::chooser::{ClassView, Which};
 
 /// A job by its number in the workload.
-pub(super) type JobId = usize;
+pub(crate) type JobId = usize;
 
 #[derive(Clone)]
 struct List {
@@ -14,7 +14,7 @@ struct List {
     view: Vec<ClassView>,
 }
 
-pub(super) struct Backlog {
+pub(crate) struct Backlog {
     lists: Vec<List>,
     /// Lists that jobs are put into, in turn.
     open: Vec<usize>,
@@ -23,21 +23,21 @@ pub(super) struct Backlog {
 
 impl Backlog {
     /// `lists` empty lists.
-    pub(super) fn new(classes: &[Class], lists: usize) -> Self {
+    pub(crate) fn new(classes: &[Class], lists: usize) -> Self {
         let view = classes.iter().map(|class| ClassView { bytes: class.bytes, waiting: 0 }).collect();
         let list = List { waiting: vec![VecDeque::new(); classes.len()], view };
         Self { lists: vec![list; lists], open: (0..lists).collect(), turn: 0 }
     }
 
     /// Puts a new job behind the others of the list whose turn it is.
-    pub(super) fn put(&mut self, job: JobId, class: usize) {
+    pub(crate) fn put(&mut self, job: JobId, class: usize) {
         let list = self.next_list();
         list.waiting[class].push_back(job);
         list.view[class].waiting += 1;
     }
 
     /// Puts a job that was taken and not done before the others, in a list that is open.
-    pub(super) fn give_back(&mut self, job: JobId, class: usize) {
+    pub(crate) fn give_back(&mut self, job: JobId, class: usize) {
         let list = self.next_list();
         list.waiting[class].push_front(job);
         list.view[class].waiting += 1;
@@ -49,7 +49,7 @@ impl Backlog {
     }
 
     /// Deals the jobs of a list whose worker is gone to the others; the last list, and one that all share, stays.
-    pub(super) fn close(&mut self, list: usize) {
+    pub(crate) fn close(&mut self, list: usize) {
         if self.open.len() < 2 || !self.open.contains(&list) {
             return;
         }
@@ -63,15 +63,15 @@ impl Backlog {
     }
 
     /// The list that a worker takes from.
-    pub(super) fn list_of(&self, worker: usize) -> usize {
+    pub(crate) fn list_of(&self, worker: usize) -> usize {
         worker.min(self.lists.len() - 1)
     }
 
-    pub(super) fn view(&self, list: usize) -> &[ClassView] {
+    pub(crate) fn view(&self, list: usize) -> &[ClassView] {
         &self.lists[list].view
     }
 
-    pub(super) fn take(&mut self, list: usize, which: Which) -> Option<JobId> {
+    pub(crate) fn take(&mut self, list: usize, which: Which) -> Option<JobId> {
         let list = &mut self.lists[list];
         let class = match which {
             Which::OfClass(class) => class,

@@ -3,10 +3,8 @@
 use evener_core::Nanos;
 
 use crate::engine::{Context, EventId, Step, Thread};
-
-use super::Opening;
-use super::request::{Call, Desk, Key, Request};
-use super::run_state::Hall;
+use crate::lab::Opening;
+use crate::lab::state::{Call, Desk, Hall, Key, Request};
 
 #[derive(Clone, Copy)]
 enum Stage {
@@ -32,7 +30,7 @@ enum Stage {
     Back(Call),
 }
 
-pub(super) struct Runner {
+pub(crate) struct Runner {
     /// Of which module.
     module: usize,
     desk: Desk,
@@ -45,7 +43,7 @@ pub(super) struct Runner {
 
 impl Runner {
     /// For `module`; `desk` is the kernel's.
-    pub(super) const fn new(module: usize, desk: Desk, [bell, answered]: [EventId; 2]) -> Self {
+    pub(crate) const fn new(module: usize, desk: Desk, [bell, answered]: [EventId; 2]) -> Self {
         Self { module, desk, bell, answered, wake: Vec::new(), stage: Stage::Idle }
     }
 

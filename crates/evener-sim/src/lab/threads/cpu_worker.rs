@@ -5,12 +5,10 @@ use std::collections::VecDeque;
 use evener_core::Nanos;
 
 use crate::engine::{Context, EventId, Step, Thread};
+use crate::lab::chooser::{Path, Worker};
+use crate::lab::state::{Answer, Hall, JobId, Took, pause};
 
-use super::backlog::JobId;
-use super::chooser::{Path, Worker};
-use super::run_state::{Answer, Hall, Took, pause};
-
-pub(super) struct CpuWorker {
+pub(crate) struct CpuWorker {
     worker: Worker,
     wake: EventId,
     /// Of the monitor that hands it jobs, where there is one.
@@ -23,7 +21,7 @@ pub(super) struct CpuWorker {
 }
 
 impl CpuWorker {
-    pub(super) const fn new(worker: Worker, wake: EventId, bell: Option<EventId>) -> Self {
+    pub(crate) const fn new(worker: Worker, wake: EventId, bell: Option<EventId>) -> Self {
         Self { worker, wake, bell, claim: VecDeque::new(), running: None, must_ring: false }
     }
 

@@ -6,13 +6,10 @@ use std::collections::VecDeque;
 use evener_core::Nanos;
 
 use crate::engine::{Context, EventId, Step, Thread};
+use crate::lab::chooser::{Path, Worker};
+use crate::lab::state::{Answer, Call, Desk, Hall, JobId, Place, Request, Took, pause};
+use crate::lab::{CHECKED_FIRST, ModulePath, ModuleSide};
 use crate::rounding::round;
-
-use super::backlog::JobId;
-use super::chooser::{Path, Worker};
-use super::request::{Call, Desk, Place, Request};
-use super::run_state::{Answer, Hall, Took, pause};
-use super::{CHECKED_FIRST, ModulePath, ModuleSide};
 
 /// A job on its way, with the core time of each part of the path.
 #[derive(Clone, Copy)]
@@ -59,7 +56,7 @@ enum Stage {
     Back(Errand),
 }
 
-pub(super) struct ModuleWorker {
+pub(crate) struct ModuleWorker {
     worker: Worker,
     path: ModulePath,
     desk: Desk,
@@ -81,7 +78,7 @@ pub(super) struct ModuleWorker {
 
 impl ModuleWorker {
     /// For module `at`. `places`: one for each request that may be outstanding.
-    pub(super) fn new(
+    pub(crate) fn new(
         at: usize,
         side: &ModuleSide,
         desk: Desk,

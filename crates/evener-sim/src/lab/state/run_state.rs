@@ -5,20 +5,19 @@ use std::collections::VecDeque;
 use evener_core::Nanos;
 use evener_core::plan::Dispatch;
 
+use super::backlog::{Backlog, JobId};
+use super::driver_queue::DriverDesk;
+use super::request::{Desk, Key, Request};
 use crate::engine::{Context, EventId, Step, ThreadId, World};
+use crate::lab::chooser::{Busy, Choice, Chooser, Path, Sample, View, Worker, WorkerView};
+use crate::lab::report::JobReport;
+use crate::lab::workload::Job;
+use crate::lab::{CpuCap, Setup, Workload};
 use crate::random::Random;
 use crate::rounding::round;
 
-use super::backlog::{Backlog, JobId};
-use super::chooser::{Busy, Choice, Chooser, Path, Sample, View, Worker, WorkerView};
-use super::driver_queue::DriverDesk;
-use super::report::JobReport;
-use super::request::{Desk, Key, Request};
-use super::workload::Job;
-use super::{CpuCap, Setup, Workload};
-
 /// What a worker hears when it asks.
-pub(super) enum Answer {
+pub(crate) enum Answer {
     /// These.
     Jobs(VecDeque<JobId>),
     /// Nothing until it is woken.
@@ -32,8 +31,8 @@ pub(super) enum Answer {
 /// The least time after which a worker asks again, so that no chooser stops the clock.
 const ASK_AGAIN_MIN: Nanos = Nanos::from_micros(1);
 
-pub(super) struct Hall<'a> {
-    pub(super) setup: &'a Setup,
+pub(crate) struct Hall<'a> {
+    pub(crate) setup: &'a Setup,
     jobs: &'a [Job],
     chooser: &'a mut dyn Chooser,
     backlog: Backlog,
@@ -41,25 +40,25 @@ pub(super) struct Hall<'a> {
     /// Jobs that have come so far.
     arrived: usize,
     ended: usize,
-    pub(super) records: Vec<JobReport>,
-    pub(super) workers: Vec<WorkerView>,
+    pub(crate) records: Vec<JobReport>,
+    pub(crate) workers: Vec<WorkerView>,
     /// Requests that the kernel's thread of each module has not taken yet.
-    pub(super) inboxes: Vec<VecDeque<Request>>,
+    pub(crate) inboxes: Vec<VecDeque<Request>>,
     /// Between each module's worker and the threads of its driver.
-    pub(super) driver_desks: Vec<DriverDesk>,
+    pub(crate) driver_desks: Vec<DriverDesk>,
     /// Of each module whose driver has threads.
-    pub(super) keys: Vec<Key>,
+    pub(crate) keys: Vec<Key>,
     /// Jobs that the monitor has put into workers' hands.
-    pub(super) hands: Vec<Option<JobId>>,
+    pub(crate) hands: Vec<Option<JobId>>,
     /// Requests that failed, by module.
-    pub(super) failed: Vec<u32>,
+    pub(crate) failed: Vec<u32>,
     crypto: Vec<ThreadId>,
     wakes: Vec<EventId>,
     bell: Option<EventId>,
 }
 
 impl<'a> Hall<'a> {
-    pub(super) fn new(setup: &'a Setup, workload: &'a Workload, chooser: &'a mut dyn Chooser) -> Self {
+    pub(crate) fn new(setup: &'a Setup, workload: &'a Workload, chooser: &'a mut dyn Chooser) -> Self {
         let cpu = (0..setup.cpu.workers).map(|index| Worker { path: Path::Cpu, index });
         let modules = (0u32..).zip(&setup.modules).map(|(index, _)| Worker { path: Path::Module, index });
         let view = |worker| WorkerView { worker, busy: Vec::new(), is_lost: false };
@@ -91,7 +90,7 @@ impl<'a> Hall<'a> {
 
     /// Learns which threads there are: whose core time is crypto's, what wakes each worker, where drivers' threads find
     /// their work, and what the monitor listens to.
-    pub(super) fn open(
+    pub(crate) fn open(
         &mut self,
         crypto: Vec<ThreadId>,
         wakes: Vec<EventId>,
@@ -105,7 +104,7 @@ impl<'a> Hall<'a> {
     }
 
     /// The place of a worker among all, CPU workers first.
-    pub(super) const fn at(&self, worker: Worker) -> usize {
+    pub(crate) const fn at(&self, worker: Worker) -> usize {
         match worker.path {
             Path::Cpu => worker.index as usize,
             Path::Module => (self.setup.cpu.workers + worker.index) as usize,
@@ -113,7 +112,7 @@ impl<'a> Hall<'a> {
     }
 
     /// What `worker` is to do; at most `jobs_max` jobs.
-    pub(super) fn ask(&mut self, worker: Worker, now: Nanos, jobs_max: usize) -> Answer {
+    pub(crate) fn ask(&mut self, worker: Worker, now: Nanos, jobs_max: usize) -> Answer {
         let list = self.backlog.list_of(self.at(worker));
         let view = View {
             now,
@@ -140,19 +139,19 @@ impl<'a> Hall<'a> {
     }
 
     /// Notes that a worker begins a job; returns the job's class.
-    pub(super) fn begin(&mut self, worker: Worker, job: JobId, now: Nanos) -> usize {
+    pub(crate) fn begin(&mut self, worker: Worker, job: JobId, now: Nanos) -> usize {
         let (at, class) = (self.at(worker), self.jobs[job].class);
         self.workers[at].busy.push(Busy { class, since: now });
         class
     }
 
     /// `time` as it comes out this time.
-    pub(super) fn vary(&self, factor: f64, time: Nanos) -> Nanos {
+    pub(crate) fn vary(&self, factor: f64, time: Nanos) -> Nanos {
         if self.setup.jitter > 0.0 { Nanos(round(factor * time.as_secs_f64() * 1e9)) } else { time }
     }
 
     /// By how much a job differs from the mean.
-    pub(super) fn draw(&mut self) -> f64 {
+    pub(crate) fn draw(&mut self) -> f64 {
         self.random.around_one(self.setup.jitter)
     }
 
@@ -161,7 +160,7 @@ impl<'a> Hall<'a> {
     /// # Panics
     ///
     /// Where a job ends twice.
-    pub(super) fn end(&mut self, worker: Worker, (nth, job): (usize, JobId), now: Nanos, took: Took) {
+    pub(crate) fn end(&mut self, worker: Worker, (nth, job): (usize, JobId), now: Nanos, took: Took) {
         assert!(self.records[job].ended.is_none(), "a job ends once");
         let at = self.at(worker);
         let busy = self.workers[at].busy.remove(nth);
@@ -174,7 +173,7 @@ impl<'a> Hall<'a> {
     }
 
     /// Gives a request to the kernel's thread of module `at`, or to the module itself where there is none.
-    pub(super) fn hand_in(&mut self, at: usize, desk: &Desk, request: Request) -> Step {
+    pub(crate) fn hand_in(&mut self, at: usize, desk: &Desk, request: Request) -> Step {
         if desk.kernel.is_none() {
             let Request { work, done, .. } = request;
             return Step::Submit { module: desk.module, work, interrupt: Nanos::ZERO, done };
@@ -185,7 +184,7 @@ impl<'a> Hall<'a> {
 
     /// Notes that a job of a worker, the `nth` of those that it had begun, has failed: its module is lost, the job and those of its
     /// `claim` wait again. Returns whom to signal.
-    pub(super) fn fail(
+    pub(crate) fn fail(
         &mut self,
         worker: Worker,
         (nth, job): (usize, JobId),
@@ -209,7 +208,7 @@ impl<'a> Hall<'a> {
     }
 
     /// The job that the monitor hands out next.
-    pub(super) fn hand_out(&mut self, at: usize, now: Nanos) -> bool {
+    pub(crate) fn hand_out(&mut self, at: usize, now: Nanos) -> bool {
         let worker = self.workers[at].worker;
         if let Answer::Jobs(mut jobs) = self.ask(worker, now, 1) {
             self.hands[at] = jobs.pop_front();
@@ -234,10 +233,10 @@ impl<'a> Hall<'a> {
 
 /// What a job took; see [`Sample`].
 #[derive(Clone, Copy)]
-pub(super) struct Took {
-    pub(super) core: Nanos,
-    pub(super) interrupt: Nanos,
-    pub(super) service: Nanos,
+pub(crate) struct Took {
+    pub(crate) core: Nanos,
+    pub(crate) interrupt: Nanos,
+    pub(crate) service: Nanos,
 }
 
 impl World for Hall<'_> {
@@ -256,7 +255,7 @@ impl World for Hall<'_> {
 }
 
 /// How long a worker must sleep so that crypto stays below its cap; `None`: not at all.
-pub(super) fn pause(context: &Context<'_, Hall<'_>>, path: Path) -> Option<Nanos> {
+pub(crate) fn pause(context: &Context<'_, Hall<'_>>, path: Path) -> Option<Nanos> {
     let CpuCap { share, holds_module_path, counts_interrupts } = context.world.setup.cpu.cap?;
     if path == Path::Module && !holds_module_path {
         return None;

@@ -3,9 +3,7 @@
 use evener_core::Nanos;
 
 use crate::engine::{Context, EventId, ModuleId, Step, Thread};
-
-use super::request::Request;
-use super::run_state::Hall;
+use crate::lab::state::{Hall, Request};
 
 #[derive(Clone, Copy)]
 enum Stage {
@@ -20,7 +18,7 @@ enum Stage {
     Back(Request),
 }
 
-pub(super) struct Kernel {
+pub(crate) struct Kernel {
     at: usize,
     module: ModuleId,
     bell: EventId,
@@ -31,7 +29,7 @@ pub(super) struct Kernel {
 
 impl Kernel {
     /// For module `at`; `waits`: it sleeps while the module works, otherwise what is behind is an interrupt.
-    pub(super) const fn new(
+    pub(crate) const fn new(
         at: usize,
         module: ModuleId,
         [bell, answered]: [EventId; 2],

@@ -1,41 +1,45 @@
 //! The threads of a run, in the order of their creation, which decides ties at the start.
 
-use crate::engine::{Context, Engine, EventId, Step, Thread, ThreadId, ThreadSpec, weight_of_nice};
+mod cpu_worker;
+mod kernel_thread;
+mod module_worker;
+mod monitor;
+mod runner;
 
-use super::chooser::{Path, Worker};
-use super::cpu_worker::CpuWorker;
-use super::driver_queue::DriverDesk;
-use super::kernel_thread::Kernel;
-use super::module_worker::ModuleWorker;
-use super::monitor::Monitor;
-use super::request::{Desk, Place};
-use super::run_state::Hall;
-use super::runner::Runner;
-use super::{ModuleSide, Nanos, Setup};
+use crate::engine::{Context, Engine, EventId, Step, Thread, ThreadId, ThreadSpec, weight_of_nice};
+use crate::lab::chooser::{Path, Worker};
+use crate::lab::state::{Desk, DriverDesk, Hall, Place};
+use crate::lab::{ModuleSide, Nanos, Setup};
+
+use cpu_worker::CpuWorker;
+use kernel_thread::Kernel;
+use module_worker::ModuleWorker;
+use monitor::Monitor;
+use runner::Runner;
 
 /// Who is there.
 #[derive(Default)]
-pub(super) struct Crew {
-    pub(super) cpu: Vec<ThreadId>,
-    pub(super) modules: Vec<ThreadId>,
-    pub(super) desks: Vec<Desk>,
+pub(crate) struct Crew {
+    pub(crate) cpu: Vec<ThreadId>,
+    pub(crate) modules: Vec<ThreadId>,
+    pub(crate) desks: Vec<Desk>,
     /// Requests that may be outstanding, by module.
     places: Vec<Vec<Place>>,
     /// Where the threads of its driver find their work, by module; nobody comes there where there are none.
-    pub(super) driver_desks: Vec<DriverDesk>,
+    pub(crate) driver_desks: Vec<DriverDesk>,
     /// Threads of drivers, by module.
-    pub(super) runners: Vec<Vec<ThreadId>>,
-    pub(super) monitor: Option<ThreadId>,
-    pub(super) hogs: Vec<ThreadId>,
+    pub(crate) runners: Vec<Vec<ThreadId>>,
+    pub(crate) monitor: Option<ThreadId>,
+    pub(crate) hogs: Vec<ThreadId>,
     /// What wakes each worker, CPU workers first.
-    pub(super) wakes: Vec<EventId>,
+    pub(crate) wakes: Vec<EventId>,
     /// What the busy monitor listens to.
-    pub(super) bell: Option<EventId>,
+    pub(crate) bell: Option<EventId>,
 }
 
 impl Crew {
     /// Creates all threads: the kernel's and the drivers' first, then the monitor, the workers and the hogs.
-    pub(super) fn new(setup: &Setup, engine: &mut Engine<'_, Hall<'_>>, monitored: bool) -> Self {
+    pub(crate) fn new(setup: &Setup, engine: &mut Engine<'_, Hall<'_>>, monitored: bool) -> Self {
         let mut crew = Self::default();
         for (at, side) in setup.modules.iter().enumerate() {
             let desk = desk(engine, at, side);
@@ -110,7 +114,7 @@ impl Crew {
     }
 
     /// All threads whose core time is crypto's.
-    pub(super) fn crypto(&self) -> impl Iterator<Item = ThreadId> {
+    pub(crate) fn crypto(&self) -> impl Iterator<Item = ThreadId> {
         let kernels = self.desks.iter().filter_map(|desk| desk.kernel);
         let workers = self.cpu.iter().chain(&self.modules).chain(self.runners.iter().flatten());
         workers.copied().chain(kernels).chain(self.monitor)

@@ -5,12 +5,11 @@
 
 use std::collections::VecDeque;
 
+use super::request::Call;
 use crate::engine::EventId;
 
-use super::request::Call;
-
 #[derive(Clone)]
-pub(super) struct DriverDesk {
+pub(crate) struct DriverDesk {
     /// Results for which who waits for them is woken while requests wait.
     together: usize,
     waiting: VecDeque<Call>,
@@ -26,7 +25,7 @@ pub(super) struct DriverDesk {
 }
 
 impl DriverDesk {
-    pub(super) const fn new(together: usize, done: EventId) -> Self {
+    pub(crate) const fn new(together: usize, done: EventId) -> Self {
         Self {
             together,
             waiting: VecDeque::new(),
@@ -39,25 +38,25 @@ impl DriverDesk {
     }
 
     /// Takes a request in.
-    pub(super) fn give(&mut self, call: Call) {
+    pub(crate) fn give(&mut self, call: Call) {
         self.waiting.push_back(call);
     }
 
     /// Whom to wake for what waits, before results are asked for.
-    pub(super) fn wake_for_what_waits(&mut self) -> impl Iterator<Item = EventId> {
+    pub(crate) fn wake_for_what_waits(&mut self) -> impl Iterator<Item = EventId> {
         let wanted = self.idle.min(self.waiting.len());
         let wanted = if cfg!(mutant = "simulated_threads_woken_one_by_one") { wanted.min(1) } else { wanted };
         self.asleep.drain(..wanted.min(self.asleep.len()))
     }
 
     /// What is finished, by place; or what to wait for.
-    pub(super) fn take(&mut self) -> Result<VecDeque<usize>, EventId> {
+    pub(crate) fn take(&mut self) -> Result<VecDeque<usize>, EventId> {
         self.is_awaited = self.finished.is_empty();
         if self.is_awaited { Err(self.done) } else { Ok(std::mem::take(&mut self.finished)) }
     }
 
     /// The next request for a thread of the driver; without one, the thread is to sleep until `bell` is rung.
-    pub(super) fn next(&mut self, bell: EventId) -> Option<Call> {
+    pub(crate) fn next(&mut self, bell: EventId) -> Option<Call> {
         let next = self.waiting.pop_front();
         if next.is_none() {
             self.idle += 1;
@@ -67,12 +66,12 @@ impl DriverDesk {
     }
 
     /// A thread of the driver that slept is awake.
-    pub(super) const fn is_up(&mut self) {
+    pub(crate) const fn is_up(&mut self) {
         self.idle -= 1;
     }
 
     /// The request at `place` is done. Returns whom to wake.
-    pub(super) fn finish(&mut self, place: usize) -> Option<EventId> {
+    pub(crate) fn finish(&mut self, place: usize) -> Option<EventId> {
         self.finished.push_back(place);
         let is_enough = self.waiting.is_empty() || self.finished.len() >= self.together;
         (self.is_awaited && (is_enough || cfg!(mutant = "simulated_worker_woken_for_each")))

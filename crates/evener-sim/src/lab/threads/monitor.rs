@@ -3,10 +3,9 @@
 use evener_core::Nanos;
 
 use crate::engine::{Context, EventId, Step, Thread};
+use crate::lab::state::Hall;
 
-use super::run_state::Hall;
-
-pub(super) struct Monitor {
+pub(crate) struct Monitor {
     bell: EventId,
     /// Core time for handing over one job.
     time: Nanos,
@@ -18,7 +17,7 @@ pub(super) struct Monitor {
 }
 
 impl Monitor {
-    pub(super) fn new(bell: EventId, time: Nanos, wakes: Vec<EventId>, cpu_workers: usize) -> Self {
+    pub(crate) fn new(bell: EventId, time: Nanos, wakes: Vec<EventId>, cpu_workers: usize) -> Self {
         let order = (cpu_workers..wakes.len()).chain(0..cpu_workers).collect();
         Self { bell, time, wakes, order, serves: None }
     }
