@@ -1,6 +1,6 @@
 //! Cores under a fair-share scheduler and crypto modules, in virtual time.
 //!
-//! The way of one run: a scenario (`scenario/`, a file or a preset) says machine, costs, workload and policy ->
+//! Path of one run: a scenario (`scenario/`, a file or a preset) says machine, costs, workload and policy ->
 //! a [`Setup`](lab::Setup) -> threads are laid out on an engine (`engine/`) -> workers ask a
 //! [`Chooser`](lab::Chooser) what to take from the backlog, which for the papers' policies is the same plan that
 //! the live system runs -> a [`Report`](lab::Report). Beside the runs stand what they are judged by: costs fitted

@@ -1,6 +1,6 @@
 //! A live run again in virtual time: what was measured of a machine in, what each policy should take there out.
 //!
-//! The way of one prediction: costs that the live system learned and what it measured beside them ([`Measured`]) -> a
+//! Path of one prediction: costs that the live system learned and what it measured beside them ([`Measured`]) -> a
 //! [`Setup`] of as many cores and workers ([`Machine::setup`]) -> a run under the same plan with claims as the live
 //! system's ([`Machine::predict`]) -> [`Prediction`], to be held against a live makespan and split ([`Compared`]).
 //!

@@ -1,6 +1,6 @@
 //! The plan past one machine: many cores, many modules, many streams, all in virtual time.
 //!
-//! The way of one cell: a [`Cell`] -> a machine and the jobs of its streams -> a run of the adaptive policy, which learns
+//! Path of one cell: a [`Cell`] -> a machine and the jobs of its streams -> a run of the adaptive policy, which learns
 //! the costs anew -> [`Figures`], beside the least time that the work takes on that machine (`bounds.rs`).
 //!
 //! A stream is a sender of its own: it hands in one job after another at chance times, so many per second on average,

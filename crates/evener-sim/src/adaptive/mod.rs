@@ -1,4 +1,4 @@
-//! The adaptive policy on the simulator: the planner of the live system, fed with what simulated jobs took.
+//! The adaptive policy runs here as on the live system: the same planner, fed with what simulated jobs took.
 //!
 //! A worker asks -> the budget says whether core time may be spent -> the plan is made anew where it is old or
 //! something was learned for the first time -> the table answers -> what the job took goes to the estimator, the

@@ -1,12 +1,12 @@
-//! Threads on cores under a fair-share scheduler, and modules beside them, in virtual time.
+//! The engine runs threads on cores under a fair-share scheduler, and modules beside them, in virtual time.
 //!
-//! The way of one instant: cores pick threads and threads take their steps until all of them compute, spin or
+//! Path of one instant: cores pick threads and threads take their steps until all of them compute, spin or
 //! sleep (`steps.rs`) -> the clock jumps to the next thing that happens -> who computes is charged -> that one
 //! thing happens: a request or timer ends, the world moves, a tick falls.
 //!
 //! The scheduler is a re-implementation of Linux's completely fair scheduler of the years of paper 002, one run
-//! queue per core (`scheduler.rs`), or of its successor by deadlines (`deadline.rs`). What is simplified: a context switch costs nothing (the costs of a job
-//! contain it), a slice does not depend on weights, and between cores there is neither a cost of moving nor a
+//! queue per core (`scheduler.rs`, `run_queue.rs`), or of its successor by deadlines (`deadline.rs`). What is simplified: a context switch
+//! costs nothing (the costs of a job contain it), a slice does not depend on weights, and between cores there is neither a cost of moving nor a
 //! periodic balance: a thread that wakes goes to its last core if that is idle, else to any idle core, else to
 //! the least loaded one; a core without work pulls the thread that the most loaded core would run next: at once, or, by deadlines, at
 //! its next tick, because newer kernels let a core whose sleeps are short not search for itself (`sched_balance_newidle` in

@@ -1,10 +1,12 @@
-//! One run: machine, costs, workload and a chooser in, a report out.
+//! The lab makes one run: machine, costs, workload and a chooser go in, a report comes out.
 //!
-//! The way of one job: it arrives and waits in the backlog (`backlog.rs`) -> an idle worker asks the chooser
-//! (`chooser.rs`; `planned.rs` for the papers' policies) -> a CPU worker computes it (`cpu_worker.rs`), or a module
-//! worker prepares it, a thread of the driver takes it from the driver's desk and calls the kernel with it, the kernel's part of the path hands it to the
-//! module and takes it back (`module_worker.rs`, `driver_queue.rs`, `runner.rs`, `kernel_thread.rs`) -> it is counted and the chooser told what it took (`run_state.rs`) -> the report
-//! (`report.rs`). A job whose module is lost goes back to the head of the backlog.
+//! Path of one job: it arrives and waits in the backlog (`state/backlog.rs`) -> an idle worker asks the chooser
+//! (`chooser.rs`; `planned.rs` for the papers' policies) -> a CPU worker computes it (`threads/cpu_worker.rs`), or a module
+//! worker prepares it (`threads/module_worker.rs`), a thread of the driver takes it from the driver's queue
+//! (`state/driver_queue.rs`) and calls the kernel with it (`threads/runner.rs`), the kernel's part of the path hands it to the module
+//! and takes it back (`threads/kernel_thread.rs`) -> it is counted and the chooser told what it took
+//! (`state/run_state.rs`) -> the report (`report.rs`, read off the engine by `readout.rs`). A job whose module is lost goes back to
+//! the head of the backlog.
 
 mod chooser;
 mod planned;

@@ -1,4 +1,4 @@
-//! The papers' tables and what the models make of them.
+//! The papers' tables stand here, with the machines behind them and what the models make of both.
 
 pub mod am3358;
 pub mod android;

@@ -1,6 +1,6 @@
-//! The papers' tables drawn again, with what the models say beside what was printed.
+//! The report draws the papers' tables again, with what the models say beside what was printed.
 //!
-//! The way of one figure: a printed table -> the models of its columns (`am3358.rs`, `cell.rs`), each with a sentence
+//! Path of one figure: a printed table -> the models of its columns (`am3358.rs`, `cell.rs`), each with a sentence
 //! about what was fitted on what -> [`Report::new`], with the claims and with what is not reproduced -> text
 //! (`text.rs`), CSV (`csv.rs`), lines to draw (`pictures.rs`).
 

@@ -1,6 +1,6 @@
-//! Scenarios: a machine, its costs, a workload and policies as one file.
+//! A scenario describes a machine, its costs, a workload and policies in one file, and runs them.
 //!
-//! The way of one scenario: text -> `file.rs` says which keys there are -> `check.rs` holds every value to its range
+//! Path of one scenario: text -> `file.rs` says which keys there are -> `check.rs` holds every value to its range
 //! and names file, line and key where it cannot -> `build.rs` makes a [`Setup`] and a [`Workload`] of them ->
 //! [`Scenario::run`].
 
