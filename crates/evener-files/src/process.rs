@@ -67,7 +67,7 @@ fn run_workers(
     let ((), report) = evener::run(setup, |runtime| {
         thread::scope(|scope| {
             if progress.is_watched.load(Ordering::Relaxed) {
-                scope.spawn(|| measure(sources, progress, cancel));
+                scope.spawn(|| add_up_bytes(sources, progress, cancel));
             }
             for (kit, slots) in kits.into_iter().zip(slots) {
                 let (workers, caller) = (&workers, runtime.caller(kit));
@@ -109,8 +109,8 @@ fn setup<'m>(
     setup
 }
 
-/// Adds up what there is to do, for whoever looks at the progress.
-fn measure(sources: &[PathBuf], progress: &Progress, cancel: &Cancel) {
+/// Adds up what there is to do, for the program that draws the progress.
+fn add_up_bytes(sources: &[PathBuf], progress: &Progress, cancel: &Cancel) {
     let total = sources.iter().map(|source| walk::bytes_below(source, || cancel.is_cancelled())).sum();
     if !cancel.is_cancelled() {
         progress.expect_bytes(total);

@@ -8,7 +8,7 @@ use evener::Report;
 
 use crate::error::FileError;
 
-/// How far a run is. Written by the pipeline, read by whoever draws it; exact only at the end.
+/// How far a run is. Written by the workers, read by the program that draws it; exact only at the end.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// Files finished.
@@ -17,7 +17,7 @@ pub struct Progress {
     pub bytes: AtomicU64,
     /// Bytes of input in all; 0 while unknown.
     pub total_bytes: AtomicU64,
-    /// Whether somebody looks, so that finding out the total is worth a walk of its own.
+    /// Whether a program draws it, so that finding out the total is worth a walk of its own.
     pub is_watched: AtomicBool,
 }
 

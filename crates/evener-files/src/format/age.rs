@@ -20,12 +20,13 @@ use zeroize::{Zeroize as _, Zeroizing};
 use super::{Body, Cut, Growth, Ivs, Opened, Recognized, Sealing};
 pub use crate::armor::{dearmored, is_armored};
 use crate::error::FormatError;
-use crate::keys::age::{Identities, Mark, Recipients};
+use crate::keys::age::{Identities, Recipients, StanzaMatcher};
 
 const VERSION_LINE: &[u8] = b"age-encryption.org/v1\n";
 const CHUNK_BYTES: u64 = 64 << 10;
 const NONCE_BYTES: usize = 16;
-/// Longest header that is read: room for 30 000 recipients. A guess; the format has no limit.
+/// Longest header that is read. Assumed, not measured: 4 MiB, room for 30 000 recipients; the format
+/// has no limit.
 const HEADER_BYTES_MAX: usize = 4 << 20;
 pub(super) fn seal(recipients: &Recipients) -> Result<Sealing, FormatError> {
     let (first, others) =
@@ -53,7 +54,7 @@ pub(super) fn cuts(start: &[u8]) -> Result<Opened<Cut>, FormatError> {
 }
 
 /// The cut of a file that may have been sealed before; of one without header where `start` is none of ours.
-pub(super) fn cut_of_standing(start: &[u8]) -> Cut {
+pub(super) fn cut_of_existing(start: &[u8]) -> Cut {
     let header_bytes = header_bytes(start).ok().flatten().map_or(0, |bytes| bytes + NONCE_BYTES);
     cut(header_bytes as u64)
 }
@@ -83,7 +84,7 @@ pub(super) fn recognize(recipients: &Recipients, start: &[u8]) -> Result<Opened<
         Err(start_bytes) => return Ok(Opened::NeedMore { start_bytes }),
     };
     let mut file_key = None;
-    let recognized = match (are_for(stanzas(header)?, recipients.marks(), &mut file_key), file_key) {
+    let recognized = match (are_for(stanzas(header)?, recipients.matchers(), &mut file_key), file_key) {
         (Recognized::Named, Some(file_key)) => {
             // The MAC binds the stanzas to the file key.
             decryptor(header)?
@@ -96,17 +97,21 @@ pub(super) fn recognize(recipients: &Recipients, start: &[u8]) -> Result<Opened<
     Ok(Opened::Ready(vec![recognized]))
 }
 
-/// Whether stanzas are one for each of `marks` and none for anyone else; a file key that they give is kept.
-fn are_for(mut stanzas: Vec<Stanza>, marks: &[Mark], file_key: &mut Option<FileKey>) -> Recognized {
+/// Whether stanzas are one for each of `matchers` and none for anyone else; a file key that they give is kept.
+fn are_for(
+    mut stanzas: Vec<Stanza>,
+    matchers: &[StanzaMatcher],
+    file_key: &mut Option<FileKey>,
+) -> Recognized {
     stanzas.retain(|stanza| !stanza.tag.ends_with("-grease"));
-    if stanzas.len() != marks.len() {
+    if stanzas.len() != matchers.len() {
         return Recognized::Other;
     }
     // Those that may be on several stanzas come last, and take what is left.
-    let (vague, clear): (Vec<&Mark>, Vec<&Mark>) =
-        marks.iter().partition(|mark| matches!(mark, Mark::Kind(_)));
-    for mark in clear.iter().chain(&vague) {
-        match stanzas.iter().position(|stanza| mark.is_on(stanza, file_key)) {
+    let (vague, clear): (Vec<&StanzaMatcher>, Vec<&StanzaMatcher>) =
+        matchers.iter().partition(|matcher| matches!(matcher, StanzaMatcher::Kind(_)));
+    for matcher in clear.iter().chain(&vague) {
+        match stanzas.iter().position(|stanza| matcher.matches(stanza, file_key)) {
             Some(place) => drop(stanzas.swap_remove(place)),
             None => return Recognized::Other,
         }

@@ -41,8 +41,8 @@ impl Sealer {
     }
 
     /// Begins a new file under fresh random values (salt, nonce prefix or file key), so that no two files share
-    /// a nonce under one key. Whoever writes a file again, or another plaintext to the same place, calls this
-    /// again; a segment may be encrypted twice only from the same bytes.
+    /// a nonce under one key. A caller that writes a file again, or another plaintext to the same place, calls
+    /// this again; a segment may be encrypted twice only from the same bytes.
     ///
     /// # Errors
     ///
@@ -56,29 +56,29 @@ impl Sealer {
         }
     }
 
-    /// How files are cut that were sealed with this. `standing` is the start of such a file, where headers of one
+    /// How files are cut that were sealed with this. `existing` is the start of such a file, where headers of one
     /// kind differ in length. Derives no key.
-    pub(crate) fn cut_of(&self, standing: &[u8]) -> Cut {
+    pub(crate) fn cut_of(&self, existing: &[u8]) -> Cut {
         match self {
             Self::Tink(tink) => tink.primary_cut(),
-            Self::Age(_) => age::cut_of_standing(standing),
+            Self::Age(_) => age::cut_of_existing(existing),
             Self::OpensslEnc(_) => openssl_enc::cut(),
         }
     }
 
-    /// Whether a file that begins with `standing` was sealed with this: under the key that seals, not another one
+    /// Whether a file that begins with `existing` was sealed with this: under the key that seals, not another one
     /// that opens. `whole` says that the bytes are all of the file.
     ///
     /// # Errors
     ///
     /// As [`Opener::open`].
-    pub(crate) fn recognize(&self, standing: &[u8], whole: bool) -> Result<Opened<Recognized>, FormatError> {
+    pub(crate) fn recognize(&self, existing: &[u8], whole: bool) -> Result<Opened<Recognized>, FormatError> {
         let recognized = match self {
-            Self::Tink(tink) => tink.open_primary(standing)?.map(Recognized::IfOpens),
-            Self::Age(recipients) => age::recognize(recipients, standing)?,
-            Self::OpensslEnc(enc) => enc.open(standing)?.map(Recognized::IfOpens),
+            Self::Tink(tink) => tink.open_primary(existing)?.map(Recognized::IfOpens),
+            Self::Age(recipients) => age::recognize(recipients, existing)?,
+            Self::OpensslEnc(enc) => enc.open(existing)?.map(Recognized::IfOpens),
         };
-        recognized.or_truncated(standing, whole)
+        recognized.or_truncated(existing, whole)
     }
 }
 
@@ -132,7 +132,7 @@ impl Opener {
     }
 
     /// How a file that begins with `start` may be cut: as [`Opener::open`], but derives no key and tries none, so
-    /// that whoever only asks for lengths pays nothing. With an age file this says nothing about who may open it.
+    /// that a question for lengths costs nothing. With an age file this says nothing about who may open it.
     pub(crate) fn cuts(&self, start: &[u8], whole: bool) -> Result<Opened<Cut>, FormatError> {
         let cuts = match self {
             Self::Tink(tink) => tink.cuts(start),

@@ -21,7 +21,7 @@ const HEADER_BYTES: usize = 16;
 const IV_BYTES: usize = 16;
 /// Rounds of PBKDF2 where none are given, as in openssl.
 pub const ITERATIONS: NonZeroU32 = NonZeroU32::new(10_000).expect("not zero");
-/// Bytes of a slice: long enough to hide the cost of a job, short enough to stay in cache. A guess.
+/// Bytes of a slice. Assumed, not measured: long enough to hide the cost of a job, short enough to stay in cache.
 const SLICE_BYTES: u64 = 256 << 10;
 /// openssl cuts longer passphrases here.
 const PASSPHRASE_BYTES_MAX: usize = 1023;

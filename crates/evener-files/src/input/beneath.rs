@@ -1,5 +1,5 @@
-//! Opening what lies beneath a directory without following a link anywhere below it, whoever changes the tree
-//! meanwhile.
+//! Paths beneath a directory are opened without following a link anywhere below it, even where another process changes the
+//! tree meanwhile.
 //!
 //! `openat2` walks the whole path at once; where the kernel has none, or a sandbox forbids it, each component is
 //! opened by itself.

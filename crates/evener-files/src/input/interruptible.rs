@@ -1,4 +1,4 @@
-//! Reading from whoever may have nothing to say for hours, with an ear for the wish to stop.
+//! An interruptible reader: a read from a pipe or terminal that may be silent for hours ends when the run is cancelled.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -10,31 +10,32 @@ use rustix::io::Errno;
 
 use crate::error::FileError;
 
-/// Longest time between two looks at the wish to stop, where no signal wakes the thread. A guess.
-const BETWEEN_LOOKS: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// Longest time between two checks of the cancel flag, where no signal wakes the thread. Assumed, not measured: 100 ms, below
+/// what a user takes for a delay.
+const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// A source of bytes that ends with an error when the run is cancelled while it waits. Reads no more than it
 /// is asked for.
-pub(crate) struct Patient<F> {
+pub(crate) struct InterruptibleReader<F> {
     source: F,
     cancel: Cancel,
 }
 
-impl<F: AsFd> Patient<F> {
+impl<F: AsFd> InterruptibleReader<F> {
     pub(crate) fn new(source: F, cancel: &Cancel) -> Self {
         Self { source, cancel: cancel.clone() }
     }
 
     /// Waits a moment for bytes or the end; a signal ends the moment.
     fn is_ready(&self) -> io::Result<bool> {
-        match poll(&mut [PollFd::new(&self.source, PollFlags::IN)], Some(&BETWEEN_LOOKS)) {
+        match poll(&mut [PollFd::new(&self.source, PollFlags::IN)], Some(&POLL_INTERVAL)) {
             Err(Errno::INTR) => Ok(false),
             answer => Ok(answer? > 0),
         }
     }
 }
 
-impl<F: AsFd> Read for Patient<F> {
+impl<F: AsFd> Read for InterruptibleReader<F> {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         while !self.is_ready()? {
             if self.cancel.is_cancelled() {
@@ -73,7 +74,7 @@ mod tests {
     fn a_read_that_waits_for_ever_ends_when_the_run_is_cancelled() {
         let (silent, _writer) = rustix::pipe::pipe().unwrap();
         let cancel = Cancel::default();
-        let mut patient = Patient::new(silent, &cancel);
+        let mut patient = InterruptibleReader::new(silent, &cancel);
         let error = std::thread::scope(|scope| {
             let reader = scope.spawn(|| patient.read(&mut [0; 8]).unwrap_err());
             cancel.cancel();
@@ -88,7 +89,7 @@ mod tests {
         rustix::io::write(&writer, b"text").unwrap();
         drop(writer);
         let mut read = Vec::new();
-        Patient::new(reader, &Cancel::default()).read_to_end(&mut read).unwrap();
+        InterruptibleReader::new(reader, &Cancel::default()).read_to_end(&mut read).unwrap();
         assert_eq!(read, b"text");
     }
 }

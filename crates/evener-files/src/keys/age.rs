@@ -35,11 +35,11 @@ pub type AskPassphrase<'a> = dyn FnMut(&str) -> Option<SecretString> + 'a;
 pub struct Recipients {
     all: Vec<Box<dyn Recipient + Send + Sync>>,
     /// One for each, in the same order.
-    marks: Vec<Mark>,
+    matchers: Vec<StanzaMatcher>,
 }
 
 /// What tells that a stanza of a header is for a recipient.
-pub(crate) enum Mark {
+pub(crate) enum StanzaMatcher {
     /// It opens the stanza: the passphrase, or the identity that the recipient was made from.
     Opens(Box<dyn Identity + Send + Sync>),
     /// Type and first argument of the stanza, which follow from the public key.
@@ -49,7 +49,7 @@ pub(crate) enum Mark {
 }
 
 impl Recipients {
-    /// Whoever knows `passphrase`; stands alone.
+    /// Anyone who knows `passphrase`; stands alone.
     ///
     /// Each file then costs about a second of a core and 256 MiB while its key is derived, one file at a time
     /// in the whole process: meant for a few files.
@@ -58,7 +58,7 @@ impl Recipients {
         let mut recipient = scrypt::Recipient::new(passphrase.clone());
         recipient.set_work_factor(WORK_FACTOR);
         let mut alone = Self::default();
-        alone.push(OneAtATime(recipient), Mark::Opens(Box::new(passphrase_identity(passphrase))));
+        alone.push(OneAtATime(recipient), StanzaMatcher::Opens(Box::new(passphrase_identity(passphrase))));
         alone
     }
 
@@ -70,20 +70,20 @@ impl Recipients {
     pub fn add(&mut self, text: &str) -> Result<(), FormatError> {
         let text = text.trim();
         if let Ok(recipient) = text.parse::<x25519::Recipient>() {
-            self.push(recipient, Mark::Kind("X25519"));
+            self.push(recipient, StanzaMatcher::Kind("X25519"));
         } else if let Ok(recipient) = text.parse::<tag::Recipient>() {
-            self.push(recipient, Mark::Kind("p256tag"));
+            self.push(recipient, StanzaMatcher::Kind("p256tag"));
         } else if let Ok(recipient) = text.parse::<tagpq::Recipient>() {
-            self.push(recipient, Mark::Kind("mlkem768p256tag"));
+            self.push(recipient, StanzaMatcher::Kind("mlkem768p256tag"));
         } else {
             self.push_ssh(ssh_recipient(text)?);
         }
         Ok(())
     }
 
-    fn push(&mut self, recipient: impl Recipient + Send + Sync + 'static, mark: Mark) {
+    fn push(&mut self, recipient: impl Recipient + Send + Sync + 'static, matcher: StanzaMatcher) {
         self.all.push(Box::new(recipient));
-        self.marks.push(mark);
+        self.matchers.push(matcher);
     }
 
     fn push_ssh(&mut self, recipient: ssh::Recipient) {
@@ -92,7 +92,7 @@ impl Recipients {
             ssh::Recipient::SshEd25519(key, _) => ("ssh-ed25519", key),
         };
         let tag = BASE64_STANDARD_NO_PAD.encode(&Sha256::digest(key)[..SSH_TAG_BYTES]);
-        self.push(recipient, Mark::Tag { kind, tag });
+        self.push(recipient, StanzaMatcher::Tag { kind, tag });
     }
 
     /// Adds every recipient of a recipients file: one a line, empty lines and those that start with `#` aside.
@@ -121,7 +121,7 @@ impl Recipients {
         for secret in secrets(bytes, ask)? {
             match secret {
                 Secret::Native(identity) => {
-                    self.push(identity.to_public(), Mark::Opens(Box::new(identity)));
+                    self.push(identity.to_public(), StanzaMatcher::Opens(Box::new(identity)));
                 }
                 Secret::Ssh(identity) => {
                     self.push_ssh(ssh::Recipient::try_from(identity).map_err(ssh_recipient_error)?);
@@ -135,14 +135,14 @@ impl Recipients {
         &self.all
     }
 
-    pub(crate) fn marks(&self) -> &[Mark] {
-        &self.marks
+    pub(crate) fn matchers(&self) -> &[StanzaMatcher] {
+        &self.matchers
     }
 }
 
-impl Mark {
-    /// Whether a stanza is for the recipient, or may be. Where the mark opens it, the file key goes to `file_key`.
-    pub(crate) fn is_on(&self, stanza: &Stanza, file_key: &mut Option<FileKey>) -> bool {
+impl StanzaMatcher {
+    /// Whether a stanza is for the recipient, or may be. Where the matcher opens it, the file key goes to `file_key`.
+    pub(crate) fn matches(&self, stanza: &Stanza, file_key: &mut Option<FileKey>) -> bool {
         match self {
             Self::Opens(identity) => match identity.unwrap_stanza(stanza) {
                 Some(Ok(key)) => {
@@ -164,7 +164,7 @@ pub struct Identities {
 }
 
 impl Identities {
-    /// Adds whoever knows `passphrase`.
+    /// Adds anyone who knows `passphrase`.
     pub fn add_passphrase(&mut self, passphrase: SecretString) {
         self.all.push(Box::new(passphrase_identity(passphrase)));
     }

@@ -15,7 +15,7 @@ use crate::input::beneath::{DIRECTORY_FLAGS, open_beneath};
 use crate::input::source_file::{READ_FLAGS, SourceFile};
 
 /// A directory that output goes to.
-pub(crate) struct OutDir {
+pub(crate) struct OutputDir {
     /// Locked for sharing, so that no other run takes our drafts for those of a killed one.
     pub(super) fd: OwnedFd,
     /// For messages.
@@ -26,7 +26,7 @@ pub(crate) struct OutDir {
     inode: u64,
 }
 
-impl OutDir {
+impl OutputDir {
     /// Opens a directory that the user named, making it (with `mode`) where it does not exist; links are followed.
     /// Removes drafts of killed runs.
     pub(crate) fn open(path: &Path, mode: Mode) -> Result<Arc<Self>, FileError> {
@@ -35,7 +35,7 @@ impl OutDir {
         Self::made(made, open, path.to_owned())
     }
 
-    /// As [`OutDir::open`] for a directory in this one. What else stands under `name`, a link too, is an error.
+    /// As [`OutputDir::open`] for a directory in this one. What else stands under `name`, a link too, is an error.
     pub(crate) fn open_in(&self, name: &OsStr, mode: Mode) -> Result<Arc<Self>, FileError> {
         let made = fs::mkdirat(&self.fd, name, mode | Mode::RWXU);
         let open = || fs::openat(&self.fd, name, DIRECTORY_FLAGS | OFlags::NOFOLLOW, Mode::empty());
@@ -78,9 +78,9 @@ impl OutDir {
     }
 
     /// What is needed to find the directory again below `base`, and to know it.
-    pub(crate) fn trace(&self, base: &Arc<Self>) -> Trace {
+    pub(crate) fn trace(&self, base: &Arc<Self>) -> DirTrace {
         let relative = self.path.strip_prefix(&base.path).expect("it was made below the base").to_owned();
-        Trace { base: Arc::clone(base), relative, device: self.device, inode: self.inode }
+        DirTrace { base: Arc::clone(base), relative, device: self.device, inode: self.inode }
     }
 
     /// What stands under `name`, if anything.
@@ -102,14 +102,14 @@ impl OutDir {
 }
 
 /// A directory of the output that is closed meanwhile: runs enter more of them than can be open at a time.
-pub(crate) struct Trace {
-    base: Arc<OutDir>,
+pub(crate) struct DirTrace {
+    base: Arc<OutputDir>,
     relative: PathBuf,
     device: u64,
     inode: u64,
 }
 
-impl Trace {
+impl DirTrace {
     /// For messages.
     pub(crate) fn path(&self) -> PathBuf {
         self.base.path.join(&self.relative)

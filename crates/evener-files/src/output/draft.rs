@@ -9,13 +9,13 @@ use rustix::fs::{self, AtFlags, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::{Errno, pwritev};
 
 use super::attributes::{Attributes, umask};
-use super::directory::OutDir;
+use super::directory::OutputDir;
 use super::leftovers::draft_name;
 use crate::error::FileError;
 
 /// A temporary name in a directory; the file is removed unless it was renamed.
 struct Temporary {
-    dir: Arc<OutDir>,
+    dir: Arc<OutputDir>,
     name: OsString,
     renamed: bool,
 }
@@ -30,7 +30,7 @@ impl Drop for Temporary {
 }
 
 /// A file without a name in `dir`, for reading and writing.
-pub(crate) fn nameless(dir: &Arc<OutDir>) -> Result<OwnedFd, FileError> {
+pub(crate) fn unnamed_file(dir: &Arc<OutputDir>) -> Result<OwnedFd, FileError> {
     let name = draft_name()?;
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let mode = Mode::RUSR | Mode::WUSR;
@@ -51,7 +51,7 @@ pub(crate) struct Draft {
 impl Draft {
     /// Makes a draft for `final_name`; `replace` says that what stands there may be replaced.
     pub(crate) fn create(
-        dir: &Arc<OutDir>,
+        dir: &Arc<OutputDir>,
         final_name: &OsStr,
         mode: Mode,
         replace: bool,
@@ -65,11 +65,11 @@ impl Draft {
 
     /// Closes the draft, after giving it the time and, where the umask took away from them, the permissions
     /// of the source, if it has one.
-    pub(crate) fn complete(self, source: Option<&Stat>) -> Result<Complete, FileError> {
+    pub(crate) fn complete(self, source: Option<&Stat>) -> Result<CompleteDraft, FileError> {
         if let Some(source) = source {
             self.set_attributes(source)?;
         }
-        Ok(Complete { temporary: self.temporary, final_name: self.final_name, replace: self.replace })
+        Ok(CompleteDraft { temporary: self.temporary, final_name: self.final_name, replace: self.replace })
     }
 
     fn set_attributes(&self, source: &Stat) -> Result<(), FileError> {
@@ -82,15 +82,15 @@ impl Draft {
 }
 
 /// A draft that is written and closed.
-pub(crate) struct Complete {
+pub(crate) struct CompleteDraft {
     temporary: Temporary,
     final_name: OsString,
     replace: bool,
 }
 
-impl Complete {
+impl CompleteDraft {
     /// Its directory and its name there.
-    pub(super) fn place(&self) -> (&Arc<OutDir>, &OsStr) {
+    pub(super) fn place(&self) -> (&Arc<OutputDir>, &OsStr) {
         (&self.temporary.dir, &self.temporary.name)
     }
 

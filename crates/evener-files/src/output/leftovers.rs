@@ -1,7 +1,7 @@
 //! Drafts of killed runs: how a draft is known by its name, and how a run shows that it lives.
 //!
 //! A run holds a shared lock on each directory in which it may have drafts; the kernel drops it with the process.
-//! Whoever gets the lock for himself alone knows that no run lives that has drafts there.
+//! A process that gets the lock exclusively knows that no run lives that has drafts there.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
@@ -53,7 +53,7 @@ pub(crate) fn remove_stale_drafts(dir: &OwnedFd) {
     let Ok(entries) = fs::Dir::read_from(dir) else { return };
     let drafts = entries.flatten().filter(|entry| is_draft(OsStr::from_bytes(entry.file_name().to_bytes())));
     let drafts: Vec<_> = drafts.collect();
-    // Locked before they are removed: whoever made them since then holds a lock, and they were seen before.
+    // Locked before they are removed: a run that made drafts since then holds a lock, and these were listed before.
     if drafts.is_empty() || fs::flock(dir, FlockOperation::NonBlockingLockExclusive).is_err() {
         return;
     }
@@ -72,9 +72,10 @@ pub(crate) fn lock(dir: &OwnedFd) {
             _ => return,
         }
     }
-    // Somebody else, such as flock(1), keeps the directory to himself and with it everyone who would remove drafts.
+    // Another program, such as flock(1), holds the directory exclusively, and so keeps out every run that would remove drafts.
 }
 
-/// How often and at which intervals a lock is tried: together 2 s, a guess; some thousand drafts are removed in less.
+/// How often and at which intervals a lock is tried. Assumed, not measured: 2 s together, in less of which some thousand drafts
+/// are removed.
 const LOCK_TRIES: u32 = 200;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);

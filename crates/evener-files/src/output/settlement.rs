@@ -8,8 +8,8 @@ use std::sync::Arc;
 use rustix::fs;
 use rustix::io::Errno;
 
-use super::directory::OutDir;
-use super::draft::Complete;
+use super::directory::OutputDir;
+use super::draft::CompleteDraft;
 use crate::error::FileError;
 use crate::input::beneath::open_one;
 use crate::input::source_file::READ_FLAGS;
@@ -33,7 +33,7 @@ pub(crate) struct Origin {
 /// Drafts that are complete and wait to be settled.
 #[derive(Default)]
 pub(crate) struct Settlement {
-    drafts: Vec<(Complete, Origin)>,
+    drafts: Vec<(CompleteDraft, Origin)>,
     bytes: u64,
 }
 
@@ -42,7 +42,7 @@ pub(crate) type Settled = (Origin, Result<(), FileError>);
 
 impl Settlement {
     /// Adds a complete draft.
-    pub(crate) fn add(&mut self, draft: Complete, origin: Origin) {
+    pub(crate) fn add(&mut self, draft: CompleteDraft, origin: Origin) {
         self.bytes += origin.bytes_out;
         self.drafts.push((draft, origin));
     }
@@ -60,7 +60,7 @@ impl Settlement {
             let error = |(_, origin)| (origin, Err(FileError::io("sync the output")(errno)));
             return drafts.into_iter().map(error).collect();
         }
-        let dirs: HashMap<u64, Arc<OutDir>> =
+        let dirs: HashMap<u64, Arc<OutputDir>> =
             drafts.iter().map(|(draft, _)| (draft.place().0.device, Arc::clone(draft.place().0))).collect();
         let is_one = drafts.len() == 1;
         let settled: Vec<_> = drafts.into_iter().map(|(draft, origin)| (origin, draft.rename())).collect();
@@ -80,7 +80,7 @@ impl Settlement {
 }
 
 /// One `syncfs` per file system, or one `fsync` where there is a single draft.
-fn sync(drafts: &[(Complete, Origin)]) -> Result<(), Errno> {
+fn sync(drafts: &[(CompleteDraft, Origin)]) -> Result<(), Errno> {
     if let [(draft, _)] = drafts {
         let (dir, name) = draft.place();
         return fs::fsync(open_one(dir.fd.as_fd(), name, READ_FLAGS)?);

@@ -70,7 +70,7 @@ pub(crate) fn fits<'m>(
     Ok(fits)
 }
 
-/// The job that opened segment 0 under a candidate, for its output to be looked at; whoever gets it puts it back into
+/// The job that opened segment 0 under a candidate, for its output to be compared; the caller puts it back into
 /// `slots`. `None` where the segment does not open.
 pub(crate) fn opened<'m>(
     body: &Body,

@@ -12,7 +12,7 @@ use crate::request::Task;
 use crate::walk::Item;
 
 /// A source with everything that follows from it: how it is cut, and what each segment's job is armed with.
-pub(crate) struct Work {
+pub(crate) struct FileWork {
     pub(crate) source: SourceFile,
     pub(crate) body: Body,
     pub(crate) layout: Layout,
@@ -21,7 +21,7 @@ pub(crate) struct Work {
     pub(crate) header: Vec<u8>,
 }
 
-impl Work {
+impl FileWork {
     /// Reads or makes the header of a source. `slot` is room to try keys in.
     pub(crate) fn open<'m>(
         task: &Task,

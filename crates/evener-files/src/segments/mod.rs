@@ -7,4 +7,4 @@ pub(crate) mod slots;
 pub(crate) mod span;
 
 pub(crate) use candidates::{START_BYTES, fits, opened, range, read_header};
-pub(crate) use file_work::Work;
+pub(crate) use file_work::FileWork;

@@ -7,10 +7,14 @@ use evener_core::{BLOCK_BYTES, Direction, Job};
 use super::job::{Block, arm, check, emit_one};
 use crate::error::FileError;
 use crate::format::Segment;
-use crate::segments::file_work::Work;
+use crate::segments::file_work::FileWork;
 
 /// Reads neighbouring segments into the slots of `jobs` and arms them; returns the bytes read.
-pub(crate) fn read(work: &Work, segments: &[Segment], jobs: &mut [Box<Job<'_>>]) -> Result<u64, FileError> {
+pub(crate) fn read(
+    work: &FileWork,
+    segments: &[Segment],
+    jobs: &mut [Box<Job<'_>>],
+) -> Result<u64, FileError> {
     let (offset, _) = work.input(&segments[0]);
     let mut parts: Vec<_> = jobs
         .iter_mut()
@@ -29,7 +33,7 @@ pub(crate) fn read(work: &Work, segments: &[Segment], jobs: &mut [Box<Job<'_>>])
 
 /// Checks that all of `jobs` went well and lines up what they add to the output.
 pub(crate) fn emit<'j>(
-    work: &Work,
+    work: &FileWork,
     first: u64,
     jobs: &'j [Box<Job<'_>>],
     parts: &mut Vec<IoSlice<'j>>,
@@ -44,7 +48,7 @@ pub(crate) fn emit<'j>(
 /// For each segment the block of ciphertext before it, where the format decrypts with it; captured before
 /// anything is decrypted in place.
 fn blocks_before(
-    work: &Work,
+    work: &FileWork,
     segments: &[Segment],
     jobs: &mut [Box<Job<'_>>],
     offset: u64,

@@ -9,7 +9,7 @@ use rustix::fs::Mode;
 use crate::error::FileError;
 use crate::format::Body;
 use crate::output::write_at;
-use crate::output::{Draft, Origin, OutDir, Settlement};
+use crate::output::{Draft, Origin, OutputDir, Settlement};
 use crate::request::{Request, RequestError, Target};
 use crate::segments::job::{self};
 
@@ -32,7 +32,7 @@ impl Output {
         let parent =
             path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
         let name = path.file_name().ok_or_else(|| RequestError::NoName(path.clone()))?;
-        let dir = OutDir::open(parent, Mode::from_raw_mode(0o777)).map_err(failed)?;
+        let dir = OutputDir::open(parent, Mode::from_raw_mode(0o777)).map_err(failed)?;
         if !request.options.force && dir.stat(name).map_err(failed)?.is_some() {
             return Err(failed(FileError::Exists));
         }

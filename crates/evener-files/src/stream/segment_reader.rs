@@ -13,7 +13,7 @@ use crate::armor;
 use crate::error::FileError;
 use crate::error::FormatError;
 use crate::format::{Body, Opened, Opener};
-use crate::input::interruptible::{Patient, read_error};
+use crate::input::interruptible::{InterruptibleReader, read_error};
 use crate::request::{Request, RequestError, Source, Task};
 use crate::segments::job::{self, Block};
 use crate::segments::{START_BYTES, fits};
@@ -180,14 +180,14 @@ pub(super) fn open_input(
 ) -> Result<(PathBuf, Box<dyn Read + Send>), RequestError> {
     let cannot_read = |error| RequestError::Stdio { doing: "read the input", error };
     match request.sources.as_slice() {
-        [Source::Stdin] => Ok(("-".into(), Box::new(Patient::new(io::stdin(), cancel)))),
+        [Source::Stdin] => Ok(("-".into(), Box::new(InterruptibleReader::new(io::stdin(), cancel)))),
         [Source::Path(path)] => {
             let file = File::open(path).map_err(cannot_read)?;
             let stat = rustix::fs::fstat(&file).map_err(|errno| cannot_read(errno.into()))?;
             if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
                 return Err(RequestError::OneInput("output"));
             }
-            Ok((path.clone(), Box::new(Patient::new(file, cancel))))
+            Ok((path.clone(), Box::new(InterruptibleReader::new(file, cancel))))
         }
         sources => {
             let has_stdin = sources.contains(&Source::Stdin);

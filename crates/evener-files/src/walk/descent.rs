@@ -41,10 +41,10 @@ struct Level {
 /// What is left of a directory's entries.
 enum Listing {
     Open(Dir),
-    Ahead(std::vec::IntoIter<Entry>),
+    Ahead(std::vec::IntoIter<Listed>),
 }
 
-type Entry = Result<(OsString, FileType), Errno>;
+type Listed = Result<(OsString, FileType), Errno>;
 
 impl Descent {
     pub(crate) fn new(root: Root) -> Self {
@@ -113,7 +113,7 @@ impl Descent {
 }
 
 impl Listing {
-    fn next(&mut self) -> Option<Entry> {
+    fn next(&mut self) -> Option<Listed> {
         match self {
             Self::Open(dir) => next_of(dir),
             Self::Ahead(entries) => entries.next(),
@@ -130,7 +130,7 @@ impl Listing {
     }
 }
 
-fn next_of(dir: &mut Dir) -> Option<Entry> {
+fn next_of(dir: &mut Dir) -> Option<Listed> {
     loop {
         let entry = match dir.read()? {
             Ok(entry) => entry,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::error::FileError;
 use crate::input::beneath::Root;
 use crate::input::source_file::SourceFile;
-use crate::output::OutDir;
+use crate::output::OutputDir;
 use crate::report::Skip;
 
 /// One file to be worked on.
@@ -15,7 +15,7 @@ pub(crate) struct Item {
     pub(crate) source: PathBuf,
     /// The directory below which the walk found it; `None` where the user named the file itself.
     pub(crate) root: Option<Arc<Root>>,
-    pub(crate) dir: Arc<OutDir>,
+    pub(crate) dir: Arc<OutputDir>,
     pub(crate) name: OsString,
 }
 
@@ -27,7 +27,7 @@ impl Item {
 }
 
 /// What the walk met.
-pub(crate) enum Met {
+pub(crate) enum Entry {
     File(Item),
     Skipped(PathBuf, Skip),
     Failed(PathBuf, FileError),

@@ -13,5 +13,5 @@ mod tests;
 mod traversal;
 
 pub(crate) use descent::bytes_below;
-pub(crate) use item::{Item, Met};
+pub(crate) use item::{Entry, Item};
 pub(crate) use traversal::Walk;

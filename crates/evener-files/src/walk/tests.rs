@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::fs;
 use std::path::Path;
 
-use super::{Item, Met, Walk};
+use super::{Entry, Item, Walk};
 use crate::error::FileError;
 
 /// `in/a/file`, `in/b/file`, and beside them `secret/file`, which is longer.
@@ -24,7 +24,7 @@ fn walk(place: &tempfile::TempDir) -> Walk {
 
 fn next_file(walk: &mut Walk) -> Item {
     match walk.next() {
-        Some(Met::File(item)) => item,
+        Some(Entry::File(item)) => item,
         _ => unreachable!("the next thing is a file"),
     }
 }
@@ -59,7 +59,7 @@ fn a_directory_that_becomes_a_link_before_it_is_entered_is_an_error_and_not_list
     let second = place.path().join(if first.ends_with("a/file") { "in/b" } else { "in/a" });
     replace_by_link(&second, &place.path().join("secret"));
     match walk.next() {
-        Some(Met::Failed(path, FileError::Link)) => assert_eq!(path, second),
+        Some(Entry::Failed(path, FileError::Link)) => assert_eq!(path, second),
         _ => unreachable!("the link is an error"),
     }
     assert!(!place.path().join("out").join(second.file_name().unwrap()).exists());

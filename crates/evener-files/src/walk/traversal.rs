@@ -9,12 +9,12 @@ use std::sync::Arc;
 use rustix::fs::{FileType, Mode, Stat};
 
 use super::descent::{Descent, Found};
-use super::item::{Item, Met};
+use super::item::{Entry, Item};
 use super::placement::{Input, inputs};
 use crate::error::FileError;
 use crate::input::beneath::Root;
 
-use crate::output::{Attributes, OutDir, Trace, is_draft};
+use crate::output::{Attributes, DirTrace, OutputDir, is_draft};
 use crate::report::Skip;
 use crate::request::RequestError;
 
@@ -24,9 +24,9 @@ pub(crate) struct Walk {
     inputs: VecDeque<Input>,
     tree: Option<Tree>,
     /// Directories made or entered, with what they are to look like at the end; parents first.
-    entered: Vec<(Trace, Attributes)>,
+    entered: Vec<(DirTrace, Attributes)>,
     /// Parent directories of single files, so that each is opened once.
-    parent: Option<Arc<OutDir>>,
+    parent: Option<Arc<OutputDir>>,
 }
 
 /// A tree in the middle of being walked.
@@ -34,9 +34,9 @@ struct Tree {
     descent: Descent,
     target: PathBuf,
     /// The directory that the target goes into, where the user named that and not the target.
-    parent: Option<Arc<OutDir>>,
+    parent: Option<Arc<OutputDir>>,
     /// Output directories from the root to the current one; entry `i` is at depth `i`.
-    dirs: Vec<Arc<OutDir>>,
+    dirs: Vec<Arc<OutputDir>>,
 }
 
 impl Walk {
@@ -47,7 +47,7 @@ impl Walk {
     }
 
     /// The next thing met; `None` at the end.
-    pub(crate) fn next(&mut self) -> Option<Met> {
+    pub(crate) fn next(&mut self) -> Option<Entry> {
         loop {
             if let Some(tree) = &mut self.tree {
                 match tree.descent.next() {
@@ -73,11 +73,11 @@ impl Walk {
     }
 
     /// Begins an input: a single file is met at once, a tree entry by entry.
-    fn begin(&mut self, input: Input) -> Option<Met> {
+    fn begin(&mut self, input: Input) -> Option<Entry> {
         // Tells files from directories only: what is read is what stands there when it is opened.
         let kind = match rustix::fs::stat(&input.source) {
             Ok(stat) => FileType::from_raw_mode(stat.st_mode),
-            Err(errno) => return Some(Met::Failed(input.source, FileError::io("read")(errno))),
+            Err(errno) => return Some(Entry::Failed(input.source, FileError::io("read")(errno))),
         };
         let begun = match kind {
             FileType::Directory => self.tree(&input).map(|tree| {
@@ -88,8 +88,8 @@ impl Walk {
             _ => Err(FileError::NoLength),
         };
         match begun {
-            Ok(item) => item.map(Met::File),
-            Err(error) => Some(Met::Failed(input.source, error)),
+            Ok(item) => item.map(Entry::File),
+            Err(error) => Some(Entry::Failed(input.source, error)),
         }
     }
 
@@ -109,48 +109,48 @@ impl Walk {
         Ok(Tree { descent, target: input.target.clone(), parent, dirs: Vec::new() })
     }
 
-    fn parent_dir(&mut self, path: &Path) -> Result<Arc<OutDir>, FileError> {
+    fn parent_dir(&mut self, path: &Path) -> Result<Arc<OutputDir>, FileError> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         match &self.parent {
             Some(dir) if dir.path == path => Ok(Arc::clone(dir)),
             _ => {
-                let dir = OutDir::open(path, Mode::from_raw_mode(0o777))?;
+                let dir = OutputDir::open(path, Mode::from_raw_mode(0o777))?;
                 Ok(Arc::clone(self.parent.insert(dir)))
             }
         }
     }
 
     /// Turns what was found in the tree into something met, or nothing (a directory).
-    fn meet(&mut self, found: Found) -> Option<Met> {
+    fn meet(&mut self, found: Found) -> Option<Entry> {
         let tree = self.tree.as_mut().expect("it was found in a tree");
         let (source, name, depth, kind) = match found {
-            Found::Failed(path, error) => return Some(Met::Failed(path, error)),
+            Found::Failed(path, error) => return Some(Entry::Failed(path, error)),
             Found::Directory { path, name, depth, stat } => {
                 return match tree.enter(&name, depth, &stat) {
                     Ok(dir) => {
                         self.entered.push((dir, Attributes::of(&stat)));
                         None
                     }
-                    Err(error) => Some(Met::Failed(path, error)),
+                    Err(error) => Some(Entry::Failed(path, error)),
                 };
             }
             Found::Other { path, name, depth, kind } => (path, name, depth, kind),
         };
         Some(match kind {
-            FileType::Symlink => Met::Skipped(source, Skip::Symlink),
-            FileType::RegularFile if is_draft(&name) => Met::Skipped(source, Skip::Draft),
+            FileType::Symlink => Entry::Skipped(source, Skip::Symlink),
+            FileType::RegularFile if is_draft(&name) => Entry::Skipped(source, Skip::Draft),
             FileType::RegularFile => {
                 let (dir, root) = (Arc::clone(&tree.dirs[depth - 1]), Arc::clone(&tree.descent.root));
-                Met::File(Item { source, root: Some(root), dir, name })
+                Entry::File(Item { source, root: Some(root), dir, name })
             }
-            _ => Met::Skipped(source, Skip::Special),
+            _ => Entry::Skipped(source, Skip::Special),
         })
     }
 }
 
 impl Tree {
     /// Makes the output directory for a directory of the tree. Where that fails, the directory is left out.
-    fn enter(&mut self, name: &OsStr, depth: usize, source: &Stat) -> Result<Trace, FileError> {
+    fn enter(&mut self, name: &OsStr, depth: usize, source: &Stat) -> Result<DirTrace, FileError> {
         self.dirs.truncate(depth);
         let opened = self.open(name, Attributes::of(source).mode).and_then(|dir| {
             dir.give_owner_access()?;
@@ -169,14 +169,14 @@ impl Tree {
         }
     }
 
-    fn open(&self, name: &OsStr, mode: Mode) -> Result<Arc<OutDir>, FileError> {
+    fn open(&self, name: &OsStr, mode: Mode) -> Result<Arc<OutputDir>, FileError> {
         match (self.dirs.last(), &self.parent) {
             (Some(above), _) => above.open_in(name, mode),
             (None, Some(parent)) => {
                 let name = self.target.file_name().ok_or(FileError::Exists)?;
                 parent.open_in(name, mode)
             }
-            (None, None) => OutDir::open(&self.target, mode),
+            (None, None) => OutputDir::open(&self.target, mode),
         }
     }
 }

@@ -9,20 +9,20 @@ use crate::armor;
 use crate::error::FileError;
 use crate::input::interruptible::read_error;
 use crate::input::source_file::SourceFile;
-use crate::output::{OutDir, nameless};
+use crate::output::{OutputDir, unnamed_file};
 
 /// The binary file inside `source` where that is armored, else `source`. The copy goes with the last use of it; it
 /// holds ciphertext only.
 pub(super) fn dearmored(
     source: SourceFile,
-    beside: &Arc<OutDir>,
+    beside: &Arc<OutputDir>,
     is_stopped: impl Fn() -> bool,
 ) -> Result<SourceFile, FileError> {
     if !armor::is_armored(&source.read_start(armor::ARMOR_START_BYTES)?) {
         return Ok(source);
     }
     let text = File::from(source.fd.try_clone().map_err(read_error)?);
-    let mut binary = File::from(nameless(beside)?);
+    let mut binary = File::from(unnamed_file(beside)?);
     let mut bytes = armor::dearmored(BufReader::new(text)).map_err(read_error)?;
     let bytes = copy(&mut bytes, &mut binary, is_stopped)?;
     source.check_unchanged()?;
@@ -51,5 +51,5 @@ fn copy(from: &mut impl io::Read, to: &mut File, is_stopped: impl Fn() -> bool) 
     }
 }
 
-/// Bytes that are copied at a time. A guess.
+/// Bytes that are copied at a time. Assumed, not measured: 64 KiB, one age chunk.
 const PART_BYTES: usize = 64 << 10;

@@ -8,8 +8,8 @@ use evener_core::Job;
 use super::worker::Worker;
 use crate::error::FileError;
 use crate::output::write_at;
-use crate::output::{Complete, Origin};
-use crate::segments::Work;
+use crate::output::{CompleteDraft, Origin};
+use crate::segments::FileWork;
 use crate::segments::slots::SPAN_BYTES;
 use crate::segments::span;
 use crate::walk::Item;
@@ -20,7 +20,7 @@ const BATCH_BYTES: u64 = 2 * SPAN_BYTES as u64;
 /// Files that have been read and wait to be worked on.
 #[derive(Default)]
 pub(super) struct Batch<'m> {
-    files: Vec<(Item, Work, usize)>,
+    files: Vec<(Item, FileWork, usize)>,
     /// The jobs of all files, one segment each, in order.
     jobs: Vec<Box<Job<'m>>>,
     bytes: u64,
@@ -28,7 +28,7 @@ pub(super) struct Batch<'m> {
 
 impl<'m> Batch<'m> {
     /// Whether a file fits, with `free` slots left.
-    pub(super) fn has_room(&self, work: &Work, free: usize) -> bool {
+    pub(super) fn has_room(&self, work: &FileWork, free: usize) -> bool {
         work.layout.segment_count() <= free as u64 && self.bytes < BATCH_BYTES
     }
 
@@ -36,7 +36,7 @@ impl<'m> Batch<'m> {
     pub(super) fn add(
         &mut self,
         item: Item,
-        work: Work,
+        work: FileWork,
         slots: &mut Vec<Box<Job<'m>>>,
     ) -> Result<(), (PathBuf, FileError)> {
         let count = usize::try_from(work.layout.segment_count()).expect("it was compared with the slots");
@@ -69,7 +69,7 @@ impl<'m> Batch<'m> {
 }
 
 /// Reads a whole file and arms its jobs.
-fn read(work: &Work, jobs: &mut [Box<Job<'_>>]) -> Result<(), FileError> {
+fn read(work: &FileWork, jobs: &mut [Box<Job<'_>>]) -> Result<(), FileError> {
     let all: Vec<_> = (0..jobs.len()).map(|index| work.layout.segment(index as u64)).collect();
     span::read(work, &all, jobs)?;
     work.source.check_unchanged()
@@ -78,10 +78,10 @@ fn read(work: &Work, jobs: &mut [Box<Job<'_>>]) -> Result<(), FileError> {
 /// Writes a file that was worked on; nothing is left where any segment failed.
 fn write(
     item: &Item,
-    work: &Work,
+    work: &FileWork,
     jobs: &[Box<Job<'_>>],
     force: bool,
-) -> Result<(Complete, Origin), FileError> {
+) -> Result<(CompleteDraft, Origin), FileError> {
     let mut parts = vec![IoSlice::new(&work.header)];
     span::emit(work, 0, jobs, &mut parts)?;
     let bytes_out = parts.iter().map(|part| part.len() as u64).sum();

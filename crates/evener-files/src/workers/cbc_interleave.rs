@@ -8,16 +8,16 @@ use evener_core::BLOCK_BYTES;
 use super::worker::Worker;
 use crate::error::FileError;
 use crate::output::write_at;
-use crate::output::{Complete, Draft, Origin};
-use crate::segments::Work;
+use crate::output::{CompleteDraft, Draft, Origin};
+use crate::segments::FileWork;
 use crate::segments::job::{self, Block};
 use crate::segments::span;
 use crate::walk::Item;
 
 /// A file in the middle of its chain.
-struct Link {
+struct ChainedFile {
     item: Item,
-    work: Work,
+    work: FileWork,
     draft: Draft,
     /// Next segment.
     next: u64,
@@ -26,23 +26,23 @@ struct Link {
 }
 
 /// Encrypts files in step, as many at a time as the caller's core runs side by side.
-pub(super) fn run(worker: &mut Worker<'_, '_, '_>, files: Vec<(Item, Work)>) {
+pub(super) fn run(worker: &mut Worker<'_, '_, '_>, files: Vec<(Item, FileWork)>) {
     let side_by_side = (worker.caller.width() as usize).clamp(1, worker.slots.len());
     let mut files = files.into_iter();
-    let mut links = Vec::new();
+    let mut chains = Vec::new();
     loop {
-        while links.len() < side_by_side {
+        while chains.len() < side_by_side {
             let Some((item, work)) = files.next() else { break };
-            links.extend(begin(worker, item, work));
+            chains.extend(begin(worker, item, work));
         }
-        if links.is_empty() {
+        if chains.is_empty() {
             return;
         }
-        step(worker, &mut links);
+        step(worker, &mut chains);
     }
 }
 
-fn begin(worker: &mut Worker<'_, '_, '_>, item: Item, work: Work) -> Option<Link> {
+fn begin(worker: &mut Worker<'_, '_, '_>, item: Item, work: FileWork) -> Option<ChainedFile> {
     work.source.announce();
     let force = worker.run.request.options.force;
     let draft = work.draft(&item, force).and_then(|draft| {
@@ -50,7 +50,7 @@ fn begin(worker: &mut Worker<'_, '_, '_>, item: Item, work: Work) -> Option<Link
         Ok(draft)
     });
     match draft {
-        Ok(draft) => Some(Link { item, work, draft, next: 0, before: Block::default() }),
+        Ok(draft) => Some(ChainedFile { item, work, draft, next: 0, before: Block::default() }),
         Err(error) => {
             worker.finished(item.source, Err(error));
             None
@@ -59,31 +59,31 @@ fn begin(worker: &mut Worker<'_, '_, '_>, item: Item, work: Work) -> Option<Link
 }
 
 /// One segment of every file; files that end, or fail, leave.
-fn step(worker: &mut Worker<'_, '_, '_>, links: &mut Vec<Link>) {
-    let mut going = Vec::with_capacity(links.len());
-    let mut burst = Vec::with_capacity(links.len());
-    for link in links.drain(..) {
-        let mut job = worker.slots.pop().expect("there are as many slots as links");
-        match link.read(&mut job) {
+fn step(worker: &mut Worker<'_, '_, '_>, chains: &mut Vec<ChainedFile>) {
+    let mut going = Vec::with_capacity(chains.len());
+    let mut burst = Vec::with_capacity(chains.len());
+    for chain in chains.drain(..) {
+        let mut job = worker.slots.pop().expect("there are as many slots as chains");
+        match chain.read(&mut job) {
             Ok(bytes) => {
                 worker.run.progress.add_bytes(bytes);
                 burst.push(job);
-                going.push(link);
+                going.push(chain);
             }
             Err(error) => {
                 worker.slots.push(job);
-                worker.finished(link.item.source, Err(error));
+                worker.finished(chain.item.source, Err(error));
             }
         }
     }
     worker.caller.crypt(&mut burst);
-    for (mut link, job) in going.into_iter().zip(&burst) {
-        let path = link.item.source.clone();
-        match link.write(job) {
+    for (mut chain, job) in going.into_iter().zip(&burst) {
+        let path = chain.item.source.clone();
+        match chain.write(job) {
             Ok(false) if worker.run.is_stopped() => worker.finished(path, Err(FileError::Stopped)),
-            Ok(false) => links.push(link),
+            Ok(false) => chains.push(chain),
             Ok(true) => {
-                let finished = link.complete();
+                let finished = chain.complete();
                 worker.finished(path, finished);
             }
             Err(error) => worker.finished(path, Err(error)),
@@ -92,7 +92,7 @@ fn step(worker: &mut Worker<'_, '_, '_>, links: &mut Vec<Link>) {
     worker.slots.append(&mut burst);
 }
 
-impl Link {
+impl ChainedFile {
     fn read(&self, job: &mut Box<evener_core::Job<'_>>) -> Result<u64, FileError> {
         let segment = self.work.layout.segment(self.next);
         let bytes = span::read(&self.work, std::slice::from_ref(&segment), std::slice::from_mut(job))?;
@@ -116,7 +116,7 @@ impl Link {
         Ok(segment.last)
     }
 
-    fn complete(self) -> Result<(Complete, Origin), FileError> {
+    fn complete(self) -> Result<(CompleteDraft, Origin), FileError> {
         self.work.source.check_unchanged()?;
         let complete = self.draft.complete(Some(&self.work.source.stat))?;
         Ok((complete, self.work.origin(&self.item)))

@@ -1,6 +1,6 @@
-//! What stands under a final name already, and whether it is the finished result of this run's keys.
+//! An existing output: what stands under a final name already, and whether it is the finished result of this run's keys.
 //!
-//! `is_done`: what stands there -> time and length -> segment 0 of the encrypted side under the keys -> the first
+//! `is_finished`: what stands there -> time and length -> segment 0 of the encrypted side under the keys -> the first
 //! bytes of the other side.
 
 use std::io::IoSliceMut;
@@ -12,7 +12,7 @@ use rustix::fs::{FileType, Stat};
 use crate::error::{FileError, FormatError};
 use crate::format::{Body, Cut, Layout, Recognized};
 use crate::input::source_file::SourceFile;
-use crate::output::{OutDir, mtime_of};
+use crate::output::{OutputDir, mtime_of};
 use crate::request::{Request, Task};
 use crate::segments::{START_BYTES, opened, range, read_header};
 use crate::walk::Item;
@@ -20,15 +20,15 @@ use crate::walk::Item;
 /// Whether the finished result of `item` stands under its final name; what else stands there is an error. With
 /// `force` nothing counts as finished, with `resume` time and length decide.
 ///
-/// Comes before [`crate::segments::Work::open`], so that no key is derived for a file whose time or length does not fit.
-pub(super) fn is_done<'m>(
+/// Comes before [`crate::segments::FileWork::open`], so that no key is derived for a file whose time or length does not fit.
+pub(super) fn is_finished<'m>(
     request: &Request,
     item: &Item,
     source: &SourceFile,
     caller: &mut Caller<'_, 'm>,
     slots: &mut Vec<Box<Job<'m>>>,
 ) -> Result<bool, FileError> {
-    let OutDir { is_new, .. } = &*item.dir;
+    let OutputDir { is_new, .. } = &*item.dir;
     let Some(stat) = (if *is_new { None } else { item.dir.stat(&item.name)? }) else { return Ok(false) };
     let identity = |stat: &Stat| (stat.st_dev, stat.st_ino);
     if identity(&stat) == identity(&source.stat) {
@@ -40,24 +40,24 @@ pub(super) fn is_done<'m>(
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(FileError::Exists);
     }
-    let standing = item.dir.open_file(&item.name)?;
-    let is_fit = mtime_of(&standing.stat) == mtime_of(&source.stat)
-        && is_same_length(&request.task, source, &standing)?
-        && (request.options.resume || is_shown(&request.task, source, &standing, caller, slots)?);
+    let existing = item.dir.open_file(&item.name)?;
+    let is_fit = mtime_of(&existing.stat) == mtime_of(&source.stat)
+        && is_same_length(&request.task, source, &existing)?
+        && (request.options.resume || do_keys_confirm(&request.task, source, &existing, caller, slots)?);
     if is_fit { Ok(true) } else { Err(FileError::Exists) }
 }
 
 /// Whether what stands there has the length that the input calls for.
-fn is_same_length(task: &Task, source: &SourceFile, standing: &SourceFile) -> Result<bool, FileError> {
+fn is_same_length(task: &Task, source: &SourceFile, existing: &SourceFile) -> Result<bool, FileError> {
     match task {
         Task::Encrypt(sealer) => {
-            let cut = sealer.cut_of(&standing.read_start(START_BYTES)?);
-            Ok(standing.len() == cut.of_plain(source.len())?.cipher_bytes())
+            let cut = sealer.cut_of(&existing.read_start(START_BYTES)?);
+            Ok(existing.len() == cut.of_plain(source.len())?.cipher_bytes())
         }
         Task::Decrypt(opener) => {
             let cuts = read_header(source, |start, whole| opener.cuts(start, whole))?;
             let fits = |cut: &Cut| {
-                cut.of_cipher(source.len()).is_ok_and(|layout| is_of_length(&layout, standing.len()))
+                cut.of_cipher(source.len()).is_ok_and(|layout| is_of_length(&layout, existing.len()))
             };
             Ok(cuts.iter().any(fits))
         }
@@ -71,16 +71,16 @@ const fn is_of_length(layout: &Layout, bytes: u64) -> bool {
 }
 
 /// Whether the keys of this run show that one file is the other, encrypted.
-fn is_shown<'m>(
+fn do_keys_confirm<'m>(
     task: &Task,
     source: &SourceFile,
-    standing: &SourceFile,
+    existing: &SourceFile,
     caller: &mut Caller<'_, 'm>,
     slots: &mut Vec<Box<Job<'m>>>,
 ) -> Result<bool, FileError> {
     let (bodies, cipher, plain) = match task {
         Task::Encrypt(sealer) => {
-            let recognized = read_header(standing, |start, whole| sealer.recognize(start, whole));
+            let recognized = read_header(existing, |start, whole| sealer.recognize(start, whole));
             let mut bodies = Vec::new();
             for recognized in fitting(recognized)? {
                 match recognized {
@@ -90,11 +90,11 @@ fn is_shown<'m>(
                     Recognized::Other => return Ok(false),
                 }
             }
-            (bodies, standing, source)
+            (bodies, existing, source)
         }
         Task::Decrypt(opener) => {
             let bodies = read_header(source, |start, whole| opener.open(start, whole));
-            (fitting(bodies)?, source, standing)
+            (fitting(bodies)?, source, existing)
         }
     };
     for body in bodies {

@@ -13,15 +13,15 @@ use super::worker::Worker;
 use crate::error::FileError;
 use crate::format::Segment;
 use crate::output::write_at;
-use crate::output::{Complete, Draft, Origin};
-use crate::segments::Work;
+use crate::output::{CompleteDraft, Draft, Origin};
+use crate::segments::FileWork;
 use crate::segments::span;
 use crate::walk::Item;
 
 /// A large file in work.
 pub(super) struct Large {
     item: Item,
-    work: Work,
+    work: FileWork,
     /// First segment of the next span.
     next: AtomicU64,
     /// Segments not yet ended, well or badly.
@@ -40,11 +40,11 @@ struct State {
 }
 
 /// How a large file ended.
-type Finished = Result<(Complete, Origin), FileError>;
+type Finished = Result<(CompleteDraft, Origin), FileError>;
 
 impl Large {
     /// Makes the draft and writes the header.
-    pub(super) fn open(item: Item, work: Work, force: bool) -> Result<Self, (PathBuf, FileError)> {
+    pub(super) fn open(item: Item, work: FileWork, force: bool) -> Result<Self, (PathBuf, FileError)> {
         work.source.announce();
         let draft = work.draft(&item, force).and_then(|draft| {
             write_at(&draft.file, &mut [IoSlice::new(&work.header)], 0)?;
@@ -80,7 +80,7 @@ impl Large {
             Ok(written) => self.lock().bytes_out += written,
             Err(error) => self.give_up(error),
         }
-        // AcqRel: whoever ends the last span sees what all others wrote into `state`.
+        // AcqRel: the thread that ends the last span sees what all others wrote into `state`.
         self.left.fetch_sub(end - first, Ordering::AcqRel);
         true
     }

@@ -9,7 +9,7 @@ use evener::{Caller, Cancel};
 use evener_core::Job;
 
 use super::batch::Batch;
-use super::existing_output::is_done;
+use super::existing_output::is_finished;
 use super::large::Large;
 use super::queue::{Task, TaskQueue};
 use super::worker::{Run, Worker};
@@ -18,7 +18,7 @@ use crate::error::FileError;
 use crate::format::Opener;
 use crate::report::{Progress, Summary};
 use crate::request::{self, Request};
-use crate::segments::{Work, slots};
+use crate::segments::{FileWork, slots};
 use crate::walk::{Item, Walk};
 
 /// The threads of a run and what they have in common.
@@ -107,9 +107,9 @@ impl<'a> Workers<'a> {
         &self,
         worker: &mut Worker<'_, '_, 'm>,
         item: Item,
-        work: Work,
+        work: FileWork,
         batch: &mut Batch<'m>,
-        chained: &mut Vec<(Item, Work)>,
+        chained: &mut Vec<(Item, FileWork)>,
     ) {
         let plan = &self.run.plan;
         if work.is_chained() {
@@ -137,16 +137,16 @@ impl<'a> Workers<'a> {
 }
 
 /// Opens a file unless its finished result stands there already.
-fn open(worker: &mut Worker<'_, '_, '_>, item: &Item) -> Result<Option<Work>, FileError> {
+fn open(worker: &mut Worker<'_, '_, '_>, item: &Item) -> Result<Option<FileWork>, FileError> {
     let task = &worker.run.request.task;
     let mut source = item.open()?;
     if matches!(task, request::Task::Decrypt(Opener::Age(_))) {
         source = armored_source::dearmored(source, &item.dir, || worker.run.is_stopped())?;
     }
-    if is_done(worker.run.request, item, &source, &mut worker.caller, &mut worker.slots)? {
+    if is_finished(worker.run.request, item, &source, &mut worker.caller, &mut worker.slots)? {
         return Ok(None);
     }
-    Work::open(task, source, &mut worker.caller, &mut worker.slots).map(Some)
+    FileWork::open(task, source, &mut worker.caller, &mut worker.slots).map(Some)
 }
 
 /// Takes spans of a large file until there are none.

@@ -9,7 +9,7 @@ use super::large::Large;
 use super::worker::Run;
 use crate::error::FileError;
 use crate::report::Summary;
-use crate::walk::{Item, Met, Walk};
+use crate::walk::{Entry, Item, Walk};
 
 /// Most files that a thread takes from the walk at a time.
 const FILES_MAX: u64 = 32;
@@ -116,9 +116,9 @@ impl State {
         let mut files = Vec::with_capacity(wanted);
         while files.len() < wanted && !self.walked_out {
             match self.walk.next() {
-                Some(Met::File(item)) => files.push(item),
-                Some(Met::Skipped(path, skip)) => summary.skipped.push((path, skip)),
-                Some(Met::Failed(path, error)) => summary.failed.push((path, error)),
+                Some(Entry::File(item)) => files.push(item),
+                Some(Entry::Skipped(path, skip)) => summary.skipped.push((path, skip)),
+                Some(Entry::Failed(path, error)) => summary.failed.push((path, error)),
                 None => self.walked_out = true,
             }
         }

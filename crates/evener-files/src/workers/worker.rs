@@ -7,7 +7,7 @@ use evener::{Caller, Cancel};
 use evener_core::Job;
 
 use crate::error::FileError;
-use crate::output::{Complete, Origin, Settlement};
+use crate::output::{CompleteDraft, Origin, Settlement};
 use crate::report::{Progress, Summary};
 use crate::request::Request;
 use crate::segments::slots;
@@ -64,7 +64,7 @@ impl<'w, 'r, 'm> Worker<'w, 'r, 'm> {
     }
 
     /// Hands a complete draft to the settlement, or records why there is none.
-    pub(super) fn finished(&mut self, path: PathBuf, result: Result<(Complete, Origin), FileError>) {
+    pub(super) fn finished(&mut self, path: PathBuf, result: Result<(CompleteDraft, Origin), FileError>) {
         match result {
             Ok((draft, origin)) => self.settlement.add(draft, origin),
             Err(error) => self.failed(path, error),
