@@ -170,7 +170,7 @@ impl Machine {
     }
 
     /// The machine with those workers only that the plan has work for: the live system starts no others, and a dealt
-    /// job lies on no desk of theirs.
+    /// job lies in no queue of theirs.
     fn staffed(&self, measured: &Measured, policy: Policy) -> Setup {
         let mut setup = self.setup(measured);
         let plan = policy.plan(&self.snapshot());

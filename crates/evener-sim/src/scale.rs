@@ -51,7 +51,7 @@ const SEED: u64 = 16;
 pub enum Mix {
     /// Records of TLS, the mix of five sizes from 64 B to 16 KiB that the policies are compared on.
     TlsRecords,
-    /// Files of 16 KiB to 1 MiB. Weights are a guess: half as many of four times the size.
+    /// Files of 16 KiB to 1 MiB. Weights are assumed, not measured: half as many of four times the size.
     Files,
 }
 
@@ -77,7 +77,7 @@ impl Mix {
         }
     }
 
-    /// Mean time between two jobs of one stream. A guess: 100 records or 10 files per second.
+    /// Mean time between two jobs of one stream. Assumed, not measured: 100 records or 10 files per second.
     #[must_use]
     pub const fn rhythm(self) -> Nanos {
         match self {

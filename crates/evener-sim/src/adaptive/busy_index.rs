@@ -1,5 +1,5 @@
-//! What the workers of a path hold, as the policy knows it from its own answers and from what ended: whoever is free
-//! first is found without a look at all of them, however many there are.
+//! The busy index: which jobs the workers of a path hold, as the policy knows it from its own answers and from what ended.
+//! The worker that is free first is found without a search through all of them.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -7,7 +7,7 @@ use evener_core::Nanos;
 
 /// A job that a worker has taken and not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Held {
+pub(super) struct InFlight {
     pub(super) class: usize,
     pub(super) since: Nanos,
     /// When it should have ended, by what was known when it was taken.
@@ -16,14 +16,14 @@ pub(super) struct Held {
 
 /// The workers of one path.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Desks {
+pub(super) struct BusyIndex {
     /// By worker, oldest first.
-    held: Vec<VecDeque<Held>>,
+    held: Vec<VecDeque<InFlight>>,
     /// All workers that are there, by the time at which each has done its oldest job; 0: it holds none.
     free: BTreeSet<(Nanos, usize)>,
 }
 
-impl Desks {
+impl BusyIndex {
     pub(super) fn new(workers: usize) -> Self {
         let free = (0..workers).map(|index| (Nanos::ZERO, index)).collect();
         Self { held: vec![VecDeque::new(); workers], free }
@@ -34,24 +34,24 @@ impl Desks {
     }
 
     /// Worker `index` takes so many jobs of a class, all of which should take `time` together.
-    pub(super) fn takes(&mut self, index: usize, class: usize, jobs: u32, now: Nanos, time: Nanos) {
-        let held = Held { class, since: now, until: now + time };
+    pub(super) fn start(&mut self, index: usize, class: usize, jobs: u32, now: Nanos, time: Nanos) {
+        let held = InFlight { class, since: now, until: now + time };
         self.change(index, |jobs_held| jobs_held.extend((0..jobs).map(|_| held)));
     }
 
     /// Worker `index` has ended its oldest job.
-    pub(super) fn ends(&mut self, index: usize) {
+    pub(super) fn finish(&mut self, index: usize) {
         self.change(index, |jobs| _ = jobs.pop_front());
     }
 
     /// Worker `index` takes nothing any more.
-    pub(super) fn leaves(&mut self, index: usize) {
+    pub(super) fn remove_worker(&mut self, index: usize) {
         self.free.remove(&(self.until(index), index));
         self.held[index].clear();
     }
 
     /// The oldest job of worker `index`.
-    pub(super) fn oldest(&self, index: usize) -> Option<Held> {
+    pub(super) fn oldest(&self, index: usize) -> Option<InFlight> {
         self.held[index].front().copied()
     }
 
@@ -69,7 +69,7 @@ impl Desks {
         self.held[index].front().map_or(Nanos::ZERO, |held| held.until.max(Nanos(1)))
     }
 
-    fn change(&mut self, index: usize, by: impl FnOnce(&mut VecDeque<Held>)) {
+    fn change(&mut self, index: usize, by: impl FnOnce(&mut VecDeque<InFlight>)) {
         let is_there = self.free.remove(&(self.until(index), index));
         by(&mut self.held[index]);
         if is_there {
@@ -86,31 +86,31 @@ mod tests {
     #[test]
     fn who_is_free_first_is_who_a_look_at_all_of_them_finds() {
         let mut random = Random::new(7);
-        let mut desks = Desks::new(5);
+        let mut index_of_busy = BusyIndex::new(5);
         let mut plain: Vec<Vec<u64>> = vec![Vec::new(); 5]; // by worker: when each job should end
         let mut gone = [false; 5];
         for now in 1..5_000 {
             let index = usize::try_from(random.below(5)).unwrap();
             match random.below(400) {
                 0 if gone.iter().filter(|gone| **gone).count() < 3 => {
-                    desks.leaves(index);
+                    index_of_busy.remove_worker(index);
                     (plain[index], gone[index]) = (Vec::new(), true);
                 }
                 1..=150 if !plain[index].is_empty() => {
-                    desks.ends(index);
+                    index_of_busy.finish(index);
                     plain[index].remove(0);
                 }
                 151..=399 if plain[index].len() < 3 && !gone[index] => {
                     let time = random.below(40);
-                    desks.takes(index, 0, 1, Nanos(now), Nanos(time));
+                    index_of_busy.start(index, 0, 1, Nanos(now), Nanos(time));
                     plain[index].push(now + time);
                 }
                 _ => {}
             }
             let busy = |index: usize| plain[index].first().map_or(0, |until| until.saturating_sub(now));
             let least = (0..5).filter(|&index| !gone[index]).map(busy).min().unwrap();
-            assert_eq!(desks.least_busy(Nanos(now)), Nanos(least));
-            assert_eq!(desks.idle(), (0..5).find(|&index| !gone[index] && plain[index].is_empty()));
+            assert_eq!(index_of_busy.least_busy(Nanos(now)), Nanos(least));
+            assert_eq!(index_of_busy.idle(), (0..5).find(|&index| !gone[index] && plain[index].is_empty()));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the guard is told: jobs on cores, jobs on modules, and cores that rest and leave what waits to modules.
+//! The feed of the guard: jobs on cores, jobs on modules, and cores that rest and leave what waits to modules.
 
 use evener_core::Nanos;
 use evener_core::guard::{CONTROL_PERIOD, Guard};
@@ -10,7 +10,7 @@ use crate::rounding::round;
 const CREDIT_MAX: Nanos = Nanos::from_millis(1);
 
 /// The guard and what it needs to know.
-pub(super) struct Watch {
+pub(super) struct GuardFeed {
     guard: Guard,
     pub(super) is_off: bool,
     /// By class.
@@ -45,7 +45,7 @@ struct Rest {
     free: Nanos,
 }
 
-impl Watch {
+impl GuardFeed {
     pub(super) fn new(setup: &Setup) -> Self {
         let classes = setup.classes.len();
         Self {
@@ -67,7 +67,7 @@ impl Watch {
     }
 
     /// A module begins a job. Where cores run too few of the class by themselves, they owe it a control job.
-    pub(super) fn routes(&mut self, class: usize) {
+    pub(super) fn record_routed(&mut self, class: usize) {
         let ledger = &mut self.ledgers[class];
         ledger.routed += 1;
         let is_known = ledger.on_cores > ledger.routed / CONTROL_PERIOD;
@@ -77,7 +77,7 @@ impl Watch {
     }
 
     /// The class of which a core is to run a job now.
-    pub(super) fn owed(&mut self, classes: &[ClassView]) -> Option<usize> {
+    pub(super) fn take_owed(&mut self, classes: &[ClassView]) -> Option<usize> {
         let is_due = |&class: &usize| self.ledgers[class].owed > 0 && classes[class].waiting > 0;
         let class = (0..classes.len()).find(is_due)?;
         self.ledgers[class].owed -= 1;
@@ -85,7 +85,7 @@ impl Watch {
     }
 
     /// A job has ended; whether its class is locked from now on.
-    pub(super) fn saw(&mut self, sample: &Sample, lambda: f64) -> bool {
+    pub(super) fn record(&mut self, sample: &Sample, lambda: f64) -> bool {
         let class = sample.class;
         if sample.worker.path == Path::Cpu {
             self.ledgers[class].on_cores += 1;
@@ -100,12 +100,12 @@ impl Watch {
     }
 
     /// A CPU worker takes a job, or nothing waits.
-    pub(super) fn works(&mut self, index: u32) {
+    pub(super) fn end_rest(&mut self, index: u32) {
         self.rests[index as usize] = None;
     }
 
     /// A CPU worker that gets `share` of a core rests although `class` waits; whether that class is locked now.
-    pub(super) fn rests(&mut self, index: u32, class: usize, share: f64, now: Nanos) -> bool {
+    pub(super) fn record_rest(&mut self, index: u32, class: usize, share: f64, now: Nanos) -> bool {
         let mut free = self.own_time(class, share);
         if let Some(rest) = self.rests[index as usize] {
             let passed = now - rest.since;

@@ -20,8 +20,8 @@ use evener_core::plan::adaptive::{
 use evener_core::{Algorithm, Class, Direction, Method, Nanos, Objective};
 
 use crate::lab::{Choice, Chooser, ModuleCost, Path, Sample, Setup, View, Which, Workload};
-use busy_index::Desks;
-use guard_feed::Watch;
+use busy_index::BusyIndex;
+use guard_feed::GuardFeed;
 
 /// Age after which a plan is made anew.
 const PLAN_AGE_MAX: Nanos = Nanos::from_millis(2);
@@ -30,7 +30,8 @@ const PLAN_AGE_MAX: Nanos = Nanos::from_millis(2);
 const LEAVES_MAX: u32 = 2 * TRIES_MAX;
 const LEAVE_FOR: Nanos = Nanos::from_micros(50);
 
-/// Samples that a module's cost is worth which a run starts with: enough for nobody to try it again. Arbitrary.
+/// Samples that a module's cost is worth which a run starts with: enough for no worker to try it again. Assumed, not
+/// measured: 64.
 const KEPT_SAMPLES: u32 = 64;
 
 /// The adaptive policy, learning while it runs.
@@ -42,8 +43,8 @@ pub struct Adaptive {
     classes: Vec<Class>,
     stations: Vec<Station>,
     /// What CPU workers hold, and what modules' workers do.
-    cpu: Desks,
-    modules: Desks,
+    cpu: BusyIndex,
+    modules: BusyIndex,
     lost: Vec<bool>,
     /// How much a CPU worker takes at a time.
     claims: Claims,
@@ -54,7 +55,7 @@ pub struct Adaptive {
     fair: Option<Budget>,
     /// By class: how often cores may yet leave a job to a module that is to be tried.
     leaves: Vec<u32>,
-    watch: Watch,
+    guard_feed: GuardFeed,
     takes_turns: bool,
 }
 
@@ -96,15 +97,15 @@ impl Adaptive {
             cores: NonZero::new(setup.cores).expect("a machine has a core"),
             classes: setup.classes.iter().map(|of| class(of.bytes)).collect(),
             stations: setup.modules.iter().map(station).collect(),
-            cpu: Desks::new(setup.cpu.workers as usize),
-            modules: Desks::new(setup.modules.len()),
+            cpu: BusyIndex::new(setup.cpu.workers as usize),
+            modules: BusyIndex::new(setup.modules.len()),
             lost: vec![false; setup.modules.len()],
             claims: Claims::ONE,
             table: None,
             budget: None,
             fair: None,
             leaves: vec![LEAVES_MAX; setup.classes.len()],
-            watch: Watch::new(setup),
+            guard_feed: GuardFeed::new(setup),
             takes_turns: false,
         };
         let cap = cap_percent(objective, fair_share(setup.cores, setup.hogs));
@@ -188,12 +189,12 @@ impl Adaptive {
     /// What the guard saw and did.
     #[must_use]
     pub fn guarded(&self) -> Counters {
-        self.watch.guard().total()
+        self.guard_feed.guard().total()
     }
 
     /// Takes the guard away: for tests of what it is good for.
     pub const fn unguarded(&mut self) {
-        self.watch.is_off = true;
+        self.guard_feed.is_off = true;
     }
 
     fn plan(&mut self, view: &View<'_>) -> &Table {
@@ -231,7 +232,7 @@ impl Adaptive {
                     let d = all_of_turn(d, h, self.stations[module].depth);
                     Offer::Known { d, h, tries_left: 0, is_long_untried }
                 }
-                _ if self.lost[module] || self.watch.is_locked(at, view.now) => Offer::Never,
+                _ if self.lost[module] || self.guard_feed.is_locked(at, view.now) => Offer::Never,
                 Some((d, h)) => {
                     Offer::Known { d, h: h.max(self.late(module, view)), tries_left, is_long_untried }
                 }
@@ -246,14 +247,14 @@ impl Adaptive {
     /// takes for a job now is at least that.
     fn late(&self, module: usize, view: &View<'_>) -> Nanos {
         let Some(oldest) = self.modules.oldest(module) else { return Nanos::ZERO };
-        let expected = self.takes(Path::Module, module, oldest.class, view);
+        let expected = self.expected_time(Path::Module, module, oldest.class, view);
         let (age, depth) = (view.now - oldest.since, u64::from(self.stations[module].depth));
         let is_late = expected > Nanos::ZERO && age.0 > expected.0.saturating_mul(depth + 1);
         if is_late { Nanos(age.0 / depth) } else { Nanos::ZERO }
     }
 
     /// Time that a job takes at a worker; nothing where that is not known.
-    fn takes(&self, path: Path, index: usize, at: usize, view: &View<'_>) -> Nanos {
+    fn expected_time(&self, path: Path, index: usize, at: usize, view: &View<'_>) -> Nanos {
         let (class, bytes) = (self.classes[at], size(view.classes[at].bytes));
         let known = match path {
             Path::Cpu => self.estimator.c(class, bytes, 1),
@@ -262,19 +263,19 @@ impl Adaptive {
         known.unwrap_or_default()
     }
 
-    /// Notes that a worker takes jobs of class `at`, and says so.
-    fn take(&mut self, path: Path, index: u32, at: usize, view: &View<'_>) -> Choice {
-        let each = self.takes(path, index as usize, at, view);
-        let (desks, jobs) = match path {
+    /// Records that a worker starts jobs of class `at`; returns the choice that says so.
+    fn start(&mut self, path: Path, index: u32, at: usize, view: &View<'_>) -> Choice {
+        let each = self.expected_time(path, index as usize, at, view);
+        let (busy, jobs) = match path {
             Path::Cpu => (&mut self.cpu, self.claims.jobs(view.classes[at].waiting, each)),
             Path::Module => (&mut self.modules, 1),
         };
-        desks.takes(index as usize, at, jobs, view.now, Nanos(each.0.saturating_mul(u64::from(jobs))));
+        busy.start(index as usize, at, jobs, view.now, Nanos(each.0.saturating_mul(u64::from(jobs))));
         Choice::Take { which: Which::OfClass(at), jobs }
     }
 
     /// How long a worker of this path may not begin anything.
-    fn held(&mut self, path: Path, now: Nanos) -> Option<Nanos> {
+    fn paused_for(&mut self, path: Path, now: Nanos) -> Option<Nanos> {
         let asks_fair = path == Path::Cpu || self.objective == Objective::Cpu;
         let fair = self.fair.as_mut().filter(|_| asks_fair);
         fair.into_iter().chain(&mut self.budget).find_map(|budget| budget.may_spend(now).err())
@@ -294,7 +295,7 @@ impl Adaptive {
 
     fn answer(&mut self, decision: Decision, path: Path, index: u32, view: &View<'_>) -> Choice {
         match decision {
-            Decision::Take { lane, .. } => self.take(path, index, lane, view),
+            Decision::Take { lane, .. } => self.start(path, index, lane, view),
             Decision::AskAgainIn(time) => Choice::AskAgainIn(time),
             // The next plan may say otherwise of what waits.
             Decision::Leave if view.waiting() > 0 => Choice::RestAtMost(PLAN_AGE_MAX),
@@ -342,18 +343,18 @@ fn fair_share(cores: usize, competing: u32) -> f64 {
 
 impl Chooser for Adaptive {
     fn cpu_takes(&mut self, index: u32, view: &View<'_>) -> Choice {
-        if let Some(time) = self.held(Path::Cpu, view.now) {
-            self.watch.works(index);
+        if let Some(time) = self.paused_for(Path::Cpu, view.now) {
+            self.guard_feed.end_rest(index);
             return Choice::AskAgainIn(time);
         }
-        if let Some(class) = self.watch.owed(view.classes).filter(|_| !self.takes_turns) {
-            self.watch.works(index);
-            return self.take(Path::Cpu, index, class, view);
+        if let Some(class) = self.guard_feed.take_owed(view.classes).filter(|_| !self.takes_turns) {
+            self.guard_feed.end_rest(index);
+            return self.start(Path::Cpu, index, class, view);
         }
         let modules_busy = self.modules.least_busy(view.now);
         self.plan(view);
         if self.leaves_for_a_try(view) {
-            self.watch.works(index);
+            self.guard_feed.end_rest(index);
             return Choice::AskAgainIn(LEAVE_FOR);
         }
         let (_, table) = self.table.as_ref().expect("made above");
@@ -363,24 +364,24 @@ impl Chooser for Adaptive {
             // For the least effect on other programs a core that rests is the aim, not a loss.
             (Decision::AskAgainIn(_), Some(class)) if self.objective != Objective::Cpu => {
                 let share = fair_share(view.cores, view.competing);
-                if self.watch.rests(index, class, share, view.now) {
+                if self.guard_feed.record_rest(index, class, share, view.now) {
                     self.table = None;
                 }
             }
-            _ => self.watch.works(index),
+            _ => self.guard_feed.end_rest(index),
         }
         self.answer(decision, Path::Cpu, index, view)
     }
 
     fn module_takes(&mut self, index: u32, view: &View<'_>) -> Choice {
-        if let Some(time) = self.held(Path::Module, view.now) {
+        if let Some(time) = self.paused_for(Path::Module, view.now) {
             return Choice::AskAgainIn(time);
         }
         let cores_busy = self.cpu.least_busy(view.now);
         let module = index as usize;
         let decision = self.plan(view).module_takes(module, |lane| view.classes[lane].waiting, cores_busy);
         if let Decision::Take { lane, is_try } = decision {
-            self.watch.routes(lane);
+            self.guard_feed.record_routed(lane);
             if is_try {
                 self.table = None;
                 if !self.estimator.tries(module, self.classes[lane], view.now) {
@@ -392,21 +393,21 @@ impl Chooser for Adaptive {
     }
 
     fn observe(&mut self, sample: &Sample) {
-        let desks = if sample.worker.path == Path::Cpu { &mut self.cpu } else { &mut self.modules };
-        desks.ends(sample.worker.index as usize);
+        let busy = if sample.worker.path == Path::Cpu { &mut self.cpu } else { &mut self.modules };
+        busy.finish(sample.worker.index as usize);
         self.learn(sample);
         for budget in self.budget.iter_mut().chain(&mut self.fair) {
             budget.spent(sample.core + sample.interrupt);
         }
         let lambda = self.table.as_ref().map_or(1.0, |(_, table)| table.lambda());
-        if self.watch.saw(sample, lambda) {
+        if self.guard_feed.record(sample, lambda) {
             self.table = None;
         }
     }
 
     fn lose(&mut self, index: u32) {
         self.lost[index as usize] = true;
-        self.modules.leaves(index as usize);
+        self.modules.remove_worker(index as usize);
         self.table = None;
     }
 }

@@ -40,13 +40,13 @@ impl<S: World> Engine<'_, S> {
     }
 
     /// The order in which threads get a core: the least first.
-    pub(super) fn turn(&self, core: usize, thread: ThreadId) -> (Reverse<i32>, bool, u64) {
+    pub(super) fn deadline_order(&self, core: usize, thread: ThreadId) -> (Reverse<i32>, bool, u64) {
         let task = &self.tasks[thread.0];
         (Reverse(task.spec.priority), !self.is_eligible(core, thread), task.deadline)
     }
 
     /// Notes how far the thread on a core, which falls asleep, is behind the mean; one that is ahead lingers.
-    pub(super) fn note_lag(&mut self, core: usize) {
+    pub(super) fn record_lag(&mut self, core: usize) {
         let Some(thread) = self.cores[core].current else { return };
         if self.is_eligible(core, thread) || cfg!(mutant = "nobody_lingers") {
             self.tasks[thread.0].lag = self.lag(core, thread);
@@ -64,11 +64,11 @@ impl<S: World> Engine<'_, S> {
     }
 
     /// Lets those go that linger and would have the core next: they have lost what they were ahead.
-    pub(super) fn let_go(&mut self, core: usize) {
+    pub(super) fn drop_lingering(&mut self, core: usize) {
         loop {
             let Core { queue, lingering, .. } = &self.cores[core];
             let all = queue.iter().chain(lingering);
-            let first = all.min_by_key(|&&thread| self.turn(core, thread)).copied();
+            let first = all.min_by_key(|&&thread| self.deadline_order(core, thread)).copied();
             let at = first.and_then(|first| lingering.iter().position(|&other| other == first));
             let Some(at) = at else { return };
             let thread = self.cores[core].lingering.remove(at);
@@ -77,7 +77,7 @@ impl<S: World> Engine<'_, S> {
     }
 
     /// Places a thread that wakes among those on its core: as far behind the new mean as it was, or where it still lingers.
-    pub(super) fn come_back(&mut self, core: usize, thread: ThreadId, slice: u64) {
+    pub(super) fn place_waking(&mut self, core: usize, thread: ThreadId, slice: u64) {
         let lingering = &mut self.cores[core].lingering;
         if let Some(at) = lingering.iter().position(|&other| other == thread) {
             lingering.remove(at);
@@ -94,14 +94,14 @@ impl<S: World> Engine<'_, S> {
     }
 
     /// Whether a thread that has just come back goes before the one that runs.
-    pub(super) fn is_due(&mut self, core: usize, thread: ThreadId, current: ThreadId, slice: u64) -> bool {
+    pub(super) fn preempts(&mut self, core: usize, thread: ThreadId, current: ThreadId, slice: u64) -> bool {
         self.tasks[current.0].renew(slice);
         // The mean is one with the thread itself.
         self.cores[core].queue.push(thread);
         let running = &self.tasks[current.0];
         let is_shielded = running.vruntime < running.shield && self.is_eligible(core, current);
         let rivals = self.cores[core].queue.iter().chain([&current]);
-        let first = rivals.min_by_key(|&&rival| self.turn(core, rival)).copied();
+        let first = rivals.min_by_key(|&&rival| self.deadline_order(core, rival)).copied();
         self.cores[core].queue.pop();
         first == Some(thread) && !is_shielded
     }

@@ -1,4 +1,6 @@
-//! What is going to happen at known times, in order of time and then of entry.
+//! The event queue of a discrete-event simulation: what is going to happen at known times, in order of time and then of entry.
+//!
+//! Its entries are no [`EventId`]: that names what threads wait for.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,12 +21,12 @@ pub(super) enum Entry {
 }
 
 #[derive(Default)]
-pub(super) struct Agenda {
+pub(super) struct EventQueue {
     entries: BinaryHeap<Reverse<(u64, u64, Entry)>>,
     entered: u64,
 }
 
-impl Agenda {
+impl EventQueue {
     pub(super) fn add(&mut self, at: u64, entry: Entry) {
         self.entered += 1;
         self.entries.push(Reverse((at, self.entered, entry)));

@@ -25,7 +25,7 @@ mod weight;
 
 use evener_core::Nanos;
 
-use event_queue::{Agenda, Entry};
+use event_queue::{Entry, EventQueue};
 pub use module::{Faults, ModuleSpec, Slowdown};
 pub use scheduler::{ByCoreTime, Fairness, SchedulerSpec};
 pub use thread::{Context, EventId, ModuleId, Step, Thread, ThreadId, ThreadSpec};
@@ -81,7 +81,7 @@ pub struct Engine<'w, S> {
     bodies: Vec<Box<dyn Thread<S> + 'w>>,
     events: Vec<Event>,
     modules: Vec<Module>,
-    agenda: Agenda,
+    event_queue: EventQueue,
     interrupts: u64,
     signals: Vec<EventId>,
     /// What the threads share.
@@ -106,7 +106,7 @@ impl<'w, S: World> Engine<'w, S> {
             bodies: Vec::new(),
             events: Vec::new(),
             modules: Vec::new(),
-            agenda: Agenda::default(),
+            event_queue: EventQueue::default(),
             interrupts: 0,
             signals: Vec::new(),
             world,
@@ -159,7 +159,7 @@ impl<'w, S: World> Engine<'w, S> {
                 return Err(Stuck::TooLong { limit: Nanos(self.end_max) });
             }
             self.advance(next);
-            self.happen();
+            self.process_due();
         }
     }
 
@@ -190,7 +190,7 @@ impl<'w, S: World> Engine<'w, S> {
     /// When something happens next.
     fn next_instant(&mut self) -> Option<u64> {
         let outside = self.world.next_happening().map(|at| at.0.max(self.now));
-        let mut next = [self.agenda.next(), outside].into_iter().flatten().min();
+        let mut next = [self.event_queue.next(), outside].into_iter().flatten().min();
         for core in &mut self.cores {
             core.catch_up(self.now, self.rules.tick.0);
             let Some(thread) = core.current.filter(|_| !core.is_interrupted(self.now)) else { continue };
@@ -217,10 +217,10 @@ impl<'w, S: World> Engine<'w, S> {
         }
     }
 
-    /// One thing that is due: an entry of the agenda, else the world, else the ticks.
-    fn happen(&mut self) {
-        if let Some(entry) = self.agenda.take_due(self.now) {
-            return self.come_due(entry);
+    /// One thing that is due: an entry of the event queue, else the world, else the ticks.
+    fn process_due(&mut self) {
+        if let Some(entry) = self.event_queue.take_due(self.now) {
+            return self.process_entry(entry);
         }
         if self.world.next_happening().is_some_and(|at| at.0 <= self.now) {
             let mut signals = std::mem::take(&mut self.signals);
@@ -237,7 +237,7 @@ impl<'w, S: World> Engine<'w, S> {
         }
     }
 
-    fn come_due(&mut self, entry: Entry) {
+    fn process_entry(&mut self, entry: Entry) {
         match entry {
             Entry::Timer { thread } => self.wake(thread),
             Entry::Limit { thread, event, wait } => {
@@ -258,7 +258,7 @@ impl<'w, S: World> Engine<'w, S> {
                 if let Some(thread) = self.cores[core].current {
                     self.tasks[thread.0].interrupt(interrupt);
                 }
-                self.agenda.add(end, Entry::InterruptEnd { done });
+                self.event_queue.add(end, Entry::InterruptEnd { done });
             }
         }
     }

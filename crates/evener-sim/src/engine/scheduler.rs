@@ -111,7 +111,7 @@ impl<S: World> Engine<'_, S> {
     /// Takes the current thread, which falls asleep, off its core.
     pub(super) fn fall_asleep(&mut self, core: usize) {
         if self.rules.slice().is_some() {
-            self.note_lag(core);
+            self.record_lag(core);
         }
         self.leave(core);
     }
@@ -125,7 +125,7 @@ impl<S: World> Engine<'_, S> {
     /// Gives an idle core the first thread of its queue; false where the queue is empty.
     pub(super) fn pick(&mut self, core: usize) -> bool {
         if self.rules.slice().is_some() {
-            self.let_go(core);
+            self.drop_lingering(core);
         }
         let Some(thread) = self.take_first(core) else {
             self.cores[core].last = None;
@@ -152,14 +152,16 @@ impl<S: World> Engine<'_, S> {
     fn take_first(&mut self, core: usize) -> Option<ThreadId> {
         let queue = &self.cores[core].queue;
         let first = match self.rules.fairness {
-            Fairness::ByCoreTime(_) => (0..queue.len()).min_by_key(|&at| self.order(queue[at])),
-            Fairness::ByDeadline { .. } => (0..queue.len()).min_by_key(|&at| self.turn(core, queue[at])),
+            Fairness::ByCoreTime(_) => (0..queue.len()).min_by_key(|&at| self.core_time_order(queue[at])),
+            Fairness::ByDeadline { .. } => {
+                (0..queue.len()).min_by_key(|&at| self.deadline_order(core, queue[at]))
+            }
         };
         first.map(|first| self.cores[core].queue.remove(first))
     }
 
     /// Higher priority first, then who is behind.
-    fn order(&self, thread: ThreadId) -> (i32, u64) {
+    fn core_time_order(&self, thread: ThreadId) -> (i32, u64) {
         let task = &self.tasks[thread.0];
         (-task.spec.priority, task.vruntime)
     }
@@ -174,7 +176,7 @@ impl<S: World> Engine<'_, S> {
                 let task = &mut self.tasks[thread.0];
                 task.vruntime = task.vruntime.max(behind);
             }
-            Fairness::ByDeadline { slice } => self.come_back(core, thread, slice.0),
+            Fairness::ByDeadline { slice } => self.place_waking(core, thread, slice.0),
         }
         let Some(current) = self.cores[core].current else { return self.cores[core].queue.push(thread) };
         let (woken, running) = (self.tasks[thread.0].spec.priority, self.tasks[current.0].spec.priority);
@@ -194,7 +196,7 @@ impl<S: World> Engine<'_, S> {
                 let margin = woken.weighted(rules.wakeup_granularity.0);
                 running.vruntime.saturating_sub(woken.vruntime) > margin
             }
-            Fairness::ByDeadline { slice } => self.is_due(core, thread, current, slice.0),
+            Fairness::ByDeadline { slice } => self.preempts(core, thread, current, slice.0),
         }
     }
 
@@ -245,7 +247,9 @@ impl<S: World> Engine<'_, S> {
         let running = self.tasks[current.0];
         let rivals = self.cores[core].queue.iter().copied();
         let rivals = rivals.filter(|rival| self.tasks[rival.0].spec.priority >= running.spec.priority);
-        let Some(first) = rivals.clone().min_by_key(|&rival| self.order(rival)) else { return false };
+        let Some(first) = rivals.clone().min_by_key(|&rival| self.core_time_order(rival)) else {
+            return false;
+        };
         match self.rules.fairness {
             Fairness::ByCoreTime(rules) => {
                 let slice = rules.slice(1 + rivals.count() as u64);

@@ -6,10 +6,10 @@ use super::event_queue::Entry;
 use super::thread::{Context, EventId, ModuleId, Step, ThreadId};
 use super::{Engine, Stuck, World};
 
-/// Steps that a thread takes before the other cores are looked at. A guess.
+/// Steps that a thread takes before the other cores get their turn. Assumed, not measured: 1000.
 const STEPS_MAX: u32 = 1_000;
 
-/// Decisions at one instant; more is a bug of a thread's author. A guess, far above any need.
+/// Decisions at one instant; more is a bug of a thread's author. Assumed, not measured: far above any need.
 const DECISIONS_MAX: u32 = 100_000;
 
 impl<S: World> Engine<'_, S> {
@@ -90,7 +90,7 @@ impl<S: World> Engine<'_, S> {
                     }
                 }
                 Step::Sleep(time) => {
-                    self.agenda.add(self.now + time.0, Entry::Timer { thread });
+                    self.event_queue.add(self.now + time.0, Entry::Timer { thread });
                     return self.fall_asleep(core);
                 }
                 Step::Signal(event) => self.signal(event),
@@ -114,7 +114,7 @@ impl<S: World> Engine<'_, S> {
         self.tasks[thread.0].waits += 1;
         if let Some(time) = at_most {
             let wait = self.tasks[thread.0].waits;
-            self.agenda.add(self.now + time.0, Entry::Limit { thread, event, wait });
+            self.event_queue.add(self.now + time.0, Entry::Limit { thread, event, wait });
         }
         true
     }
@@ -126,6 +126,6 @@ impl<S: World> Engine<'_, S> {
             self.events[done.0].failed = failed;
             return self.signal(done);
         }
-        self.agenda.add(at, Entry::Completion { done, failed, interrupt: interrupt.0, core });
+        self.event_queue.add(at, Entry::Completion { done, failed, interrupt: interrupt.0, core });
     }
 }

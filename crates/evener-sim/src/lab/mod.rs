@@ -29,8 +29,8 @@ pub use setup::{
 pub use workload::{Arrivals, Job, Workload};
 
 use crate::engine::{Engine, Stuck, World as _};
-use state::Hall;
-use threads::Crew;
+use state::RunState;
+use threads::Threads;
 
 /// Runs a workload.
 ///
@@ -46,10 +46,15 @@ pub fn run(setup: &Setup, workload: &Workload, chooser: &mut dyn Chooser) -> Res
     assert!(workload.jobs().iter().all(|job| job.class < classes), "jobs are of the setup's classes");
     assert!(setup.modules.iter().all(|module| module.costs.len() == classes), "modules know every class");
     let monitored = chooser.dispatch() == Dispatch::Monitor;
-    let hall = Hall::new(setup, workload, chooser);
-    let mut engine = Engine::new(setup.cores, setup.scheduler, setup.end_max, hall);
-    let crew = Crew::new(setup, &mut engine, monitored);
-    engine.world.open(crew.crypto().collect(), crew.wakes.clone(), crew.driver_desks.clone(), crew.bell);
+    let state = RunState::new(setup, workload, chooser);
+    let mut engine = Engine::new(setup.cores, setup.scheduler, setup.end_max, state);
+    let threads = Threads::new(setup, &mut engine, monitored);
+    engine.world.set_threads(
+        threads.crypto().collect(),
+        threads.wakes.clone(),
+        threads.driver_queues.clone(),
+        threads.bell,
+    );
     let makespan = if engine.world.is_over() { Nanos::ZERO } else { engine.run()? };
-    Ok(readout::report(&engine, &crew, makespan))
+    Ok(readout::report(&engine, &threads, makespan))
 }

@@ -4,35 +4,36 @@ use evener_core::Nanos;
 
 use super::chooser::{Path, Worker};
 use super::report::{ModuleReport, Report, WorkerReport};
-use super::state::Hall;
-use super::threads::Crew;
+use super::state::RunState;
+use super::threads::Threads;
 use crate::engine::Engine;
 
 /// Reads the report off an engine that has run.
-pub(super) fn report(engine: &Engine<'_, Hall<'_>>, crew: &Crew, makespan: Nanos) -> Report {
-    let hall = &engine.world;
+pub(super) fn report(engine: &Engine<'_, RunState<'_>>, threads: &Threads, makespan: Nanos) -> Report {
+    let state = &engine.world;
     let did = |path, at: usize, thread| {
         let is_own = |worker: Worker| worker.path == path && worker.index as usize == at;
-        let jobs = hall.records.iter().filter(|job| job.ended.is_some_and(|(_, worker)| is_own(worker)));
+        let jobs = state.records.iter().filter(|job| job.ended.is_some_and(|(_, worker)| is_own(worker)));
         let jobs = u32::try_from(jobs.count()).unwrap_or(u32::MAX);
         WorkerReport { jobs, core: engine.core_time(thread) }
     };
-    let runners = |at: usize| crew.runners[at].iter().map(|&thread| engine.core_time(thread)).sum::<Nanos>();
+    let runners =
+        |at: usize| threads.runners[at].iter().map(|&thread| engine.core_time(thread)).sum::<Nanos>();
     let module = |at: usize| ModuleReport {
-        worker: did(Path::Module, at, crew.modules[at]),
+        worker: did(Path::Module, at, threads.modules[at]),
         runners: runners(at),
-        kernel: crew.desks[at].kernel.map_or(Nanos::ZERO, |thread| engine.core_time(thread)),
-        failed: hall.failed[at],
-        busy: engine.busy_time(crew.desks[at].module),
+        kernel: threads.ports[at].kernel.map_or(Nanos::ZERO, |thread| engine.core_time(thread)),
+        failed: state.failed[at],
+        busy: engine.busy_time(threads.ports[at].module),
     };
     Report {
         makespan,
-        cpu: crew.cpu.iter().enumerate().map(|(at, &thread)| did(Path::Cpu, at, thread)).collect(),
-        modules: (0..crew.modules.len()).map(module).collect(),
-        monitor: crew.monitor.map_or(Nanos::ZERO, |thread| engine.core_time(thread)),
+        cpu: threads.cpu.iter().enumerate().map(|(at, &thread)| did(Path::Cpu, at, thread)).collect(),
+        modules: (0..threads.modules.len()).map(module).collect(),
+        monitor: threads.monitor.map_or(Nanos::ZERO, |thread| engine.core_time(thread)),
         interrupts: engine.interrupt_time(),
-        hogs: crew.hogs.iter().map(|&thread| engine.core_time(thread)).collect(),
+        hogs: threads.hogs.iter().map(|&thread| engine.core_time(thread)).collect(),
         switches: engine.switches(),
-        jobs: hall.records.clone(),
+        jobs: state.records.clone(),
     }
 }

@@ -93,7 +93,7 @@ pub struct ModuleSide {
 /// The threads of a driver, each of which calls the kernel with one request at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Runners {
-    /// How many, at least 1. Of the requests outstanding those that none of them has wait at the driver's desk.
+    /// How many, at least 1. Of the requests outstanding those that none of them has wait in the driver's queue.
     pub count: u32,
     /// Results for which the path's worker is woken together while requests wait there.
     pub together: u32,

@@ -97,10 +97,11 @@ pub enum Model {
     Policy,
 }
 
-/// Core time that the monitor needs to hand over one job. A guess: the paper says nothing of it.
+/// Core time that the monitor needs to hand over one job. Assumed, not measured: the paper says nothing of it.
 pub const MONITOR: Nanos = Nanos::from_micros(2);
 
-/// Jobs vary by 5 % where policies are compared. A guess that breaks resonances with the clock's ticks.
+/// Jobs vary by 5 % where policies are compared. Assumed, not measured: enough to break resonances with the
+/// clock's ticks.
 const JITTER: f64 = 0.05;
 
 /// No run of a paper lasts longer, by far.

@@ -1,6 +1,6 @@
 //! Paper 003: uploads by Android's browser, with the crypto module and without.
 //!
-//! The way of one figure: table 1 -> a straight line through the first and the last upload of each column
+//! Path of one figure: table 1 -> a straight line through the first and the last upload of each column
 //! ([`Line::through_ends`]) -> how far the seven uploads between lie from it ([`Upload::residual_percent`]) -> where
 //! the lines cross. Server, network and cipher suite are not stated, so no line follows from what the module costs:
 //! what can be said is the sign at each size, and between which two sizes it changes ([`Uploads::crossover`]).

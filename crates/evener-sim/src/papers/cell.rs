@@ -1,6 +1,6 @@
 //! Paper 004: six processes share the engines of a Cell/B.E. through one serial path.
 //!
-//! The way of one figure: the one-process column gives the time `T1` of a call -> two cells with six processes give
+//! Path of one figure: the one-process column gives the time `T1` of a call -> two cells with six processes give
 //! the serial part `sigma(s) = s0 + s1 s` of a call ([`Serial::fit`]) -> the rest of the call, `T1 - sigma`, runs
 //! beside other calls -> a closed queueing network of one station and a delay ([`Queue::calls_per_us`]) -> Mbit/s.
 //!

@@ -1,7 +1,7 @@
 //! Paper 001: crypto processes queue for the hardware threads of an UltraSPARC T2. **Shape only**: the paper gives
 //! its results in a figure without numbers, so nothing here can be checked against a measurement.
 //!
-//! The way of one figure: processes arrive ([`Arrivals`]) -> each waits for the slot that its process id names, or for
+//! Path of one figure: processes arrive ([`Arrivals`]) -> each waits for the slot that its process id names, or for
 //! any slot ([`Admission`]) -> slots are used for a while and stand empty for another ([`Occupation`]). Beside it the
 //! shape of throughput: [`Machine::ungated`] falls with every process, [`Machine::gated`] stays level and costs a
 //! little from the start, so the two cross; where they cross was put in, not found out.
@@ -136,7 +136,7 @@ pub fn utilisation(admission: Admission, arrivals: Arrivals, count: u32) -> f64 
     admission.admit(&processes, SLOTS).utilisation()
 }
 
-/// Times of one operation, in arbitrary units, and what disorder costs. All four are guesses: the paper gives no
+/// Times of one operation, in arbitrary units, and what disorder costs. All four are assumed, not measured: the paper gives no
 /// numbers, and only the shape that follows has a meaning.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machine {
@@ -201,7 +201,7 @@ impl Machine {
     }
 }
 
-/// Times of an operation with 0.6 on a thread and 1.0 on a unit. A guess.
+/// Times of an operation. Assumed, not measured: 0.6 on a thread and 1.0 on a unit.
 const GUESS: Machine = Machine { cpu: 0.6, unit: 1.0, disorder: 0.0, gate: 0.0 };
 
 #[cfg(test)]

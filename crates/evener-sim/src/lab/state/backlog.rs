@@ -30,14 +30,14 @@ impl Backlog {
     }
 
     /// Puts a new job behind the others of the list whose turn it is.
-    pub(crate) fn put(&mut self, job: JobId, class: usize) {
+    pub(crate) fn push(&mut self, job: JobId, class: usize) {
         let list = self.next_list();
         list.waiting[class].push_back(job);
         list.view[class].waiting += 1;
     }
 
     /// Puts a job that was taken and not done before the others, in a list that is open.
-    pub(crate) fn give_back(&mut self, job: JobId, class: usize) {
+    pub(crate) fn push_front(&mut self, job: JobId, class: usize) {
         let list = self.next_list();
         list.waiting[class].push_front(job);
         list.view[class].waiting += 1;
@@ -57,7 +57,7 @@ impl Backlog {
         for class in 0..self.lists[list].waiting.len() {
             self.lists[list].view[class].waiting = 0;
             for job in std::mem::take(&mut self.lists[list].waiting[class]) {
-                self.put(job, class);
+                self.push(job, class);
             }
         }
     }
@@ -71,7 +71,7 @@ impl Backlog {
         &self.lists[list].view
     }
 
-    pub(crate) fn take(&mut self, list: usize, which: Which) -> Option<JobId> {
+    pub(crate) fn pop(&mut self, list: usize, which: Which) -> Option<JobId> {
         let list = &mut self.lists[list];
         let class = match which {
             Which::OfClass(class) => class,
@@ -100,19 +100,19 @@ mod tests {
         let mut backlog =
             Backlog::new(&[Class { bytes: 8, c: Nanos(1) }, Class { bytes: 16, c: Nanos(2) }], lists);
         for job in 0..6 {
-            backlog.put(job, job % 2);
+            backlog.push(job, job % 2);
         }
         backlog
     }
 
     fn rest(backlog: &mut Backlog, list: usize) -> Vec<JobId> {
-        std::iter::from_fn(|| backlog.take(list, Which::Oldest)).collect()
+        std::iter::from_fn(|| backlog.pop(list, Which::Oldest)).collect()
     }
 
     #[test]
     fn one_list_gives_jobs_in_order_whatever_their_class() {
         let mut backlog = backlog(1);
-        assert_eq!(backlog.take(0, Which::OfClass(1)), Some(1));
+        assert_eq!(backlog.pop(0, Which::OfClass(1)), Some(1));
         assert_eq!(backlog.view(0).iter().map(|class| class.waiting).collect::<Vec<_>>(), [3, 2]);
         assert_eq!(rest(&mut backlog, 0), [0, 2, 3, 4, 5]);
     }
@@ -120,8 +120,8 @@ mod tests {
     #[test]
     fn a_job_that_comes_back_goes_first() {
         let mut backlog = backlog(1);
-        assert_eq!((backlog.take(0, Which::Oldest), backlog.take(0, Which::Oldest)), (Some(0), Some(1)));
-        backlog.give_back(1, 1);
+        assert_eq!((backlog.pop(0, Which::Oldest), backlog.pop(0, Which::Oldest)), (Some(0), Some(1)));
+        backlog.push_front(1, 1);
         assert_eq!(rest(&mut backlog, 0), [1, 2, 3, 4, 5]);
     }
 
@@ -131,7 +131,7 @@ mod tests {
         backlog.close(1);
         assert_eq!((rest(&mut backlog, 0).len(), rest(&mut backlog, 1).len()), (6, 0));
         backlog.close(0);
-        backlog.put(6, 0);
+        backlog.push(6, 0);
         assert_eq!(rest(&mut backlog, 0), [6]);
     }
 }

@@ -1,7 +1,7 @@
-//! The desk between a module's worker and the threads of its driver, as the live one (`drivers/kernel/src/desk.rs`, `crates/evener/src/worker/module_worker/mod.rs`).
+//! The queue of requests between a module's worker and the threads of its driver, as the live system's driver for kernels has it.
 //!
-//! `give -> (a thread of the driver) -> finish -> take`. Who gives requests wakes nobody; threads that sleep are woken when it asks for results,
-//! as many as requests wait. Who waits for results is woken for several together, and at once where nothing waits any more.
+//! `push -> (a thread of the driver) pop -> finish -> take_finished`. To push a request wakes no thread; threads that sleep are woken when the worker asks for results,
+//! as many as requests wait. A worker that waits for results is woken for several together, and at once where no request waits any more.
 
 use std::collections::VecDeque;
 
@@ -9,22 +9,22 @@ use super::request::Call;
 use crate::engine::EventId;
 
 #[derive(Clone)]
-pub(crate) struct DriverDesk {
-    /// Results for which who waits for them is woken while requests wait.
+pub(crate) struct DriverQueue {
+    /// Results for which the worker is woken while requests wait.
     together: usize,
     waiting: VecDeque<Call>,
     /// Places of requests that are done.
     finished: VecDeque<usize>,
-    /// Bells of threads that sleep, who has slept longest first.
+    /// Bells of threads that sleep, the one that has slept longest first.
     asleep: VecDeque<EventId>,
     /// Threads that sleep, or were woken and had no core yet.
     idle: usize,
-    /// Wakes who waits for results.
+    /// Wakes the worker that waits for results.
     done: EventId,
     is_awaited: bool,
 }
 
-impl DriverDesk {
+impl DriverQueue {
     pub(crate) const fn new(together: usize, done: EventId) -> Self {
         Self {
             together,
@@ -37,26 +37,26 @@ impl DriverDesk {
         }
     }
 
-    /// Takes a request in.
-    pub(crate) fn give(&mut self, call: Call) {
+    /// Adds a request.
+    pub(crate) fn push(&mut self, call: Call) {
         self.waiting.push_back(call);
     }
 
-    /// Whom to wake for what waits, before results are asked for.
-    pub(crate) fn wake_for_what_waits(&mut self) -> impl Iterator<Item = EventId> {
+    /// Bells of the threads to wake for what waits, before results are asked for.
+    pub(crate) fn threads_to_wake(&mut self) -> impl Iterator<Item = EventId> {
         let wanted = self.idle.min(self.waiting.len());
         let wanted = if cfg!(mutant = "simulated_threads_woken_one_by_one") { wanted.min(1) } else { wanted };
         self.asleep.drain(..wanted.min(self.asleep.len()))
     }
 
     /// What is finished, by place; or what to wait for.
-    pub(crate) fn take(&mut self) -> Result<VecDeque<usize>, EventId> {
+    pub(crate) fn take_finished(&mut self) -> Result<VecDeque<usize>, EventId> {
         self.is_awaited = self.finished.is_empty();
         if self.is_awaited { Err(self.done) } else { Ok(std::mem::take(&mut self.finished)) }
     }
 
     /// The next request for a thread of the driver; without one, the thread is to sleep until `bell` is rung.
-    pub(crate) fn next(&mut self, bell: EventId) -> Option<Call> {
+    pub(crate) fn pop(&mut self, bell: EventId) -> Option<Call> {
         let next = self.waiting.pop_front();
         if next.is_none() {
             self.idle += 1;
@@ -66,11 +66,11 @@ impl DriverDesk {
     }
 
     /// A thread of the driver that slept is awake.
-    pub(crate) const fn is_up(&mut self) {
+    pub(crate) const fn record_awake(&mut self) {
         self.idle -= 1;
     }
 
-    /// The request at `place` is done. Returns whom to wake.
+    /// The request at `place` is done. Returns the event to signal, if any.
     pub(crate) fn finish(&mut self, place: usize) -> Option<EventId> {
         self.finished.push_back(place);
         let is_enough = self.waiting.is_empty() || self.finished.len() >= self.together;

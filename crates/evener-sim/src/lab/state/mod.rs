@@ -6,6 +6,6 @@ mod request;
 mod run_state;
 
 pub(super) use backlog::JobId;
-pub(super) use driver_queue::DriverDesk;
-pub(super) use request::{Call, Desk, Key, Place, Request};
-pub(super) use run_state::{Answer, Hall, Took, pause};
+pub(super) use driver_queue::DriverQueue;
+pub(super) use request::{Call, Key, ModulePort, Place, Request};
+pub(super) use run_state::{Answer, RunState, Took, pause};

@@ -6,7 +6,7 @@ use crate::engine::{EventId, ModuleId, ThreadId};
 
 /// Where a module worker hands its requests in.
 #[derive(Clone, Copy)]
-pub(crate) struct Desk {
+pub(crate) struct ModulePort {
     pub(crate) module: ModuleId,
     pub(crate) kernel: Option<ThreadId>,
     /// Wakes the kernel's thread where there is one.

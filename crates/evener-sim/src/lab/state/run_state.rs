@@ -1,4 +1,4 @@
-//! What the threads of a run share: backlog, chooser, the state of the workers, and the record of every job.
+//! The state of a run: backlog, chooser, what each worker does, and the record of every job.
 
 use std::collections::VecDeque;
 
@@ -6,8 +6,8 @@ use evener_core::Nanos;
 use evener_core::plan::Dispatch;
 
 use super::backlog::{Backlog, JobId};
-use super::driver_queue::DriverDesk;
-use super::request::{Desk, Key, Request};
+use super::driver_queue::DriverQueue;
+use super::request::{Key, ModulePort, Request};
 use crate::engine::{Context, EventId, Step, ThreadId, World};
 use crate::lab::chooser::{Busy, Choice, Chooser, Path, Sample, View, Worker, WorkerView};
 use crate::lab::report::JobReport;
@@ -16,7 +16,7 @@ use crate::lab::{CpuCap, Setup, Workload};
 use crate::random::Random;
 use crate::rounding::round;
 
-/// What a worker hears when it asks.
+/// What a worker gets when it asks for jobs.
 pub(crate) enum Answer {
     /// These.
     Jobs(VecDeque<JobId>),
@@ -31,7 +31,7 @@ pub(crate) enum Answer {
 /// The least time after which a worker asks again, so that no chooser stops the clock.
 const ASK_AGAIN_MIN: Nanos = Nanos::from_micros(1);
 
-pub(crate) struct Hall<'a> {
+pub(crate) struct RunState<'a> {
     pub(crate) setup: &'a Setup,
     jobs: &'a [Job],
     chooser: &'a mut dyn Chooser,
@@ -45,11 +45,11 @@ pub(crate) struct Hall<'a> {
     /// Requests that the kernel's thread of each module has not taken yet.
     pub(crate) inboxes: Vec<VecDeque<Request>>,
     /// Between each module's worker and the threads of its driver.
-    pub(crate) driver_desks: Vec<DriverDesk>,
+    pub(crate) driver_queues: Vec<DriverQueue>,
     /// Of each module whose driver has threads.
     pub(crate) keys: Vec<Key>,
-    /// Jobs that the monitor has put into workers' hands.
-    pub(crate) hands: Vec<Option<JobId>>,
+    /// By worker: the job that the monitor has assigned to it.
+    pub(crate) assigned: Vec<Option<JobId>>,
     /// Requests that failed, by module.
     pub(crate) failed: Vec<u32>,
     crypto: Vec<ThreadId>,
@@ -57,7 +57,7 @@ pub(crate) struct Hall<'a> {
     bell: Option<EventId>,
 }
 
-impl<'a> Hall<'a> {
+impl<'a> RunState<'a> {
     pub(crate) fn new(setup: &'a Setup, workload: &'a Workload, chooser: &'a mut dyn Chooser) -> Self {
         let cpu = (0..setup.cpu.workers).map(|index| Worker { path: Path::Cpu, index });
         let modules = (0u32..).zip(&setup.modules).map(|(index, _)| Worker { path: Path::Module, index });
@@ -65,7 +65,7 @@ impl<'a> Hall<'a> {
         let workers: Vec<WorkerView> = cpu.chain(modules).map(view).collect();
         let lists = if chooser.dispatch() == Dispatch::Deal { workers.len() } else { 1 };
         let record = |job: &Job| JobReport { class: job.class, arrived: job.at, ended: None };
-        let mut hall = Self {
+        let mut state = Self {
             setup,
             jobs: workload.jobs(),
             backlog: Backlog::new(&setup.classes, lists),
@@ -75,31 +75,31 @@ impl<'a> Hall<'a> {
             ended: 0,
             records: workload.jobs().iter().map(record).collect(),
             inboxes: vec![VecDeque::new(); setup.modules.len()],
-            driver_desks: Vec::new(),
+            driver_queues: Vec::new(),
             keys: vec![Key::default(); setup.modules.len()],
-            hands: vec![None; workers.len()],
+            assigned: vec![None; workers.len()],
             failed: vec![0; setup.modules.len()],
             workers,
             crypto: Vec::new(),
             wakes: Vec::new(),
             bell: None,
         };
-        hall.let_in(Nanos::ZERO);
-        hall
+        state.admit_arrivals(Nanos::ZERO);
+        state
     }
 
     /// Learns which threads there are: whose core time is crypto's, what wakes each worker, where drivers' threads find
     /// their work, and what the monitor listens to.
-    pub(crate) fn open(
+    pub(crate) fn set_threads(
         &mut self,
         crypto: Vec<ThreadId>,
         wakes: Vec<EventId>,
-        driver_desks: Vec<DriverDesk>,
+        driver_queues: Vec<DriverQueue>,
         bell: Option<EventId>,
     ) {
         self.crypto = crypto;
         self.wakes = wakes;
-        self.driver_desks = driver_desks;
+        self.driver_queues = driver_queues;
         self.bell = bell;
     }
 
@@ -112,7 +112,7 @@ impl<'a> Hall<'a> {
     }
 
     /// What `worker` is to do; at most `jobs_max` jobs.
-    pub(crate) fn ask(&mut self, worker: Worker, now: Nanos, jobs_max: usize) -> Answer {
+    pub(crate) fn next_jobs(&mut self, worker: Worker, now: Nanos, jobs_max: usize) -> Answer {
         let list = self.backlog.list_of(self.at(worker));
         let view = View {
             now,
@@ -128,7 +128,7 @@ impl<'a> Hall<'a> {
         match choice {
             Choice::Take { which, jobs } => {
                 let taken =
-                    std::iter::from_fn(|| self.backlog.take(list, which)).take(jobs_max.min(jobs as usize));
+                    std::iter::from_fn(|| self.backlog.pop(list, which)).take(jobs_max.min(jobs as usize));
                 let taken: VecDeque<JobId> = taken.collect();
                 if taken.is_empty() { Answer::Rest } else { Answer::Jobs(taken) }
             }
@@ -139,7 +139,7 @@ impl<'a> Hall<'a> {
     }
 
     /// Notes that a worker begins a job; returns the job's class.
-    pub(crate) fn begin(&mut self, worker: Worker, job: JobId, now: Nanos) -> usize {
+    pub(crate) fn start_job(&mut self, worker: Worker, job: JobId, now: Nanos) -> usize {
         let (at, class) = (self.at(worker), self.jobs[job].class);
         self.workers[at].busy.push(Busy { class, since: now });
         class
@@ -160,7 +160,7 @@ impl<'a> Hall<'a> {
     /// # Panics
     ///
     /// Where a job ends twice.
-    pub(crate) fn end(&mut self, worker: Worker, (nth, job): (usize, JobId), now: Nanos, took: Took) {
+    pub(crate) fn finish_job(&mut self, worker: Worker, (nth, job): (usize, JobId), now: Nanos, took: Took) {
         assert!(self.records[job].ended.is_none(), "a job ends once");
         let at = self.at(worker);
         let busy = self.workers[at].busy.remove(nth);
@@ -173,18 +173,18 @@ impl<'a> Hall<'a> {
     }
 
     /// Gives a request to the kernel's thread of module `at`, or to the module itself where there is none.
-    pub(crate) fn hand_in(&mut self, at: usize, desk: &Desk, request: Request) -> Step {
-        if desk.kernel.is_none() {
+    pub(crate) fn submit(&mut self, at: usize, port: &ModulePort, request: Request) -> Step {
+        if port.kernel.is_none() {
             let Request { work, done, .. } = request;
-            return Step::Submit { module: desk.module, work, interrupt: Nanos::ZERO, done };
+            return Step::Submit { module: port.module, work, interrupt: Nanos::ZERO, done };
         }
         self.inboxes[at].push_back(request);
-        Step::Signal(desk.bell)
+        Step::Signal(port.bell)
     }
 
     /// Notes that a job of a worker, the `nth` of those that it had begun, has failed: its module is lost, the job and those of its
     /// `claim` wait again. Returns whom to signal.
-    pub(crate) fn fail(
+    pub(crate) fn fail_job(
         &mut self,
         worker: Worker,
         (nth, job): (usize, JobId),
@@ -201,31 +201,31 @@ impl<'a> Hall<'a> {
             self.chooser.lose(worker.index);
         }
         for job in claim.into_iter().rev() {
-            self.backlog.give_back(job, self.jobs[job].class);
+            self.backlog.push_front(job, self.jobs[job].class);
         }
-        self.backlog.give_back(job, class);
-        self.everybody().collect()
+        self.backlog.push_front(job, class);
+        self.sleepers().collect()
     }
 
-    /// The job that the monitor hands out next.
-    pub(crate) fn hand_out(&mut self, at: usize, now: Nanos) -> bool {
+    /// Assigns the next job to a worker, for the monitor; whether there is one.
+    pub(crate) fn assign(&mut self, at: usize, now: Nanos) -> bool {
         let worker = self.workers[at].worker;
-        if let Answer::Jobs(mut jobs) = self.ask(worker, now, 1) {
-            self.hands[at] = jobs.pop_front();
+        if let Answer::Jobs(mut jobs) = self.next_jobs(worker, now, 1) {
+            self.assigned[at] = jobs.pop_front();
         }
-        self.hands[at].is_some()
+        self.assigned[at].is_some()
     }
 
-    /// Whoever may wait for the backlog to grow.
-    fn everybody(&self) -> impl Iterator<Item = EventId> {
+    /// What wakes the threads that may wait for the backlog to grow.
+    fn sleepers(&self) -> impl Iterator<Item = EventId> {
         let resting = self.wakes.iter().copied().filter(|_| self.bell.is_none());
         resting.chain(self.bell)
     }
 
-    /// Takes jobs that have come into the backlog.
-    fn let_in(&mut self, now: Nanos) {
+    /// Puts jobs whose time has come into the backlog.
+    fn admit_arrivals(&mut self, now: Nanos) {
         while let Some(job) = self.jobs.get(self.arrived).filter(|job| job.at <= now) {
-            self.backlog.put(self.arrived, job.class);
+            self.backlog.push(self.arrived, job.class);
             self.arrived += 1;
         }
     }
@@ -239,7 +239,7 @@ pub(crate) struct Took {
     pub(crate) service: Nanos,
 }
 
-impl World for Hall<'_> {
+impl World for RunState<'_> {
     fn is_over(&self) -> bool {
         self.ended == self.jobs.len()
     }
@@ -249,13 +249,13 @@ impl World for Hall<'_> {
     }
 
     fn happen(&mut self, now: Nanos, signals: &mut Vec<EventId>) {
-        self.let_in(now);
-        signals.extend(self.everybody());
+        self.admit_arrivals(now);
+        signals.extend(self.sleepers());
     }
 }
 
 /// How long a worker must sleep so that crypto stays below its cap; `None`: not at all.
-pub(crate) fn pause(context: &Context<'_, Hall<'_>>, path: Path) -> Option<Nanos> {
+pub(crate) fn pause(context: &Context<'_, RunState<'_>>, path: Path) -> Option<Nanos> {
     let CpuCap { share, holds_module_path, counts_interrupts } = context.world.setup.cpu.cap?;
     if path == Path::Module && !holds_module_path {
         return None;

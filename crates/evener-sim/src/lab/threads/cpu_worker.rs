@@ -6,7 +6,7 @@ use evener_core::Nanos;
 
 use crate::engine::{Context, EventId, Step, Thread};
 use crate::lab::chooser::{Path, Worker};
-use crate::lab::state::{Answer, Hall, JobId, Took, pause};
+use crate::lab::state::{Answer, JobId, RunState, Took, pause};
 
 pub(crate) struct CpuWorker {
     worker: Worker,
@@ -26,23 +26,23 @@ impl CpuWorker {
     }
 
     /// Ends the job it has computed; the pause that the cap asks for.
-    fn end(&mut self, context: &mut Context<'_, Hall<'_>>) -> Option<Nanos> {
+    fn end(&mut self, context: &mut Context<'_, RunState<'_>>) -> Option<Nanos> {
         let (job, core) = self.running.take()?;
         let took = Took { core, interrupt: Nanos::ZERO, service: Nanos::ZERO };
-        context.world.end(self.worker, (0, job), context.now, took);
+        context.world.finish_job(self.worker, (0, job), context.now, took);
         self.must_ring = true;
         pause(context, Path::Cpu)
     }
 
     /// Fills the claim, or says what to do instead.
-    fn fetch(&mut self, hall: &mut Hall<'_>, now: Nanos) -> Option<Step> {
+    fn fetch(&mut self, state: &mut RunState<'_>, now: Nanos) -> Option<Step> {
         if self.bell.is_some() {
-            let at = hall.at(self.worker);
-            let Some(job) = hall.hands[at].take() else { return Some(Step::Wait(self.wake)) };
+            let at = state.at(self.worker);
+            let Some(job) = state.assigned[at].take() else { return Some(Step::Wait(self.wake)) };
             self.claim.push_back(job);
             return None;
         }
-        match hall.ask(self.worker, now, usize::MAX) {
+        match state.next_jobs(self.worker, now, usize::MAX) {
             Answer::Jobs(jobs) => self.claim = jobs,
             Answer::Rest => return Some(Step::Wait(self.wake)),
             Answer::RestAtMost(time) => return Some(Step::WaitAtMost(self.wake, time)),
@@ -52,8 +52,8 @@ impl CpuWorker {
     }
 }
 
-impl Thread<Hall<'_>> for CpuWorker {
-    fn next(&mut self, context: &mut Context<'_, Hall<'_>>) -> Step {
+impl Thread<RunState<'_>> for CpuWorker {
+    fn next(&mut self, context: &mut Context<'_, RunState<'_>>) -> Step {
         if let Some(time) = self.end(context) {
             return Step::Sleep(time);
         }
@@ -66,7 +66,7 @@ impl Thread<Hall<'_>> for CpuWorker {
             }
         }
         let job = self.claim.pop_front().expect("a claim has been fetched");
-        let class = context.world.begin(self.worker, job, context.now);
+        let class = context.world.start_job(self.worker, job, context.now);
         let factor = context.world.draw();
         let time = context.world.vary(factor, context.world.setup.classes[class].c);
         self.running = Some((job, time));

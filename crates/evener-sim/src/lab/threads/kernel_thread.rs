@@ -3,7 +3,7 @@
 use evener_core::Nanos;
 
 use crate::engine::{Context, EventId, ModuleId, Step, Thread};
-use crate::lab::state::{Hall, Request};
+use crate::lab::state::{Request, RunState};
 
 #[derive(Clone, Copy)]
 enum Stage {
@@ -18,7 +18,7 @@ enum Stage {
     Back(Request),
 }
 
-pub(crate) struct Kernel {
+pub(crate) struct KernelThread {
     at: usize,
     module: ModuleId,
     bell: EventId,
@@ -27,7 +27,7 @@ pub(crate) struct Kernel {
     stage: Stage,
 }
 
-impl Kernel {
+impl KernelThread {
     /// For module `at`; `waits`: it sleeps while the module works, otherwise what is behind is an interrupt.
     pub(crate) const fn new(
         at: usize,
@@ -44,8 +44,8 @@ impl Kernel {
     }
 }
 
-impl Thread<Hall<'_>> for Kernel {
-    fn next(&mut self, context: &mut Context<'_, Hall<'_>>) -> Step {
+impl Thread<RunState<'_>> for KernelThread {
+    fn next(&mut self, context: &mut Context<'_, RunState<'_>>) -> Step {
         let module = self.module;
         match self.stage {
             Stage::Idle => match context.world.inboxes[self.at].pop_front() {

@@ -8,25 +8,25 @@ mod runner;
 
 use crate::engine::{Context, Engine, EventId, Step, Thread, ThreadId, ThreadSpec, weight_of_nice};
 use crate::lab::chooser::{Path, Worker};
-use crate::lab::state::{Desk, DriverDesk, Hall, Place};
+use crate::lab::state::{DriverQueue, ModulePort, Place, RunState};
 use crate::lab::{ModuleSide, Nanos, Setup};
 
 use cpu_worker::CpuWorker;
-use kernel_thread::Kernel;
+use kernel_thread::KernelThread;
 use module_worker::ModuleWorker;
 use monitor::Monitor;
 use runner::Runner;
 
-/// Who is there.
+/// The threads of a run, by kind.
 #[derive(Default)]
-pub(crate) struct Crew {
+pub(crate) struct Threads {
     pub(crate) cpu: Vec<ThreadId>,
     pub(crate) modules: Vec<ThreadId>,
-    pub(crate) desks: Vec<Desk>,
+    pub(crate) ports: Vec<ModulePort>,
     /// Requests that may be outstanding, by module.
     places: Vec<Vec<Place>>,
     /// Where the threads of its driver find their work, by module; nobody comes there where there are none.
-    pub(crate) driver_desks: Vec<DriverDesk>,
+    pub(crate) driver_queues: Vec<DriverQueue>,
     /// Threads of drivers, by module.
     pub(crate) runners: Vec<Vec<ThreadId>>,
     pub(crate) monitor: Option<ThreadId>,
@@ -37,29 +37,36 @@ pub(crate) struct Crew {
     pub(crate) bell: Option<EventId>,
 }
 
-impl Crew {
+impl Threads {
     /// Creates all threads: the kernel's and the drivers' first, then the monitor, the workers and the hogs.
-    pub(crate) fn new(setup: &Setup, engine: &mut Engine<'_, Hall<'_>>, monitored: bool) -> Self {
-        let mut crew = Self::default();
+    pub(crate) fn new(setup: &Setup, engine: &mut Engine<'_, RunState<'_>>, monitored: bool) -> Self {
+        let mut threads = Self::default();
         for (at, side) in setup.modules.iter().enumerate() {
-            let desk = desk(engine, at, side);
-            crew.desks.push(desk);
-            crew.make_places(engine, at, side, desk);
+            let port = attach_module(engine, at, side);
+            threads.ports.push(port);
+            threads.make_places(engine, at, side, port);
         }
-        crew.wakes = (0..setup.cpu.workers as usize + setup.modules.len()).map(|_| engine.event()).collect();
+        threads.wakes =
+            (0..setup.cpu.workers as usize + setup.modules.len()).map(|_| engine.event()).collect();
         if monitored {
             let bell = engine.event();
-            crew.bell = Some(bell);
-            let body = Monitor::new(bell, setup.monitor, crew.wakes.clone(), setup.cpu.workers as usize);
-            crew.monitor = Some(engine.spawn(ThreadSpec::default(), body));
+            threads.bell = Some(bell);
+            let body = Monitor::new(bell, setup.monitor, threads.wakes.clone(), setup.cpu.workers as usize);
+            threads.monitor = Some(engine.spawn(ThreadSpec::default(), body));
         }
-        crew.hire(setup, engine);
-        crew.hogs = (0..setup.hogs).map(|_| engine.spawn(ThreadSpec::default(), Hog)).collect();
-        crew
+        threads.spawn_workers(setup, engine);
+        threads.hogs = (0..setup.hogs).map(|_| engine.spawn(ThreadSpec::default(), Hog)).collect();
+        threads
     }
 
     /// Makes the places of a module's requests, and the threads of its driver where it has some.
-    fn make_places(&mut self, engine: &mut Engine<'_, Hall<'_>>, at: usize, side: &ModuleSide, desk: Desk) {
+    fn make_places(
+        &mut self,
+        engine: &mut Engine<'_, RunState<'_>>,
+        at: usize,
+        side: &ModuleSide,
+        port: ModulePort,
+    ) {
         let place = |index| Place { index, done: engine.event() };
         self.places.push((0..side.depth as usize).map(place).collect());
         let asked =
@@ -68,14 +75,14 @@ impl Crew {
         let rested = ThreadSpec { is_rested: true, ..spec(side) };
         let mut runner = || {
             let events = [engine.event(), engine.event()];
-            engine.spawn(rested, Runner::new(at, desk, events))
+            engine.spawn(rested, Runner::new(at, port, events))
         };
         self.runners.push((0..count).map(|_| runner()).collect());
-        self.driver_desks.push(DriverDesk::new(side.path.runners.together as usize, engine.event()));
+        self.driver_queues.push(DriverQueue::new(side.path.runners.together as usize, engine.event()));
     }
 
     /// Workers in their order; who comes first gets a core first.
-    fn hire(&mut self, setup: &Setup, engine: &mut Engine<'_, Hall<'_>>) {
+    fn spawn_workers(&mut self, setup: &Setup, engine: &mut Engine<'_, RunState<'_>>) {
         let cpu = (0..setup.cpu.workers).map(|index| Worker { path: Path::Cpu, index });
         let modules = (0u32..).zip(&setup.modules).map(|(index, _)| Worker { path: Path::Module, index });
         let mut order: Vec<Worker> = match setup.first {
@@ -86,10 +93,10 @@ impl Crew {
             let turn = setup.turn % order.len();
             order.rotate_left(turn);
         }
-        let mut hired: Vec<(Worker, ThreadId)> =
-            order.into_iter().map(|worker| (worker, self.start(worker, setup, engine))).collect();
-        hired.sort_unstable();
-        for (worker, thread) in hired {
+        let mut workers: Vec<(Worker, ThreadId)> =
+            order.into_iter().map(|worker| (worker, self.spawn_worker(worker, setup, engine))).collect();
+        workers.sort_unstable();
+        for (worker, thread) in workers {
             match worker.path {
                 Path::Cpu => self.cpu.push(thread),
                 Path::Module => self.modules.push(thread),
@@ -97,7 +104,7 @@ impl Crew {
         }
     }
 
-    fn start(&self, worker: Worker, setup: &Setup, engine: &mut Engine<'_, Hall<'_>>) -> ThreadId {
+    fn spawn_worker(&self, worker: Worker, setup: &Setup, engine: &mut Engine<'_, RunState<'_>>) -> ThreadId {
         let at = worker.index as usize;
         match worker.path {
             Path::Cpu => {
@@ -107,7 +114,7 @@ impl Crew {
             Path::Module => {
                 let (side, wake) = (&setup.modules[at], self.wakes[setup.cpu.workers as usize + at]);
                 let places = self.places[at].clone();
-                let body = ModuleWorker::new(at, side, self.desks[at], wake, self.bell, places);
+                let body = ModuleWorker::new(at, side, self.ports[at], wake, self.bell, places);
                 engine.spawn(spec(side), body)
             }
         }
@@ -115,20 +122,20 @@ impl Crew {
 
     /// All threads whose core time is crypto's.
     pub(crate) fn crypto(&self) -> impl Iterator<Item = ThreadId> {
-        let kernels = self.desks.iter().filter_map(|desk| desk.kernel);
+        let kernels = self.ports.iter().filter_map(|port| port.kernel);
         let workers = self.cpu.iter().chain(&self.modules).chain(self.runners.iter().flatten());
         workers.copied().chain(kernels).chain(self.monitor)
     }
 }
 
-fn desk(engine: &mut Engine<'_, Hall<'_>>, at: usize, side: &ModuleSide) -> Desk {
+fn attach_module(engine: &mut Engine<'_, RunState<'_>>, at: usize, side: &ModuleSide) -> ModulePort {
     let module = engine.attach(side.spec);
     let (bell, answered) = (engine.event(), engine.event());
-    let body = Kernel::new(at, module, [bell, answered], side.path.kernel_waits);
+    let body = KernelThread::new(at, module, [bell, answered], side.path.kernel_waits);
     let own = spec(side);
     let ahead = ThreadSpec { priority: own.priority + side.path.kernel_priority, ..own };
     let kernel = (side.path.kernel_share > 0.0).then(|| engine.spawn(ahead, body));
-    Desk { module, kernel, bell }
+    ModulePort { module, kernel, bell }
 }
 
 fn spec(side: &ModuleSide) -> ThreadSpec {

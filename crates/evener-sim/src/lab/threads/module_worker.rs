@@ -7,13 +7,13 @@ use evener_core::Nanos;
 
 use crate::engine::{Context, EventId, Step, Thread};
 use crate::lab::chooser::{Path, Worker};
-use crate::lab::state::{Answer, Call, Desk, Hall, JobId, Place, Request, Took, pause};
+use crate::lab::state::{Answer, Call, JobId, ModulePort, Place, Request, RunState, Took, pause};
 use crate::lab::{CHECKED_FIRST, ModulePath, ModuleSide};
 use crate::rounding::round;
 
 /// A job on its way, with the core time of each part of the path.
 #[derive(Clone, Copy)]
-struct Errand {
+struct InFlight {
     job: JobId,
     place: Place,
     own: Part,
@@ -47,26 +47,26 @@ enum Stage {
     /// Has room, or must make some.
     Ready,
     /// Has prepared a request.
-    Front(Errand),
+    Front(InFlight),
     /// Has asked the driver for results, or waited for some.
-    Asked,
+    Polling,
     /// Has waited for a request.
-    Returned(Errand),
+    Returned(InFlight),
     /// Has run what comes behind.
-    Back(Errand),
+    Back(InFlight),
 }
 
 pub(crate) struct ModuleWorker {
     worker: Worker,
     path: ModulePath,
-    desk: Desk,
+    port: ModulePort,
     wake: EventId,
     bell: Option<EventId>,
     /// Places that no request has, the one that was longest without first: as threads wait in line.
     places: VecDeque<Place>,
     claim: VecDeque<JobId>,
     /// In the order in which they were begun.
-    outstanding: VecDeque<Errand>,
+    outstanding: VecDeque<InFlight>,
     /// Places of requests that the driver gave back.
     returned: VecDeque<usize>,
     stage: Stage,
@@ -81,7 +81,7 @@ impl ModuleWorker {
     pub(crate) fn new(
         at: usize,
         side: &ModuleSide,
-        desk: Desk,
+        port: ModulePort,
         wake: EventId,
         bell: Option<EventId>,
         places: Vec<Place>,
@@ -90,7 +90,7 @@ impl ModuleWorker {
         Self {
             worker: Worker { path: Path::Module, index },
             path: side.path,
-            desk,
+            port,
             wake,
             bell,
             places: places.into(),
@@ -110,17 +110,17 @@ impl ModuleWorker {
     }
 
     /// Settles what is back; takes a job if there is room and one to take; otherwise waits, for a request or for jobs.
-    fn ready(&mut self, context: &mut Context<'_, Hall<'_>>) -> Step {
+    fn ready(&mut self, context: &mut Context<'_, RunState<'_>>) -> Step {
         if let Some(place) = self.returned.pop_front() {
-            let errand = self.outstanding.iter().find(|errand| errand.place.index == place);
-            let errand = *errand.expect("what is back was outstanding");
-            return self.take_back(context, errand);
+            let in_flight = self.outstanding.iter().find(|in_flight| in_flight.place.index == place);
+            let in_flight = *in_flight.expect("what is back was outstanding");
+            return self.take_back(context, in_flight);
         }
         let instead = match self.places.pop_front() {
             Some(place) if !self.is_lost => match self.fetch(context.world, context.now) {
                 Ok(job) => {
-                    let errand = self.prepare(context, job, place);
-                    return self.go(Stage::Front(errand), Step::Compute(errand.own.front));
+                    let in_flight = self.prepare(context, job, place);
+                    return self.go(Stage::Front(in_flight), Step::Compute(in_flight.own.front));
                 }
                 Err(instead) => {
                     self.places.push_front(place);
@@ -134,9 +134,9 @@ impl ModuleWorker {
         };
         match self.outstanding.front() {
             Some(_) if self.has_runners() => {
-                let desk = &mut context.world.driver_desks[self.module()];
-                self.signals.extend(desk.wake_for_what_waits());
-                self.stage = Stage::Asked;
+                let queue = &mut context.world.driver_queues[self.module()];
+                self.signals.extend(queue.threads_to_wake());
+                self.stage = Stage::Polling;
                 self.next(context)
             }
             Some(&oldest) => self.go(Stage::Returned(oldest), Step::Wait(oldest.place.done)),
@@ -145,8 +145,8 @@ impl ModuleWorker {
     }
 
     /// Takes what the driver has done, or waits until it has done something.
-    fn ask(&mut self, context: &mut Context<'_, Hall<'_>>) -> Step {
-        match context.world.driver_desks[self.module()].take() {
+    fn poll_driver(&mut self, context: &mut Context<'_, RunState<'_>>) -> Step {
+        match context.world.driver_queues[self.module()].take_finished() {
             Ok(places) => {
                 self.returned = places;
                 self.stage = Stage::Ready;
@@ -165,21 +165,21 @@ impl ModuleWorker {
     }
 
     /// Takes a request off those that are outstanding; returns how many were begun before it.
-    fn take_off(&mut self, errand: &Errand) -> usize {
-        let of_same_place = |other: &Errand| other.place.index == errand.place.index;
+    fn remove(&mut self, in_flight: &InFlight) -> usize {
+        let of_same_place = |other: &InFlight| other.place.index == in_flight.place.index;
         let nth = self.outstanding.iter().position(of_same_place).expect("it was outstanding");
         self.outstanding.remove(nth);
         nth
     }
 
     /// The next job, or what to do instead.
-    fn fetch(&mut self, hall: &mut Hall<'_>, now: Nanos) -> Result<JobId, Step> {
+    fn fetch(&mut self, state: &mut RunState<'_>, now: Nanos) -> Result<JobId, Step> {
         if self.bell.is_some() {
-            let at = hall.at(self.worker);
-            return hall.hands[at].take().ok_or(Step::Wait(self.wake));
+            let at = state.at(self.worker);
+            return state.assigned[at].take().ok_or(Step::Wait(self.wake));
         }
         if self.claim.is_empty() {
-            match hall.ask(self.worker, now, usize::MAX) {
+            match state.next_jobs(self.worker, now, usize::MAX) {
                 Answer::Jobs(jobs) => self.claim = jobs,
                 Answer::Rest => return Err(Step::Wait(self.wake)),
                 Answer::RestAtMost(time) => return Err(Step::WaitAtMost(self.wake, time)),
@@ -190,82 +190,83 @@ impl ModuleWorker {
     }
 
     /// Lays out what the job will take.
-    fn prepare(&mut self, context: &mut Context<'_, Hall<'_>>, job: JobId, place: Place) -> Errand {
-        let hall = &mut *context.world;
-        let class = hall.begin(self.worker, job, context.now);
-        let cost = hall.setup.modules[self.worker.index as usize].costs[class];
+    fn prepare(&mut self, context: &mut Context<'_, RunState<'_>>, job: JobId, place: Place) -> InFlight {
+        let state = &mut *context.world;
+        let class = state.start_job(self.worker, job, context.now);
+        let cost = state.setup.modules[self.worker.index as usize].costs[class];
         let [core, work] = [cost.d, cost.h].map(|time| {
-            let factor = hall.draw();
-            hall.vary(factor, time)
+            let factor = state.draw();
+            state.vary(factor, time)
         });
         let ModulePath { kernel_share, runner_share, front, .. } = self.path;
         let (kernel, runner) = (part(core, kernel_share), part(core, runner_share));
         let own = core - kernel - runner;
         let [mut own, runner, kernel] = [own, runner, kernel].map(|whole| Part::of(whole, front));
         self.prepared += 1;
-        let side = &hall.setup.modules[self.worker.index as usize];
+        let side = &state.setup.modules[self.worker.index as usize];
         if self.prepared == 1 && self.has_runners() {
             own.front += side.opening.own;
         }
         let is_checked = is_checked(self.prepared, side.check_every);
-        let check = if is_checked { hall.setup.classes[class].c } else { Nanos::ZERO };
-        Errand { job, place, own, runner, kernel, work, after: side.hand_over + check }
+        let check = if is_checked { state.setup.classes[class].c } else { Nanos::ZERO };
+        InFlight { job, place, own, runner, kernel, work, after: side.hand_over + check }
     }
 
     /// Hands a prepared request to the driver's thread, or to the kernel where there is none.
-    fn hand_in(&mut self, hall: &mut Hall<'_>, errand: Errand) -> Step {
-        self.outstanding.push_back(errand);
-        let Errand { place, runner, kernel: Part { front, back }, work, .. } = errand;
+    fn hand_in(&mut self, state: &mut RunState<'_>, in_flight: InFlight) -> Step {
+        self.outstanding.push_back(in_flight);
+        let InFlight { place, runner, kernel: Part { front, back }, work, .. } = in_flight;
         let (module, request) = (self.module(), Request { front, work, back, done: place.done });
         self.stage = Stage::Ready;
         if !self.has_runners() {
-            return hall.hand_in(module, &self.desk, request);
+            return state.submit(module, &self.port, request);
         }
         let Part { front, back } = runner;
-        hall.driver_desks[module].give(Call { front, back, request, place: place.index });
+        state.driver_queues[module].push(Call { front, back, request, place: place.index });
         Step::Compute(Nanos::ZERO)
     }
 
     /// A request has come back, well or not.
-    fn take_back(&mut self, context: &mut Context<'_, Hall<'_>>, errand: Errand) -> Step {
-        if !context.has_failed(errand.place.done) {
-            return self.go(Stage::Back(errand), Step::Compute(errand.own.back + errand.after));
+    fn take_back(&mut self, context: &mut Context<'_, RunState<'_>>, in_flight: InFlight) -> Step {
+        if !context.has_failed(in_flight.place.done) {
+            return self.go(Stage::Back(in_flight), Step::Compute(in_flight.own.back + in_flight.after));
         }
         self.is_lost = true;
-        self.places.push_back(errand.place);
-        let nth = self.take_off(&errand);
-        self.signals = context.world.fail(self.worker, (nth, errand.job), std::mem::take(&mut self.claim));
+        self.places.push_back(in_flight.place);
+        let nth = self.remove(&in_flight);
+        self.signals =
+            context.world.fail_job(self.worker, (nth, in_flight.job), std::mem::take(&mut self.claim));
         self.stage = Stage::Ready;
         self.next(context)
     }
 
-    fn end(&mut self, context: &mut Context<'_, Hall<'_>>, errand: Errand) -> Step {
-        let Errand { own, runner, kernel, work: service, .. } = errand;
+    fn end(&mut self, context: &mut Context<'_, RunState<'_>>, in_flight: InFlight) -> Step {
+        let InFlight { own, runner, kernel, work: service, .. } = in_flight;
         let seen = own.whole() + runner.whole() + kernel.front;
         let took = match self.path.kernel_waits {
             true => Took { core: seen + kernel.back, interrupt: Nanos::ZERO, service },
             false => Took { core: seen, interrupt: kernel.back, service },
         };
-        let nth = self.take_off(&errand);
-        context.world.end(self.worker, (nth, errand.job), context.now, took);
-        self.places.push_back(errand.place);
+        let nth = self.remove(&in_flight);
+        context.world.finish_job(self.worker, (nth, in_flight.job), context.now, took);
+        self.places.push_back(in_flight.place);
         self.signals.extend(self.bell);
         self.stage = Stage::Ready;
         pause(context, Path::Module).map_or_else(|| self.next(context), Step::Sleep)
     }
 }
 
-impl Thread<Hall<'_>> for ModuleWorker {
-    fn next(&mut self, context: &mut Context<'_, Hall<'_>>) -> Step {
+impl Thread<RunState<'_>> for ModuleWorker {
+    fn next(&mut self, context: &mut Context<'_, RunState<'_>>) -> Step {
         if let Some(event) = self.signals.pop_front() {
             return Step::Signal(event);
         }
         match self.stage {
             Stage::Ready => self.ready(context),
-            Stage::Front(errand) => self.hand_in(context.world, errand),
-            Stage::Asked => self.ask(context),
-            Stage::Returned(errand) => self.take_back(context, errand),
-            Stage::Back(errand) => self.end(context, errand),
+            Stage::Front(in_flight) => self.hand_in(context.world, in_flight),
+            Stage::Polling => self.poll_driver(context),
+            Stage::Returned(in_flight) => self.take_back(context, in_flight),
+            Stage::Back(in_flight) => self.end(context, in_flight),
         }
     }
 }

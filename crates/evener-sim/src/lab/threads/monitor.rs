@@ -1,9 +1,9 @@
-//! The busy monitor of paper 002's polling: a thread that looks all the time who is free, and hands out jobs.
+//! The busy monitor of paper 002's polling: a thread that polls the workers and assigns a job to each that is idle.
 
 use evener_core::Nanos;
 
 use crate::engine::{Context, EventId, Step, Thread};
-use crate::lab::state::Hall;
+use crate::lab::state::RunState;
 
 pub(crate) struct Monitor {
     bell: EventId,
@@ -23,18 +23,18 @@ impl Monitor {
     }
 }
 
-impl Thread<Hall<'_>> for Monitor {
-    fn next(&mut self, context: &mut Context<'_, Hall<'_>>) -> Step {
-        let hall = &mut *context.world;
+impl Thread<RunState<'_>> for Monitor {
+    fn next(&mut self, context: &mut Context<'_, RunState<'_>>) -> Step {
+        let state = &mut *context.world;
         if let Some(at) = self.serves.take() {
-            if hall.hand_out(at, context.now) {
+            if state.assign(at, context.now) {
                 return Step::Signal(self.wakes[at]);
             }
             return Step::Spin(self.bell); // Nothing left, or nothing for this worker.
         }
         let is_free = |&&at: &&usize| {
-            let worker = &hall.workers[at];
-            worker.busy.is_empty() && hall.hands[at].is_none() && !worker.is_lost
+            let worker = &state.workers[at];
+            worker.busy.is_empty() && state.assigned[at].is_none() && !worker.is_lost
         };
         self.serves = self.order.iter().find(is_free).copied();
         match self.serves {

@@ -4,7 +4,7 @@ use evener_core::Nanos;
 
 use crate::engine::{Context, EventId, Step, Thread};
 use crate::lab::Opening;
-use crate::lab::state::{Call, Desk, Hall, Key, Request};
+use crate::lab::state::{Call, Key, ModulePort, Request, RunState};
 
 #[derive(Clone, Copy)]
 enum Stage {
@@ -18,8 +18,8 @@ enum Stage {
     Opening(Call),
     /// Has slept for one.
     Opened(Call),
-    /// Has it, and tells who waits for it.
-    Telling(Call),
+    /// Has it, and wakes the threads that wait for it.
+    Waking(Call),
     /// Has prepared a request.
     Front(Call),
     /// Has handed it to the kernel.
@@ -33,18 +33,18 @@ enum Stage {
 pub(crate) struct Runner {
     /// Of which module.
     module: usize,
-    desk: Desk,
+    port: ModulePort,
     bell: EventId,
     answered: EventId,
-    /// Who waits for the key that it has opened.
+    /// Threads that wait for the key that it has opened.
     wake: Vec<EventId>,
     stage: Stage,
 }
 
 impl Runner {
-    /// For `module`; `desk` is the kernel's.
-    pub(crate) const fn new(module: usize, desk: Desk, [bell, answered]: [EventId; 2]) -> Self {
-        Self { module, desk, bell, answered, wake: Vec::new(), stage: Stage::Idle }
+    /// For `module`; `port` is where the kernel takes requests.
+    pub(crate) const fn new(module: usize, port: ModulePort, [bell, answered]: [EventId; 2]) -> Self {
+        Self { module, port, bell, answered, wake: Vec::new(), stage: Stage::Idle }
     }
 
     fn go(&mut self, stage: Stage, step: Step) -> Step {
@@ -54,11 +54,11 @@ impl Runner {
 }
 
 impl Runner {
-    /// Goes on with a request where there is a key; opens it, or waits for whoever does.
-    fn ask_for_key(&mut self, hall: &mut Hall<'_>, call: Call) -> Step {
+    /// Goes on with a request where there is a key; opens it, or waits for the thread that does.
+    fn acquire_key(&mut self, state: &mut RunState<'_>, call: Call) -> Step {
         let module = self.module;
-        let Opening { driver, .. } = hall.setup.modules[module].opening;
-        match &mut hall.keys[module] {
+        let Opening { driver, .. } = state.setup.modules[module].opening;
+        match &mut state.keys[module] {
             Key::Open => self.go(Stage::Front(call), Step::Compute(call.front)),
             Key::Opening(waiting) => {
                 waiting.push(self.answered);
@@ -71,29 +71,29 @@ impl Runner {
         }
     }
 
-    /// Wakes who waited for the key, and goes on.
-    fn tell(&mut self, call: Call) -> Step {
+    /// Wakes the threads that waited for the key, and goes on.
+    fn wake_waiters(&mut self, call: Call) -> Step {
         match self.wake.pop() {
-            Some(waiting) => self.go(Stage::Telling(call), Step::Signal(waiting)),
+            Some(waiting) => self.go(Stage::Waking(call), Step::Signal(waiting)),
             None => self.go(Stage::Front(call), Step::Compute(call.front)),
         }
     }
 }
 
-impl Thread<Hall<'_>> for Runner {
-    fn next(&mut self, context: &mut Context<'_, Hall<'_>>) -> Step {
+impl Thread<RunState<'_>> for Runner {
+    fn next(&mut self, context: &mut Context<'_, RunState<'_>>) -> Step {
         let module = self.module;
         match self.stage {
-            Stage::Idle => match context.world.driver_desks[module].next(self.bell) {
-                Some(call) => self.ask_for_key(context.world, call),
+            Stage::Idle => match context.world.driver_queues[module].pop(self.bell) {
+                Some(call) => self.acquire_key(context.world, call),
                 None => self.go(Stage::Asleep, Step::Wait(self.bell)),
             },
             Stage::Asleep => {
-                context.world.driver_desks[module].is_up();
+                context.world.driver_queues[module].record_awake();
                 self.stage = Stage::Idle;
                 self.next(context)
             }
-            Stage::Keyless(call) => self.ask_for_key(context.world, call),
+            Stage::Keyless(call) => self.acquire_key(context.world, call),
             Stage::Opening(call) => {
                 let Opening { wait, .. } = context.world.setup.modules[module].opening;
                 self.go(
@@ -105,12 +105,12 @@ impl Thread<Hall<'_>> for Runner {
                 if let Key::Opening(waiting) = std::mem::replace(&mut context.world.keys[module], Key::Open) {
                     self.wake = waiting;
                 }
-                self.tell(call)
+                self.wake_waiters(call)
             }
-            Stage::Telling(call) => self.tell(call),
+            Stage::Waking(call) => self.wake_waiters(call),
             Stage::Front(call) => {
                 let request = Request { done: self.answered, ..call.request };
-                let step = context.world.hand_in(module, &self.desk, request);
+                let step = context.world.submit(module, &self.port, request);
                 self.go(Stage::Handed(call), step)
             }
             Stage::Handed(call) => self.go(Stage::Answered(call), Step::Wait(self.answered)),
@@ -120,7 +120,7 @@ impl Thread<Hall<'_>> for Runner {
             }
             Stage::Back(call) => {
                 self.stage = Stage::Idle;
-                let woken = context.world.driver_desks[module].finish(call.place);
+                let woken = context.world.driver_queues[module].finish(call.place);
                 woken.map_or_else(|| self.next(context), Step::Signal)
             }
         }

@@ -1,6 +1,6 @@
 //! What the papers claim, held against their own tables.
 //!
-//! The way of one verdict: the tables ([`Tables`]) -> a function per claim, which recomputes what the claim says
+//! Path of one verdict: the tables ([`Tables`]) -> a function per claim, which recomputes what the claim says
 //! (one file per paper) -> a [`Finding`]: a verdict with the numbers behind it -> [`check`] lists them all. Where a
 //! claim is a word ("near", "about"), the constant that gives it a meaning stands beside its function.
 
