@@ -1,4 +1,4 @@
-//! Threads as machines of states: asked for their next step whenever the last one is done.
+//! Threads as state machines: each is asked for its next step whenever the last one is done.
 
 use evener_core::Nanos;
 
@@ -6,7 +6,7 @@ use evener_core::Nanos;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadId(pub(super) usize);
 
-/// An event of the simulation: set until somebody has waited for it, like a semaphore that holds at most one.
+/// An event of the simulation: set until a thread has waited for it, like a semaphore that holds at most one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventId(pub(super) usize);
 

@@ -1,4 +1,4 @@
-//! Who takes what: the questions that idle workers ask, and what a chooser is told.
+//! The chooser decides which worker takes what: the questions that idle workers ask, and what it is told.
 
 use evener_core::Nanos;
 use evener_core::plan::Dispatch;

@@ -1,4 +1,4 @@
-//! What a run was like.
+//! The report of a run, and what follows from it.
 
 use evener_core::Nanos;
 

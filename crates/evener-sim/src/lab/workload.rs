@@ -1,4 +1,4 @@
-//! What is to be done, and when it comes.
+//! The workload: which jobs come, and when.
 
 use evener_core::Nanos;
 

@@ -1,4 +1,4 @@
-//! The report as lines over sizes, for whoever can draw.
+//! The report as lines over sizes, for a program that draws.
 
 use super::{Report, TableReport};
 

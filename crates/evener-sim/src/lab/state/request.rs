@@ -4,7 +4,7 @@ use evener_core::Nanos;
 
 use crate::engine::{EventId, ModuleId, ThreadId};
 
-/// Where a module worker hands its requests in.
+/// Where a module worker submits its requests.
 #[derive(Clone, Copy)]
 pub(crate) struct ModulePort {
     pub(crate) module: ModuleId,
@@ -15,7 +15,7 @@ pub(crate) struct ModulePort {
 
 /// One of the requests that may be outstanding.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct RequestSlot {
     pub(crate) index: usize,
     /// Set when its request is back, where no thread of the driver has it; and whether it failed.
     pub(crate) done: EventId,
@@ -30,7 +30,7 @@ pub(crate) struct Request {
     pub(crate) work: Nanos,
     /// Core time behind it.
     pub(crate) back: Nanos,
-    /// Whom to tell.
+    /// Set when it is done.
     pub(crate) done: EventId,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Call {
 
 /// The key that a module's first request opens.
 #[derive(Clone, Default)]
-pub(crate) enum Key {
+pub(crate) enum KeyState {
     #[default]
     Unknown,
     /// One thread opens it; these wait.

@@ -7,7 +7,7 @@ use evener_core::plan::Dispatch;
 
 use super::backlog::{Backlog, JobId};
 use super::driver_queue::DriverQueue;
-use super::request::{Key, ModulePort, Request};
+use super::request::{KeyState, ModulePort, Request};
 use crate::engine::{Context, EventId, Step, ThreadId, World};
 use crate::lab::chooser::{Busy, Choice, Chooser, Path, Sample, View, Worker, WorkerView};
 use crate::lab::report::JobReport;
@@ -47,7 +47,7 @@ pub(crate) struct RunState<'a> {
     /// Between each module's worker and the threads of its driver.
     pub(crate) driver_queues: Vec<DriverQueue>,
     /// Of each module whose driver has threads.
-    pub(crate) keys: Vec<Key>,
+    pub(crate) keys: Vec<KeyState>,
     /// By worker: the job that the monitor has assigned to it.
     pub(crate) assigned: Vec<Option<JobId>>,
     /// Requests that failed, by module.
@@ -76,7 +76,7 @@ impl<'a> RunState<'a> {
             records: workload.jobs().iter().map(record).collect(),
             inboxes: vec![VecDeque::new(); setup.modules.len()],
             driver_queues: Vec::new(),
-            keys: vec![Key::default(); setup.modules.len()],
+            keys: vec![KeyState::default(); setup.modules.len()],
             assigned: vec![None; workers.len()],
             failed: vec![0; setup.modules.len()],
             workers,

@@ -1,4 +1,4 @@
-//! A worker of the CPU path: asks, computes job after job of its claim, asks again.
+//! A worker of the CPU path: it asks the chooser, computes job after job of its claim, and asks again.
 
 use std::collections::VecDeque;
 

@@ -8,7 +8,7 @@ mod runner;
 
 use crate::engine::{Context, Engine, EventId, Step, Thread, ThreadId, ThreadSpec, weight_of_nice};
 use crate::lab::chooser::{Path, Worker};
-use crate::lab::state::{DriverQueue, ModulePort, Place, RunState};
+use crate::lab::state::{DriverQueue, ModulePort, RequestSlot, RunState};
 use crate::lab::{ModuleSide, Nanos, Setup};
 
 use cpu_worker::CpuWorker;
@@ -24,7 +24,7 @@ pub(crate) struct Threads {
     pub(crate) modules: Vec<ThreadId>,
     pub(crate) ports: Vec<ModulePort>,
     /// Requests that may be outstanding, by module.
-    places: Vec<Vec<Place>>,
+    places: Vec<Vec<RequestSlot>>,
     /// Where the threads of its driver find their work, by module; nobody comes there where there are none.
     pub(crate) driver_queues: Vec<DriverQueue>,
     /// Threads of drivers, by module.
@@ -67,7 +67,7 @@ impl Threads {
         side: &ModuleSide,
         port: ModulePort,
     ) {
-        let place = |index| Place { index, done: engine.event() };
+        let place = |index| RequestSlot { index, done: engine.event() };
         self.places.push((0..side.depth as usize).map(place).collect());
         let asked =
             if cfg!(mutant = "a_thread_for_each_request") { side.depth } else { side.path.runners.count };

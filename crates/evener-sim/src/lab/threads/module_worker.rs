@@ -1,5 +1,5 @@
 //! A worker of a module path: prepares requests, keeps up to `depth` of them outstanding, takes the oldest back. Where the driver has
-//! threads of its own it gives requests to them and takes back what is done, several at a time (`driver_queue.rs`).
+//! threads of its own it pushes requests to their queue and takes back what is done, several at a time (`state/driver_queue.rs`).
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use evener_core::Nanos;
 
 use crate::engine::{Context, EventId, Step, Thread};
 use crate::lab::chooser::{Path, Worker};
-use crate::lab::state::{Answer, Call, JobId, ModulePort, Place, Request, RunState, Took, pause};
+use crate::lab::state::{Answer, Call, JobId, ModulePort, Request, RequestSlot, RunState, Took, pause};
 use crate::lab::{CHECKED_FIRST, ModulePath, ModuleSide};
 use crate::rounding::round;
 
@@ -15,7 +15,7 @@ use crate::rounding::round;
 #[derive(Clone, Copy)]
 struct InFlight {
     job: JobId,
-    place: Place,
+    place: RequestSlot,
     own: Part,
     runner: Part,
     kernel: Part,
@@ -63,7 +63,7 @@ pub(crate) struct ModuleWorker {
     wake: EventId,
     bell: Option<EventId>,
     /// Places that no request has, the one that was longest without first: as threads wait in line.
-    places: VecDeque<Place>,
+    places: VecDeque<RequestSlot>,
     claim: VecDeque<JobId>,
     /// In the order in which they were begun.
     outstanding: VecDeque<InFlight>,
@@ -84,7 +84,7 @@ impl ModuleWorker {
         port: ModulePort,
         wake: EventId,
         bell: Option<EventId>,
-        places: Vec<Place>,
+        places: Vec<RequestSlot>,
     ) -> Self {
         let index = u32::try_from(at).expect("modules are few");
         Self {
@@ -190,7 +190,12 @@ impl ModuleWorker {
     }
 
     /// Lays out what the job will take.
-    fn prepare(&mut self, context: &mut Context<'_, RunState<'_>>, job: JobId, place: Place) -> InFlight {
+    fn prepare(
+        &mut self,
+        context: &mut Context<'_, RunState<'_>>,
+        job: JobId,
+        place: RequestSlot,
+    ) -> InFlight {
         let state = &mut *context.world;
         let class = state.start_job(self.worker, job, context.now);
         let cost = state.setup.modules[self.worker.index as usize].costs[class];

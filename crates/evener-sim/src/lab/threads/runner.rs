@@ -4,7 +4,7 @@ use evener_core::Nanos;
 
 use crate::engine::{Context, EventId, Step, Thread};
 use crate::lab::Opening;
-use crate::lab::state::{Call, Key, ModulePort, Request, RunState};
+use crate::lab::state::{Call, KeyState, ModulePort, Request, RunState};
 
 #[derive(Clone, Copy)]
 enum Stage {
@@ -59,13 +59,13 @@ impl Runner {
         let module = self.module;
         let Opening { driver, .. } = state.setup.modules[module].opening;
         match &mut state.keys[module] {
-            Key::Open => self.go(Stage::Front(call), Step::Compute(call.front)),
-            Key::Opening(waiting) => {
+            KeyState::Open => self.go(Stage::Front(call), Step::Compute(call.front)),
+            KeyState::Opening(waiting) => {
                 waiting.push(self.answered);
                 self.go(Stage::Keyless(call), Step::Wait(self.answered))
             }
-            key @ Key::Unknown => {
-                *key = Key::Opening(Vec::new());
+            key @ KeyState::Unknown => {
+                *key = KeyState::Opening(Vec::new());
                 self.go(Stage::Opening(call), Step::Compute(driver))
             }
         }
@@ -102,7 +102,9 @@ impl Thread<RunState<'_>> for Runner {
                 )
             }
             Stage::Opened(call) => {
-                if let Key::Opening(waiting) = std::mem::replace(&mut context.world.keys[module], Key::Open) {
+                if let KeyState::Opening(waiting) =
+                    std::mem::replace(&mut context.world.keys[module], KeyState::Open)
+                {
                     self.wake = waiting;
                 }
                 self.wake_waiters(call)
