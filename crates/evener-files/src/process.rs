@@ -1,4 +1,4 @@
-//! One run: what is asked for, and the threads that do it.
+//! One run: it is refused, or goes to the threads of the pool or through a stream.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;

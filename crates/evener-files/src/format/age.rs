@@ -17,7 +17,8 @@ use age_core::secrecy::ExposeSecret as _;
 use evener_core::{Algorithm, Direction};
 use zeroize::{Zeroize as _, Zeroizing};
 
-use super::{Body, Cut, Growth, Ivs, Opened, Recognized, Sealing};
+use super::body::{Body, Ivs, Opened, Recognized, Sealing};
+use super::segmentation::{Cut, Growth};
 pub use crate::armor::{dearmored, is_armored};
 use crate::error::FormatError;
 use crate::keys::age::{Identities, Recipients, StanzaMatcher};

@@ -1,22 +1,21 @@
-//! The formats: what a file's header holds and which jobs its segments are. No input or output here.
+//! A format says what a file's header holds and which jobs its segments are, and does no input or output.
 //!
 //! Writing: [`Sealer::seal`] -> [`Sealing`] = header + [`Body`]. Reading: [`Opener::open`] on the first bytes
 //! of a file -> one or more [`Body`]. A body cuts the file ([`Body::cut`], [`Cut::of_plain`],
 //! [`Cut::of_cipher`]) and arms the job of each [`Segment`]: session ([`Body::session`]), IV ([`Body::iv`]),
 //! no associated data, and a tag that stands behind the segment's ciphertext ([`Cut::tag_bytes`]).
 
-use std::sync::Arc;
-
-use evener_core::{Algorithm, Direction, Padding, Session};
-
 use crate::error::FormatError;
 use crate::keys::age::{Identities, Recipients};
 
 pub mod age;
+mod body;
 pub mod openssl_enc;
 pub mod segmentation;
 pub mod tink;
 
+pub(crate) use body::Recognized;
+pub use body::{Body, Iv, Opened, Sealing};
 pub use segmentation::{Cut, Growth, Layout, Segment};
 
 /// What new files are sealed with.
@@ -82,19 +81,6 @@ impl Sealer {
     }
 }
 
-/// What the header of a file tells of what the file was sealed with.
-#[derive(Debug)]
-pub(crate) enum Recognized {
-    /// Something else.
-    Other,
-    /// This, if segment 0 opens under the body.
-    IfOpens(Body),
-    /// This: the header names it. Nothing here opens the file.
-    Named,
-    /// This, or something else that looks alike in a header.
-    Unknown,
-}
-
 /// What files are opened with.
 pub enum Opener {
     /// Tink streaming AEAD under any enabled key of a keyset.
@@ -141,153 +127,4 @@ impl Opener {
         };
         cuts?.or_truncated(start, whole)
     }
-}
-
-/// A file that is being written.
-#[derive(Debug)]
-pub struct Sealing {
-    /// The bytes before segment 0, as many as [`Cut::header_bytes`] says.
-    pub header: Vec<u8>,
-    /// Its segments.
-    pub body: Body,
-}
-
-/// What the first bytes of a file told: something for each key that may be the right one.
-#[derive(Debug)]
-pub enum Opened<T = Body> {
-    /// The header is longer: come back with at least so many bytes from the start of the file.
-    NeedMore {
-        /// Bytes, more than were given.
-        start_bytes: usize,
-    },
-    /// The header was read. Where there is more than one candidate (several Tink keys), the right one is the
-    /// one under which segment 0 authenticates: try them in order, each on the same captured bytes. Their
-    /// cuts may differ. Never empty.
-    Ready(Vec<T>),
-}
-
-impl<T> Opened<T> {
-    /// The same with something made of each candidate.
-    fn map<U>(self, make: impl Fn(T) -> U) -> Opened<U> {
-        match self {
-            Self::NeedMore { start_bytes } => Opened::NeedMore { start_bytes },
-            Self::Ready(found) => Opened::Ready(found.into_iter().map(make).collect()),
-        }
-    }
-
-    /// There is no more to be had of a file that is `whole`.
-    fn or_truncated(self, start: &[u8], whole: bool) -> Result<Self, FormatError> {
-        match self {
-            Self::NeedMore { .. } if whole => {
-                Err(FormatError::Truncated { cipher_bytes: start.len() as u64, place: "header" })
-            }
-            opened => Ok(opened),
-        }
-    }
-}
-
-/// The segments of one file: how it is cut, and what each segment's job is armed with.
-#[derive(Clone, Debug)]
-pub struct Body {
-    cut: Cut,
-    inner: Arc<Session>,
-    last: Arc<Session>,
-    ivs: Ivs,
-}
-
-/// How the IV of a segment follows from its place.
-#[derive(Clone, Copy, Debug)]
-enum Ivs {
-    /// Seven random bytes, the index in 32 bits, big end first, and 1 for the last segment or 0.
-    Prefixed([u8; 7]),
-    /// The index in 88 bits, big end first, and 1 for the last segment or 0.
-    Counted,
-    /// These bytes for segment 0; ciphertext for the others.
-    Chained([u8; 16]),
-}
-
-/// The IV of a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Iv {
-    /// Known from the place; the algorithm's [`Algorithm::iv_bytes`] first bytes count.
-    Known([u8; 16]),
-    /// The last 16 bytes of ciphertext of the segment before. Encryption is therefore serial within a file;
-    /// decryption is not, because these bytes stand right before the segment in the file.
-    PreviousBlock,
-}
-
-impl Body {
-    /// A body of AEAD segments under one key.
-    fn aead(
-        cut: Cut,
-        ivs: Ivs,
-        algorithm: Algorithm,
-        direction: Direction,
-        key: &[u8],
-    ) -> Result<Self, FormatError> {
-        let session = Arc::new(session(algorithm, direction, Padding::None, key)?);
-        Ok(Self { cut, inner: Arc::clone(&session), last: session, ivs })
-    }
-
-    /// A body of slices of one CBC chain, the last one padded.
-    fn chained(
-        cut: Cut,
-        iv: [u8; 16],
-        algorithm: Algorithm,
-        direction: Direction,
-        key: &[u8],
-    ) -> Result<Self, FormatError> {
-        let padded_by = |padding| session(algorithm, direction, padding, key).map(Arc::new);
-        let (inner, last) = (padded_by(Padding::None)?, padded_by(Padding::Pkcs7)?);
-        Ok(Self { cut, inner, last, ivs: Ivs::Chained(iv) })
-    }
-
-    /// How the file is cut.
-    #[must_use]
-    pub const fn cut(&self) -> &Cut {
-        &self.cut
-    }
-
-    /// The session of a segment; the last one of a padded file has its own.
-    #[must_use]
-    pub const fn session(&self, last: bool) -> &Arc<Session> {
-        if last { &self.last } else { &self.inner }
-    }
-
-    /// The IV of segment `index`; `last` says that no segment follows.
-    ///
-    /// # Errors
-    ///
-    /// [`FormatError::TooLong`] where the format does not count so far. No segment of a [`Layout`] is; a
-    /// stream of unknown length may get there.
-    pub fn iv(&self, index: u64, last: bool) -> Result<Iv, FormatError> {
-        let mut iv = [0; 16];
-        match self.ivs {
-            Ivs::Prefixed(prefix) => {
-                let too_long = |_| FormatError::TooLong { bytes: self.cut.full(index).cipher.end };
-                let counter = u32::try_from(index).map_err(too_long)?;
-                iv[..7].copy_from_slice(&prefix);
-                iv[7..11].copy_from_slice(&counter.to_be_bytes());
-            }
-            Ivs::Counted => iv[3..11].copy_from_slice(&index.to_be_bytes()),
-            Ivs::Chained(first) if index == 0 => return Ok(Iv::Known(first)),
-            Ivs::Chained(_) => return Ok(Iv::PreviousBlock),
-        }
-        iv[11] = last.into();
-        Ok(Iv::Known(iv))
-    }
-
-    /// Whether each segment needs the ciphertext of the one before.
-    pub(crate) fn is_chained(&self) -> bool {
-        self.iv(1, false) == Ok(Iv::PreviousBlock)
-    }
-}
-
-fn session(
-    algorithm: Algorithm,
-    direction: Direction,
-    padding: Padding,
-    key: &[u8],
-) -> Result<Session, FormatError> {
-    Session::new(algorithm, direction, padding, key).map_err(|error| FormatError::Library(error.to_string()))
 }

@@ -12,7 +12,8 @@ use std::num::NonZeroU32;
 use evener_core::{Algorithm, Direction, Family};
 use zeroize::Zeroizing;
 
-use super::{Body, Cut, Growth, Opened, Sealing};
+use super::body::{Body, Opened, Sealing};
+use super::segmentation::{Cut, Growth};
 use crate::error::FormatError;
 use crate::random::fill_random;
 

@@ -1,4 +1,4 @@
-//! How a file is cut into segments: lengths and places only, no bytes.
+//! Segmentation: how a file is cut into segments, by lengths and places only.
 //!
 //! `Cut` (of a format and key) + a length = [`Layout`] (of a file), which says where each [`Segment`] lies.
 

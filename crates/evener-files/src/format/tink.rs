@@ -9,7 +9,8 @@ use evener_core::{Algorithm, Direction};
 use hkdf::Hkdf;
 use zeroize::Zeroizing;
 
-use super::{Body, Cut, Growth, Ivs, Opened, Sealing};
+use super::body::{Body, Ivs, Opened, Sealing};
+use super::segmentation::{Cut, Growth};
 use crate::error::FormatError;
 use crate::keys::keyset::{HkdfHash, Keyset, StreamingKey};
 use crate::random::fill_random;

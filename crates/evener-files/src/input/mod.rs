@@ -1,4 +1,4 @@
-//! Input is opened without following links below a directory, and read whole or up to the wish to stop.
+//! Input is opened without following links below a directory, and read at given places or until the run is cancelled.
 
 pub(crate) mod beneath;
 pub(crate) mod interruptible;

@@ -43,13 +43,13 @@ pub(super) fn choose<'m>(
     for body in candidates {
         let Ok(layout) = body.cut().of_cipher(source.len()) else { continue };
         let segment = layout.segment(0);
-        let (offset, bytes) = range(&segment.cipher);
+        let (offset, bytes) = offset_and_len(&segment.cipher);
         // One reading serves all candidates that need no more than it.
         if captured.len() < bytes {
             captured.resize(bytes, 0);
             source.read(&mut [IoSliceMut::new(&mut captured)], offset)?;
         }
-        if fits(&body, &captured[..bytes], segment.last, caller, slots)? {
+        if authenticates(&body, &captured[..bytes], segment.last, caller, slots)? {
             return Ok(body);
         }
     }
@@ -57,22 +57,22 @@ pub(super) fn choose<'m>(
 }
 
 /// Whether segment 0 authenticates under a candidate.
-pub(crate) fn fits<'m>(
+pub(crate) fn authenticates<'m>(
     body: &Body,
     cipher: &[u8],
     last: bool,
     caller: &mut Caller<'_, 'm>,
     slots: &mut Vec<Box<Job<'m>>>,
 ) -> Result<bool, FileError> {
-    let opened = opened(body, cipher, last, caller, slots)?;
-    let fits = opened.is_some();
+    let opened = opened_segment(body, cipher, last, caller, slots)?;
+    let authenticates = opened.is_some();
     slots.extend(opened);
-    Ok(fits)
+    Ok(authenticates)
 }
 
 /// The job that opened segment 0 under a candidate, for its output to be compared; the caller puts it back into
 /// `slots`. `None` where the segment does not open.
-pub(crate) fn opened<'m>(
+pub(crate) fn opened_segment<'m>(
     body: &Body,
     cipher: &[u8],
     last: bool,
@@ -104,7 +104,7 @@ pub(crate) fn opened<'m>(
     }
 }
 
-pub(crate) fn range(range: &std::ops::Range<u64>) -> (u64, usize) {
+pub(crate) fn offset_and_len(range: &std::ops::Range<u64>) -> (u64, usize) {
     let bytes = usize::try_from(range.end - range.start).expect("a segment fits a slot");
     (range.start, bytes)
 }

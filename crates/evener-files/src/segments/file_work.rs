@@ -1,9 +1,9 @@
-//! From a source file to segments that can be worked on, in both directions alike.
+//! The work on one file: its source, how it is cut, and what each segment's job is armed with, in both directions alike.
 
 use evener::Caller;
 use evener_core::{Direction, Job};
 
-use super::candidates::{choose, range, read_header};
+use super::candidates::{choose, offset_and_len, read_header};
 use crate::error::FileError;
 use crate::format::{Body, Layout, Segment};
 use crate::input::source_file::SourceFile;
@@ -47,7 +47,7 @@ impl FileWork {
 
     /// Where a segment's input lies in the source: offset and length.
     pub(crate) fn input(&self, segment: &Segment) -> (u64, usize) {
-        range(match self.direction {
+        offset_and_len(match self.direction {
             Direction::Encrypt => &segment.plain,
             Direction::Decrypt => &segment.cipher,
         })

@@ -1,4 +1,4 @@
-//! Segments on their way in and out of slots: read and armed here, written from here.
+//! A span of neighbouring segments: read into slots and armed in one go, and lined up for one write.
 
 use std::io::{IoSlice, IoSliceMut};
 

@@ -1,4 +1,4 @@
-//! Standard input or output: bytes come and go in order, segments are worked on by all workers in between.
+//! A stream carries standard input or output: bytes come and go in order, and all workers encrypt or decrypt in between.
 //!
 //! `read -> arm -> Inlet ~ workers ~ Outlet -> check -> write`; slots go round in a circle, so that memory is
 //! bounded and a slow writer holds the reader back. Formats whose segments are chained go one by one.

@@ -16,7 +16,7 @@ use crate::format::{Body, Opened, Opener};
 use crate::input::interruptible::{InterruptibleReader, read_error};
 use crate::request::{Request, RequestError, Source, Task};
 use crate::segments::job::{self, Block};
-use crate::segments::{START_BYTES, fits};
+use crate::segments::{START_BYTES, authenticates};
 
 /// The input after its header was read (or made), in either direction.
 pub(super) struct SegmentReader {
@@ -144,7 +144,7 @@ fn choose<'m>(
         let came = read_full(input, &mut rest[old..])?;
         rest.truncate(old + came);
         let last = rest.len() <= full;
-        if fits(&body, &rest[..full.min(rest.len())], last, caller, slots)? {
+        if authenticates(&body, &rest[..full.min(rest.len())], last, caller, slots)? {
             return Ok(body);
         }
     }

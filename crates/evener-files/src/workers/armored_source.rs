@@ -1,5 +1,5 @@
-//! Armored age files among others: what lies at known places in a binary file does not in a text. So the text is
-//! turned into a binary file without a name beside the output, and that is read like any other.
+//! An armored source among others: in a text no segment lies at a known place. So the text is decoded into a binary file
+//! without a name beside the output, and that is read like any other.
 
 use std::fs::File;
 use std::io::{self, BufReader, Write as _};

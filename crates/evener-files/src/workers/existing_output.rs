@@ -14,7 +14,7 @@ use crate::format::{Body, Cut, Layout, Recognized};
 use crate::input::source_file::SourceFile;
 use crate::output::{OutputDir, mtime_of};
 use crate::request::{Request, Task};
-use crate::segments::{START_BYTES, opened, range, read_header};
+use crate::segments::{START_BYTES, offset_and_len, opened_segment, read_header};
 use crate::walk::Item;
 
 /// Whether the finished result of `item` stands under its final name; what else stands there is an error. With
@@ -123,10 +123,10 @@ fn is_encrypted<'m>(
 ) -> Result<bool, FileError> {
     let Ok(layout) = body.cut().of_cipher(cipher.len()) else { return Ok(false) };
     let segment = layout.segment(0);
-    let (offset, bytes) = range(&segment.cipher);
+    let (offset, bytes) = offset_and_len(&segment.cipher);
     let mut captured = vec![0; bytes];
     cipher.read(&mut [IoSliceMut::new(&mut captured)], offset)?;
-    let Some(job) = opened(body, &captured, segment.last, caller, slots)? else { return Ok(false) };
+    let Some(job) = opened_segment(body, &captured, segment.last, caller, slots)? else { return Ok(false) };
     let text = job.output();
     // Where more follows than the first segment, the lengths have been compared.
     let is_whole = !segment.last || text.len() as u64 == plain.len();
