@@ -1,7 +1,7 @@
 //! Evener's file formats, and the runs that encrypt and decrypt files and trees of them.
 //!
-//! A run begins at [`process`]. The `walk` finds files, `workers` take them and `segments` makes jobs of them, after a
-//! [`format`] and its `keys`; `output` writes, makes durable and renames. Standard input and output go through `stream`.
+//! A run begins at [`process()`]. The `walk` finds files, `workers` take them and `segments` makes jobs of them, after a
+//! [`mod@format`] and its `keys`; `output` writes, makes durable and renames. Standard input and output go through `stream`.
 //!
 //! ```text
 //! process ─> walk (names, lazily) ─> workers: each thread takes small files by the batch or spans of a large one

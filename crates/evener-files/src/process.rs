@@ -11,10 +11,9 @@ use evener::{Cancel, CpuKit, Machinery, Setup};
 use crate::report::{Progress, Summary};
 use crate::request::{Request, RequestError, Source, Target};
 use crate::segments::slots::plan_slots;
-use crate::stream;
-use crate::walk;
 use crate::walk::Walk;
 use crate::workers::Workers;
+use crate::{stream, walk};
 
 /// Does what `request` says.
 ///

@@ -122,7 +122,7 @@ impl Body {
     ///
     /// # Errors
     ///
-    /// [`FormatError::TooLong`] where the format does not count so far. No segment of a [`Layout`] is; a
+    /// [`FormatError::TooLong`] where the format does not count so far. No segment of a [`Layout`](super::Layout) is; a
     /// stream of unknown length may get there.
     pub fn iv(&self, index: u64, last: bool) -> Result<Iv, FormatError> {
         let mut iv = [0; 16];

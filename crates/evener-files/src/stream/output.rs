@@ -8,8 +8,7 @@ use rustix::fs::Mode;
 
 use crate::error::FileError;
 use crate::format::Body;
-use crate::output::write_at;
-use crate::output::{Draft, Origin, OutputDir, Settlement};
+use crate::output::{Draft, Origin, OutputDir, Settlement, write_at};
 use crate::request::{Request, RequestError, Target};
 use crate::segments::job::{self};
 

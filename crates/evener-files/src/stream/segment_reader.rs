@@ -10,8 +10,7 @@ use evener_core::{Direction, Job};
 use rustix::fs::FileType;
 
 use crate::armor;
-use crate::error::FileError;
-use crate::error::FormatError;
+use crate::error::{FileError, FormatError};
 use crate::format::{Body, Opened, Opener};
 use crate::input::interruptible::{InterruptibleReader, read_error};
 use crate::request::{Request, RequestError, Source, Task};

@@ -1,8 +1,7 @@
 //! What changes while a tree is walked.
 
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
-
 use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
 
 use super::{Entry, Item, Walk};

@@ -7,11 +7,9 @@ use evener_core::Job;
 
 use super::worker::Worker;
 use crate::error::FileError;
-use crate::output::write_at;
-use crate::output::{CompleteDraft, Origin};
-use crate::segments::FileWork;
+use crate::output::{CompleteDraft, Origin, write_at};
 use crate::segments::slots::SPAN_BYTES;
-use crate::segments::span;
+use crate::segments::{FileWork, span};
 use crate::walk::Item;
 
 /// Bytes after which a batch is worked on: as much again as a core's cache holds brings nothing more.

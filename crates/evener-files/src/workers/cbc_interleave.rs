@@ -7,11 +7,9 @@ use evener_core::BLOCK_BYTES;
 
 use super::worker::Worker;
 use crate::error::FileError;
-use crate::output::write_at;
-use crate::output::{CompleteDraft, Draft, Origin};
-use crate::segments::FileWork;
+use crate::output::{CompleteDraft, Draft, Origin, write_at};
 use crate::segments::job::{self, Block};
-use crate::segments::span;
+use crate::segments::{FileWork, span};
 use crate::walk::Item;
 
 /// A file in the middle of its chain.

@@ -12,10 +12,8 @@ use evener_core::Job;
 use super::worker::Worker;
 use crate::error::FileError;
 use crate::format::Segment;
-use crate::output::write_at;
-use crate::output::{CompleteDraft, Draft, Origin};
-use crate::segments::FileWork;
-use crate::segments::span;
+use crate::output::{CompleteDraft, Draft, Origin, write_at};
+use crate::segments::{FileWork, span};
 use crate::walk::Item;
 
 /// A large file in work.

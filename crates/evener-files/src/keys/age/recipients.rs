@@ -98,7 +98,7 @@ impl Recipients {
     ///
     /// # Errors
     ///
-    /// As [`Identities::add_file`].
+    /// As [`Identities::add_file`](super::Identities::add_file).
     pub fn add_identity_file(
         &mut self,
         bytes: &[u8],

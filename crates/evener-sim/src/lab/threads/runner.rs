@@ -51,9 +51,7 @@ impl Runner {
         self.stage = stage;
         step
     }
-}
 
-impl Runner {
     /// Goes on with a request where there is a key; opens it, or waits for the thread that does.
     fn acquire_key(&mut self, state: &mut RunState<'_>, call: Call) -> Step {
         let module = self.module;
