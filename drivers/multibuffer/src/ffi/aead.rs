@@ -5,7 +5,7 @@ use evener_core::Direction;
 
 use crate::ffi::keys::{GcmKeys, address, address_mut};
 use crate::ffi::manager::{CHECKED, Manager};
-use crate::ffi::pass::Span;
+use crate::ffi::span::Span;
 
 /// Longest message of GCM in bytes: 2^39 - 256 bits (SP 800-38D, 5.2.1.1).
 pub(crate) const GCM_BYTES_MAX: usize = in_memory(((1 << 39) - 256) / 8);

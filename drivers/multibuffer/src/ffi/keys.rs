@@ -107,11 +107,12 @@ mod tests {
 
     use super::*;
     use crate::ffi::Manager;
+    use crate::ffi::load_first;
 
     const KEY: [u8; 16] = [0xA5; 16];
 
     fn manager() -> Option<Manager> {
-        let loaded = crate::load_first(Manager::load);
+        let loaded = load_first(Manager::load);
         loaded.inspect_err(|absent| println!("skipped: {absent}")).ok()
     }
 

@@ -6,8 +6,11 @@ use std::ffi::{CStr, c_char, c_void};
 use std::mem::{size_of, transmute_copy};
 use std::ptr::NonNull;
 
-use crate::absent::Absent;
+use crate::absence::Absent;
 use crate::ffi::layout::{RELEASES, Release, Symbols};
+
+/// File names under which distributions install the library, newest first.
+const NAMES: [&CStr; 2] = [c"libIPSec_MB.so.2", c"libIPSec_MB.so.1"];
 
 /// An open library whose release is known.
 pub(crate) struct Library {
@@ -101,6 +104,33 @@ impl Drop for Handle {
         // SAFETY: opened by `open`, closed once; the owner of the symbols goes with it.
         unsafe { libc::dlclose(self.0.as_ptr()) };
     }
+}
+
+/// What `load` makes of the first library that can be used.
+pub(crate) fn load_first<T>(load: impl Fn(&'static CStr) -> Result<T, Absent>) -> Result<T, Absent> {
+    load_first_of(&NAMES, load)
+}
+
+/// As [`load_first`], of libraries with these names.
+pub(crate) fn load_first_of<'n, T>(
+    names: &[&'n CStr],
+    load: impl Fn(&'n CStr) -> Result<T, Absent>,
+) -> Result<T, Absent> {
+    if !cfg!(all(target_arch = "x86_64", target_pointer_width = "64")) {
+        return Err(Absent::OtherProcessor);
+    }
+    let mut why = None;
+    for name in names {
+        match load(name) {
+            Ok(loaded) => return Ok(loaded),
+            // A library that is there but cannot be used says more than one that is not there.
+            Err(absent) if why.is_none() || matches!(why, Some(Absent::NotFound { .. })) => {
+                why = Some(absent);
+            }
+            Err(_) => {}
+        }
+    }
+    Err(why.unwrap_or(Absent::OtherProcessor))
 }
 
 /// What the loader said last on this thread.

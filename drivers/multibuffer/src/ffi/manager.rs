@@ -7,14 +7,14 @@ use std::sync::Arc;
 use evener_core::Hash;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use crate::absent::Absent;
+use crate::absence::Absent;
+use crate::ffi::job_slots::Lanes;
 use crate::ffi::keys::{AesKeys, GcmKeys, HmacKeys, KeySize, address, address_mut};
 use crate::ffi::layout::{
     CHACHA_STATE_BYTES, FEATURE_VAES, FEATURES_NEEDED, GCM_STATE_BYTES, ImbManager, OneBlock,
 };
 use crate::ffi::library::Library;
 use crate::ffi::memory::Memory;
-use crate::ffi::pass::Lanes;
 
 /// The library on one thread.
 pub(crate) struct Manager {

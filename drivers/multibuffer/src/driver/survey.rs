@@ -6,11 +6,11 @@
 use std::ops::DerefMut;
 use std::ptr;
 
-use evener_core::{BLOCK_BYTES, Direction, Family, Job, JobError, Padding, Session};
+use evener_core::{BLOCK_BYTES, Direction, Job, JobError, Padding, Session};
 
-use crate::ffi::{KeySize, Refused};
-use crate::ready::has_tail;
-use crate::{Multibuffer, group};
+use super::padding_in_place::has_tail;
+use super::{Multibuffer, group};
+use crate::ffi::Refused;
 
 /// What a job needs from the library.
 #[derive(Clone, Copy, Debug)]
@@ -116,21 +116,6 @@ impl Multibuffer {
         }
         (self.survey.shortest, self.survey.longest, self.survey.tails) = (shortest, longest, tails);
         true
-    }
-
-    /// Runs jobs that were surveyed.
-    pub(crate) fn run_surveyed<'m, J>(&mut self, jobs: &mut [J])
-    where
-        J: DerefMut<Target = Job<'m>>,
-    {
-        let Some(session) = jobs.first().map(|job| job.session()) else { return };
-        let (size, direction) = (KeySize::of(session.key().len()), session.direction());
-        match (session.algorithm().family(), direction) {
-            (Family::Cbc, Direction::Encrypt) => self.encrypt_cbc(size, jobs),
-            (Family::Cbc, Direction::Decrypt) => self.decrypt_cbc(size, jobs),
-            (Family::Ecb, _) => self.run_ecb(size, direction, jobs),
-            _ => self.run_ctr(size, jobs),
-        }
     }
 
     /// Ends the group: all that needed the library fails where the library refused.

@@ -8,11 +8,11 @@ use std::ops::DerefMut;
 
 use evener_core::{BLOCK_BYTES, Job};
 
-use crate::Multibuffer;
+use super::Multibuffer;
+use super::padding_blocks::Chain;
+use super::padding_in_place::front;
+use super::survey::Survey;
 use crate::ffi::{AesKeys, BURST_JOBS_MAX, KeySize, LANE_BYTES_MAX, Pass, Refused, Span, Work};
-use crate::ready::front;
-use crate::survey::Survey;
-use crate::tails::Chain;
 
 /// Longest slice in bytes: all that a lane takes in whole blocks. Shorter ones (8, 16, 32 KiB were tried) stay in
 /// the second-level cache and are up to a quarter slower all the same, for each pass ends with lanes running dry.

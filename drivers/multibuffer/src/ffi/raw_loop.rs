@@ -6,11 +6,13 @@ use std::sync::Arc;
 use evener_core::BLOCK_BYTES;
 use evener_core::padding::{pad, padded_bytes};
 
-use crate::absent::Absent;
+use crate::absence::Absent;
 use crate::ffi::keys::{AesKeys, KeySize, address};
 use crate::ffi::layout::{BURST_JOBS_MAX, LANE_BYTES_MAX};
+use crate::ffi::library::load_first;
 use crate::ffi::manager::{CHECKED, Manager};
-use crate::ffi::pass::{Span, Work};
+use crate::ffi::span::Span;
+use crate::ffi::work::Work;
 
 /// One buffer, to be encrypted by [`BareLoop`].
 pub struct BareSpan<'m> {
@@ -101,7 +103,7 @@ impl BareLoop {
     ///
     /// Where the key has another length.
     pub fn load(key: &[u8]) -> Result<Self, Absent> {
-        crate::load_first(|name| Self::load_named(name, key))
+        load_first(|name| Self::load_named(name, key))
     }
 
     fn load_named(name: &CStr, key: &[u8]) -> Result<Self, Absent> {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use evener_core::known::KNOWN;
 use evener_core::{Algorithm, Direction, InlineDriver as _};
 
-use crate::{Multibuffer, is_offered};
+use super::{Multibuffer, is_offered};
 
 /// Jobs in a burst: one more than lanes, so that full lanes and a rest are both asked.
 const WIDTH: usize = 17;
@@ -42,7 +42,7 @@ pub(crate) fn wrong_answers(driver: &mut Multibuffer) -> Wrong {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::offered;
+    use crate::driver::offered;
     use evener_core::known::Known;
 
     #[test]

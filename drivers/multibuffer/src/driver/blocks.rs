@@ -5,10 +5,10 @@ use std::ops::DerefMut;
 use evener_core::padding::text_bytes;
 use evener_core::{BLOCK_BYTES, Direction, Job, JobError, Outcome, Padding};
 
-use crate::Multibuffer;
+use super::Multibuffer;
+use super::padding_blocks::Chain;
+use super::padding_in_place::front;
 use crate::ffi::{AesKeys, KeySize, Manager, Pass, Refused, Work};
-use crate::ready::front;
-use crate::tails::Chain;
 
 impl Multibuffer {
     /// Encrypts or decrypts with ECB jobs that were surveyed.

@@ -3,8 +3,8 @@
 use evener_core::{Direction, Family, InlineDriver as _, Job, JobError};
 use zeroize::Zeroizing;
 
-use crate::Multibuffer;
-use crate::ready::front;
+use super::Multibuffer;
+use super::padding_in_place::front;
 
 /// Length of a tag in bytes.
 const TAG_BYTES: usize = 16;

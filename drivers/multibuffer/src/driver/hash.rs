@@ -14,9 +14,9 @@ use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
-use crate::Multibuffer;
+use super::Multibuffer;
+use super::survey::Need;
 use crate::ffi::{HmacKeys, LANE_BYTES_MAX, Manager, Pass, Refused, Work};
-use crate::survey::Need;
 
 /// Length of a block of MD5, SHA-1 and SHA-256 in bytes.
 const HASH_BLOCK_BYTES: usize = 64;

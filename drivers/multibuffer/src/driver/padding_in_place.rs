@@ -1,7 +1,7 @@
 //! The memory of a job made ready for the library, with PKCS#7 on the way.
 //!
 //! A job that is to be padded is either short, and its padding is laid into the output before it runs, or it
-//! runs without its last block, which `tails.rs` makes up for. A write behind a long text would fetch a line of
+//! runs without its last block, which `padding_blocks.rs` makes up for. A write behind a long text would fetch a line of
 //! memory long before the library comes to it, and a text that lies apart cannot be written to at all.
 
 use evener_core::job::Memory;
@@ -14,7 +14,7 @@ use crate::ffi::Span;
 /// first is 5 to 10 ns cheaper than a tail, at 1 KiB dearer unless all is in cache, at 4 KiB apart by a third.
 const SHORT_BYTES_MAX: usize = 512 + BLOCK_BYTES;
 
-/// Whether the last block of a job is left to `tails.rs`: `bytes` with padding, `text_bytes` without. A block
+/// Whether the last block of a job is left to `padding_blocks.rs`: `bytes` with padding, `text_bytes` without. A block
 /// alone is a tail too, for then nothing else is left of the job.
 #[inline]
 pub(crate) const fn has_tail(text_bytes: usize, bytes: usize) -> bool {

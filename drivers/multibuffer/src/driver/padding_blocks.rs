@@ -10,10 +10,10 @@ use evener_core::job::Memory;
 use evener_core::padding::pad;
 use evener_core::{BLOCK_BYTES, Job};
 
-use crate::Multibuffer;
+use super::Multibuffer;
+use super::padding_in_place::{has_tail, tail};
+use super::survey::Need;
 use crate::ffi::{KeySize, Pass, Refused, Span, Work};
-use crate::ready::{has_tail, tail};
-use crate::survey::Need;
 
 /// Whether a block is encrypted together with the one before it.
 #[derive(Clone, Copy, PartialEq, Eq)]
