@@ -10,10 +10,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use evener_fd::CheckedFd;
-use evener_ring::virtqueue::{Events, Malformed};
+use evener_ring::virtqueue::Events;
 use evener_wire::{
     CONFIG_BYTES, Config, ConfigMessage, CreateSession, HEADER_BYTES, Header, MemoryTable, Message, Region,
-    RingAddresses, RingDescriptor, RingState, SESSION_BYTES, WireError, features, number, protocol_features,
+    RingAddresses, RingDescriptor, RingState, SESSION_BYTES, features, number, protocol_features,
 };
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
@@ -24,79 +24,12 @@ use rustix::net::{
 use rustix::process::geteuid;
 use zeroize::Zeroizing;
 
+use crate::error::Trouble;
+use crate::layout::{BASE, Parts};
 use crate::name::Trusted;
 
 /// How long the host may take for an answer. A guess: a thousand times what it takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// What the first byte of the region is called on the wire, for descriptors and for the ring's parts: a number, no pointer of this
-/// process. Not 0, which some back ends take for no address.
-pub(crate) const BASE: u64 = 1 << 20;
-
-/// What ended a connection, or kept it from coming about.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Trouble {
-    /// The system refused.
-    #[error("{what}: {error}", error = io::Error::from_raw_os_error(*.errno))]
-    System {
-        /// What was asked of it.
-        what: &'static str,
-        /// Its number.
-        errno: i32,
-    },
-    /// The host or device took longer for an answer than it may.
-    #[error("it does not answer")]
-    Silent,
-    /// The host closed the connection.
-    #[error("the host is gone")]
-    Gone,
-    /// Somebody else's host listens, and keys would go to him.
-    #[error(
-        "it runs as user {uid}, who is neither root nor this program's user (,uid={uid} behind the socket's name trusts it)"
-    )]
-    Stranger {
-        /// As whom it listens.
-        uid: u32,
-    },
-    /// The program closed a descriptor of the connection, whose number may be another file's by now.
-    #[error("the program closed its descriptors")]
-    Closed,
-    /// The host answered what cannot be understood.
-    #[error("the host's answer is none: {0}")]
-    Wire(#[from] WireError),
-    /// The host answered another message than the one that was sent.
-    #[error("the host answered another message than the one that was sent")]
-    Unasked,
-    /// The host or device does not offer what is needed.
-    #[error("it lacks {0}")]
-    Lacks(&'static str),
-    /// The device cannot be had.
-    #[error("{0}")]
-    Function(String),
-    /// The host or device wrote nonsense into the queue.
-    #[error("it wrote what cannot be into the queue: {0:?}")]
-    Malformed(Malformed),
-}
-
-impl Trouble {
-    pub(crate) fn system(what: &'static str, error: &io::Error) -> Self {
-        if error.raw_os_error() == Some(Errno::BADF.raw_os_error()) {
-            return Self::Closed;
-        }
-        match error.kind() {
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => Self::Silent,
-            ErrorKind::UnexpectedEof | ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => Self::Gone,
-            _ => Self::System { what, errno: error.raw_os_error().unwrap_or(0) },
-        }
-    }
-}
-
-impl From<Malformed> for Trouble {
-    fn from(malformed: Malformed) -> Self {
-        Self::Malformed(malformed)
-    }
-}
 
 /// The socket.
 #[derive(Debug)]
@@ -110,15 +43,6 @@ pub(crate) struct Agreement {
     pub(crate) events: Events,
     /// What the host says of itself; a back end of other hands may say nothing.
     pub(crate) config: Option<Config>,
-}
-
-/// Offsets of the queue's parts in the region.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Parts {
-    pub(crate) size: u16,
-    pub(crate) descriptors: usize,
-    pub(crate) available: usize,
-    pub(crate) used: usize,
 }
 
 impl Control {

@@ -10,7 +10,8 @@ use evener_core::driver::SingleDriver;
 use evener_core::{Algorithm, Direction, QueuedDriver};
 use evener_vfio::Reserved;
 
-use crate::module::{Module, OpenError, reserve, take};
+use crate::connector::{reserve, take};
+use crate::module::{Module, OpenError};
 use crate::name::{ModuleName, Place};
 
 /// A device that is this process's, and maybe not taken yet.

@@ -14,11 +14,15 @@
 #![allow(unsafe_code, reason = "room: a test that forks; the driver itself has none")]
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 
+mod capabilities;
+mod connector;
 mod control;
 #[cfg(target_arch = "x86_64")]
 mod device;
+mod error;
 mod keys;
 mod later;
+mod layout;
 mod line;
 mod link;
 mod module;
@@ -32,7 +36,7 @@ mod shared;
 mod single;
 mod wait;
 
-pub use crate::control::Trouble;
+pub use crate::error::Trouble;
 pub use crate::later::Later;
 pub use crate::module::{DEPTH, Module, OpenError};
 pub use crate::name::{ModuleName, NameError, Offer, Place};

@@ -11,46 +11,23 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use evener_core::{IsOver, Session, SessionId};
+use evener_core::{BLOCK_BYTES, IsOver, JobError, Session, SessionId};
+use evener_ring::Region;
 use evener_ring::virtqueue::{Driver, Mapped, PIECE_BYTES, Piece, write_table};
-use evener_ring::{OutOfRegion, Region};
 use evener_wire::{Config, DATA_HEADER_BYTES, KEY_BYTES_MAX};
 
-use crate::control::{BASE, Control, Parts, Trouble};
+use crate::control::Control;
+use crate::error::Trouble;
 use crate::keys::Keys;
+use crate::layout::{
+    self, BASE, DEPTH, IV_AT, PAGE, PARTS, POOL_AT, POOL_BYTES, REGION_BYTES, SEAT_BYTES, SEATS_AT,
+    STATUS_AT, TABLE_AT, inside,
+};
 use crate::link::{self, Link, Linked};
 use crate::name::Trusted;
 use crate::pool::{Pool, Span};
 use crate::shape::{Lengths, Shape};
 use crate::wait::{Spin, Waiter, look_awake};
-
-/// Requests of one connection that are under way at the same time: two batches of sixteen, the lanes of a multi-buffer core.
-pub(crate) const DEPTH: usize = 32;
-
-/// Bytes for data: a full queue of 64 KiB, or two requests of 1 MiB with padding or tag.
-pub(crate) const POOL_BYTES: usize = (4 << 20) + (64 << 10);
-
-/// Longest data of one request, both ways together: half of the pool, so that two are under way.
-pub(crate) const DATA_BYTES_MAX: usize = POOL_BYTES / 2;
-
-const PARTS: Parts = Parts { size: 64, descriptors: 0, available: 1024, used: 2048 };
-const SEATS_AT: usize = 4096;
-const SEAT_BYTES: usize = 256;
-const IV_AT: usize = DATA_HEADER_BYTES;
-const STATUS_AT: usize = 96;
-const TABLE_AT: usize = 128;
-/// The control queue of a device; of a host nothing.
-const CONTROL_AT: usize = SEATS_AT + DEPTH * SEAT_BYTES;
-pub(crate) const CONTROL_BYTES: usize = 4096;
-const POOL_AT: usize = CONTROL_AT + CONTROL_BYTES;
-const REGION_BYTES: usize = POOL_AT + POOL_BYTES;
-
-/// What a device reaches at first; room for three requests of 16 KiB. Each page that is lent is made, cleared, pinned and given back: 18 us of
-/// a core as slow as paper 000's, 19 ms for all (docs/virtio.md).
-#[cfg(target_arch = "x86_64")]
-pub(crate) const LENT_FIRST: usize = 64 << 10;
-const PAGE: usize = 4096;
-const _: () = assert!(POOL_AT % PAGE == 0 && REGION_BYTES % PAGE == 0);
 
 /// Most pieces of a request.
 const PIECES: usize = 5;
@@ -109,6 +86,15 @@ pub(crate) enum NoSession {
     Refused(i64),
 }
 
+impl From<NoSession> for JobError {
+    fn from(refused: NoSession) -> Self {
+        match refused {
+            NoSession::Full => Self::ModuleFull,
+            NoSession::Refused(code) => Self::Module { code: i32::try_from(code).unwrap_or(i32::MIN) },
+        }
+    }
+}
+
 impl Line {
     /// Connects to a host and sets everything up.
     pub(crate) fn to_host(path: &Path, trusted: &Trusted) -> Result<Self, Trouble> {
@@ -118,20 +104,14 @@ impl Line {
         Ok(Self::over(linked, region))
     }
 
-    /// Takes a device and sets everything up.
-    #[cfg(target_arch = "x86_64")]
-    pub(crate) fn to_device(reserved: evener_vfio::Reserved) -> Result<Self, Trouble> {
+    /// Sets everything up with what `open` makes of the region: the queue's parts lie as said, a control queue at the offset.
+    #[cfg(any(test, target_arch = "x86_64"))]
+    pub(crate) fn to_device(
+        open: impl FnOnce(&Arc<Region>, layout::Parts, usize) -> Result<Linked, Trouble>,
+    ) -> Result<Self, Trouble> {
         let (region, _) = shared(Region::create_bare)?;
-        let linked = crate::device::open(reserved, &region, PARTS, CONTROL_AT)?;
+        let linked = open(&region, PARTS, layout::CONTROL_AT)?;
         Ok(Self::over(linked, region))
-    }
-
-    /// A line whose other side a test is.
-    #[cfg(test)]
-    pub(crate) fn to_test(other: impl FnOnce(&Arc<Region>, Parts) -> Linked) -> Self {
-        let (region, _) = shared(Region::create_bare).expect("a region");
-        let linked = other(&region, PARTS);
-        Self::over(linked, region)
     }
 
     fn over(linked: Linked, region: Arc<Region>) -> Self {
@@ -416,6 +396,23 @@ impl Line {
         is_lent
     }
 
+    /// An error where the input still stands where the result should, by its first and last block: a host that says that it is done and has
+    /// done nothing must not make a text pass for its ciphertext. Of a right result this is so once in 2^128.
+    pub(crate) fn has_worked(&self, seat: &Seat, input: &[u8], status: u8) -> Result<(), JobError> {
+        let (Some(first), Some(last)) = (input.first_chunk(), input.last_chunk()) else { return Ok(()) };
+        let stands = |at: usize, block: &[u8; BLOCK_BYTES]| {
+            let mut found = [0; BLOCK_BYTES];
+            self.copy_out(at, &mut found);
+            found == *block
+        };
+        let is_untouched =
+            stands(seat.dst_at, first) || stands(seat.dst_at + input.len() - BLOCK_BYTES, last);
+        match is_untouched && !cfg!(mutant = "text_for_result") {
+            true => Err(JobError::Module { code: status.into() }),
+            false => Ok(()),
+        }
+    }
+
     fn close_oldest(&mut self) -> Result<bool, Trouble> {
         let Some(id) = self.keys.take_oldest() else { return Ok(false) };
         self.link.close(id)?;
@@ -434,11 +431,6 @@ fn shared(create: CreateRegion) -> Result<(Arc<Region>, File), Trouble> {
     Ok((Arc::new(region), memory))
 }
 
-/// A seat lies inside the region, and its data inside its span.
-pub(crate) fn inside(result: Result<(), OutOfRegion>) {
-    result.expect("seats and spans lie inside the region");
-}
-
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
     use std::sync::atomic::Ordering::Relaxed;
@@ -447,6 +439,7 @@ mod tests {
     use evener_ring::virtqueue::Events;
 
     use super::*;
+    use crate::layout::{DATA_BYTES_MAX, LENT_FIRST};
     use crate::other_side::OtherSide;
 
     const SHAPE: Shape = Shape { algorithm: Algorithm::Aes128Cbc, direction: Direction::Encrypt };

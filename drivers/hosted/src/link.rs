@@ -9,7 +9,9 @@ use evener_ring::Region;
 use evener_ring::virtqueue::{Driver, Mapped};
 use evener_wire::{Config, CreateSession};
 
-use crate::control::{Control, Parts, Trouble};
+use crate::control::Control;
+use crate::error::Trouble;
+use crate::layout::Parts;
 use crate::wait::{Spin, Waiter, event, ring};
 
 /// The way to the other side beside the queue. Where a call fails, it is over.

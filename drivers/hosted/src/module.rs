@@ -1,6 +1,5 @@
 //! A host's module, or a device: named, asked what it does and known answers, and then used by as many runs as there are.
 
-use std::collections::BTreeSet;
 use std::process;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,19 +7,20 @@ use std::time::{Duration, Instant};
 use evener_core::driver::SingleDriver;
 use evener_core::known::{self, KNOWN, Wrong};
 use evener_core::{Algorithm, Direction, Job, Profile, QueuedDriver};
-use evener_vfio::{Address, Reserved};
 
-use crate::control::Trouble;
-use crate::line::{self, Line};
+use crate::capabilities::Offered;
+use crate::connector::connect;
+use crate::error::Trouble;
+use crate::layout;
+use crate::line::Line;
 use crate::name::{ModuleName, Place};
 use crate::queued::Hosted;
-use crate::shape::Shape;
 use crate::shared::Shared;
 use crate::single::Single;
 
 /// Requests of one run that are at the host at the same time.
 pub const DEPTH: u32 = 32;
-const _: () = assert!(DEPTH as usize == line::DEPTH, "as many as a connection has seats");
+const _: () = assert!(DEPTH as usize == layout::DEPTH, "as many as a connection has seats");
 
 /// Why a module cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,66 +49,6 @@ pub enum OpenError {
         /// What it got wrong.
         wrong: Box<Wrong>,
     },
-}
-
-/// What a module does for us.
-#[derive(Debug)]
-pub(crate) struct Offered {
-    name: ModuleName,
-    table: BTreeSet<(usize, Direction)>,
-    request_bytes_max: usize,
-}
-
-impl Offered {
-    /// Of a module that is not there.
-    const fn nothing(name: ModuleName) -> Self {
-        Self { name, table: BTreeSet::new(), request_bytes_max: 0 }
-    }
-
-    fn new(name: ModuleName, line: &Line) -> Self {
-        let both = [Direction::Encrypt, Direction::Decrypt];
-        let all = KNOWN.iter().flat_map(|known| both.map(|direction| (known.algorithm, direction)));
-        let is_possible = |&(algorithm, direction): &(Algorithm, Direction)| {
-            (algorithm.is_cipher() || direction == Direction::Encrypt)
-                && name.offer().has(algorithm, direction)
-                && Shape { algorithm, direction }.is_in(line.config())
-        };
-        let table =
-            all.filter(is_possible).map(|(algorithm, direction)| (algorithm.index(), direction)).collect();
-        let told = line.config().map_or(0, |config| config.request_bytes_max);
-        // 0: the host sets no limit.
-        let told = usize::try_from(told).ok().filter(|&most| most > 0);
-        Self { name, table, request_bytes_max: told.unwrap_or(usize::MAX) }
-    }
-
-    /// Leaves out what the other side opens no session for: QEMU's own device (10.0) names hashes that it does not do.
-    fn ask_for_each(&mut self, line: &mut Line) -> Result<(), Trouble> {
-        let mut asked = Ok(());
-        self.table.retain(|&(index, direction)| {
-            let shape = Shape { algorithm: Algorithm::ALL[index], direction };
-            line.can_open(shape).unwrap_or_else(|trouble| {
-                asked = Err(trouble);
-                false
-            })
-        });
-        asked
-    }
-
-    pub(crate) fn has(&self, algorithm: Algorithm, direction: Direction) -> bool {
-        self.table.contains(&(algorithm.index(), direction))
-    }
-
-    pub(crate) const fn request_bytes_max(&self) -> usize {
-        self.request_bytes_max
-    }
-
-    /// A line besides those that are there; none where it does not come about, or where there can be one only.
-    pub(crate) fn another_line(&self) -> Option<Line> {
-        match self.name.place() {
-            Place::Socket(_) => connect(&self.name).ok(),
-            Place::Function(_) => None,
-        }
-    }
 }
 
 /// A module that gave all known answers.
@@ -154,7 +94,7 @@ impl Module {
             asked.map_err(|trouble| OpenError::Unreachable { name: shown(), trouble })?;
         }
         let offered = Arc::new(offered);
-        if offered.table.is_empty() {
+        if offered.is_empty() {
             return Err(OpenError::NothingForUs { name: shown() });
         }
         Ok(Self::with(offered, Some(line)))
@@ -166,12 +106,12 @@ impl Module {
     }
 
     fn with(offered: Arc<Offered>, line: Option<Line>) -> Self {
-        let is_device = matches!(offered.name.place(), Place::Function(_));
+        let is_device = matches!(offered.name().place(), Place::Function(_));
         let detail = match is_device {
             true => "a virtio-crypto device, driven by this process",
             false => "another process, by vhost-user-crypto",
         };
-        let (name, detail) = (offered.name.to_string(), detail.to_owned());
+        let (name, detail) = (offered.name().to_string(), detail.to_owned());
         let profile = Profile { name, detail, width: DEPTH, emulated: false };
         let line = Mutex::new(Some(Arc::new(Shared::new(line))));
         Self { profile, offered, line, is_device, process: process::id() }
@@ -248,35 +188,6 @@ impl Module {
         known::ask(&mut driver, jobs, || began.elapsed() >= TRIAL_PATIENCE);
         *self.line.lock().unwrap_or_else(PoisonError::into_inner) = driver.into_shared();
     }
-}
-
-fn connect(name: &ModuleName) -> Result<Line, Trouble> {
-    match name.place() {
-        Place::Socket(path) => Line::to_host(path, name.trusted()),
-        Place::Function(address) => take(reserve(*address)?),
-    }
-}
-
-/// Has nobody else take a device.
-#[cfg(target_arch = "x86_64")]
-pub(crate) fn reserve(address: Address) -> Result<Reserved, Trouble> {
-    crate::device::reserve(address)
-}
-
-/// Takes one.
-#[cfg(target_arch = "x86_64")]
-pub(crate) fn take(reserved: Reserved) -> Result<Line, Trouble> {
-    Line::to_device(reserved)
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn reserve(_: Address) -> Result<Reserved, Trouble> {
-    Err(Trouble::Function("devices are driven on x86-64 only".to_owned()))
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn take(_: Reserved) -> Result<Line, Trouble> {
-    Err(Trouble::Function("devices are driven on x86-64 only".to_owned()))
 }
 
 /// Jobs of one question, so that requests are under way side by side.

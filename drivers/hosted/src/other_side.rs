@@ -8,7 +8,8 @@ use evener_ring::Region;
 use evener_ring::virtqueue::{Chain, Device, Driver, Events, Mapped, Tables};
 use evener_wire::CreateSession;
 
-use crate::control::{BASE, Trouble};
+use crate::error::Trouble;
+use crate::layout::BASE;
 use crate::line::Line;
 use crate::link::{Link, Linked, home};
 use crate::wait::{Spin, Waiter, event};
@@ -90,13 +91,15 @@ impl OtherSide {
         let lent = Arc::<Lent>::default();
         let link = Box::new(Silent { waiter: Arc::clone(&waiter), lent: Arc::clone(&lent) });
         let mut made = None;
-        let line = Line::to_test(|region, parts| {
+        let line = Line::to_device(|region, parts, _| {
             let device = Device::starting_at(home(region, parts), events, 0).unwrap();
             made = Some((Memory(Arc::clone(region)), device));
             let queue = Driver::new(home(region, parts), events).unwrap();
             // Nobody looks awake, so that it is a call that wakes.
-            Linked { link, queue, config: None, spin: Spin::never(), lent: most.min(region.byte_count()) }
+            let lent = most.min(region.byte_count());
+            Ok(Linked { link, queue, config: None, spin: Spin::never(), lent })
         });
+        let line = line.expect("a region");
         let (memory, device) = made.unwrap();
         (line, Self { memory, device, waiter, lent })
     }

@@ -14,9 +14,10 @@ use evener_core::{
 };
 use evener_wire::Status;
 
-use crate::line::{DATA_BYTES_MAX, DEPTH, Line, NoSession, Seat};
-use crate::module::Offered;
-use crate::shape::{Lengths, Shape};
+use crate::capabilities::Offered;
+use crate::layout::{DATA_BYTES_MAX, DEPTH};
+use crate::line::{Line, NoSession, Seat};
+use crate::shape::{Lengths, Shape, verdict};
 use crate::shared::{Shared, State};
 
 /// A host's module, of one run.
@@ -278,46 +279,6 @@ impl<'m> Held<'m> {
         line.release(job.session().id());
         line.free(seat);
         job
-    }
-}
-
-/// What a status says; a number that the wire does not have is the module's error too.
-pub(crate) fn verdict(status: u8, shape: Shape) -> Result<(), JobError> {
-    let opens = shape.algorithm.is_aead() && shape.direction == Direction::Decrypt;
-    match Status::from_number(status) {
-        Some(Status::Ok) => Ok(()),
-        Some(Status::BadMessage) if opens => Err(JobError::NotAuthentic),
-        Some(Status::NotSupported) => Err(JobError::Unsupported),
-        Some(Status::NoSpace) => Err(JobError::ModuleFull),
-        _ => Err(JobError::Module { code: status.into() }),
-    }
-}
-
-impl Line {
-    /// An error where the input still stands where the result should, by its first and last block: a host that says that it is done and has
-    /// done nothing must not make a text pass for its ciphertext. Of a right result this is so once in 2^128.
-    pub(crate) fn has_worked(&self, seat: &Seat, input: &[u8], status: u8) -> Result<(), JobError> {
-        let (Some(first), Some(last)) = (input.first_chunk(), input.last_chunk()) else { return Ok(()) };
-        let stands = |at: usize, block: &[u8; BLOCK_BYTES]| {
-            let mut found = [0; BLOCK_BYTES];
-            self.copy_out(at, &mut found);
-            found == *block
-        };
-        let is_untouched =
-            stands(seat.dst_at, first) || stands(seat.dst_at + input.len() - BLOCK_BYTES, last);
-        match is_untouched && !cfg!(mutant = "text_for_result") {
-            true => Err(JobError::Module { code: status.into() }),
-            false => Ok(()),
-        }
-    }
-}
-
-impl From<NoSession> for JobError {
-    fn from(refused: NoSession) -> Self {
-        match refused {
-            NoSession::Full => Self::ModuleFull,
-            NoSession::Refused(code) => Self::Module { code: i32::try_from(code).unwrap_or(i32::MIN) },
-        }
     }
 }
 

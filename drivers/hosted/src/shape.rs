@@ -1,9 +1,9 @@
 //! Evener's algorithms in the wire's numbers: what opens a session, what stands in front of a request.
 
-use evener_core::{Algorithm, Direction, Family};
+use evener_core::{Algorithm, Direction, Family, JobError};
 use evener_wire::numbers::{create, symmetric};
 use evener_wire::{
-    AUTH_KEY_BYTES_MAX, Config, CreateSession, DataRequest, KEY_BYTES_MAX, Operation, create_code,
+    AUTH_KEY_BYTES_MAX, Config, CreateSession, DataRequest, KEY_BYTES_MAX, Operation, Status, create_code,
     direction_of, number_of, operation_of,
 };
 
@@ -93,6 +93,18 @@ impl Shape {
         };
         let opcode = operation_of(self.algorithm, self.direction);
         DataRequest { opcode, algorithm: number_of(self.algorithm), session, operation }
+    }
+}
+
+/// What a status says; a number that the wire does not have is the module's error too.
+pub(crate) fn verdict(status: u8, shape: Shape) -> Result<(), JobError> {
+    let opens = shape.algorithm.is_aead() && shape.direction == Direction::Decrypt;
+    match Status::from_number(status) {
+        Some(Status::Ok) => Ok(()),
+        Some(Status::BadMessage) if opens => Err(JobError::NotAuthentic),
+        Some(Status::NotSupported) => Err(JobError::Unsupported),
+        Some(Status::NoSpace) => Err(JobError::ModuleFull),
+        _ => Err(JobError::Module { code: status.into() }),
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use evener_ring::{Mapping, Words as _};
 
-use crate::control::Trouble;
+use crate::error::Trouble;
 use crate::line::Line;
 
 /// A line, for all threads of one process.

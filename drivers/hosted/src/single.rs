@@ -9,10 +9,11 @@ use evener_core::driver::{SingleDriver, Text, Unanswered};
 use evener_core::{Algorithm, BLOCK_BYTES, Direction, IsOver, JobError, Nanos, Padding, Session};
 use evener_ring::wipe;
 
-use crate::line::{DATA_BYTES_MAX, Line, Seat};
-use crate::module::Offered;
-use crate::queued::verdict;
-use crate::shape::{Lengths, Shape};
+use crate::capabilities::Offered;
+use crate::error::Trouble;
+use crate::layout::DATA_BYTES_MAX;
+use crate::line::{Line, Seat};
+use crate::shape::{Lengths, Shape, verdict};
 use crate::shared::Shared;
 
 /// Asks over a shared line.
@@ -105,7 +106,7 @@ pub(crate) fn begin(
     lengths: Lengths,
     iv: &[u8; 16],
     input: &[u8],
-) -> Result<Result<Seat, JobError>, crate::Trouble> {
+) -> Result<Result<Seat, JobError>, Trouble> {
     let Some(seat) = line.seat(shape, lengths) else { return Ok(Err(JobError::ModuleFull)) };
     // Who borrows a session says when it is over.
     let id = match line.session(session, || None, shape)? {

@@ -21,8 +21,9 @@ use evener_wire::{CreateSession, features};
 
 use self::sessions::Sessions;
 use self::transport::{IDENTITY, Queue, Transport, state};
-use crate::control::{BASE, Parts, Trouble};
-use crate::line::LENT_FIRST;
+use crate::error::Trouble;
+use crate::layout::LENT_FIRST;
+use crate::layout::{BASE, Parts};
 use crate::link::{Link, Linked, home};
 use crate::wait::{Spin, Waiter, event};
 

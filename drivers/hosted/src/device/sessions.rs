@@ -12,8 +12,9 @@ use evener_wire::{
     ANSWER_BYTES, AUTH_KEY_BYTES_MAX, CONTROL_BYTES, CreateSession, Status, close_request, opened_id,
 };
 
-use crate::control::{BASE, Parts, Trouble};
-use crate::line::{CONTROL_BYTES as PART_BYTES, inside};
+use crate::error::Trouble;
+use crate::layout::{BASE, Parts};
+use crate::layout::{CONTROL_BYTES as PART_BYTES, inside};
 use crate::link::home;
 use crate::wait::Waiter;
 

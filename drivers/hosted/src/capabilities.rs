@@ -1,0 +1,80 @@
+//! What a host or device does for us, and the connection to it.
+
+use std::collections::BTreeSet;
+
+use evener_core::known::KNOWN;
+use evener_core::{Algorithm, Direction};
+
+use crate::connector::connect;
+use crate::error::Trouble;
+use crate::line::Line;
+use crate::name::{ModuleName, Place};
+use crate::shape::Shape;
+
+/// What a module does for us.
+#[derive(Debug)]
+pub(crate) struct Offered {
+    name: ModuleName,
+    table: BTreeSet<(usize, Direction)>,
+    request_bytes_max: usize,
+}
+
+impl Offered {
+    /// Of a module that is not there.
+    pub(crate) const fn nothing(name: ModuleName) -> Self {
+        Self { name, table: BTreeSet::new(), request_bytes_max: 0 }
+    }
+
+    pub(crate) fn new(name: ModuleName, line: &Line) -> Self {
+        let both = [Direction::Encrypt, Direction::Decrypt];
+        let all = KNOWN.iter().flat_map(|known| both.map(|direction| (known.algorithm, direction)));
+        let is_possible = |&(algorithm, direction): &(Algorithm, Direction)| {
+            (algorithm.is_cipher() || direction == Direction::Encrypt)
+                && name.offer().has(algorithm, direction)
+                && Shape { algorithm, direction }.is_in(line.config())
+        };
+        let table =
+            all.filter(is_possible).map(|(algorithm, direction)| (algorithm.index(), direction)).collect();
+        let told = line.config().map_or(0, |config| config.request_bytes_max);
+        // 0: the host sets no limit.
+        let told = usize::try_from(told).ok().filter(|&most| most > 0);
+        Self { name, table, request_bytes_max: told.unwrap_or(usize::MAX) }
+    }
+
+    /// Leaves out what the other side opens no session for: QEMU's own device (10.0) names hashes that it does not do.
+    pub(crate) fn ask_for_each(&mut self, line: &mut Line) -> Result<(), Trouble> {
+        let mut asked = Ok(());
+        self.table.retain(|&(index, direction)| {
+            let shape = Shape { algorithm: Algorithm::ALL[index], direction };
+            line.can_open(shape).unwrap_or_else(|trouble| {
+                asked = Err(trouble);
+                false
+            })
+        });
+        asked
+    }
+
+    pub(crate) const fn name(&self) -> &ModuleName {
+        &self.name
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    pub(crate) fn has(&self, algorithm: Algorithm, direction: Direction) -> bool {
+        self.table.contains(&(algorithm.index(), direction))
+    }
+
+    pub(crate) const fn request_bytes_max(&self) -> usize {
+        self.request_bytes_max
+    }
+
+    /// A line besides those that are there; none where it does not come about, or where there can be one only.
+    pub(crate) fn another_line(&self) -> Option<Line> {
+        match self.name.place() {
+            Place::Socket(_) => connect(&self.name).ok(),
+            Place::Function(_) => None,
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Connects to what a name names: a host's socket, or a device that this process takes.
+
+use evener_vfio::{Address, Reserved};
+
+use crate::error::Trouble;
+use crate::line::Line;
+use crate::name::{ModuleName, Place};
+
+/// Connects to what has that name.
+pub(crate) fn connect(name: &ModuleName) -> Result<Line, Trouble> {
+    match name.place() {
+        Place::Socket(path) => Line::to_host(path, name.trusted()),
+        Place::Function(address) => take(reserve(*address)?),
+    }
+}
+
+/// Reserves a device, so that nobody else takes it.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn reserve(address: Address) -> Result<Reserved, Trouble> {
+    crate::device::reserve(address)
+}
+
+/// Takes one.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn take(reserved: Reserved) -> Result<Line, Trouble> {
+    Line::to_device(|region, parts, control_at| crate::device::open(reserved, region, parts, control_at))
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn reserve(_: Address) -> Result<Reserved, Trouble> {
+    Err(Trouble::Function("devices are driven on x86-64 only".to_owned()))
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn take(_: Reserved) -> Result<Line, Trouble> {
+    Err(Trouble::Function("devices are driven on x86-64 only".to_owned()))
+}

@@ -1,0 +1,72 @@
+//! What ends a connection, or keeps it from coming about.
+
+use std::io::{self, ErrorKind};
+
+use evener_ring::virtqueue::Malformed;
+use evener_wire::WireError;
+use rustix::io::Errno;
+
+/// What ended a connection, or kept it from coming about.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Trouble {
+    /// The system refused.
+    #[error("{what}: {error}", error = io::Error::from_raw_os_error(*.errno))]
+    System {
+        /// What was asked of it.
+        what: &'static str,
+        /// Its number.
+        errno: i32,
+    },
+    /// The host or device took longer for an answer than it may.
+    #[error("it does not answer")]
+    Silent,
+    /// The host closed the connection.
+    #[error("the host is gone")]
+    Gone,
+    /// Somebody else's host listens, and keys would go to him.
+    #[error(
+        "it runs as user {uid}, who is neither root nor this program's user (,uid={uid} behind the socket's name trusts it)"
+    )]
+    Stranger {
+        /// As whom it listens.
+        uid: u32,
+    },
+    /// The program closed a descriptor of the connection, whose number may be another file's by now.
+    #[error("the program closed its descriptors")]
+    Closed,
+    /// The host answered what cannot be understood.
+    #[error("the host's answer is none: {0}")]
+    Wire(#[from] WireError),
+    /// The host answered another message than the one that was sent.
+    #[error("the host answered another message than the one that was sent")]
+    Unasked,
+    /// The host or device does not offer what is needed.
+    #[error("it lacks {0}")]
+    Lacks(&'static str),
+    /// The device cannot be had.
+    #[error("{0}")]
+    Function(String),
+    /// The host or device wrote nonsense into the queue.
+    #[error("it wrote what cannot be into the queue: {0:?}")]
+    Malformed(Malformed),
+}
+
+impl Trouble {
+    pub(crate) fn system(what: &'static str, error: &io::Error) -> Self {
+        if error.raw_os_error() == Some(Errno::BADF.raw_os_error()) {
+            return Self::Closed;
+        }
+        match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => Self::Silent,
+            ErrorKind::UnexpectedEof | ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => Self::Gone,
+            _ => Self::System { what, errno: error.raw_os_error().unwrap_or(0) },
+        }
+    }
+}
+
+impl From<Malformed> for Trouble {
+    fn from(malformed: Malformed) -> Self {
+        Self::Malformed(malformed)
+    }
+}
