@@ -1,10 +1,10 @@
 //! A driver for modules that another process owns, `evener host` or any back end that speaks vhost-user-crypto, and for virtio-crypto devices
 //! on the PCI bus, which this process drives itself.
 //!
-//! The way of one job: `submit` finds its session at the host (`keys.rs`), room in shared memory (`pool.rs`), copies the input
-//! there and adds a request to the queue (`line.rs`) -> `poll` shows the whole batch to the host with at most one kick, waits
-//! (`shared.rs`, `wait.rs`) and copies out what came back -> `Done | Failed` (`queued.rs`). A single request of a caller who waits goes over
-//! the same line (`single.rs`). A device may be taken with the first request only (`later.rs`).
+//! The way of one job: `submit` finds its session at the host (`session_cache.rs`), room in shared memory (`pool.rs`), copies the input
+//! there and adds a request to the queue (`connection/`) -> `poll` shows the whole batch to the host with at most one kick, waits
+//! (`shared_line.rs`, `wait.rs`) and copies out what came back -> `Done | Failed` (`jobs.rs`). A single request of a caller who waits goes over
+//! the same line (`single.rs`). A device may be taken with the first request only (`lazy.rs`).
 //!
 //! A connection ([`Module`] opens it) has one queue and one region of its own memory, which holds the queue, the requests and the data; the
 //! job's own memory is never shared. What differs between a host and a device stands behind `link.rs`: a socket (`control.rs`), or
@@ -14,29 +14,13 @@
 #![allow(unsafe_code, reason = "room: a test that forks; the driver itself has none")]
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 
-mod capabilities;
-mod connector;
-mod control;
+mod connection;
 #[cfg(target_arch = "x86_64")]
 mod device;
-mod error;
-mod keys;
-mod later;
-mod layout;
-mod line;
-mod link;
 mod module;
-mod name;
-#[cfg(test)]
-mod other_side;
-mod pool;
-mod queued;
-mod shape;
-mod shared;
-mod single;
-mod wait;
+mod module_name;
+mod requests;
 
-pub use crate::error::Trouble;
-pub use crate::later::Later;
-pub use crate::module::{DEPTH, Module, OpenError};
-pub use crate::name::{ModuleName, NameError, Offer, Place};
+pub use crate::connection::error::Trouble;
+pub use crate::module::{DEPTH, Later, Module, OpenError};
+pub use crate::module_name::{ModuleName, NameError, Offer, Place};

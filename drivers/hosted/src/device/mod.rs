@@ -21,11 +21,11 @@ use evener_wire::{CreateSession, features};
 
 use self::sessions::Sessions;
 use self::transport::{IDENTITY, Queue, Transport, state};
-use crate::error::Trouble;
-use crate::layout::LENT_FIRST;
-use crate::layout::{BASE, Parts};
-use crate::link::{Link, Linked, home};
-use crate::wait::{Spin, Waiter, event};
+use crate::connection::error::Trouble;
+use crate::connection::layout::LENT_FIRST;
+use crate::connection::layout::{BASE, Parts};
+use crate::connection::link::{Link, Linked, home};
+use crate::connection::wait::{Spin, Waiter, event};
 
 /// The data queue; the control queue's number is that of data queues.
 const DATA: u16 = 0;

@@ -12,11 +12,11 @@ use evener_wire::{
     ANSWER_BYTES, AUTH_KEY_BYTES_MAX, CONTROL_BYTES, CreateSession, Status, close_request, opened_id,
 };
 
-use crate::error::Trouble;
-use crate::layout::{BASE, Parts};
-use crate::layout::{CONTROL_BYTES as PART_BYTES, inside};
-use crate::link::home;
-use crate::wait::Waiter;
+use crate::connection::error::Trouble;
+use crate::connection::layout::{BASE, Parts};
+use crate::connection::layout::{CONTROL_BYTES as PART_BYTES, inside};
+use crate::connection::link::home;
+use crate::connection::wait::Waiter;
 
 /// How long a device may take for an answer, as a host may.
 const PATIENCE: Duration = Duration::from_secs(2);

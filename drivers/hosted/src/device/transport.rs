@@ -7,8 +7,8 @@ use evener_vfio::{Bell, Function, NoRegister, Registers};
 use evener_wire::{CONFIG_BYTES, Config};
 
 use super::{asked, soon};
-use crate::error::Trouble;
-use crate::layout::{BASE, Parts};
+use crate::connection::error::Trouble;
+use crate::connection::layout::{BASE, Parts};
 
 /// Vendor and device: virtio, and 0x1040 plus the number of a crypto device (4.1.2, 5).
 pub(super) const IDENTITY: [u8; 4] = [0xF4, 0x1A, 0x54, 0x10];

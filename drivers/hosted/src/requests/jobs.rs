@@ -14,11 +14,11 @@ use evener_core::{
 };
 use evener_wire::Status;
 
-use crate::capabilities::Offered;
-use crate::layout::{DATA_BYTES_MAX, DEPTH};
-use crate::line::{Line, NoSession, Seat};
-use crate::shape::{Lengths, Shape, verdict};
-use crate::shared::{Shared, State};
+use crate::connection::layout::{DATA_BYTES_MAX, DEPTH};
+use crate::connection::shared_line::{Shared, State};
+use crate::connection::wire_mapping::{Lengths, Shape, verdict};
+use crate::connection::{Line, NoSession, Seat};
+use crate::requests::capabilities::Offered;
 
 /// A host's module, of one run.
 pub(crate) struct Hosted<'m> {

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use evener_core::known::KNOWN;
 use evener_core::{Algorithm, Direction};
 
-use crate::connector::connect;
-use crate::error::Trouble;
-use crate::line::Line;
-use crate::name::{ModuleName, Place};
-use crate::shape::Shape;
+use crate::connection::Line;
+use crate::connection::error::Trouble;
+use crate::connection::wire_mapping::Shape;
+use crate::module_name::{ModuleName, Place};
+use crate::requests::connector::connect;
 
 /// What a module does for us.
 #[derive(Debug)]

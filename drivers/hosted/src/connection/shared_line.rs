@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use evener_ring::{Mapping, Words as _};
 
-use crate::error::Trouble;
-use crate::line::Line;
+use crate::connection::Line;
+use crate::connection::error::Trouble;
 
 /// A line, for all threads of one process.
 #[derive(Debug)]
@@ -174,10 +174,10 @@ mod tests {
     use evener_ring::virtqueue::Events;
 
     use super::*;
-    use crate::line::Seat;
-    use crate::other_side::OtherSide;
-    use crate::shape::{Lengths, Shape};
-    use crate::single::begin;
+    use crate::connection::Seat;
+    use crate::connection::test_peer::OtherSide;
+    use crate::connection::wire_mapping::{Lengths, Shape};
+    use crate::requests::single::begin;
 
     const BYTES: usize = 64;
     /// Who is not told comes back with its end, and then says how long that was.

@@ -10,9 +10,9 @@ use evener_core::driver::SingleDriver;
 use evener_core::{Algorithm, Direction, QueuedDriver};
 use evener_vfio::Reserved;
 
-use crate::connector::{reserve, take};
 use crate::module::{Module, OpenError};
-use crate::name::{ModuleName, Place};
+use crate::module_name::{ModuleName, Place};
+use crate::requests::connector::{reserve, take};
 
 /// A device that is this process's, and maybe not taken yet.
 #[derive(Debug)]

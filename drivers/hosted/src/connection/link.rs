@@ -9,10 +9,10 @@ use evener_ring::Region;
 use evener_ring::virtqueue::{Driver, Mapped};
 use evener_wire::{Config, CreateSession};
 
-use crate::control::Control;
-use crate::error::Trouble;
-use crate::layout::Parts;
-use crate::wait::{Spin, Waiter, event, ring};
+use crate::connection::control::Control;
+use crate::connection::error::Trouble;
+use crate::connection::layout::Parts;
+use crate::connection::wait::{Spin, Waiter, event, ring};
 
 /// The way to the other side beside the queue. Where a call fails, it is over.
 pub(crate) trait Link: Debug + Send {

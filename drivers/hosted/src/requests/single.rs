@@ -9,12 +9,12 @@ use evener_core::driver::{SingleDriver, Text, Unanswered};
 use evener_core::{Algorithm, BLOCK_BYTES, Direction, IsOver, JobError, Nanos, Padding, Session};
 use evener_ring::wipe;
 
-use crate::capabilities::Offered;
-use crate::error::Trouble;
-use crate::layout::DATA_BYTES_MAX;
-use crate::line::{Line, Seat};
-use crate::shape::{Lengths, Shape, verdict};
-use crate::shared::Shared;
+use crate::connection::error::Trouble;
+use crate::connection::layout::DATA_BYTES_MAX;
+use crate::connection::shared_line::Shared;
+use crate::connection::wire_mapping::{Lengths, Shape, verdict};
+use crate::connection::{Line, Seat};
+use crate::requests::capabilities::Offered;
 
 /// Asks over a shared line.
 pub(crate) struct Single {

@@ -1,8 +1,20 @@
-//! One connection, to a host or a device: the region, the queue in it, seats for requests, and what came back by seat.
+//! One connection, to a host or a device: it shares a region, holds the queue in it, seats for requests, and what came back by seat.
 //!
 //! The region holds the queue's parts, one seat per request (header, IV, status, table) and the pool of data. A seat's table is
 //! the one descriptor that the queue needs for it; the pieces are header, IV, source, destination, status, as Linux's
 //! driver lays them.
+
+mod control;
+pub(crate) mod error;
+pub(crate) mod layout;
+pub(crate) mod link;
+mod pool;
+mod session_cache;
+pub(crate) mod shared_line;
+#[cfg(test)]
+pub(crate) mod test_peer;
+pub(crate) mod wait;
+pub(crate) mod wire_mapping;
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -16,18 +28,18 @@ use evener_ring::Region;
 use evener_ring::virtqueue::{Driver, Mapped, PIECE_BYTES, Piece, write_table};
 use evener_wire::{Config, DATA_HEADER_BYTES, KEY_BYTES_MAX};
 
-use crate::control::Control;
-use crate::error::Trouble;
-use crate::keys::Keys;
-use crate::layout::{
-    self, BASE, DEPTH, IV_AT, PAGE, PARTS, POOL_AT, POOL_BYTES, REGION_BYTES, SEAT_BYTES, SEATS_AT,
-    STATUS_AT, TABLE_AT, inside,
+use crate::connection::control::Control;
+use crate::connection::error::Trouble;
+use crate::connection::layout::{
+    BASE, DEPTH, IV_AT, PAGE, PARTS, POOL_AT, POOL_BYTES, REGION_BYTES, SEAT_BYTES, SEATS_AT, STATUS_AT,
+    TABLE_AT, inside,
 };
-use crate::link::{self, Link, Linked};
-use crate::name::Trusted;
-use crate::pool::{Pool, Span};
-use crate::shape::{Lengths, Shape};
-use crate::wait::{Spin, Waiter, look_awake};
+use crate::connection::link::{Link, Linked};
+use crate::connection::pool::{Pool, Span};
+use crate::connection::session_cache::Keys;
+use crate::connection::wait::{Spin, Waiter, look_awake};
+use crate::connection::wire_mapping::{Lengths, Shape};
+use crate::module_name::Trusted;
 
 /// Most pieces of a request.
 const PIECES: usize = 5;
@@ -439,8 +451,8 @@ mod tests {
     use evener_ring::virtqueue::Events;
 
     use super::*;
-    use crate::layout::{DATA_BYTES_MAX, LENT_FIRST};
-    use crate::other_side::OtherSide;
+    use crate::connection::layout::{DATA_BYTES_MAX, LENT_FIRST};
+    use crate::connection::test_peer::OtherSide;
 
     const SHAPE: Shape = Shape { algorithm: Algorithm::Aes128Cbc, direction: Direction::Encrypt };
 

@@ -13,7 +13,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::io::Errno;
 
-use crate::error::Trouble;
+use crate::connection::error::Trouble;
 
 /// What a sleep costs at least: 55 to 65 us between two cores, of which 21 us are core time (measured on a 2-core AMD EPYC virtual
 /// machine).

@@ -2,9 +2,9 @@
 
 use evener_vfio::{Address, Reserved};
 
-use crate::error::Trouble;
-use crate::line::Line;
-use crate::name::{ModuleName, Place};
+use crate::connection::Line;
+use crate::connection::error::Trouble;
+use crate::module_name::{ModuleName, Place};
 
 /// Connects to what has that name.
 pub(crate) fn connect(name: &ModuleName) -> Result<Line, Trouble> {

@@ -24,9 +24,9 @@ use rustix::net::{
 use rustix::process::geteuid;
 use zeroize::Zeroizing;
 
-use crate::error::Trouble;
-use crate::layout::{BASE, Parts};
-use crate::name::Trusted;
+use crate::connection::error::Trouble;
+use crate::connection::layout::{BASE, Parts};
+use crate::module_name::Trusted;
 
 /// How long the host may take for an answer. A guess: a thousand times what it takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(2);

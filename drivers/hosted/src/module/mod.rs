@@ -1,5 +1,7 @@
 //! A host's module, or a device: named, asked what it does and known answers, and then used by as many runs as there are.
 
+mod lazy;
+
 use std::process;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,15 +10,17 @@ use evener_core::driver::SingleDriver;
 use evener_core::known::{self, KNOWN, Wrong};
 use evener_core::{Algorithm, Direction, Job, Profile, QueuedDriver};
 
-use crate::capabilities::Offered;
-use crate::connector::connect;
-use crate::error::Trouble;
-use crate::layout;
-use crate::line::Line;
-use crate::name::{ModuleName, Place};
-use crate::queued::Hosted;
-use crate::shared::Shared;
-use crate::single::Single;
+use crate::connection::Line;
+use crate::connection::error::Trouble;
+use crate::connection::layout;
+use crate::connection::shared_line::Shared;
+use crate::module_name::{ModuleName, Place};
+use crate::requests::capabilities::Offered;
+use crate::requests::connector::connect;
+use crate::requests::jobs::Hosted;
+use crate::requests::single::Single;
+
+pub use self::lazy::Later;
 
 /// Requests of one run that are at the host at the same time.
 pub const DEPTH: u32 = 32;

@@ -8,11 +8,11 @@ use evener_ring::Region;
 use evener_ring::virtqueue::{Chain, Device, Driver, Events, Mapped, Tables};
 use evener_wire::CreateSession;
 
-use crate::error::Trouble;
-use crate::layout::BASE;
-use crate::line::Line;
-use crate::link::{Link, Linked, home};
-use crate::wait::{Spin, Waiter, event};
+use crate::connection::Line;
+use crate::connection::error::Trouble;
+use crate::connection::layout::BASE;
+use crate::connection::link::{Link, Linked, home};
+use crate::connection::wait::{Spin, Waiter, event};
 
 /// Opens any session, and leaves the queue to the test.
 #[derive(Debug)]
