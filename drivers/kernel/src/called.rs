@@ -8,13 +8,11 @@ use std::sync::Arc;
 
 use evener_core::driver::{SingleDriver, Text, Unanswered};
 use evener_core::{Algorithm, Direction, IsOver, JobError, Nanos, Padding, Session};
-
 use zeroize::Zeroizing;
 
-use crate::desk::{Device, Failure, Spec};
+use crate::device::{Device, Failure, Spec, error_of, is_for_callers};
 use crate::kept::Kept;
 use crate::keys::Keys;
-use crate::queued::error_of;
 use crate::wipe::wipe;
 
 type Room = Zeroizing<Vec<u8>>;
@@ -95,10 +93,4 @@ impl<D: Device> SingleDriver for Called<D> {
     fn forget(&self, is_over: IsOver<'_>) {
         drop(self.keys.forget(is_over));
     }
-}
-
-/// Whether `bytes` are whole blocks of a cipher, of which the device takes so many.
-pub(crate) fn is_for_callers(device: &impl Device, algorithm: Algorithm, bytes: usize) -> bool {
-    let is_plain = algorithm.is_cipher() && !algorithm.is_aead();
-    is_plain && bytes > 0 && device.takes(algorithm, bytes, 0)
 }

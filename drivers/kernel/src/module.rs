@@ -1,138 +1,22 @@
 //! A module behind the kernel: named, looked at once, asked known answers, and then used by as many runs as there are.
 
-use std::fmt;
-use std::io;
-use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use evener_core::driver::SingleDriver;
-use evener_core::known::{self, KNOWN, Wrong};
+use evener_core::known::{self, KNOWN};
 use evener_core::{Algorithm, Direction, Family, Job, Outcome, Padding, Profile, QueuedDriver, Session};
 
 use crate::afalg::Afalg;
 #[cfg(target_os = "linux")]
 use crate::afalg::Timed;
 use crate::called::Called;
-use crate::desk::Device;
 use crate::devcrypto::{DevCrypto, PIECE_BYTES};
-use crate::ocf;
+use crate::device::Device;
+use crate::error::OpenError;
+use crate::name::ModuleName;
 use crate::queued::{Queued, together};
-
-/// How a user names it: `afalg:virtio_crypto_aes_cbc`, `devcrypto`, `devcrypto:/dev/NAME`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ModuleName {
-    /// A driver of the kernel's crypto API.
-    Afalg {
-        /// As in `/proc/crypto`.
-        driver: String,
-    },
-    /// A node of OCF.
-    Devcrypto {
-        /// Its path.
-        node: PathBuf,
-    },
-}
-
-const AFALG: &str = "afalg:";
-const DEVCRYPTO: &str = "devcrypto";
-
-/// A name that cannot be one.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum NameError {
-    /// It does not begin as such names do.
-    #[error("{0:?} is no module behind the kernel: their names begin with {AFALG:?} or {DEVCRYPTO:?}")]
-    NotKernel(String),
-    /// Nothing stands behind the colon, or what no name of the kernel contains.
-    #[error("{0:?} names no driver; /proc/crypto lists them")]
-    NoDriver(String),
-    /// What stands behind the colon is no absolute path.
-    #[error("{0:?} names no node: devcrypto:/dev/NAME")]
-    NoNode(String),
-}
-
-impl FromStr for ModuleName {
-    type Err = NameError;
-
-    fn from_str(text: &str) -> Result<Self, NameError> {
-        if let Some(driver) = text.strip_prefix(AFALG) {
-            let is_name = !driver.is_empty() && driver.bytes().all(|byte| byte.is_ascii_graphic());
-            let named = is_name.then(|| Self::Afalg { driver: driver.to_owned() });
-            return named.ok_or_else(|| NameError::NoDriver(text.to_owned()));
-        }
-        let node = match text.strip_prefix(DEVCRYPTO).ok_or_else(|| NameError::NotKernel(text.to_owned()))? {
-            "" => Some(ocf::NODE),
-            rest => rest.strip_prefix(':').filter(|node| node.starts_with('/')),
-        };
-        let named = node.map(|node| Self::Devcrypto { node: node.into() });
-        named.ok_or_else(|| NameError::NoNode(text.to_owned()))
-    }
-}
-
-impl fmt::Display for ModuleName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Afalg { driver } => write!(f, "{AFALG}{driver}"),
-            Self::Devcrypto { node } => write!(f, "{DEVCRYPTO}:{}", node.display()),
-        }
-    }
-}
-
-/// Why a module cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// The interface is not there, or may not be used.
-    #[error("{0}")]
-    Unavailable(String),
-    /// The kernel has no such driver, or does not admit it.
-    #[error("the kernel has no driver {name:?} that AF_ALG admits ({errno})", errno = io::Error::from_raw_os_error(*errno))]
-    NoSuchDriver {
-        /// The name asked for.
-        name: String,
-        /// The kernel's number.
-        errno: i32,
-    },
-    /// The driver is there and does nothing that Evener knows.
-    #[error("{name:?} does {does}, which is none of Evener's algorithms")]
-    NothingForUs {
-        /// The driver.
-        name: String,
-        /// What it does, in the kernel's words.
-        does: String,
-    },
-    /// The driver is listed and cannot be bound.
-    #[error("AF_ALG of this kernel does not admit {name:?}: {reason}")]
-    Refused {
-        /// The driver.
-        name: String,
-        /// The kernel's reason.
-        reason: String,
-    },
-    /// It was asked something and said nothing.
-    #[error("{name} is refused: it does not answer")]
-    Silent {
-        /// The module.
-        name: String,
-    },
-    /// It computed something else than the known answer.
-    #[error("{name} is refused: {wrong}")]
-    WrongAnswer {
-        /// The module.
-        name: String,
-        /// What it got wrong.
-        wrong: Box<Wrong>,
-    },
-}
-
-impl OpenError {
-    pub(crate) fn refused(name: &str, error: &io::Error) -> Self {
-        Self::Refused { name: name.to_owned(), reason: error.to_string() }
-    }
-}
 
 /// A module that gave all known answers.
 #[derive(Clone, Debug)]
@@ -403,7 +287,7 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::desk::{Failure, Spec, Task};
+    use crate::device::{Failure, Spec, Task};
 
     /// A device that works on so many requests at the same time, each for [`SERVICE`]; others wait.
     #[derive(Debug)]

@@ -16,10 +16,8 @@ use evener_core::{
 use zeroize::Zeroizing;
 
 use crate::birthplace::Birthplace;
-use crate::desk::{Desk, Device, Failure, Spec, Task};
-
-/// How long a driver that goes waits for requests in the kernel. A guess.
-pub(crate) const FAREWELL: Duration = Duration::from_millis(100);
+use crate::desk::{Desk, FAREWELL};
+use crate::device::{Device, Spec, Task, error_of};
 
 /// A module behind the kernel, of one run.
 pub(crate) struct Queued<'m, D: Device> {
@@ -308,21 +306,10 @@ fn publish(task: &Task, job: &mut Job<'_>) {
     job.publish(text, &task.room[tag_start..tag_start + tag_bytes]);
 }
 
-pub(crate) fn error_of(failure: Failure, spec: Spec) -> JobError {
-    let opens = spec.algorithm.is_aead() && spec.direction == Direction::Decrypt;
-    match failure {
-        Failure::Full => JobError::ModuleFull,
-        Failure::KeyRefused(code) => JobError::KeyRefused { code },
-        Failure::Lost => JobError::ModuleLost,
-        Failure::NotAuthentic if opens => JobError::NotAuthentic,
-        Failure::NotAuthentic => JobError::Module { code: libc::EBADMSG },
-        Failure::Errno(code) => JobError::Module { code },
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::Failure;
     use evener_core::known::KNOWN;
     use evener_core::{InlineDriver as _, Outcome, Session};
     use evener_driver_libcrypto::Libcrypto;

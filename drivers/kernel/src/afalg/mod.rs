@@ -41,9 +41,9 @@ use self::listed::Listed;
 pub use self::survey::{Standing, Survey, survey};
 #[cfg(target_os = "linux")]
 pub(crate) use self::timed::Timed;
-use crate::desk::{Device, Failure, Spec, Task};
+use crate::device::{Device, Failure, Spec, Task};
+use crate::error::OpenError;
 use crate::keys::why_refused;
-use crate::module::OpenError;
 use crate::pieces::{in_pieces, last_block, next_iv};
 
 /// Data of one `sendmsg`: a fraction of what a socket buffers (212,992 bytes unless the system's owner changed it), so that

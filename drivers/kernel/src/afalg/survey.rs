@@ -5,7 +5,7 @@ use std::os::fd::AsFd as _;
 
 use super::ffi;
 use super::listed::{self, Listed};
-use crate::module::OpenError;
+use crate::error::OpenError;
 
 /// What was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

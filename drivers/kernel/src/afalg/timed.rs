@@ -19,11 +19,10 @@ use super::ffi::Order;
 use super::reader::{Clock, Read, Reader};
 use super::{Afalg, Attempt, PIECE_BYTES, send_all};
 use crate::birthplace::Birthplace;
-use crate::called::is_for_callers;
-use crate::desk::{Desk, Failure};
+use crate::desk::{Desk, FAREWELL};
+use crate::device::{Failure, error_of, is_for_callers};
 use crate::kept::Kept;
 use crate::keys::Keys;
-use crate::queued::{FAREWELL, error_of};
 use crate::wipe::wipe;
 
 /// Texts up to this length are sent by the reader. That costs a copy more, but of two threads that take turns on one core Linux 6.1 lets

@@ -14,7 +14,7 @@ use rustix::io::{Errno, retry_on_intr};
 
 use super::ffi::{Back, Lent};
 use super::{OpenSession, PIECE_BYTES};
-use crate::desk::{Failure, Spec, Task};
+use crate::device::{Failure, Spec, Task};
 use crate::pieces::next_iv;
 
 /// The right to the queue of a descriptor.

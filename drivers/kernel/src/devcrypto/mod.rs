@@ -22,9 +22,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use evener_core::{Algorithm, Direction, Family};
 use evener_fd::CheckedFd;
 
-use crate::desk::{Device, Failure, Spec, Task};
+use crate::device::{Device, Failure, Spec, Task};
+use crate::error::OpenError;
 use crate::keys::why_refused;
-use crate::module::OpenError;
 use crate::ocf;
 use crate::pieces::in_pieces;
 
