@@ -29,7 +29,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("evener-driver-libcrypto", &["src/ffi.rs", "src/ffi/"]),
     ("evener-driver-multibuffer", &["src/ffi/"]),
     ("evener-driver-hosted", &["tests/fork.rs"]),
-    ("evener-driver-kernel", &["src/afalg/ffi.rs", "src/devcrypto/ffi.rs", "src/devcrypto/stand_in/ffi.rs"]),
+    ("evener-driver-kernel", &["src/afalg/ffi.rs", "src/devcrypto/ffi.rs", "src/devcrypto/mock_node/ffi.rs"]),
     ("evener-conformance", &["src/ffi.rs"]),
     ("evener-conformance-openssl", &["src/ffi/"]),
     ("evener-provider-test", &["src/ffi.rs"]),

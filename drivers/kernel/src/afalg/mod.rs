@@ -9,21 +9,21 @@
 //!
 //! The way of a request: socket of the key (kept between requests) -> `sendmsg` with operation, IV and data -> `read`,
 //! which sleeps until the driver has answered. A caller who waits for one alone does the former himself, and a thread the latter
-//! (`timed.rs`).
+//! (`deadline.rs`).
 
+#[cfg(target_os = "linux")]
+mod deadline;
+mod discovery;
 #[cfg(target_os = "linux")]
 mod ffi;
 #[cfg(not(target_os = "linux"))]
-#[path = "none.rs"]
+#[path = "unsupported.rs"]
 mod ffi;
-mod listed;
+#[cfg(test)]
+mod partial_io;
+mod proc_crypto;
 #[cfg(target_os = "linux")]
 mod reader;
-#[cfg(test)]
-mod short;
-mod survey;
-#[cfg(target_os = "linux")]
-mod timed;
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -34,17 +34,17 @@ use evener_core::{Algorithm, Direction, Family};
 use evener_fd::CheckedFd;
 use rustix::io::{Errno, retry_on_intr};
 
+#[cfg(target_os = "linux")]
+pub(crate) use self::deadline::Timed;
+pub use self::discovery::{Standing, Survey, survey};
 use self::ffi::Order;
 #[cfg(test)]
 pub(crate) use self::ffi::put_over;
-use self::listed::Listed;
-pub use self::survey::{Standing, Survey, survey};
-#[cfg(target_os = "linux")]
-pub(crate) use self::timed::Timed;
-use crate::device::{Device, Failure, Spec, Task};
+use self::proc_crypto::Listed;
 use crate::error::OpenError;
-use crate::keys::why_refused;
-use crate::pieces::{in_pieces, last_block, next_iv};
+use crate::pool::chunks::{in_pieces, last_block, next_iv};
+use crate::pool::device::{Device, Failure, Spec, Task};
+use crate::pool::key_cache::why_refused;
 
 /// Data of one `sendmsg`: a fraction of what a socket buffers (212,992 bytes unless the system's owner changed it), so that
 /// a call neither waits for room nor comes back short. A longer chain is continued by a new request with the next IV.
@@ -74,8 +74,8 @@ pub(crate) struct Transform {
 impl Afalg {
     /// Looks for the driver `name`.
     pub(crate) fn open(name: &str) -> Result<Self, OpenError> {
-        ffi::socket().map_err(|error| OpenError::Unavailable(survey::no_family(&error)))?;
-        let (listed, door) = chosen(name, survey::list, survey::bind)?;
+        ffi::socket().map_err(|error| OpenError::Unavailable(discovery::no_family(&error)))?;
+        let (listed, door) = chosen(name, discovery::list, discovery::bind)?;
         Ok(Self { listed, door, answered: Arc::default() })
     }
 
@@ -114,7 +114,7 @@ fn chosen(
     list: impl Fn() -> Result<String, OpenError>,
     bind: impl Fn(&str, &str) -> io::Result<()>,
 ) -> Result<(Listed, &'static str), OpenError> {
-    let find = || Ok(listed::find(&list()?, name));
+    let find = || Ok(proc_crypto::find(&list()?, name));
     let (mut found, mut asked) = (find()?, Vec::new());
     if found.is_none() {
         // A template is made when it is first asked for, and listed from then on. Not asked where it is listed: at each door that

@@ -18,7 +18,7 @@ use zeroize::Zeroizing;
 
 use super::ffi::Order;
 use super::{Attempt, Transform, read_all, send_all};
-use crate::keys::Entry;
+use crate::pool::key_cache::Entry;
 
 /// A thread, and who has it.
 pub(super) struct Reader {
@@ -285,7 +285,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     use super::*;
-    use crate::keys::Keys;
+    use crate::pool::key_cache::Keys;
 
     const BYTES: usize = 64;
 

@@ -2,16 +2,16 @@
 //!
 //! A key is a session on a descriptor of its own; each runner calls `CIOCCRYPT` and sleeps there. Where the node has
 //! `CIOCASYNCCRYPT`, which most builds lack, and it proved to be faster so (`module.rs`), the pieces of a long request are left with it side by
-//! side (`left.rs`). A forked child opens everything anew (`queued.rs`).
+//! side (`async_requests.rs`). A forked child opens everything anew (`requests/jobs.rs`).
 
+mod async_requests;
 #[cfg(test)]
-mod closed;
+mod closed_node;
 mod ffi;
 #[cfg(test)]
-mod interrupted;
-mod left;
+mod interruption;
 #[cfg(test)]
-pub(crate) mod stand_in;
+pub(crate) mod mock_node;
 
 use std::fs::OpenOptions;
 use std::io;
@@ -22,11 +22,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use evener_core::{Algorithm, Direction, Family};
 use evener_fd::CheckedFd;
 
-use crate::device::{Device, Failure, Spec, Task};
 use crate::error::OpenError;
-use crate::keys::why_refused;
 use crate::ocf;
-use crate::pieces::in_pieces;
+use crate::pool::chunks::in_pieces;
+use crate::pool::device::{Device, Failure, Spec, Task};
+use crate::pool::key_cache::why_refused;
 
 /// Data of one call: below the 64 KiB that old nodes take, and what a node in user space can be handed at once.
 pub(crate) const PIECE_BYTES: usize = 32 << 10;
@@ -46,7 +46,7 @@ pub(crate) struct OpenSession {
     node: CheckedFd,
     number: u32,
     /// Held by whoever has requests in its queue; none where it has no queue, or what it has is not known any more.
-    queue: Mutex<Option<left::Queue>>,
+    queue: Mutex<Option<async_requests::Queue>>,
 }
 
 impl DevCrypto {
@@ -120,7 +120,11 @@ impl Device for DevCrypto {
         let number = open(key).map_err(|error| {
             why_refused(error.raw_os_error().unwrap_or(libc::EIO), key, |other| open(other).is_ok())
         })?;
-        Ok(OpenSession { node, number, queue: Mutex::new(self.queue.as_ref().map(|_| left::Queue)) })
+        Ok(OpenSession {
+            node,
+            number,
+            queue: Mutex::new(self.queue.as_ref().map(|_| async_requests::Queue)),
+        })
     }
 
     fn run(&self, key: &OpenSession, task: &mut Task) -> Result<(), Failure> {
@@ -132,7 +136,7 @@ impl Device for DevCrypto {
         let op = if direction == Direction::Encrypt { ocf::ENCRYPT } else { ocf::DECRYPT };
         // Relaxed: either way is right.
         let uses_queue = self.queue.as_ref().is_some_and(|queue| queue.load(Ordering::Relaxed));
-        if let Some(done) = uses_queue.then(|| left::side_by_side(key, op, task)).flatten() {
+        if let Some(done) = uses_queue.then(|| async_requests::side_by_side(key, op, task)).flatten() {
             return done;
         }
         in_pieces(task, PIECE_BYTES, |iv, piece, _| {

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::AsFd as _;
 
 use super::ffi;
-use super::listed::{self, Listed};
+use super::proc_crypto::{self, Listed};
 use crate::error::OpenError;
 
 /// What was found.
@@ -49,7 +49,7 @@ fn survey_of(
         return nothing(no_family(&error));
     }
     let all = match list() {
-        Ok(text) => listed::parse(&text),
+        Ok(text) => proc_crypto::parse(&text),
         Err(error) => return nothing(error.to_string()),
     };
     let ours = |listed: &&Listed| listed.door().is_some() && !listed.algorithms().is_empty();
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn who_may_have_no_socket_of_the_family_is_told_so() {
         let told = std::thread::spawn(|| {
-            crate::devcrypto::stand_in::forbid(libc::AF_ALG, libc::EPERM)?;
+            crate::devcrypto::mock_node::forbid(libc::AF_ALG, libc::EPERM)?;
             let opened = crate::Module::open(&"afalg:virtio_crypto_aes_cbc".parse().unwrap());
             io::Result::Ok((survey(), opened.map(drop)))
         });

@@ -3,7 +3,7 @@
 
 use zeroize::Zeroizing;
 
-use crate::device::{Spec, Task};
+use crate::pool::device::{Spec, Task};
 
 pub(crate) fn text(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| u8::try_from(at * 7 % 251).expect("below 251")).collect()

@@ -5,7 +5,7 @@
 //! the kernel until the module has answered -> the result is shown from the reader's room; or the time is over, and the reader stays
 //! behind with all that the kernel still writes to.
 //!
-//! Beside the driver's desk (`queued.rs`) that saves what jobs of many threads need. It is for single requests of one piece.
+//! Beside the driver's desk (`requests/jobs.rs`) that saves what jobs of many threads need. It is for single requests of one piece.
 
 use std::io;
 use std::sync::atomic::AtomicUsize;
@@ -18,12 +18,12 @@ use evener_core::{Algorithm, Direction, IsOver, JobError, Nanos, Padding, Sessio
 use super::ffi::Order;
 use super::reader::{Clock, Read, Reader};
 use super::{Afalg, Attempt, PIECE_BYTES, send_all};
-use crate::birthplace::Birthplace;
-use crate::desk::{Desk, FAREWELL};
-use crate::device::{Failure, error_of, is_for_callers};
-use crate::kept::Kept;
-use crate::keys::Keys;
-use crate::wipe::wipe;
+use crate::pool::device::{Failure, error_of, is_for_callers};
+use crate::pool::free_list::Kept;
+use crate::pool::key_cache::Keys;
+use crate::pool::syscall_pool::{Desk, FAREWELL};
+use crate::process::fork_check::Birthplace;
+use crate::process::wipe::wipe;
 
 /// Texts up to this length are sent by the reader. That costs a copy more, but of two threads that take turns on one core Linux 6.1 lets
 /// the one that had the core less take it from the other when it is woken. Where callers send, that is the reader: each request wakes it

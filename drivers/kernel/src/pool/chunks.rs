@@ -2,7 +2,7 @@
 
 use evener_core::{BLOCK_BYTES, Direction, Family};
 
-use crate::device::{Spec, Task};
+use crate::pool::device::{Spec, Task};
 
 /// Calls `run` with IV, piece, and whether it is the first; the piece is replaced by its result.
 pub(crate) fn in_pieces<E>(

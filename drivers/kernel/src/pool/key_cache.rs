@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use evener_core::{IsOver, Session, SessionId};
 use zeroize::Zeroizing;
 
-use crate::device::{Failure, Spec};
+use crate::pool::device::{Failure, Spec};
 
 /// Keys that one driver keeps open. A guess: an eighth of what QEMU's module holds.
 const KEYS_MAX: usize = 16;

@@ -10,10 +10,10 @@ use evener_core::driver::{SingleDriver, Text, Unanswered};
 use evener_core::{Algorithm, Direction, IsOver, JobError, Nanos, Padding, Session};
 use zeroize::Zeroizing;
 
-use crate::device::{Device, Failure, Spec, error_of, is_for_callers};
-use crate::kept::Kept;
-use crate::keys::Keys;
-use crate::wipe::wipe;
+use crate::pool::device::{Device, Failure, Spec, error_of, is_for_callers};
+use crate::pool::free_list::Kept;
+use crate::pool::key_cache::Keys;
+use crate::process::wipe::wipe;
 
 type Room = Zeroizing<Vec<u8>>;
 

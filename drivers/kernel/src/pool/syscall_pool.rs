@@ -14,9 +14,9 @@ use std::{io, mem};
 use evener_core::{Nanos, Session};
 use nix::sys::signal::SigSet;
 
-use crate::clock::thread_time;
-use crate::device::{Device, Failure, Task};
-use crate::keys::{Entry, Keys};
+use crate::pool::device::{Device, Failure, Task};
+use crate::pool::key_cache::{Entry, Keys};
+use crate::process::clock::thread_time;
 
 /// How long a driver that goes waits for requests in the kernel. A guess.
 pub(crate) const FAREWELL: Duration = Duration::from_millis(100);
@@ -309,7 +309,7 @@ impl<D: Device> Desk<D> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::Spec;
+    use crate::pool::device::Spec;
     use evener_core::{Algorithm, Direction, Padding};
     use zeroize::Zeroizing;
 

@@ -15,9 +15,9 @@ use evener_core::{
 };
 use zeroize::Zeroizing;
 
-use crate::birthplace::Birthplace;
-use crate::desk::{Desk, FAREWELL};
-use crate::device::{Device, Spec, Task, error_of};
+use crate::pool::device::{Device, Spec, Task, error_of};
+use crate::pool::syscall_pool::{Desk, FAREWELL};
+use crate::process::fork_check::Birthplace;
 
 /// A module behind the kernel, of one run.
 pub(crate) struct Queued<'m, D: Device> {
@@ -309,7 +309,7 @@ fn publish(task: &Task, job: &mut Job<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::Failure;
+    use crate::pool::device::Failure;
     use evener_core::known::KNOWN;
     use evener_core::{InlineDriver as _, Outcome, Session};
     use evener_driver_libcrypto::Libcrypto;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use evener_core::{Job, Nanos, Outcome, Padding, Profile, QueuedDriver as _, Session};
 
-use super::stand_in::{Fate, NODE, Seen, StandIn};
+use super::mock_node::{Fate, NODE, Seen, StandIn};
 use super::*;
 use crate::ocf::Call;
-use crate::queued::Queued;
-use crate::sample::{is_inverted_once, task, text};
+use crate::pool::sample::{is_inverted_once, task, text};
+use crate::requests::jobs::Queued;
 
 const KEY: Spec = Spec { algorithm: Algorithm::Aes128Ctr, direction: Direction::Encrypt };
 const ENDED: [Fate; 3] = [Fate::Before, Fate::Midst, Fate::After];

@@ -4,11 +4,11 @@ use std::io::Read as _;
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 
-use super::stand_in::{Fate, NODE, StandIn};
+use super::mock_node::{Fate, NODE, StandIn};
 use super::*;
 use crate::afalg::put_over;
 use crate::ocf::Call;
-use crate::sample::{task, text};
+use crate::pool::sample::{task, text};
 
 const KEY: Spec = Spec { algorithm: Algorithm::Aes128Ctr, direction: Direction::Encrypt };
 const LONG: usize = 4 * PIECE_BYTES;

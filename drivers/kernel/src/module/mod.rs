@@ -1,5 +1,7 @@
 //! A module behind the kernel: named, looked at once, asked known answers, and then used by as many runs as there are.
 
+mod name;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -11,12 +13,13 @@ use evener_core::{Algorithm, Direction, Family, Job, Outcome, Padding, Profile, 
 use crate::afalg::Afalg;
 #[cfg(target_os = "linux")]
 use crate::afalg::Timed;
-use crate::called::Called;
 use crate::devcrypto::{DevCrypto, PIECE_BYTES};
-use crate::device::Device;
 use crate::error::OpenError;
-use crate::name::ModuleName;
-use crate::queued::{Queued, together};
+use crate::pool::device::Device;
+use crate::requests::blocking::Called;
+use crate::requests::jobs::{Queued, together};
+
+pub use self::name::{ModuleName, NameError};
 
 /// A module that gave all known answers.
 #[derive(Clone, Debug)]
@@ -287,7 +290,7 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::device::{Failure, Spec, Task};
+    use crate::pool::device::{Failure, Spec, Task};
 
     /// A device that works on so many requests at the same time, each for [`SERVICE`]; others wait.
     #[derive(Debug)]

@@ -14,8 +14,8 @@ use rustix::io::{Errno, retry_on_intr};
 
 use super::ffi::{Back, Lent};
 use super::{OpenSession, PIECE_BYTES};
-use crate::device::{Failure, Spec, Task};
-use crate::pieces::next_iv;
+use crate::pool::chunks::next_iv;
+use crate::pool::device::{Failure, Spec, Task};
 
 /// The right to the queue of a descriptor.
 #[derive(Debug)]
