@@ -13,8 +13,8 @@ use evener_ring::virtqueue::{Device, Events, Mapped, part_bytes};
 use evener_wire::{RingAddresses, features};
 use rustix::event::epoll;
 
-use crate::Limits;
 use crate::access::Peer;
+use crate::limits::Limits;
 use crate::memory::Memory;
 use crate::report::Counts;
 use crate::sessions::Sessions;

@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _}
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-use crate::HostError;
+use crate::error::HostError;
 
 /// A listening socket that is removed from the file system when this is dropped.
 pub(crate) struct Listener {

@@ -11,10 +11,11 @@ use evener_wire::CONFIG_BYTES;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 
 use crate::client::{Client, RINGS_MAX};
+use crate::error::HostError;
+use crate::limits::Limits;
 use crate::module::Module;
 use crate::report::{ClientReport, Count, Counts, ModuleReport, Report};
 use crate::sessions::config;
-use crate::{HostError, Limits};
 
 /// Everything but the module itself, which is its thread's alone.
 pub(crate) struct Shared {
