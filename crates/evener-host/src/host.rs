@@ -11,15 +11,15 @@ use evener::Cancel;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::access::{Access, Peer};
-use crate::client::Client;
 use crate::error::HostError;
+use crate::front::listener::Listener;
+use crate::front::{connection, control};
 use crate::limits::Limits;
-use crate::listener::Listener;
 use crate::module::Module;
-use crate::report::Report;
-use crate::shared::Shared;
-use crate::station::Station;
-use crate::{connection, control};
+use crate::service::service_loop::Station;
+use crate::state::client::Client;
+use crate::state::host_state::Shared;
+use crate::state::report::Report;
 
 /// What a host is made of.
 pub struct Setup {

@@ -9,7 +9,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("evener-fd", &["src/checked_fd.rs", "src/limit.rs", "tests/program.rs"]),
     ("evener-ring", RING),
     ("evener-vfio", &["src/ffi.rs", "src/function.rs", "src/registers.rs"]),
-    ("evener-host", &["src/calls.rs", "src/slots.rs", "tests/support/ffi.rs"]),
+    ("evener-host", &["src/service/notify.rs", "src/service/slots.rs", "tests/support/ffi.rs"]),
     ("evener-ossl-sys", &["src/ffi.rs"]),
     (
         "evener-provider",

@@ -3,9 +3,9 @@
 use evener_core::Job;
 use evener_ring::virtqueue::Piece;
 
-use crate::client::Place;
-use crate::request::{Fraud, Reader, Work};
-use crate::slots::{Slot, Slots, wipe_slot};
+use crate::service::request::{Fraud, Reader, Work};
+use crate::service::slots::{Slot, Slots, wipe_slot};
+use crate::state::client::Place;
 
 /// A request that the module has.
 pub(crate) struct Task {

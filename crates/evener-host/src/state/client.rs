@@ -15,9 +15,9 @@ use rustix::event::epoll;
 
 use crate::access::Peer;
 use crate::limits::Limits;
-use crate::memory::Memory;
-use crate::report::Counts;
-use crate::sessions::Sessions;
+use crate::state::memory::Memory;
+use crate::state::report::Counts;
+use crate::state::sessions::Sessions;
 
 /// Rings that a connection may have.
 pub(crate) const RINGS_MAX: usize = 4;
@@ -287,7 +287,7 @@ mod tests {
     use evener_ring::virtqueue::Chain;
 
     use super::*;
-    use crate::memory::tests::map;
+    use crate::state::memory::tests::map;
 
     const USER: u64 = 0x7000_0000;
     const GUEST: u64 = 0x1000;

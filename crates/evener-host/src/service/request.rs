@@ -11,8 +11,8 @@ use evener_core::{Direction, Session};
 use evener_ring::virtqueue::{Chain, Malformed, Piece, Tables as _};
 use evener_wire::{DATA_HEADER_BYTES, DataRequest, Operation, Status, operation_of};
 
-use crate::memory::Memory;
-use crate::sessions::Sessions;
+use crate::state::memory::Memory;
+use crate::state::sessions::Sessions;
 
 /// Something that no client of good faith does: which rule it breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

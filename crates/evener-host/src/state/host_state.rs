@@ -10,12 +10,12 @@ use evener_driver_emulated::Control;
 use evener_wire::CONFIG_BYTES;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 
-use crate::client::{Client, RINGS_MAX};
 use crate::error::HostError;
 use crate::limits::Limits;
 use crate::module::Module;
-use crate::report::{ClientReport, Count, Counts, ModuleReport, Report};
-use crate::sessions::config;
+use crate::state::client::{Client, RINGS_MAX};
+use crate::state::report::{ClientReport, Count, Counts, ModuleReport, Report};
+use crate::state::sessions::config;
 
 /// Everything but the module itself, which is its thread's alone.
 pub(crate) struct Shared {

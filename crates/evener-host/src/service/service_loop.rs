@@ -15,13 +15,13 @@ use evener_ring::virtqueue::{Chain, Piece};
 use evener_wire::Status;
 use rustix::event::{Timespec, epoll};
 
-use crate::calls::Calls;
-use crate::client::{Client, Place, State};
-use crate::desk::Desk;
 use crate::module::Bench;
-use crate::request::{self, Fraud, Reader, Sizes, Taken};
-use crate::shared::Shared;
-use crate::slots::AAD_BYTES_MAX;
+use crate::service::in_flight::Desk;
+use crate::service::notify::Calls;
+use crate::service::request::{self, Fraud, Reader, Sizes, Taken};
+use crate::service::slots::AAD_BYTES_MAX;
+use crate::state::client::{Client, Place, State};
+use crate::state::host_state::Shared;
 
 /// What the thread has.
 pub(crate) struct Station {

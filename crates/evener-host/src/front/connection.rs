@@ -11,10 +11,10 @@ use evener_wire::{
 };
 use rustix::event::{PollFd, PollFlags, poll};
 
-use crate::client::{Client, Kick, Misplaced, RINGS_MAX, Ring, files, is_eventfd};
-use crate::memory::{Memory, MemoryRefusal};
-use crate::shared::Shared;
-use crate::socket::{NoMessage, Received, receive, reply};
+use crate::front::socket::{NoMessage, Received, receive, reply};
+use crate::state::client::{Client, Kick, Misplaced, RINGS_MAX, Ring, files, is_eventfd};
+use crate::state::host_state::Shared;
+use crate::state::memory::{Memory, MemoryRefusal};
 
 /// Why a connection is broken off.
 #[derive(Debug, thiserror::Error)]

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::order::Order;
-use crate::shared::Shared;
+use crate::front::admin_command::Order;
+use crate::state::host_state::Shared;
 
 /// Answers orders until the other side closes or the host stops.
 pub(crate) fn serve(shared: &Shared, mut stream: UnixStream) {

@@ -1,0 +1,7 @@
+//! Holds what the threads of a host share: its clients with their memory, sessions and rings, and what was counted.
+
+pub(crate) mod client;
+pub(crate) mod host_state;
+pub(crate) mod memory;
+pub(crate) mod report;
+pub(crate) mod sessions;
