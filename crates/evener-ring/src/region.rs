@@ -11,8 +11,7 @@ use std::process;
 use std::ptr::{self, NonNull};
 use std::slice;
 
-use crate::sync::{Word, Word16, Word64};
-use crate::virtqueue::{Descriptor, UsedElement};
+use crate::sync::Word16;
 
 /// Mapped shared memory, unmapped when this is dropped. A forked child does not get it.
 #[derive(Debug)]
@@ -213,13 +212,6 @@ pub(crate) unsafe trait Shared {}
 
 // SAFETY: an atomic.
 unsafe impl Shared for Word16 {}
-// SAFETY: atomics of 8, 4, 2 and 2 bytes in C's order, which leaves no gap.
-unsafe impl Shared for Descriptor {}
-// SAFETY: two atomics of 4 bytes.
-unsafe impl Shared for UsedElement {}
-
-const _: () = assert!(size_of::<Descriptor>() == 16 && align_of::<Descriptor>() == align_of::<Word64>());
-const _: () = assert!(size_of::<UsedElement>() == 8 && align_of::<UsedElement>() == align_of::<Word>());
 
 const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
 

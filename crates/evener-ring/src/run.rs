@@ -1,6 +1,7 @@
 //! A run: positions one after the other, and their slots.
 
 use crate::Slot;
+use crate::slot::distance;
 
 /// The slots of the positions from `first` on. A run that crosses the end of the ring's slots has two pieces: loops over
 /// a piece need neither mask nor bounds check.
@@ -70,11 +71,4 @@ fn due_part<T>(slots: &[Slot<T>], mut turn: u32) -> &[Slot<T>] {
         turn = turn.wrapping_add(1);
     }
     slots
-}
-
-/// Returns `count` slots as a distance between positions.
-#[inline(always)]
-#[expect(clippy::cast_possible_truncation, reason = "a ring has at most 2^30 slots")]
-pub(crate) const fn distance(count: usize) -> u32 {
-    count as u32
 }

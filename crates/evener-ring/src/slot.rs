@@ -7,7 +7,6 @@
 use std::mem::MaybeUninit;
 
 use crate::Word;
-use crate::run::distance;
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 
@@ -75,3 +74,10 @@ impl<T> Slot<T> {
 const LOOK: Ordering = if cfg!(mutant = "look_relaxed") { Relaxed } else { Acquire };
 const PUBLISH: Ordering = if cfg!(mutant = "publish_relaxed") { Relaxed } else { Release };
 const VACATE: Ordering = if cfg!(mutant = "vacate_relaxed") { Relaxed } else { Release };
+
+/// Returns `count` slots as a distance between positions.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "a ring has at most 2^30 slots")]
+pub(crate) const fn distance(count: usize) -> u32 {
+    count as u32
+}

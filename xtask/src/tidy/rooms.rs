@@ -49,6 +49,7 @@ const RING: &[&str] = &[
     "src/ring.rs",
     "src/seat.rs",
     "src/slot.rs",
+    "src/virtqueue/mapped.rs",
     "src/wipe.rs",
     "tests/loom_lend.rs",
     "tests/mapping.rs",

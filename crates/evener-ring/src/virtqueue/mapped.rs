@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::{Descriptor, ENTRIES, Home, Misfit, PIECE_BYTES, SIZE_MAX, UsedElement};
-use crate::sync::Word16;
+use crate::region::Shared;
+use crate::sync::{Word, Word16, Word64};
 use crate::{OutOfRegion, Region};
 
 /// A place in a region.
@@ -81,3 +82,11 @@ impl Home for Mapped {
         &self.used.0.slice(self.event_at(), 1).expect(CHECKED)[0]
     }
 }
+
+// SAFETY: atomics of 8, 4, 2 and 2 bytes in C's order, which leaves no gap.
+unsafe impl Shared for Descriptor {}
+// SAFETY: two atomics of 4 bytes.
+unsafe impl Shared for UsedElement {}
+
+const _: () = assert!(size_of::<Descriptor>() == 16 && align_of::<Descriptor>() == align_of::<Word64>());
+const _: () = assert!(size_of::<UsedElement>() == 8 && align_of::<UsedElement>() == align_of::<Word>());
