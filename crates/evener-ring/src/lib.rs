@@ -35,50 +35,22 @@
 //! `docs/ring.md` lists the mutants and the model that turns red for each.
 #![allow(unsafe_code, reason = "room: cells that threads share, mappings, and the futex call")]
 
-mod claims;
-mod doorbell;
-mod eras;
-#[cfg(not(any(loom, miri)))]
-mod ffi;
-mod gather;
-mod home;
+mod cache_padded;
 mod lend;
-#[cfg(not(any(loom, miri)))]
-mod mapping;
-mod padded;
-mod parts;
-mod per_process;
-mod permits;
-#[cfg(not(any(loom, miri)))]
-mod region;
-mod ring;
-mod run;
-mod seat;
-mod slot;
+mod process;
+mod queue;
 mod sync;
 pub mod virtqueue;
-#[cfg(not(any(loom, miri)))]
-mod wipe;
-mod words;
+mod wait;
 
-pub use claims::Claims;
-pub use doorbell::{Doorbell, Ticket};
-pub use eras::Eras;
-pub use gather::{Batch, Gather, Look};
-pub use home::{CAPACITY_MAX, Heap, Home};
-pub use lend::{Errand, Return};
+pub use cache_padded::CachePadded;
+pub use lend::{
+    Batch, Claims, Errand, Gather, Lent, Look, PERMITS_MAX, Part, PartBytes, Parts, Permit, Permits, Return,
+    SEATS_MAX, Seat, lend,
+};
+pub use process::{Counter, Eras, PerProcess, Words, value};
 #[cfg(not(any(loom, miri)))]
-pub use mapping::Mapping;
-pub use padded::CachePadded;
-pub use parts::{Part, PartBytes, Parts};
-pub use per_process::PerProcess;
-pub use permits::{PERMITS_MAX, Permit, Permits};
-#[cfg(not(any(loom, miri)))]
-pub use region::{OutOfRegion, Region};
-pub use ring::Ring;
-pub use seat::{Lent, SEATS_MAX, Seat, lend};
-pub use slot::Slot;
+pub use process::{Mapping, OutOfRegion, Region, wipe};
+pub use queue::{CAPACITY_MAX, Heap, Home, Ring, Slot};
 pub use sync::{Word, Word16, Word64};
-#[cfg(not(any(loom, miri)))]
-pub use wipe::wipe;
-pub use words::{Counter, Words, value};
+pub use wait::{Doorbell, Ticket};

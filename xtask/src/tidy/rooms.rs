@@ -36,21 +36,21 @@ const ROOMS: &[(&str, &[&str])] = &[
 ];
 
 const RING: &[&str] = &[
-    "src/eras.rs",
-    "src/ffi.rs",
-    "src/gather.rs",
-    "src/home.rs",
-    "src/lend.rs",
-    "src/mapping.rs",
-    "src/parts.rs",
-    "src/per_process.rs",
-    "src/permits.rs",
-    "src/region.rs",
-    "src/ring.rs",
-    "src/seat.rs",
-    "src/slot.rs",
+    "src/lend/caller_slot.rs",
+    "src/lend/combining_list.rs",
+    "src/lend/helper_slot.rs",
+    "src/lend/parts.rs",
+    "src/lend/try_pool.rs",
+    "src/process/mapping.rs",
+    "src/process/per_fork.rs",
+    "src/process/per_process.rs",
+    "src/process/region.rs",
+    "src/process/wipe.rs",
+    "src/queue/ring.rs",
+    "src/queue/slot.rs",
+    "src/queue/storage.rs",
     "src/virtqueue/mapped.rs",
-    "src/wipe.rs",
+    "src/wait/futex.rs",
     "tests/loom_lend.rs",
     "tests/mapping.rs",
     "tests/per_process.rs",
@@ -224,7 +224,7 @@ mod tests {
     fn extern_functions_stand_in_ffi_files() {
         let code = "extern \"C\" fn a() {}";
         assert!(found_in("evener-ring", "src/ffi.rs", code).is_empty());
-        assert_eq!(found_in("evener-ring", "src/ring.rs", code).len(), 1);
+        assert_eq!(found_in("evener-ring", "src/queue/ring.rs", code).len(), 1);
         assert_eq!(found_in("evener-core", "src/a.rs", "type A = extern fn(u8);").len(), 1);
         assert!(found_in("evener-core", "src/a.rs", "extern crate std;").is_empty());
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Descriptor, ENTRIES, Home, Misfit, PIECE_BYTES, SIZE_MAX, UsedElement};
-use crate::region::Shared;
+use crate::process::Shared;
 use crate::sync::{Word, Word16, Word64};
 use crate::{OutOfRegion, Region};
 

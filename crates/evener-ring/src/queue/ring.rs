@@ -1,11 +1,11 @@
-//! The ring: claim a run of positions (`run.rs`), move the items, pass the turns (`slot.rs`).
+//! The ring: claim a run of positions (`slot_range.rs`), move the items, pass the turns (`slot.rs`).
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem;
 
-use crate::run::Run;
-use crate::slot::{FREE, FULL};
+use crate::queue::slot::{FREE, FULL};
+use crate::queue::slot_range::Run;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::{Heap, Home, Word};
 

@@ -1,7 +1,7 @@
 //! A run: positions one after the other, and their slots.
 
 use crate::Slot;
-use crate::slot::distance;
+use crate::queue::slot::distance;
 
 /// The slots of the positions from `first` on. A run that crosses the end of the ring's slots has two pieces: loops over
 /// a piece need neither mask nor bounds check.

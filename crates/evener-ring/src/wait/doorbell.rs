@@ -143,7 +143,7 @@ impl Drop for Ticket<'_> {
 use model::Bed;
 
 #[cfg(not(any(loom, miri)))]
-use crate::ffi::Futex as Bed;
+use crate::wait::futex::Futex as Bed;
 
 /// What the kernel's futex does, in the primitives that loom and Miri know.
 #[cfg(any(loom, miri))]

@@ -9,7 +9,7 @@ use crate::sync::atomic::Ordering::Relaxed;
 /// those who ask at the back, until both meet.
 ///
 /// Claims order nothing between threads but themselves; what a claimant does is seen by whoever sees its end, which
-/// [`lend`](crate::lend) takes care of.
+/// [`lend()`](crate::lend()) takes care of.
 ///
 /// ```
 /// # use evener_ring::Claims;

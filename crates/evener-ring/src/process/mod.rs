@@ -1,0 +1,23 @@
+//! Shares memory and counts between processes, and keeps apart what a fork must part.
+
+#[cfg(not(any(loom, miri)))]
+mod mapping;
+mod per_fork;
+mod per_process;
+#[cfg(not(any(loom, miri)))]
+mod region;
+#[cfg(not(any(loom, miri)))]
+mod wipe;
+mod words;
+
+#[cfg(not(any(loom, miri)))]
+pub use mapping::Mapping;
+pub use per_fork::Eras;
+pub use per_process::PerProcess;
+#[cfg(not(any(loom, miri)))]
+pub(crate) use region::Shared;
+#[cfg(not(any(loom, miri)))]
+pub use region::{OutOfRegion, Region};
+#[cfg(not(any(loom, miri)))]
+pub use wipe::wipe;
+pub use words::{Counter, Words, value};

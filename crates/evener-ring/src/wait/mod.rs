@@ -1,0 +1,7 @@
+//! Lets a thread sleep until another rings, without a lost wake-up.
+
+mod doorbell;
+#[cfg(not(any(loom, miri)))]
+mod futex;
+
+pub use doorbell::{Doorbell, Ticket};
