@@ -7,7 +7,6 @@ use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use evener_core::padding::{pad, padded_bytes, text_bytes};
 use evener_core::{
@@ -315,6 +314,7 @@ mod tests {
     use evener_driver_libcrypto::Libcrypto;
     use std::sync::{Condvar, Mutex};
     use std::thread::{self, ThreadId};
+    use std::time::Duration;
 
     /// A device that computes by libcrypto on the runner's thread, where the door is open.
     #[derive(Default)]
