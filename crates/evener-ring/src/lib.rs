@@ -36,7 +36,7 @@
 #![allow(unsafe_code, reason = "room: cells that threads share, mappings, and the futex call")]
 
 mod cache_padded;
-mod lend;
+mod lending;
 mod process;
 mod queue;
 mod sync;
@@ -44,7 +44,7 @@ pub mod virtqueue;
 mod wait;
 
 pub use cache_padded::CachePadded;
-pub use lend::{
+pub use lending::{
     Batch, Claims, Errand, Gather, Lent, Look, PERMITS_MAX, Part, PartBytes, Parts, Permit, Permits, Return,
     SEATS_MAX, Seat, lend,
 };

@@ -36,11 +36,11 @@ const ROOMS: &[(&str, &[&str])] = &[
 ];
 
 const RING: &[&str] = &[
-    "src/lend/caller_slot.rs",
-    "src/lend/combining_list.rs",
-    "src/lend/helper_slot.rs",
-    "src/lend/parts.rs",
-    "src/lend/try_pool.rs",
+    "src/lending/caller_slot.rs",
+    "src/lending/combining_list.rs",
+    "src/lending/helper_slot.rs",
+    "src/lending/parts.rs",
+    "src/lending/try_pool.rs",
     "src/process/mapping.rs",
     "src/process/per_fork.rs",
     "src/process/per_process.rs",

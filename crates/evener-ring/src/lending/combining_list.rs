@@ -11,7 +11,7 @@
 use std::mem;
 
 use crate::CachePadded;
-use crate::lend::caller_slot::{Errand, Place, Return};
+use crate::lending::caller_slot::{Errand, Place, Return};
 use crate::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 use crate::sync::{Word64, yield_now};
 
