@@ -20,8 +20,10 @@ use self::method::OnCore;
 use crate::class::Class;
 use crate::cost::Line;
 use crate::method::Method;
-use crate::plan::adaptive::TRIES_MAX;
 use crate::units::Nanos;
+
+/// Jobs of a class that are sent to a module of which nothing is known.
+pub const TRIES_MAX: u32 = 4;
 
 /// Least time after which a class that does not pay on a module is tried there once more.
 const RETRY_AFTER: Nanos = Nanos::from_millis(1_000);

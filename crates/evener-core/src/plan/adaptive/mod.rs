@@ -10,12 +10,13 @@
 //! gain first, and nothing that modules do for less where they can use all of the cores' time; and at the end
 //! nobody begins what the others would finish sooner.
 
-mod ask;
 mod route;
 mod table;
 
 pub use route::{Queue, Route};
 pub use table::{Choice, NICE_BESIDE, NICE_TO_GIVE_WAY, Table};
+
+pub use crate::estimate::TRIES_MAX;
 
 use crate::objective::Objective;
 use crate::units::Nanos;
@@ -104,9 +105,6 @@ pub const TRY_WORK_MIN: Nanos = Nanos::from_millis(20);
 
 /// Core time of a claim of a core, about, so that workers end together: a fortieth of [`TRY_WORK_MIN`].
 pub const CLAIM_TIME: Nanos = Nanos::from_micros(500);
-
-/// Jobs of a class that are sent to a module of which nothing is known.
-pub const TRIES_MAX: u32 = 4;
 
 /// Beside programs that compete nobody takes more than so many times a fair share: one other program keeps 0.3 of
 /// a core that all its threads want. A guess between that program and the makespan.
