@@ -5,28 +5,19 @@
 //! module) sets its [`Outcome`], and what that took goes into a [`Tally`].
 #![forbid(unsafe_code)]
 
-pub mod algorithm;
-pub mod budget;
-pub mod cache;
-pub mod class;
-pub mod combine;
 pub mod cost;
 pub mod driver;
-pub mod estimate;
-pub mod ghash;
-pub mod guard;
 pub mod job;
-pub mod known;
-pub mod method;
-pub mod objective;
-pub mod padding;
-pub mod plan;
-pub mod session;
-pub mod splits;
+mod math;
+mod policy;
 pub mod statistics;
-pub mod tally;
 pub mod units;
-pub mod xts;
+
+pub use cost::{estimate, tally};
+pub use driver::{cache, known_answers as known};
+pub use job::{algorithm, class, method, padding, session};
+pub use math::{ghash, xts};
+pub use policy::{budget, combine, guard, objective, plan, split_policy as splits};
 
 pub use algorithm::{Algorithm, Direction, Family, Hash};
 pub use budget::{Budget, PercentOutOfRange};

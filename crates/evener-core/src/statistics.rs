@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use crate::algorithm::Direction;
+use crate::job::algorithm::Direction;
 
 /// First word of a file. In another byte order it reads otherwise, so that no reader takes such a file for its own.
 pub const MAGIC: u32 = 0x4556_5331;

@@ -1,7 +1,7 @@
 //! What a driver has made of the last sessions (key schedules, contexts), found by the session's name.
 
 use crate::driver::IsOver;
-use crate::session::{Session, SessionId};
+use crate::job::session::{Session, SessionId};
 
 /// A small cache: the newest `N` prepared sessions; the oldest is dropped, and wiped by its own `Drop`.
 ///

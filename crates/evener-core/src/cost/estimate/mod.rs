@@ -7,19 +7,19 @@
 //!
 //! What was learned outlives the process as [text].
 
-mod learned;
+mod alternation;
+mod mean;
 mod method;
 pub mod text;
-mod turns;
 
-pub use learned::{LEAST_WIDTH, Learned, WIDTHS, width_class};
+pub use mean::{LEAST_WIDTH, Learned, WIDTHS, width_class};
 
 use std::collections::BTreeMap;
 
 use self::method::OnCore;
-use crate::class::Class;
 use crate::cost::Line;
-use crate::method::Method;
+use crate::job::class::Class;
+use crate::job::method::Method;
 use crate::units::Nanos;
 
 /// Jobs of a class that are sent to a module of which nothing is known.
@@ -259,7 +259,7 @@ fn nanos(ns: f64) -> Nanos {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithm::{Algorithm, Direction};
+    use crate::job::algorithm::{Algorithm, Direction};
 
     fn class(bytes: usize) -> Class {
         Class::of(Algorithm::Aes128Cbc, Direction::Encrypt, bytes, false)

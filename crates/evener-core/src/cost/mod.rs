@@ -1,5 +1,8 @@
 //! Costs of a job: `c`, `d` and `h`, as lines over the size or as tables between measured sizes.
 
+pub mod estimate;
+pub mod tally;
+
 use crate::units::Nanos;
 
 /// A cost that grows with the size: `fixed + per_byte * bytes`.

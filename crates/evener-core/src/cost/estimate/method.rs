@@ -5,10 +5,10 @@
 //! as its nearest neighbour, which calibration has measured (`evener::calibrate`); where no neighbour knows, it stays
 //! plain until a few jobs have tried the other.
 
-use super::learned::{LEAST_WIDTH, Learned, WIDTHS, width_class};
+use super::mean::{LEAST_WIDTH, Learned, WIDTHS, width_class};
 use super::{Estimator, nanos};
-use crate::class::Class;
-use crate::method::Method;
+use crate::job::class::Class;
+use crate::job::method::Method;
 use crate::units::Nanos;
 
 /// Multi-buffer must be better by this part: another library's code and tables in the caches, and the lanes that its
@@ -338,7 +338,7 @@ impl Estimator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithm::{Algorithm, Direction};
+    use crate::job::algorithm::{Algorithm, Direction};
 
     const PLAIN: Method = Method::Plain;
     const MULTI: Method = Method::MultiBuffer;

@@ -7,7 +7,7 @@
 //! are ([`Learned`]).
 
 use super::{Estimator, Learned, ModuleSample, OnModule, float, nanos};
-use crate::class::Class;
+use crate::job::class::Class;
 use crate::units::Nanos;
 
 /// Millionths: a mean of ratios is kept as one of nanoseconds is.
@@ -120,8 +120,8 @@ impl Estimator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithm::{Algorithm, Direction};
-    use crate::method::Method;
+    use crate::job::algorithm::{Algorithm, Direction};
+    use crate::job::method::Method;
 
     fn class() -> Class {
         Class::of(Algorithm::Aes128Cbc, Direction::Encrypt, 16_384, true)

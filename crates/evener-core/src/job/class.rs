@@ -6,7 +6,7 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use crate::algorithm::{Algorithm, Direction};
+use crate::job::algorithm::{Algorithm, Direction};
 
 /// Least size class: up to 2^4 bytes, one block.
 const SIZE_LOG_MIN: u32 = 4;

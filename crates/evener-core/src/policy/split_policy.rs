@@ -7,10 +7,10 @@
 //! hand-overs take the scheduler's slices, milliseconds each, and a helper that loses its core in the middle of a part is
 //! waited for; both show in what calls took.
 
-use crate::guard::{BySize, Counters};
+use crate::policy::guard::{BySize, Counters};
 use crate::units::Nanos;
 
-pub use crate::guard::Load;
+pub use crate::policy::guard::Load;
 
 /// Smallest call in bytes that may be split under `auto`: 2^16. At 5 GB/s it takes 13 us, about what it costs to wake a
 /// thread on another core. A guess; above it measurement decides.

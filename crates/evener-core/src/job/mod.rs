@@ -4,15 +4,21 @@
 //! long as it lives, travels as a box of eight bytes through every queue, and is armed anew instead of being
 //! made anew.
 
+pub mod algorithm;
+pub mod class;
+pub mod method;
+pub mod padding;
+pub mod session;
+
 use std::ops::Deref;
 use std::sync::Arc;
 use std::{fmt, mem};
 
 use zeroize::Zeroizing;
 
-use crate::algorithm::Direction;
-use crate::class::Class;
-use crate::session::Session;
+use crate::job::algorithm::{Direction, Family};
+use crate::job::class::Class;
+use crate::job::session::{Padding, Session};
 
 /// Longest tag or digest in bytes (SHA-256).
 pub const TAG_BYTES_MAX: usize = 32;
@@ -430,13 +436,13 @@ impl<'m> Job<'m> {
         let session = self.session();
         let algorithm = session.algorithm();
         let padded_encryption =
-            session.padding() == crate::Padding::Pkcs7 && session.direction() == Direction::Encrypt;
+            session.padding() == Padding::Pkcs7 && session.direction() == Direction::Encrypt;
         let whole = padded_encryption
             || !algorithm.needs_whole_blocks()
             || self.input_bytes % crate::BLOCK_BYTES == 0;
         let not_empty = match algorithm.family() {
-            crate::Family::Xts => self.input_bytes >= crate::BLOCK_BYTES,
-            _ => session.padding() == crate::Padding::None || padded_encryption || self.input_bytes > 0,
+            Family::Xts => self.input_bytes >= crate::BLOCK_BYTES,
+            _ => session.padding() == Padding::None || padded_encryption || self.input_bytes > 0,
         };
         whole && not_empty && session.output_bytes_max(self.input_bytes) <= self.output_span().len()
     }
@@ -502,7 +508,7 @@ impl fmt::Debug for Job<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Algorithm, Padding};
+    use crate::Algorithm;
 
     fn cbc(padding: Padding, direction: Direction) -> Arc<Session> {
         Arc::new(Session::new(Algorithm::Aes128Cbc, direction, padding, &[1; 16]).unwrap())

@@ -4,9 +4,12 @@
 //! ([`InlineDriver`]), a module computes while the core does something else ([`QueuedDriver`]). For single requests of others'
 //! threads there is one more, [`SingleDriver`].
 
-use crate::algorithm::{Algorithm, Direction};
+pub mod cache;
+pub mod known_answers;
+
+use crate::job::algorithm::{Algorithm, Direction};
+use crate::job::session::{Session, SessionId};
 use crate::job::{Job, JobError};
-use crate::session::{Session, SessionId};
 use crate::units::Nanos;
 
 /// What a driver says of itself.

@@ -1,9 +1,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::algorithm::{Algorithm, Direction};
-use crate::class::Class;
-use crate::estimate::{ModuleSample, UNSEEN_MAX, WIDTHS};
+use crate::cost::estimate::{ModuleSample, UNSEEN_MAX, WIDTHS};
+use crate::job::algorithm::{Algorithm, Direction};
+use crate::job::class::Class;
 use crate::units::Nanos;
 
 const LIBRARIES: [Option<&str>; 2] = [Some("OpenSSL 3.0.19"), Some("libipsec-mb 1.3.0")];

@@ -4,11 +4,11 @@ use std::fmt;
 use std::str::SplitWhitespace;
 
 use super::{HEAD, Source};
-use crate::algorithm::Direction;
-use crate::class::Class;
 use crate::cost;
-use crate::estimate::{LEAST_WIDTH, Learned, UNSEEN_MAX, float};
-use crate::method::Method;
+use crate::cost::estimate::{LEAST_WIDTH, Learned, UNSEEN_MAX, float};
+use crate::job::algorithm::Direction;
+use crate::job::class::Class;
+use crate::job::method::Method;
 
 /// Means in nanoseconds lie above zero and below ten minutes.
 const NS: (f64, f64) = (0.1, 599_999_999_999.0);

@@ -6,10 +6,10 @@
 
 use std::fmt::{self, Write as _};
 
-use crate::algorithm::{Algorithm, Direction, Family, Hash};
 use crate::driver::QueuedDriver;
+use crate::job::algorithm::{Algorithm, Direction, Family, Hash};
+use crate::job::session::{Padding, Session};
 use crate::job::{Job, Outcome};
-use crate::session::{Padding, Session};
 use crate::units::Nanos;
 
 /// A known answer, in hexadecimal digits.

@@ -3,7 +3,7 @@
 //! The tweak of block j is T * x^j in the field of GHASH, with the bits of each byte the other way round. It depends on no
 //! key here: T itself is secret, and [`Element`] does not branch on it.
 
-use crate::ghash::{Block, Element};
+use crate::math::ghash::{Block, Element};
 
 /// So many blocks on: x to their number, made once for many tweaks.
 #[derive(Clone, Copy)]

@@ -35,7 +35,7 @@ use self::line::{Key, Line, Quantity};
 use super::{Estimator, Learned, OnModule};
 use crate::cost;
 use crate::driver::Profile;
-use crate::method::Method;
+use crate::job::method::Method;
 
 /// The first line; another number stands for another format.
 const HEAD: &str = "evener costs 1";

@@ -4,7 +4,7 @@
 //! them for the question who would be done first.
 
 use super::{Order, Others, Prospect, Row, Station, TRY_WORK_MIN};
-use crate::objective::Objective;
+use crate::policy::objective::Objective;
 use crate::units::Nanos;
 
 /// What an idle worker does.

@@ -16,9 +16,9 @@ mod table;
 pub use route::{Queue, Route};
 pub use table::{Choice, NICE_BESIDE, NICE_TO_GIVE_WAY, Table};
 
-pub use crate::estimate::TRIES_MAX;
+pub use crate::cost::estimate::TRIES_MAX;
 
-use crate::objective::Objective;
+use crate::policy::objective::Objective;
 use crate::units::Nanos;
 
 /// What is known of one class on one module.
@@ -111,7 +111,7 @@ pub const CLAIM_TIME: Nanos = Nanos::from_micros(500);
 const OVER_FAIR_MAX: f64 = 1.4;
 
 /// The part of the cores, in per cent, beyond which CPU workers of a process with a fair `share` (1 where nothing
-/// competes) begin nothing: a [`Budget`](crate::budget::Budget) to which both paths are charged. Modules' workers
+/// competes) begin nothing: a [`Budget`](crate::policy::budget::Budget) to which both paths are charged. Modules' workers
 /// go on, for they spend less; but for the least effect on other programs they keep to it too.
 #[must_use]
 pub fn cap_percent(objective: Objective, share: f64) -> u32 {

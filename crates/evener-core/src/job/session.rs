@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use zeroize::Zeroizing;
 
-use crate::algorithm::{Algorithm, Direction, Family};
+use crate::job::algorithm::{Algorithm, Direction, Family};
 
 /// Name of a session inside this process; never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
