@@ -3,8 +3,8 @@
 //!
 //! The way of one job: `submit` finds its session at the host (`session_cache.rs`), room in shared memory (`pool.rs`), copies the input
 //! there and adds a request to the queue (`connection/`) -> `poll` shows the whole batch to the host with at most one kick, waits
-//! (`shared_line.rs`, `wait.rs`) and copies out what came back -> `Done | Failed` (`jobs.rs`). A single request of a caller who waits goes over
-//! the same line (`single.rs`). A device may be taken with the first request only (`lazy.rs`).
+//! (`shared_connection.rs`, `wait.rs`) and copies out what came back -> `Done | Failed` (`jobs.rs`). A single request of a caller who waits goes over
+//! the same connection (`single.rs`). A device may be taken with the first request only (`lazy.rs`).
 //!
 //! A connection ([`Module`] opens it) has one queue and one region of its own memory, which holds the queue, the requests and the data; the
 //! job's own memory is never shared. What differs between a host and a device stands behind `link.rs`: a socket (`control.rs`), or

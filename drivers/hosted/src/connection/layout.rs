@@ -1,4 +1,4 @@
-//! Where everything lies in the region that a connection shares: the queue's parts, a seat per request (header, IV, status, table), of a device
+//! Where everything lies in the region that a connection shares: the queue's parts, a slot per request (header, IV, status, table), of a device
 //! the control queue, and the pool of data.
 
 use evener_ring::OutOfRegion;
@@ -27,13 +27,13 @@ pub(crate) const POOL_BYTES: usize = (4 << 20) + (64 << 10);
 pub(crate) const DATA_BYTES_MAX: usize = POOL_BYTES / 2;
 
 pub(crate) const PARTS: Parts = Parts { size: 64, descriptors: 0, available: 1024, used: 2048 };
-pub(crate) const SEATS_AT: usize = 4096;
-pub(crate) const SEAT_BYTES: usize = 256;
+pub(crate) const SLOTS_AT: usize = 4096;
+pub(crate) const SLOT_BYTES: usize = 256;
 pub(crate) const IV_AT: usize = DATA_HEADER_BYTES;
 pub(crate) const STATUS_AT: usize = 96;
 pub(crate) const TABLE_AT: usize = 128;
 /// The control queue of a device; of a host nothing.
-pub(crate) const CONTROL_AT: usize = SEATS_AT + DEPTH * SEAT_BYTES;
+pub(crate) const CONTROL_AT: usize = SLOTS_AT + DEPTH * SLOT_BYTES;
 pub(crate) const CONTROL_BYTES: usize = 4096;
 pub(crate) const POOL_AT: usize = CONTROL_AT + CONTROL_BYTES;
 pub(crate) const REGION_BYTES: usize = POOL_AT + POOL_BYTES;
@@ -45,7 +45,7 @@ pub(crate) const LENT_FIRST: usize = 64 << 10;
 pub(crate) const PAGE: usize = 4096;
 const _: () = assert!(POOL_AT % PAGE == 0 && REGION_BYTES % PAGE == 0);
 
-/// A seat lies inside the region, and its data inside its span.
+/// A slot lies inside the region, and its data inside its span.
 pub(crate) fn inside(result: Result<(), OutOfRegion>) {
     result.expect("seats and spans lie inside the region");
 }

@@ -1,4 +1,4 @@
-//! What stands between a line and whoever works on its queue: a host's socket, or a device's registers.
+//! What stands between a connection and whoever works on its queue: a host's socket, or a device's registers.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -36,7 +36,7 @@ pub(crate) trait Link: Debug + Send {
 }
 
 /// A link that was made, with the queue over it.
-pub(crate) struct Linked {
+pub(crate) struct OpenLink {
     pub(crate) link: Box<dyn Link>,
     pub(crate) queue: Driver<Mapped>,
     /// What the other side says of itself.
@@ -66,7 +66,7 @@ pub(crate) fn host(
     region: &Arc<Region>,
     memory: &std::fs::File,
     parts: Parts,
-) -> Result<Linked, Trouble> {
+) -> Result<OpenLink, Trouble> {
     let agreement = control.agree()?;
     let queue =
         Driver::new(home(region, parts), agreement.events).expect("a home has the slices of one size");
@@ -76,7 +76,7 @@ pub(crate) fn host(
     // The host sends nothing unasked: whatever happens on the socket is its end. The host rings its copy of the call.
     let waiter = Arc::new(Waiter::new(call, Some(control.socket()))?);
     let link = Host { control, kick, waiter };
-    Ok(Linked {
+    Ok(OpenLink {
         link: Box::new(link),
         queue,
         config: agreement.config,

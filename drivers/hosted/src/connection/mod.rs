@@ -1,6 +1,6 @@
-//! One connection, to a host or a device: it shares a region, holds the queue in it, seats for requests, and what came back by seat.
+//! One connection, to a host or a device: it shares a region, holds the queue in it, slots for requests, and what came back by slot.
 //!
-//! The region holds the queue's parts, one seat per request (header, IV, status, table) and the pool of data. A seat's table is
+//! The region holds the queue's parts, one slot per request (header, IV, status, table) and the pool of data. A slot's table is
 //! the one descriptor that the queue needs for it; the pieces are header, IV, source, destination, status, as Linux's
 //! driver lays them.
 
@@ -10,7 +10,7 @@ pub(crate) mod layout;
 pub(crate) mod link;
 mod pool;
 mod session_cache;
-pub(crate) mod shared_line;
+pub(crate) mod shared_connection;
 #[cfg(test)]
 pub(crate) mod test_peer;
 pub(crate) mod wait;
@@ -31,13 +31,13 @@ use evener_wire::{Config, DATA_HEADER_BYTES, KEY_BYTES_MAX};
 use crate::connection::control::Control;
 use crate::connection::error::Trouble;
 use crate::connection::layout::{
-    BASE, DEPTH, IV_AT, PAGE, PARTS, POOL_AT, POOL_BYTES, REGION_BYTES, SEAT_BYTES, SEATS_AT, STATUS_AT,
+    BASE, DEPTH, IV_AT, PAGE, PARTS, POOL_AT, POOL_BYTES, REGION_BYTES, SLOT_BYTES, SLOTS_AT, STATUS_AT,
     TABLE_AT, inside,
 };
-use crate::connection::link::{Link, Linked};
+use crate::connection::link::{Link, OpenLink};
 use crate::connection::pool::{Pool, Span};
-use crate::connection::session_cache::Keys;
-use crate::connection::wait::{Spin, Waiter, look_awake};
+use crate::connection::session_cache::SessionCache;
+use crate::connection::wait::{Spin, Waiter, spin_until};
 use crate::connection::wire_mapping::{Lengths, Shape};
 use crate::module_name::Trusted;
 
@@ -52,20 +52,20 @@ const UNWRITTEN: u8 = 0xFF;
 
 /// A connection to a host, or a device.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct Connection {
     link: Box<dyn Link>,
     region: Arc<Region>,
     queue: Driver<Mapped>,
     pool: Pool,
     /// Seats without a request.
     free: Vec<usize>,
-    /// Seat of each request by the name that the queue gave it.
+    /// Slot of each request by the name that the queue gave it.
     by_head: Vec<usize>,
-    /// By seat: statuses of requests that came back and were not taken yet.
+    /// By slot: statuses of requests that came back and were not taken yet.
     back: [Option<u8>; DEPTH],
     /// What was wrong behind that.
     fault: Option<Trouble>,
-    keys: Keys,
+    keys: SessionCache,
     config: Option<Config>,
     spin: Spin,
     /// Whether requests were added since the last flush.
@@ -80,7 +80,7 @@ pub(crate) struct Line {
 
 /// The place of one request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seat {
+pub(crate) struct RequestSlot {
     pub(crate) number: usize,
     data: Span,
     /// Where the host reads, in the region.
@@ -107,7 +107,7 @@ impl From<NoSession> for JobError {
     }
 }
 
-impl Line {
+impl Connection {
     /// Connects to a host and sets everything up.
     pub(crate) fn to_host(path: &Path, trusted: &Trusted) -> Result<Self, Trouble> {
         let control = Control::connect(path, trusted)?;
@@ -119,15 +119,15 @@ impl Line {
     /// Sets everything up with what `open` makes of the region: the queue's parts lie as said, a control queue at the offset.
     #[cfg(any(test, target_arch = "x86_64"))]
     pub(crate) fn to_device(
-        open: impl FnOnce(&Arc<Region>, layout::Parts, usize) -> Result<Linked, Trouble>,
+        open: impl FnOnce(&Arc<Region>, layout::Parts, usize) -> Result<OpenLink, Trouble>,
     ) -> Result<Self, Trouble> {
         let (region, _) = shared(Region::create_bare)?;
         let linked = open(&region, PARTS, layout::CONTROL_AT)?;
         Ok(Self::over(linked, region))
     }
 
-    fn over(linked: Linked, region: Arc<Region>) -> Self {
-        let Linked { link, queue, config, spin, lent } = linked;
+    fn over(linked: OpenLink, region: Arc<Region>) -> Self {
+        let OpenLink { link, queue, config, spin, lent } = linked;
         Self {
             link,
             region,
@@ -137,7 +137,7 @@ impl Line {
             by_head: vec![0; PARTS.size.into()],
             back: [None; DEPTH],
             fault: None,
-            keys: Keys::default(),
+            keys: SessionCache::default(),
             config,
             spin,
             is_unshown: false,
@@ -153,7 +153,7 @@ impl Line {
     }
 
     /// A place for a request; none where there is none now.
-    pub(crate) fn seat(&mut self, shape: Shape, lengths: Lengths) -> Option<Seat> {
+    pub(crate) fn slot(&mut self, shape: Shape, lengths: Lengths) -> Option<RequestSlot> {
         let number = *self.free.last()?;
         let (readable, writable) = shape.data_bytes(lengths);
         let apart = if shape.is_in_place() { 0 } else { readable.next_multiple_of(64) };
@@ -163,13 +163,13 @@ impl Line {
             return None;
         }
         self.free.pop();
-        Some(Seat { number, data, src_at: data.at, dst_at: data.at + apart })
+        Some(RequestSlot { number, data, src_at: data.at, dst_at: data.at + apart })
     }
 
-    /// Ends a seat's use.
-    pub(crate) fn free(&mut self, seat: Seat) {
-        self.pool.give_back(seat.data);
-        self.free.push(seat.number);
+    /// Ends a slot's use.
+    pub(crate) fn free(&mut self, slot: RequestSlot) {
+        self.pool.give_back(slot.data);
+        self.free.push(slot.number);
     }
 
     pub(crate) fn copy_in(&self, at: usize, bytes: &[u8]) {
@@ -194,7 +194,7 @@ impl Line {
         }
     }
 
-    /// The other side's session for one of ours, opened where it is not; counts a use, which [`Line::release`] ends. Whether anybody has
+    /// The other side's session for one of ours, opened where it is not; counts a use, which [`Connection::release`] ends. Whether anybody has
     /// it still its owner tells; without one somebody will say so.
     pub(crate) fn session(
         &mut self,
@@ -267,9 +267,16 @@ impl Line {
         Ok(())
     }
 
-    /// Adds the request at `seat`, whose data lies there. The host sees it after [`Line::flush`].
-    pub(crate) fn add(&mut self, seat: &Seat, shape: Shape, lengths: Lengths, iv: &[u8; 16], session: u64) {
-        let at = SEATS_AT + seat.number * SEAT_BYTES;
+    /// Adds the request at `slot`, whose data lies there. The host sees it after [`Connection::flush`].
+    pub(crate) fn add(
+        &mut self,
+        slot: &RequestSlot,
+        shape: Shape,
+        lengths: Lengths,
+        iv: &[u8; 16],
+        session: u64,
+    ) {
+        let at = SLOTS_AT + slot.number * SLOT_BYTES;
         let iv = &iv[..shape.algorithm.iv_bytes()];
         self.copy_in(at, &shape.request(session, lengths).to_bytes());
         self.copy_in(at + IV_AT, iv);
@@ -278,8 +285,8 @@ impl Line {
         let all = [
             (at, DATA_HEADER_BYTES, false),
             (at + IV_AT, iv.len(), false),
-            (seat.src_at, readable, false),
-            (seat.dst_at, writable, true),
+            (slot.src_at, readable, false),
+            (slot.dst_at, writable, true),
             (at + STATUS_AT, 1, true),
         ];
         let mut pieces = [Piece::default(); PIECES];
@@ -295,7 +302,7 @@ impl Line {
         self.copy_in(at + TABLE_AT, table);
         let head = self.queue.add_table(BASE + (at + TABLE_AT) as u64, count);
         let head = head.expect("the queue has more entries than there are seats");
-        self.by_head[usize::from(head)] = seat.number;
+        self.by_head[usize::from(head)] = slot.number;
         self.is_unshown = true;
     }
 
@@ -327,7 +334,7 @@ impl Line {
             };
             let number = self.by_head[usize::from(used.head)];
             let mut status = [0];
-            self.copy_out(SEATS_AT + number * SEAT_BYTES + STATUS_AT, &mut status);
+            self.copy_out(SLOTS_AT + number * SLOT_BYTES + STATUS_AT, &mut status);
             self.back[number] = Some(status[0]);
             self.until_call = self.until_call.saturating_sub(1);
             any = true;
@@ -341,27 +348,27 @@ impl Line {
         Ok(())
     }
 
-    /// Whether the next look ends the line: nothing comes behind what cannot be.
+    /// Whether the next look ends the connection: nothing comes behind what cannot be.
     pub(crate) const fn has_fault(&self) -> bool {
         self.fault.is_some() && !cfg!(mutant = "fault_slept_on")
     }
 
-    /// Whether the request at that seat came back.
+    /// Whether the request at that slot came back.
     pub(crate) fn is_back(&self, number: usize) -> bool {
         self.back[number].is_some()
     }
 
-    /// Takes the status of the request at that seat; none where it did not come back.
+    /// Takes the status of the request at that slot; none where it did not come back.
     pub(crate) fn take(&mut self, number: usize) -> Option<u8> {
         self.back[number].take()
     }
 
     /// Looks awake whether `count` requests came back, for as long as that is sooner than to sleep, and `limit` at most.
-    pub(crate) fn look_awake(&mut self, count: u16, limit: Duration) -> Result<bool, Trouble> {
+    pub(crate) fn spin_until(&mut self, count: u16, limit: Duration) -> Result<bool, Trouble> {
         let Some(pays) = self.spin.next() else { return Ok(false) };
         self.queue.quiet();
         let queue = &mut self.queue;
-        if look_awake(pays.min(limit), || Ok(queue.look()? >= count))? {
+        if spin_until(pays.min(limit), || Ok(queue.look()? >= count))? {
             let shown = self.shown.unwrap_or_else(Instant::now);
             self.spin.came(shown.elapsed());
             return Ok(true);
@@ -381,7 +388,7 @@ impl Line {
         Ok((!is_there).then(|| Arc::clone(self.link.waiter())))
     }
 
-    /// Has who sleeps at the line called for the next request that comes back, though he asked for more. Says whether that is so; if not,
+    /// Has who sleeps at the connection called for the next request that comes back, though he asked for more. Says whether that is so; if not,
     /// something came back.
     pub(crate) fn hasten_call(&mut self) -> Result<bool, Trouble> {
         // A call that comes anyway is left as it is: a new wish could hide the old one from the other side.
@@ -410,7 +417,7 @@ impl Line {
 
     /// An error where the input still stands where the result should, by its first and last block: a host that says that it is done and has
     /// done nothing must not make a text pass for its ciphertext. Of a right result this is so once in 2^128.
-    pub(crate) fn has_worked(&self, seat: &Seat, input: &[u8], status: u8) -> Result<(), JobError> {
+    pub(crate) fn has_worked(&self, slot: &RequestSlot, input: &[u8], status: u8) -> Result<(), JobError> {
         let (Some(first), Some(last)) = (input.first_chunk(), input.last_chunk()) else { return Ok(()) };
         let stands = |at: usize, block: &[u8; BLOCK_BYTES]| {
             let mut found = [0; BLOCK_BYTES];
@@ -418,7 +425,7 @@ impl Line {
             found == *block
         };
         let is_untouched =
-            stands(seat.dst_at, first) || stands(seat.dst_at + input.len() - BLOCK_BYTES, last);
+            stands(slot.dst_at, first) || stands(slot.dst_at + input.len() - BLOCK_BYTES, last);
         match is_untouched && !cfg!(mutant = "text_for_result") {
             true => Err(JobError::Module { code: status.into() }),
             false => Ok(()),
@@ -452,46 +459,46 @@ mod tests {
 
     use super::*;
     use crate::connection::layout::{DATA_BYTES_MAX, LENT_FIRST};
-    use crate::connection::test_peer::OtherSide;
+    use crate::connection::test_peer::TestPeer;
 
     const SHAPE: Shape = Shape { algorithm: Algorithm::Aes128Cbc, direction: Direction::Encrypt };
 
-    fn seat(line: &mut Line, bytes: usize) -> Option<Seat> {
-        line.seat(SHAPE, Lengths { text: bytes, aad: 0 })
+    fn slot(connection: &mut Connection, bytes: usize) -> Option<RequestSlot> {
+        connection.slot(SHAPE, Lengths { text: bytes, aad: 0 })
     }
 
     #[test]
     fn a_device_is_lent_what_requests_reach_each_page_once_and_no_sooner() {
-        let (mut line, other) = OtherSide::reaching(LENT_FIRST, Events::Index);
+        let (mut connection, other) = TestPeer::reaching(LENT_FIRST, Events::Index);
         let spans = || other.lent.spans.lock().unwrap().clone();
-        let first: Vec<Seat> = (0..3).map(|_| seat(&mut line, 16 << 10).unwrap()).collect();
+        let first: Vec<RequestSlot> = (0..3).map(|_| slot(&mut connection, 16 << 10).unwrap()).collect();
         assert_eq!(spans(), []);
-        let mut seats: Vec<Seat> = (0..5).map(|_| seat(&mut line, 16 << 10).unwrap()).collect();
+        let mut slots: Vec<RequestSlot> = (0..5).map(|_| slot(&mut connection, 16 << 10).unwrap()).collect();
         assert_eq!(spans(), [LENT_FIRST..2 * LENT_FIRST, 2 * LENT_FIRST..4 * LENT_FIRST]);
-        seats.push(seat(&mut line, DATA_BYTES_MAX).unwrap());
-        let largest = seat(&mut line, DATA_BYTES_MAX - (128 << 10));
-        seats.push(largest.expect("a device reaches everything in the end"));
+        slots.push(slot(&mut connection, DATA_BYTES_MAX).unwrap());
+        let largest = slot(&mut connection, DATA_BYTES_MAX - (128 << 10));
+        slots.push(largest.expect("a device reaches everything in the end"));
         let spans = spans();
         assert!(spans.windows(2).all(|two| two[0].end == two[1].start), "{spans:?}");
         assert_eq!(spans.last().map(|last| last.end), Some(REGION_BYTES));
         assert!(spans.iter().all(|span| span.start % PAGE == 0 && span.end % PAGE == 0), "{spans:?}");
-        first.into_iter().chain(seats).for_each(|seat| line.free(seat));
-        assert!(seat(&mut line, DATA_BYTES_MAX).is_some());
+        first.into_iter().chain(slots).for_each(|slot| connection.free(slot));
+        assert!(slot(&mut connection, DATA_BYTES_MAX).is_some());
         assert_eq!(other.lent.spans.lock().unwrap().len(), spans.len(), "it has that already");
     }
 
     #[test]
     fn where_no_more_can_be_lent_what_has_room_in_the_rest_goes_on() {
-        let (mut line, other) = OtherSide::reaching(LENT_FIRST, Events::Index);
+        let (mut connection, other) = TestPeer::reaching(LENT_FIRST, Events::Index);
         other.lent.is_refused.store(true, Relaxed);
         for _ in 0..3 {
-            assert!(seat(&mut line, 64 << 10).is_none());
-            let all: Vec<Seat> = (0..3).map(|_| seat(&mut line, 16 << 10).unwrap()).collect();
-            assert!(seat(&mut line, 16 << 10).is_none());
-            all.into_iter().for_each(|seat| line.free(seat));
+            assert!(slot(&mut connection, 64 << 10).is_none());
+            let all: Vec<RequestSlot> = (0..3).map(|_| slot(&mut connection, 16 << 10).unwrap()).collect();
+            assert!(slot(&mut connection, 16 << 10).is_none());
+            all.into_iter().for_each(|slot| connection.free(slot));
         }
         other.lent.is_refused.store(false, Relaxed);
-        assert!(seat(&mut line, 64 << 10).is_some());
-        line.end();
+        assert!(slot(&mut connection, 64 << 10).is_some());
+        connection.end();
     }
 }

@@ -25,21 +25,21 @@ struct Entry {
 
 /// The sessions of one connection.
 #[derive(Debug)]
-pub(crate) struct Keys {
+pub(crate) struct SessionCache {
     entries: Vec<Entry>,
     /// Most entries; fewer where the host proved to hold fewer.
     entries_max: usize,
     clock: u64,
 }
 
-impl Default for Keys {
+impl Default for SessionCache {
     fn default() -> Self {
         Self { entries: Vec::new(), entries_max: KEYS_MAX, clock: 0 }
     }
 }
 
-impl Keys {
-    /// The host's id of the job's session, where it is open. Counts a use, which [`Keys::release`] ends.
+impl SessionCache {
+    /// The host's id of the job's session, where it is open. Counts a use, which [`SessionCache::release`] ends.
     pub(crate) fn known(&mut self, session: SessionId) -> Option<u64> {
         self.clock += 1;
         let clock = self.clock;
@@ -111,14 +111,14 @@ mod tests {
         Arc::new(Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &[byte; 16]).unwrap())
     }
 
-    fn keep(keys: &mut Keys, session: &Arc<Session>, id: u64) {
+    fn keep(keys: &mut SessionCache, session: &Arc<Session>, id: u64) {
         assert_eq!(keys.known(session.id()), None);
         keys.keep(session.id(), Some(Arc::downgrade(session)), id);
     }
 
     #[test]
     fn the_one_used_longest_ago_makes_room_but_none_that_is_in_use() {
-        let (mut keys, sessions) = (Keys::default(), [session(1), session(2), session(3)]);
+        let (mut keys, sessions) = (SessionCache::default(), [session(1), session(2), session(3)]);
         for (session, id) in sessions.iter().zip(10..) {
             keep(&mut keys, session, id);
         }
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_key_whose_session_is_gone_is_given_up() {
-        let (mut keys, one, other) = (Keys::default(), session(1), session(2));
+        let (mut keys, one, other) = (SessionCache::default(), session(1), session(2));
         keep(&mut keys, &one, 10);
         keep(&mut keys, &other, 11);
         let id = one.id();
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_key_whose_session_has_ended_is_given_up_though_somebody_has_it() {
-        let (mut keys, one, other) = (Keys::default(), session(1), session(2));
+        let (mut keys, one, other) = (SessionCache::default(), session(1), session(2));
         keep(&mut keys, &one, 10);
         keep(&mut keys, &other, 11);
         keys.release(other.id());
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_host_that_holds_few_is_asked_for_no_more() {
-        let mut keys = Keys::default();
+        let mut keys = SessionCache::default();
         let sessions: Vec<_> = (0..3).map(session).collect();
         sessions.iter().zip(0..).for_each(|(session, id)| keep(&mut keys, session, id));
         assert!(!keys.is_full());

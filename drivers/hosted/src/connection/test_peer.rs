@@ -1,4 +1,4 @@
-//! The other side of a line, for tests that say when a request comes back, and whether anybody is called.
+//! The other side of a connection, for tests that say when a request comes back, and whether anybody is called.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -8,10 +8,10 @@ use evener_ring::Region;
 use evener_ring::virtqueue::{Chain, Device, Driver, Events, Mapped, Tables};
 use evener_wire::CreateSession;
 
-use crate::connection::Line;
+use crate::connection::Connection;
 use crate::connection::error::Trouble;
 use crate::connection::layout::BASE;
-use crate::connection::link::{Link, Linked, home};
+use crate::connection::link::{Link, OpenLink, home};
 use crate::connection::wait::{Spin, Waiter, event};
 
 /// Opens any session, and leaves the queue to the test.
@@ -58,7 +58,7 @@ impl Link for Silent {
 }
 
 /// A device in the test's hands.
-pub(crate) struct OtherSide {
+pub(crate) struct TestPeer {
     memory: Memory,
     device: Device<Mapped>,
     waiter: Arc<Waiter>,
@@ -79,29 +79,29 @@ impl Tables for Memory {
     }
 }
 
-impl OtherSide {
+impl TestPeer {
     /// One that reaches everything.
-    pub(crate) fn new(events: Events) -> (Line, Self) {
+    pub(crate) fn new(events: Events) -> (Connection, Self) {
         Self::reaching(usize::MAX, events)
     }
 
     /// One that reaches so much of the region at first.
-    pub(crate) fn reaching(most: usize, events: Events) -> (Line, Self) {
+    pub(crate) fn reaching(most: usize, events: Events) -> (Connection, Self) {
         let waiter = Arc::new(Waiter::new(event().unwrap(), None).unwrap());
         let lent = Arc::<Lent>::default();
         let link = Box::new(Silent { waiter: Arc::clone(&waiter), lent: Arc::clone(&lent) });
         let mut made = None;
-        let line = Line::to_device(|region, parts, _| {
+        let connection = Connection::to_device(|region, parts, _| {
             let device = Device::starting_at(home(region, parts), events, 0).unwrap();
             made = Some((Memory(Arc::clone(region)), device));
             let queue = Driver::new(home(region, parts), events).unwrap();
             // Nobody looks awake, so that it is a call that wakes.
             let lent = most.min(region.byte_count());
-            Ok(Linked { link, queue, config: None, spin: Spin::never(), lent })
+            Ok(OpenLink { link, queue, config: None, spin: Spin::never(), lent })
         });
-        let line = line.expect("a region");
+        let connection = connection.expect("a region");
         let (memory, device) = made.unwrap();
-        (line, Self { memory, device, waiter, lent })
+        (connection, Self { memory, device, waiter, lent })
     }
 
     /// Takes the oldest request that waits.

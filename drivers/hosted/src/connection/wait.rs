@@ -73,7 +73,7 @@ impl Spin {
 }
 
 /// Looks until `is_there` or `limit` has passed; says whether it was there.
-pub(crate) fn look_awake(
+pub(crate) fn spin_until(
     limit: Duration,
     mut is_there: impl FnMut() -> Result<bool, Trouble>,
 ) -> Result<bool, Trouble> {

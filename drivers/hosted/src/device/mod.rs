@@ -1,7 +1,7 @@
 //! A virtio-crypto device on the PCI bus that this process drives itself: no other process and no kernel between a request and it.
 //!
 //! The way: a function is reserved ([`reserve`]) -> taken ([`evener_vfio::Function`]) -> its registers are found (`transport.rs`) -> reset,
-//! features, both queues, ready ([`open`]; virtio 1.2, 3.1.1) -> sessions go over its control queue (`sessions.rs`), requests over the line's -> reset, before
+//! features, both queues, ready ([`open`]; virtio 1.2, 3.1.1) -> sessions go over its control queue (`sessions.rs`), requests over the connection's -> reset, before
 //! the memory is anybody else's ([`Link::end`]).
 //!
 //! The device reaches the region through the IOMMU and nothing else; what it writes there is checked as a host's is.
@@ -24,7 +24,7 @@ use self::transport::{IDENTITY, Queue, Transport, state};
 use crate::connection::error::Trouble;
 use crate::connection::layout::LENT_FIRST;
 use crate::connection::layout::{BASE, Parts};
-use crate::connection::link::{Link, Linked, home};
+use crate::connection::link::{Link, OpenLink, home};
 use crate::connection::wait::{Spin, Waiter, event};
 
 /// The data queue; the control queue's number is that of data queues.
@@ -65,7 +65,7 @@ pub(crate) fn open(
     region: &Arc<Region>,
     parts: Parts,
     control_at: usize,
-) -> Result<Linked, Trouble> {
+) -> Result<OpenLink, Trouble> {
     let mut function = reserved.take().map_err(|refused| Trouble::Function(refused.to_string()))?;
     if function.call_count().map_err(asked("interrupts"))? < VECTORS {
         return Err(Trouble::Lacks("two interrupts of kind MSI-X"));
@@ -89,7 +89,13 @@ pub(crate) fn open(
     let waiter = Arc::new(Waiter::new(call, None)?);
     let process = process::id();
     let device = Device { transport, bell, sessions, waiter, is_over: false, process, function };
-    Ok(Linked { link: Box::new(device), queue, config: Some(config), spin: Spin::never(), lent: LENT_FIRST })
+    Ok(OpenLink {
+        link: Box::new(device),
+        queue,
+        config: Some(config),
+        spin: Spin::never(),
+        lent: LENT_FIRST,
+    })
 }
 
 /// Settles what both sides can do.

@@ -10,15 +10,15 @@ use evener_core::driver::SingleDriver;
 use evener_core::known::{self, KNOWN, Wrong};
 use evener_core::{Algorithm, Direction, Job, Profile, QueuedDriver};
 
-use crate::connection::Line;
+use crate::connection::Connection;
 use crate::connection::error::Trouble;
 use crate::connection::layout;
-use crate::connection::shared_line::Shared;
+use crate::connection::shared_connection::SharedConnection;
 use crate::module_name::{ModuleName, Place};
-use crate::requests::capabilities::Offered;
+use crate::requests::capabilities::Capabilities;
 use crate::requests::connector::connect;
-use crate::requests::jobs::Hosted;
-use crate::requests::single::Single;
+use crate::requests::jobs::JobDriver;
+use crate::requests::single::SingleRequests;
 
 pub use self::lazy::Later;
 
@@ -59,9 +59,9 @@ pub enum OpenError {
 #[derive(Debug)]
 pub struct Module {
     profile: Profile,
-    offered: Arc<Offered>,
+    capabilities: Arc<Capabilities>,
     /// Of a host, the connection by which it was asked, for the first run; of a device, its only one, for all.
-    line: Mutex<Option<Arc<Shared>>>,
+    connection: Mutex<Option<Arc<SharedConnection>>>,
     is_device: bool,
     /// The process that opened it.
     process: u32,
@@ -85,40 +85,43 @@ impl Module {
     ///
     /// An [`OpenError`] where no connection comes about, or it does nothing for us.
     pub fn connect(name: &ModuleName) -> Result<Self, OpenError> {
-        let line = connect(name);
-        Self::over(name, line.map_err(|trouble| OpenError::Unreachable { name: name.to_string(), trouble })?)
+        let connection = connect(name);
+        Self::over(
+            name,
+            connection.map_err(|trouble| OpenError::Unreachable { name: name.to_string(), trouble })?,
+        )
     }
 
-    /// A module at the other side of a line.
-    pub(crate) fn over(name: &ModuleName, mut line: Line) -> Result<Self, OpenError> {
+    /// A module at the other side of a connection.
+    pub(crate) fn over(name: &ModuleName, mut connection: Connection) -> Result<Self, OpenError> {
         let shown = || name.to_string();
-        let mut offered = Offered::new(name.clone(), &line);
+        let mut capabilities = Capabilities::new(name.clone(), &connection);
         if matches!(name.place(), Place::Function(_)) {
-            let asked = offered.ask_for_each(&mut line);
+            let asked = capabilities.ask_for_each(&mut connection);
             asked.map_err(|trouble| OpenError::Unreachable { name: shown(), trouble })?;
         }
-        let offered = Arc::new(offered);
-        if offered.is_empty() {
+        let capabilities = Arc::new(capabilities);
+        if capabilities.is_empty() {
             return Err(OpenError::NothingForUs { name: shown() });
         }
-        Ok(Self::with(offered, Some(line)))
+        Ok(Self::with(capabilities, Some(connection)))
     }
 
     /// One that cannot be had: its drivers are lost from the beginning.
     pub(crate) fn lost(name: &ModuleName) -> Self {
-        Self::with(Arc::new(Offered::nothing(name.clone())), None)
+        Self::with(Arc::new(Capabilities::nothing(name.clone())), None)
     }
 
-    fn with(offered: Arc<Offered>, line: Option<Line>) -> Self {
-        let is_device = matches!(offered.name().place(), Place::Function(_));
+    fn with(capabilities: Arc<Capabilities>, connection: Option<Connection>) -> Self {
+        let is_device = matches!(capabilities.name().place(), Place::Function(_));
         let detail = match is_device {
             true => "a virtio-crypto device, driven by this process",
             false => "another process, by vhost-user-crypto",
         };
-        let (name, detail) = (offered.name().to_string(), detail.to_owned());
+        let (name, detail) = (capabilities.name().to_string(), detail.to_owned());
         let profile = Profile { name, detail, width: DEPTH, emulated: false };
-        let line = Mutex::new(Some(Arc::new(Shared::new(line))));
-        Self { profile, offered, line, is_device, process: process::id() }
+        let connection = Mutex::new(Some(Arc::new(SharedConnection::new(connection))));
+        Self { profile, capabilities, connection, is_device, process: process::id() }
     }
 
     /// What it says of itself.
@@ -136,41 +139,41 @@ impl Module {
     /// Whether it does this for us.
     #[must_use]
     pub fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool {
-        self.offered.has(algorithm, direction)
+        self.capabilities.has(algorithm, direction)
     }
 
     /// A driver for one run, with a connection of its own. Where none comes about any more, it is lost from the beginning and
     /// says so to the first job.
     #[must_use]
     pub fn driver<'m>(&self) -> Box<dyn QueuedDriver<'m> + 'm> {
-        Box::new(self.hosted())
+        Box::new(self.job_driver())
     }
 
-    /// A driver for single requests of whoever waits for them: of a device over the line of all, of a host over one of its own. Where
+    /// A driver for single requests of whoever waits for them: of a device over the connection of all, of a host over one of its own. Where
     /// none comes about any more, it is lost from the beginning.
     #[must_use]
     pub fn single(&self) -> Box<dyn SingleDriver> {
-        Box::new(Single::new(Arc::clone(&self.offered), self.line()))
+        Box::new(SingleRequests::new(Arc::clone(&self.capabilities), self.connection()))
     }
 
-    /// The line that is kept: of a host for one, of a device for all.
-    fn shared(&self) -> Option<Arc<Shared>> {
-        // In a forked child it may be locked by a thread that is not there, and the line is its parent's.
+    /// The connection that is kept: of a host for one, of a device for all.
+    fn shared(&self) -> Option<Arc<SharedConnection>> {
+        // In a forked child it may be locked by a thread that is not there, and the connection is its parent's.
         if self.process != process::id() {
             return None;
         }
-        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.is_device { line.clone() } else { line.take() }
+        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.is_device { connection.clone() } else { connection.take() }
     }
 
     /// That one where it is this process's, or another.
-    fn line(&self) -> Arc<Shared> {
+    fn connection(&self) -> Arc<SharedConnection> {
         let kept = self.shared().filter(|shared| shared.is_ours());
-        kept.unwrap_or_else(|| Arc::new(Shared::new(self.offered.another_line())))
+        kept.unwrap_or_else(|| Arc::new(SharedConnection::new(self.capabilities.another_connection())))
     }
 
-    fn hosted<'m>(&self) -> Hosted<'m> {
-        Hosted::new(self.profile.clone(), Arc::clone(&self.offered), self.line())
+    fn job_driver<'m>(&self) -> JobDriver<'m> {
+        JobDriver::new(self.profile.clone(), Arc::clone(&self.capabilities), self.connection())
     }
 
     fn ask_known_answers(&self) -> Result<(), OpenError> {
@@ -187,10 +190,10 @@ impl Module {
 
     /// Runs jobs; those that do not come back in time come back as lost.
     fn run(&self, jobs: &mut Vec<Box<Job<'_>>>) {
-        let mut driver = self.hosted();
+        let mut driver = self.job_driver();
         let began = Instant::now();
         known::ask(&mut driver, jobs, || began.elapsed() >= TRIAL_PATIENCE);
-        *self.line.lock().unwrap_or_else(PoisonError::into_inner) = driver.into_shared();
+        *self.connection.lock().unwrap_or_else(PoisonError::into_inner) = driver.into_shared();
     }
 }
 

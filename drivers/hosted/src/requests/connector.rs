@@ -2,14 +2,14 @@
 
 use evener_vfio::{Address, Reserved};
 
-use crate::connection::Line;
+use crate::connection::Connection;
 use crate::connection::error::Trouble;
 use crate::module_name::{ModuleName, Place};
 
 /// Connects to what has that name.
-pub(crate) fn connect(name: &ModuleName) -> Result<Line, Trouble> {
+pub(crate) fn connect(name: &ModuleName) -> Result<Connection, Trouble> {
     match name.place() {
-        Place::Socket(path) => Line::to_host(path, name.trusted()),
+        Place::Socket(path) => Connection::to_host(path, name.trusted()),
         Place::Function(address) => take(reserve(*address)?),
     }
 }
@@ -22,8 +22,10 @@ pub(crate) fn reserve(address: Address) -> Result<Reserved, Trouble> {
 
 /// Takes one.
 #[cfg(target_arch = "x86_64")]
-pub(crate) fn take(reserved: Reserved) -> Result<Line, Trouble> {
-    Line::to_device(|region, parts, control_at| crate::device::open(reserved, region, parts, control_at))
+pub(crate) fn take(reserved: Reserved) -> Result<Connection, Trouble> {
+    Connection::to_device(|region, parts, control_at| {
+        crate::device::open(reserved, region, parts, control_at)
+    })
 }
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -32,6 +34,6 @@ pub(crate) fn reserve(_: Address) -> Result<Reserved, Trouble> {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn take(_: Reserved) -> Result<Line, Trouble> {
+pub(crate) fn take(_: Reserved) -> Result<Connection, Trouble> {
     Err(Trouble::Function("devices are driven on x86-64 only".to_owned()))
 }

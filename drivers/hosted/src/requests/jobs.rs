@@ -15,17 +15,17 @@ use evener_core::{
 use evener_wire::Status;
 
 use crate::connection::layout::{DATA_BYTES_MAX, DEPTH};
-use crate::connection::shared_line::{Shared, State};
+use crate::connection::shared_connection::{SharedConnection, State};
 use crate::connection::wire_mapping::{Lengths, Shape, verdict};
-use crate::connection::{Line, NoSession, Seat};
-use crate::requests::capabilities::Offered;
+use crate::connection::{Connection, NoSession, RequestSlot};
+use crate::requests::capabilities::Capabilities;
 
 /// A host's module, of one run.
-pub(crate) struct Hosted<'m> {
+pub(crate) struct JobDriver<'m> {
     profile: Profile,
-    offered: Arc<Offered>,
-    shared: Arc<Shared>,
-    /// By seat.
+    capabilities: Arc<Capabilities>,
+    shared: Arc<SharedConnection>,
+    /// By slot.
     held: Vec<Option<Held<'m>>>,
     held_count: usize,
     /// Answered without the host.
@@ -35,7 +35,7 @@ pub(crate) struct Hosted<'m> {
 /// A job at the host.
 struct Held<'m> {
     job: Box<Job<'m>>,
-    seat: Seat,
+    slot: RequestSlot,
     shape: Shape,
     lengths: Lengths,
 }
@@ -50,61 +50,65 @@ enum Unsent {
     Lost,
 }
 
-impl<'m> Hosted<'m> {
-    pub(crate) fn new(profile: Profile, offered: Arc<Offered>, shared: Arc<Shared>) -> Self {
+impl<'m> JobDriver<'m> {
+    pub(crate) fn new(
+        profile: Profile,
+        capabilities: Arc<Capabilities>,
+        shared: Arc<SharedConnection>,
+    ) -> Self {
         let held = (0..DEPTH).map(|_| None).collect();
-        Self { profile, offered, shared, held, held_count: 0, answered: Vec::new() }
+        Self { profile, capabilities, shared, held, held_count: 0, answered: Vec::new() }
     }
 
     /// The connection without its sessions, for the next driver; none where jobs are under way or where it is lost.
-    pub(crate) fn into_shared(self) -> Option<Arc<Shared>> {
+    pub(crate) fn into_shared(self) -> Option<Arc<SharedConnection>> {
         let mut state = self.shared.lock();
-        state.try_with(Line::close_idle)?;
+        state.try_with(Connection::close_idle)?;
         (self.held_count == 0).then(|| Arc::clone(&self.shared))
     }
 
     /// In a forked child the connection is the parent's: the child lets go of it, and makes its own where there can be two.
-    fn adopt_process(&mut self) {
+    fn check_fork(&mut self) {
         if self.shared.is_ours() {
             return;
         }
         // Closes this process's copies of socket and events where nobody else has them; the region was never here.
-        self.shared = Arc::new(Shared::new(self.offered.another_line()));
+        self.shared = Arc::new(SharedConnection::new(self.capabilities.another_connection()));
         let mut answered = std::mem::take(&mut self.answered);
         self.lose_all(&mut answered);
         self.answered = answered;
     }
 
-    fn send(&self, job: &Job<'_>) -> Result<(Seat, Shape, Lengths), Unsent> {
+    fn send(&self, job: &Job<'_>) -> Result<(RequestSlot, Shape, Lengths), Unsent> {
         let session = job.session();
         let shape = Shape { algorithm: session.algorithm(), direction: session.direction() };
         let lengths = lengths_of(job);
         let (readable, writable) = shape.data_bytes(lengths);
         let src = readable.saturating_sub(lengths.aad);
         let is_long =
-            src > self.offered.request_bytes_max() || readable.saturating_add(writable) > DATA_BYTES_MAX;
+            src > self.capabilities.request_bytes_max() || readable.saturating_add(writable) > DATA_BYTES_MAX;
         if is_long || !shape.takes_key(session.key()) {
             return Err(Unsent::Never(JobError::ModuleFull));
         }
         let is_idle = self.held_count == 0;
         let mut state = self.shared.lock();
-        let line = state.line().ok_or(Unsent::Lost)?;
+        let connection = state.connection().ok_or(Unsent::Lost)?;
         // Others may have all of it, and bring nothing back here.
-        let Some(seat) = line.seat(shape, lengths) else {
+        let Some(slot) = connection.slot(shape, lengths) else {
             return Err(if is_idle { Unsent::Never(JobError::ModuleFull) } else { Unsent::Later });
         };
         let owner = || match job.session_ref() {
             SessionRef::Shared(session) => Some(Arc::downgrade(&session)),
             SessionRef::Borrowed(_) => None,
         };
-        match line.session(session, owner, shape) {
+        match connection.session(session, owner, shape) {
             Ok(Ok(id)) => {
-                copy_in(line, &seat, job, shape, lengths);
-                line.add(&seat, shape, lengths, job.iv(), id);
-                Ok((seat, shape, lengths))
+                copy_in(connection, &slot, job, shape, lengths);
+                connection.add(&slot, shape, lengths, job.iv(), id);
+                Ok((slot, shape, lengths))
             }
             Ok(Err(refused)) => {
-                line.free(seat);
+                connection.free(slot);
                 Err(match refused {
                     // What is under way may end and make room.
                     NoSession::Full if !is_idle => Unsent::Later,
@@ -120,14 +124,17 @@ impl<'m> Hosted<'m> {
         let shared = Arc::clone(&self.shared);
         let mut state = shared.lock();
         // What came back before the end counts.
-        state.try_with(Line::flush);
+        state.try_with(Connection::flush);
         shared.collect(&mut state);
         if self.take_ready(&mut state, done) == 0 && self.held_count > 0 && !patience.is_zero() {
             // Half of what is under way: while the host works on the other half, this half is replaced.
             let count = self.held_count.div_ceil(2);
-            let back = |line: &Line| self.numbers().filter(|&number| line.is_back(number)).count();
-            state = shared.wait(state, patience, |line| count.saturating_sub(back(line)));
-            if self.take_ready(&mut state, done) == 0 && state.line().is_some_and(|line| line.has_fault()) {
+            let back =
+                |connection: &Connection| self.numbers().filter(|&number| connection.is_back(number)).count();
+            state = shared.wait(state, patience, |connection| count.saturating_sub(back(connection)));
+            if self.take_ready(&mut state, done) == 0
+                && state.connection().is_some_and(|connection| connection.has_fault())
+            {
                 // Nothing of ours came before the end, and nothing will.
                 state.end();
             }
@@ -140,19 +147,21 @@ impl<'m> Hosted<'m> {
 
     /// Seats of what is under way.
     fn numbers(&self) -> impl Iterator<Item = usize> {
-        self.held.iter().flatten().map(|held| held.seat.number)
+        self.held.iter().flatten().map(|held| held.slot.number)
     }
 
     fn take_ready(&mut self, state: &mut State, done: &mut Vec<Box<Job<'m>>>) -> usize {
         let before = done.len();
-        let Some(line) = state.line() else { return 0 };
+        let Some(connection) = state.connection() else { return 0 };
         for held in &mut self.held {
-            let Some(status) = held.as_ref().and_then(|held| line.take(held.seat.number)) else { continue };
+            let Some(status) = held.as_ref().and_then(|held| connection.take(held.slot.number)) else {
+                continue;
+            };
             self.held_count -= 1;
-            done.extend(held.take().map(|held| held.settle(line, status)));
+            done.extend(held.take().map(|held| held.settle(connection, status)));
         }
         if done.len() > before {
-            state.try_with(Line::close_orphans);
+            state.try_with(Connection::close_orphans);
         }
         done.len() - before
     }
@@ -173,17 +182,17 @@ impl<'m> Hosted<'m> {
     }
 }
 
-impl<'m> QueuedDriver<'m> for Hosted<'m> {
+impl<'m> QueuedDriver<'m> for JobDriver<'m> {
     fn profile(&self) -> &Profile {
         &self.profile
     }
 
     fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool {
-        self.offered.has(algorithm, direction)
+        self.capabilities.has(algorithm, direction)
     }
 
     fn submit(&mut self, mut job: Box<Job<'m>>) -> Result<(), (Box<Job<'m>>, Refusal)> {
-        self.adopt_process();
+        self.check_fork();
         let early = if !job.lengths_fit() {
             Some(Err(JobError::BadLength))
         } else if job.input_bytes() == 0 && !needs_work(&job) {
@@ -194,8 +203,8 @@ impl<'m> QueuedDriver<'m> for Hosted<'m> {
         let answer = match early {
             Some(answer) => answer,
             None => match self.send(&job) {
-                Ok((seat, shape, lengths)) => {
-                    self.held[seat.number] = Some(Held { job, seat, shape, lengths });
+                Ok((slot, shape, lengths)) => {
+                    self.held[slot.number] = Some(Held { job, slot, shape, lengths });
                     self.held_count += 1;
                     return Ok(());
                 }
@@ -218,7 +227,7 @@ impl<'m> QueuedDriver<'m> for Hosted<'m> {
     }
 
     fn poll(&mut self, done: &mut Vec<Box<Job<'m>>>, patience: Nanos) -> usize {
-        self.adopt_process();
+        self.check_fork();
         let before = done.len();
         done.append(&mut self.answered);
         let patience = if done.len() > before { Nanos::ZERO } else { patience };
@@ -231,7 +240,7 @@ impl<'m> QueuedDriver<'m> for Hosted<'m> {
     }
 
     fn abandon(&mut self, given_back: &mut Vec<Box<Job<'m>>>) {
-        self.adopt_process();
+        self.check_fork();
         given_back.append(&mut self.answered);
         self.hang_up(given_back);
     }
@@ -239,12 +248,12 @@ impl<'m> QueuedDriver<'m> for Hosted<'m> {
     fn forget(&mut self, is_over: IsOver<'_>) {
         if self.shared.is_ours() {
             // Where that fails, what was under way comes back as lost with the next poll.
-            self.shared.lock().try_with(|line| line.end_sessions(is_over));
+            self.shared.lock().try_with(|connection| connection.end_sessions(is_over));
         }
     }
 }
 
-impl Drop for Hosted<'_> {
+impl Drop for JobDriver<'_> {
     /// Leaves no data behind in memory that the host may still have.
     fn drop(&mut self) {
         if self.held_count > 0 && self.shared.is_ours() {
@@ -254,30 +263,30 @@ impl Drop for Hosted<'_> {
 }
 
 impl<'m> Held<'m> {
-    /// Gives the job back with what came of its request, and its seat to the next.
-    fn settle(self, line: &mut Line, status: u8) -> Box<Job<'m>> {
-        let Self { mut job, seat, shape, lengths } = self;
+    /// Gives the job back with what came of its request, and its slot to the next.
+    fn settle(self, connection: &mut Connection, status: u8) -> Box<Job<'m>> {
+        let Self { mut job, slot, shape, lengths } = self;
         let (readable, writable) = shape.data_bytes(lengths);
         let mut outcome = verdict(status, shape);
         if outcome.is_ok() && shape.is_in_place() {
-            outcome = line.has_worked(&seat, job.input(), status);
+            outcome = connection.has_worked(&slot, job.input(), status);
         }
         match outcome {
-            Ok(()) => copy_out(line, &seat, &mut job, shape, lengths),
+            Ok(()) => copy_out(connection, &slot, &mut job, shape, lengths),
             Err(error) => job.fail(error),
         }
         if status == Status::InvalidSession as u8 {
-            line.forget(job.session().id());
+            connection.forget(job.session().id());
         }
         // Text in clear does not stay behind.
         match shape.direction {
             // The result has taken its place.
             Direction::Encrypt if outcome.is_ok() && shape.is_in_place() => {}
-            Direction::Encrypt => line.wipe(seat.src_at, readable),
-            Direction::Decrypt => line.wipe(seat.dst_at, writable),
+            Direction::Encrypt => connection.wipe(slot.src_at, readable),
+            Direction::Decrypt => connection.wipe(slot.dst_at, writable),
         }
-        line.release(job.session().id());
-        line.free(seat);
+        connection.release(job.session().id());
+        connection.free(slot);
         job
     }
 }
@@ -300,42 +309,42 @@ fn lengths_of(job: &Job<'_>) -> Lengths {
 }
 
 /// Copies text, padding, tag and associated data to where the host reads them.
-fn copy_in(line: &Line, seat: &Seat, job: &Job<'_>, shape: Shape, lengths: Lengths) {
+fn copy_in(connection: &Connection, slot: &RequestSlot, job: &Job<'_>, shape: Shape, lengths: Lengths) {
     let input = job.input();
-    line.copy_in(seat.src_at, input);
-    let mut end = seat.src_at + input.len();
+    connection.copy_in(slot.src_at, input);
+    let mut end = slot.src_at + input.len();
     if is_padded(job, Direction::Encrypt) {
         let rest = input.len() % BLOCK_BYTES;
         let mut last = [0; BLOCK_BYTES];
         pad(&mut last, rest);
-        line.copy_in(end, &last[rest..]);
-        end = seat.src_at + lengths.text;
+        connection.copy_in(end, &last[rest..]);
+        end = slot.src_at + lengths.text;
     }
     if shape.algorithm.is_aead() {
         if shape.direction == Direction::Decrypt {
             let tag_bytes = shape.algorithm.tag_bytes();
-            line.copy_in(end, &job.tag_given()[..tag_bytes]);
+            connection.copy_in(end, &job.tag_given()[..tag_bytes]);
             end += tag_bytes;
         }
-        line.copy_in(end, job.aad());
+        connection.copy_in(end, job.aad());
     }
 }
 
 /// Copies the result into the job's own memory and ends the job.
-fn copy_out(line: &Line, seat: &Seat, job: &mut Job<'_>, shape: Shape, lengths: Lengths) {
+fn copy_out(connection: &Connection, slot: &RequestSlot, job: &mut Job<'_>, shape: Shape, lengths: Lengths) {
     let tag_bytes = shape.algorithm.tag_bytes();
     if !shape.algorithm.is_cipher() {
         let mut digest = [0; TAG_BYTES_MAX];
-        line.copy_out(seat.dst_at, &mut digest[..tag_bytes]);
+        connection.copy_out(slot.dst_at, &mut digest[..tag_bytes]);
         return job.publish(&[], &digest[..tag_bytes]);
     }
     let strips = is_padded(job, Direction::Decrypt);
     let Parts { memory, tag, .. } = job.parts();
     let (Memory::InPlace { room, .. } | Memory::Apart { dst: room, .. }) = memory;
     let text = &mut room[..lengths.text];
-    line.copy_out(seat.dst_at, text);
+    connection.copy_out(slot.dst_at, text);
     if shape.direction == Direction::Encrypt {
-        line.copy_out(seat.dst_at + lengths.text, &mut tag[..tag_bytes]);
+        connection.copy_out(slot.dst_at + lengths.text, &mut tag[..tag_bytes]);
     }
     if !strips {
         return job.done(lengths.text);

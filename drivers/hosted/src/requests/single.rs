@@ -1,7 +1,7 @@
-//! Single requests of whoever waits for them, over a line that all threads of the process share.
+//! Single requests of whoever waits for them, over a connection that all threads of the process share.
 //!
-//! `seat and session -> copied in -> shown -> asleep -> copied out`. The text is copied before anything waits, so a caller whose time is over
-//! leaves at once: the line ends with that, and a device reaches its memory no more.
+//! `slot and session -> copied in -> shown -> asleep -> copied out`. The text is copied before anything waits, so a caller whose time is over
+//! leaves at once: the connection ends with that, and a device reaches its memory no more.
 
 use std::sync::Arc;
 
@@ -11,28 +11,31 @@ use evener_ring::wipe;
 
 use crate::connection::error::Trouble;
 use crate::connection::layout::DATA_BYTES_MAX;
-use crate::connection::shared_line::Shared;
+use crate::connection::shared_connection::SharedConnection;
 use crate::connection::wire_mapping::{Lengths, Shape, verdict};
-use crate::connection::{Line, Seat};
-use crate::requests::capabilities::Offered;
+use crate::connection::{Connection, RequestSlot};
+use crate::requests::capabilities::Capabilities;
 
-/// Asks over a shared line.
-pub(crate) struct Single {
-    offered: Arc<Offered>,
-    shared: Arc<Shared>,
+/// Asks over a shared connection.
+pub(crate) struct SingleRequests {
+    capabilities: Arc<Capabilities>,
+    shared: Arc<SharedConnection>,
 }
 
-impl Single {
-    pub(crate) const fn new(offered: Arc<Offered>, shared: Arc<Shared>) -> Self {
-        Self { offered, shared }
+impl SingleRequests {
+    pub(crate) const fn new(capabilities: Arc<Capabilities>, shared: Arc<SharedConnection>) -> Self {
+        Self { capabilities, shared }
     }
 }
 
-impl SingleDriver for Single {
+impl SingleDriver for SingleRequests {
     fn takes(&self, algorithm: Algorithm, bytes: usize) -> bool {
         let is_plain = algorithm.is_cipher() && !algorithm.is_aead();
         let is_whole = !algorithm.needs_whole_blocks() || bytes % BLOCK_BYTES == 0;
-        is_plain && is_whole && bytes > 0 && bytes <= DATA_BYTES_MAX.min(self.offered.request_bytes_max())
+        is_plain
+            && is_whole
+            && bytes > 0
+            && bytes <= DATA_BYTES_MAX.min(self.capabilities.request_bytes_max())
     }
 
     fn ask_for(
@@ -45,7 +48,8 @@ impl SingleDriver for Single {
         let full = Err(Unanswered::Failed(JobError::ModuleFull));
         let shape = Shape { algorithm: session.algorithm(), direction: session.direction() };
         let lengths = Lengths { text: text.input().len(), aad: 0 };
-        let is_ours = self.offered.has(shape.algorithm, shape.direction) && shape.takes_key(session.key());
+        let is_ours =
+            self.capabilities.has(shape.algorithm, shape.direction) && shape.takes_key(session.key());
         if !is_ours || !self.takes(shape.algorithm, lengths.text) || session.padding() != Padding::None {
             return full;
         }
@@ -53,34 +57,35 @@ impl SingleDriver for Single {
             return Err(LOST);
         }
         let mut state = self.shared.lock();
-        let begun = state.try_with(|line| begin(line, session, shape, lengths, iv, text.input()));
-        let seat = match begun.ok_or(LOST)? {
-            Ok(seat) => seat,
+        let begun = state.try_with(|connection| begin(connection, session, shape, lengths, iv, text.input()));
+        let slot = match begun.ok_or(LOST)? {
+            Ok(slot) => slot,
             Err(error) => return Err(Unanswered::Failed(error)),
         };
-        let number = seat.number;
-        let mut state = self.shared.wait(state, patience.into(), |line| usize::from(!line.is_back(number)));
-        let Some(line) = state.line() else { return Err(LOST) };
-        let Some(status) = line.take(number) else {
+        let number = slot.number;
+        let mut state =
+            self.shared.wait(state, patience.into(), |connection| usize::from(!connection.is_back(number)));
+        let Some(connection) = state.connection() else { return Err(LOST) };
+        let Some(status) = connection.take(number) else {
             // Nothing comes any more, or not in time.
-            let is_late = !line.has_fault();
+            let is_late = !connection.has_fault();
             state.end();
             return Err(if is_late { Unanswered::Late } else { LOST });
         };
-        line.release(session.id());
-        let done = verdict(status, shape).and_then(|()| line.has_worked(&seat, text.input(), status));
+        connection.release(session.id());
+        let done = verdict(status, shape).and_then(|()| connection.has_worked(&slot, text.input(), status));
         if done.is_ok() {
-            take(line, &seat, text, shape.direction);
+            take(connection, &slot, text, shape.direction);
         }
         if status == evener_wire::Status::InvalidSession as u8 {
-            line.forget(session.id());
+            connection.forget(session.id());
         }
         if done.is_err() || shape.direction == Direction::Decrypt {
-            line.wipe(seat.dst_at, lengths.text);
+            connection.wipe(slot.dst_at, lengths.text);
         }
-        line.free(seat);
+        connection.free(slot);
         // Its session may have ended meanwhile.
-        state.try_with(Line::close_orphans);
+        state.try_with(Connection::close_orphans);
         done.map_err(Unanswered::Failed)
     }
 
@@ -91,45 +96,45 @@ impl SingleDriver for Single {
 
     fn forget(&self, is_over: IsOver<'_>) {
         if self.shared.is_ours() {
-            self.shared.lock().try_with(|line| line.end_sessions(is_over));
+            self.shared.lock().try_with(|connection| connection.end_sessions(is_over));
         }
     }
 }
 
 const LOST: Unanswered = Unanswered::Failed(JobError::ModuleLost);
 
-/// Puts a request into the queue and shows it; the seat is its place until it is back.
+/// Puts a request into the queue and shows it; the slot is its place until it is back.
 pub(crate) fn begin(
-    line: &mut Line,
+    connection: &mut Connection,
     session: &Session,
     shape: Shape,
     lengths: Lengths,
     iv: &[u8; 16],
     input: &[u8],
-) -> Result<Result<Seat, JobError>, Trouble> {
-    let Some(seat) = line.seat(shape, lengths) else { return Ok(Err(JobError::ModuleFull)) };
+) -> Result<Result<RequestSlot, JobError>, Trouble> {
+    let Some(slot) = connection.slot(shape, lengths) else { return Ok(Err(JobError::ModuleFull)) };
     // Who borrows a session says when it is over.
-    let id = match line.session(session, || None, shape)? {
+    let id = match connection.session(session, || None, shape)? {
         Ok(id) => id,
         Err(refused) => {
-            line.free(seat);
+            connection.free(slot);
             return Ok(Err(refused.into()));
         }
     };
-    line.copy_in(seat.src_at, input);
-    line.add(&seat, shape, lengths, iv, id);
-    line.flush()?;
-    Ok(Ok(seat))
+    connection.copy_in(slot.src_at, input);
+    connection.add(&slot, shape, lengths, iv, id);
+    connection.flush()?;
+    Ok(Ok(slot))
 }
 
 /// Gives a text its result: there, where it stands apart from the input; else by a room, for the input is looked at until then.
-fn take(line: &Line, seat: &Seat, text: &mut dyn Text, direction: Direction) {
+fn take(connection: &Connection, slot: &RequestSlot, text: &mut dyn Text, direction: Direction) {
     if let Some((_, output)) = text.apart() {
-        line.copy_out(seat.dst_at, output);
+        connection.copy_out(slot.dst_at, output);
         return text.taken();
     }
     let mut room = vec![0; text.input().len()];
-    line.copy_out(seat.dst_at, &mut room);
+    connection.copy_out(slot.dst_at, &mut room);
     text.take(&room);
     if direction == Direction::Decrypt {
         wipe(&mut room);

@@ -1,7 +1,7 @@
-//! A line that several runs, and callers who wait for single requests, share: who waits and finds nobody waiting at the line leads.
+//! A connection that several runs, and callers who wait for single requests, share: who waits and finds nobody waiting at the connection leads.
 //!
-//! `lock -> (seat, session, copy in, add, flush) -> wait: asleep at the line, or behind who is -> what came back -> (copy out)`. The lock
-//! is held for looks and copies, and while a session is opened; never while requests are waited for. Where anything goes wrong the line is
+//! `lock -> (slot, session, copy in, add, flush) -> wait: asleep at the connection, or behind who is -> what came back -> (copy out)`. The lock
+//! is held for looks and copies, and while a session is opened; never while requests are waited for. Where anything goes wrong the connection is
 //! over for all.
 
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,37 +10,37 @@ use std::time::{Duration, Instant};
 
 use evener_ring::{Mapping, Words as _};
 
-use crate::connection::Line;
+use crate::connection::Connection;
 use crate::connection::error::Trouble;
 
-/// A line, for all threads of one process.
+/// A connection, for all threads of one process.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct SharedConnection {
     state: Mutex<State>,
     /// Something came back, or who led is back.
     changed: Condvar,
-    /// A word that a fork wipes: 1 in the process that made the line. None where the system has no such memory, and no line then.
+    /// A word that a fork wipes: 1 in the process that made the connection. None where the system has no such memory, and no connection then.
     mark: Option<Mapping>,
 }
 
 #[derive(Debug)]
 pub(crate) struct State {
     /// None: lost.
-    line: Option<Line>,
+    connection: Option<Connection>,
     is_led: bool,
     followers: u32,
 }
 
 pub(crate) type Guard<'s> = MutexGuard<'s, State>;
 
-impl Shared {
-    pub(crate) fn new(line: Option<Line>) -> Self {
+impl SharedConnection {
+    pub(crate) fn new(connection: Option<Connection>) -> Self {
         let mark = Mapping::wiped_by_fork(1).ok();
         if let Some(mark) = &mark {
             mark.words()[0].store(1, Relaxed);
         }
-        let line = line.filter(|_| mark.is_some());
-        let state = State { line, is_led: false, followers: 0 };
+        let connection = connection.filter(|_| mark.is_some());
+        let state = State { connection, is_led: false, followers: 0 };
         Self { state: Mutex::new(state), changed: Condvar::new(), mark }
     }
 
@@ -56,21 +56,22 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until none of the requests is missing that the caller waits for, or the line is lost, now or with the next look, or for
+    /// Waits until none of the requests is missing that the caller waits for, or the connection is lost, now or with the next look, or for
     /// `patience`.
     pub(crate) fn wait<'s>(
         &'s self,
         mut state: Guard<'s>,
         patience: Duration,
-        missing: impl Fn(&Line) -> usize,
+        missing: impl Fn(&Connection) -> usize,
     ) -> Guard<'s> {
         // Read when it is first needed: what is there already needs no clock.
         let mut until = None;
         loop {
-            if !state.line.as_ref().is_some_and(Line::has_fault) {
+            if !state.connection.as_ref().is_some_and(Connection::has_fault) {
                 self.collect(&mut state);
             }
-            let missing = state.line.as_ref().filter(|line| !line.has_fault()).map_or(0, &missing);
+            let missing =
+                state.connection.as_ref().filter(|connection| !connection.has_fault()).map_or(0, &missing);
             if missing == 0 {
                 break;
             }
@@ -98,21 +99,23 @@ impl Shared {
 
     /// Looks what came back, for whomever, and tells those who sleep behind who leads; that one the other side calls.
     pub(crate) fn collect(&self, state: &mut State) {
-        let any = state.try_with(Line::collect);
+        let any = state.try_with(Connection::collect);
         if state.followers > 0 && any != Some(false) && !cfg!(mutant = "followers_not_told") {
             self.changed.notify_all();
         }
     }
 
-    /// Sleeps at the line, without the lock.
+    /// Sleeps at the connection, without the lock.
     fn lead<'s>(&'s self, mut state: Guard<'s>, missing: usize, left: Duration) -> Guard<'s> {
         // What others wait for counts, too.
         let count = if state.followers > 0 { 1 } else { missing };
         let count = u16::try_from(count).expect("at most as many as seats");
-        if state.try_with(|line| line.look_awake(count, left)) != Some(false) {
+        if state.try_with(|connection| connection.spin_until(count, left)) != Some(false) {
             return state;
         }
-        let Some(Some(waiter)) = state.try_with(|line| line.ask_for_call(count)) else { return state };
+        let Some(Some(waiter)) = state.try_with(|connection| connection.ask_for_call(count)) else {
+            return state;
+        };
         state.is_led = true;
         drop(state);
         let slept = waiter.sleep(left);
@@ -124,14 +127,14 @@ impl Shared {
             false => waiter.sleep(Duration::ZERO),
         });
         if let Err(end) = slept {
-            state.try_with(|line| line.break_off(end));
+            state.try_with(|connection| connection.break_off(end));
         }
         state
     }
 
     /// Sleeps until who leads has something, who may wait for more than the next that comes.
     fn follow<'s>(&'s self, mut state: Guard<'s>, left: Duration) -> Guard<'s> {
-        if state.try_with(Line::hasten_call) != Some(true) {
+        if state.try_with(Connection::hasten_call) != Some(true) {
             return state;
         }
         state.followers += 1;
@@ -142,26 +145,29 @@ impl Shared {
 }
 
 impl State {
-    pub(crate) const fn line(&mut self) -> Option<&mut Line> {
-        self.line.as_mut()
+    pub(crate) const fn connection(&mut self) -> Option<&mut Connection> {
+        self.connection.as_mut()
     }
 
     pub(crate) const fn is_lost(&self) -> bool {
-        self.line.is_none()
+        self.connection.is_none()
     }
 
-    /// Does something with the line, which is over where that fails. None where it is lost, now or before.
-    pub(crate) fn try_with<T>(&mut self, work: impl FnOnce(&mut Line) -> Result<T, Trouble>) -> Option<T> {
-        let done = work(self.line.as_mut()?);
+    /// Does something with the connection, which is over where that fails. None where it is lost, now or before.
+    pub(crate) fn try_with<T>(
+        &mut self,
+        work: impl FnOnce(&mut Connection) -> Result<T, Trouble>,
+    ) -> Option<T> {
+        let done = work(self.connection.as_mut()?);
         if done.is_err() {
             self.end();
         }
         done.ok()
     }
 
-    /// Ends the line, for all: who sleeps at it is woken, and tells those behind.
+    /// Ends the connection, for all: who sleeps at it is woken, and tells those behind.
     pub(crate) fn end(&mut self) {
-        self.line.take().into_iter().for_each(Line::end);
+        self.connection.take().into_iter().for_each(Connection::end);
     }
 }
 
@@ -174,8 +180,8 @@ mod tests {
     use evener_ring::virtqueue::Events;
 
     use super::*;
-    use crate::connection::Seat;
-    use crate::connection::test_peer::OtherSide;
+    use crate::connection::RequestSlot;
+    use crate::connection::test_peer::TestPeer;
     use crate::connection::wire_mapping::{Lengths, Shape};
     use crate::requests::single::begin;
 
@@ -185,21 +191,26 @@ mod tests {
     const AT_ONCE: Duration = Duration::from_secs(5);
 
     struct Scene {
-        shared: Arc<Shared>,
+        shared: Arc<SharedConnection>,
         session: Session,
     }
 
     impl Scene {
-        fn new(events: Events) -> (Self, OtherSide) {
-            let (line, other) = OtherSide::new(events);
+        fn new(events: Events) -> (Self, TestPeer) {
+            let (connection, other) = TestPeer::new(events);
             let session = Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &[1; 16]);
-            (Self { shared: Arc::new(Shared::new(Some(line))), session: session.unwrap() }, other)
+            (
+                Self { shared: Arc::new(SharedConnection::new(Some(connection))), session: session.unwrap() },
+                other,
+            )
         }
 
-        fn begin(&self, state: &mut State) -> Seat {
+        fn begin(&self, state: &mut State) -> RequestSlot {
             let shape = Shape { algorithm: self.session.algorithm(), direction: self.session.direction() };
             let lengths = Lengths { text: BYTES, aad: 0 };
-            let begin = |line: &mut Line| begin(line, &self.session, shape, lengths, &[0; 16], &[7; BYTES]);
+            let begin = |connection: &mut Connection| {
+                begin(connection, &self.session, shape, lengths, &[0; 16], &[7; BYTES])
+            };
             state.try_with(begin).unwrap().unwrap()
         }
 
@@ -207,14 +218,14 @@ mod tests {
         fn wait(&self, requests: usize, patience: Duration) -> (Duration, usize) {
             let mut state = self.shared.lock();
             let numbers: Vec<usize> = (0..requests).map(|_| self.begin(&mut state).number).collect();
-            let missing = |line: &Line| requests - count_of(&numbers, line);
+            let missing = |connection: &Connection| requests - count_of(&numbers, connection);
             let began = Instant::now();
             let mut state = self.shared.wait(state, patience, missing);
-            let there = state.line().map_or(0, |line| count_of(&numbers, line));
+            let there = state.connection().map_or(0, |connection| count_of(&numbers, connection));
             (began.elapsed(), there)
         }
 
-        /// As that on a thread of its own, which sleeps when this returns: at the line, or behind who does.
+        /// As that on a thread of its own, which sleeps when this returns: at the connection, or behind who does.
         fn sleeper<'s>(
             &'s self,
             scope: &'s Scope<'s, '_>,
@@ -233,8 +244,8 @@ mod tests {
         }
     }
 
-    fn count_of(numbers: &[usize], line: &Line) -> usize {
-        numbers.iter().filter(|&&number| line.is_back(number)).count()
+    fn count_of(numbers: &[usize], connection: &Connection) -> usize {
+        numbers.iter().filter(|&&number| connection.is_back(number)).count()
     }
 
     fn at_once((took, there): (Duration, usize)) -> usize {
