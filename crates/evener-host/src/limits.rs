@@ -18,8 +18,8 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 64 clients with 4096 sessions, 256 requests of 16 MiB in all, 64 GiB of memory each; requests of 1 MiB. Guesses, but
-    /// that a guest's memory is mapped whole, and that Linux sends no more than 64 KiB at once.
+    /// 64 clients with 4096 sessions, 256 requests of 16 MiB in all, 64 GiB of memory each; requests of 1 MiB. Assumed,
+    /// not measured, but that a guest's memory is mapped whole, and that Linux sends no more than 64 KiB at once.
     fn default() -> Self {
         Self {
             clients_max: 64,

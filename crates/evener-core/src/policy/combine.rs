@@ -23,13 +23,14 @@ use crate::units::Nanos;
 /// enough that an epoch lost in a trial is under 2 % of the first back-off.
 pub const EPOCH: Nanos = Nanos::from_millis(20);
 
-/// Longest epoch that is judged: a longer one says that nobody called, not how fast calls are. A guess.
+/// Longest epoch that is judged: a longer one says that nobody called, not how fast calls are. Assumed, not
+/// measured: 80 ms, four epochs.
 pub const EPOCH_MAX: Nanos = Nanos::from_millis(80);
 
 /// Callers that wait for each other at most: the SIMD lanes of AES-CBC encryption with AVX-512.
 pub const TOGETHER_MAX: u32 = 16;
 
-/// Epochs alone before the first comparison, and after a pause. A guess.
+/// Epochs alone before the first comparison, and after a pause. Assumed, not measured: 4.
 const FIRST_EPOCHS: u32 = 4;
 /// Epochs alone of which the median is what working alone is worth: one that was spoilt does not count.
 const ALONE_EPOCHS: usize = 3;
@@ -62,7 +63,7 @@ const BACK_OFF: [u32; 2] = [64, 1024];
 /// The same where it was lost by little.
 const NEAR_BACK_OFF: [u32; 2] = [16, 512];
 /// Epochs after which combining has brought more than it takes to notice its end: where it stops then, it is tried again
-/// soon. A guess.
+/// soon. Assumed, not measured: 25.
 const PROVEN_EPOCHS: u32 = 25;
 /// Epochs alone until then.
 const SOON_EPOCHS: u32 = 8;

@@ -13,10 +13,11 @@ use crate::units::Nanos;
 pub use crate::policy::guard::Load;
 
 /// Smallest call in bytes that may be split under `auto`: 2^16. At 5 GB/s it takes 13 us, about what it costs to wake a
-/// thread on another core. A guess; above it measurement decides.
+/// thread on another core. Assumed, not measured; above it measurement decides.
 pub const CALL_BYTES_MIN: usize = 1 << 16;
 
-/// Parts per thread, so that none has much to wait for at the end: with 16, at most 1/16 of the call. A guess.
+/// Parts per thread, so that none has much to wait for at the end. Assumed, not measured: 16, because then it is at most 1/16 of the
+/// call.
 const PARTS_PER_THREAD: usize = 16;
 
 /// Limits of a part in bytes. At least 16 KiB, so that a context's new IV (0.1 to 0.3 us) costs below a tenth; at most 64
@@ -30,11 +31,12 @@ const HANDOVERS_MIN: u64 = 2;
 /// One of so many calls that are too short for the hand-over is split nevertheless, since only that shows a change.
 const PROBE_PERIOD: u64 = 64;
 
-/// Hand-over that is assumed before any was measured: a futex's wake-up across cores of a virtual machine. A guess.
+/// Hand-over before any was measured. Assumed, not measured: 50 us, because a futex's wake-up across cores of a virtual machine takes
+/// about that.
 const HANDOVER_FIRST: Nanos = Nanos::from_micros(50);
 
 /// A hand-over counts for at most so many times what is known, or was assumed at first: one that fell into the moment in
-/// which the machine stood still would keep hundreds of calls whole. Five in a row that long are believed. A guess.
+/// which the machine stood still would keep hundreds of calls whole. Five in a row that long are believed. Assumed, not measured: 4.
 const HANDOVER_JUMP_MAX: u64 = 4;
 
 /// Weight of a new hand-over, 1/8. From TCP's round trips (RFC 6298), not varied.

@@ -264,7 +264,8 @@ fn holds_any(device: &Device<Mapped>) -> bool {
     device.in_flight() > 0 || device.has_unshown() && !cfg!(mutant = "host_stops_unshown")
 }
 
-/// How long a client that stops a ring waits for what a module holds of it. A guess: longer than any request of any preset.
+/// How long a client that stops a ring waits for what a module holds of it. Assumed, not measured: 2 s, because no
+/// request of any preset takes longer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Whether a descriptor can be written to without ever waiting for its reader: a call to a client that does not listen must not

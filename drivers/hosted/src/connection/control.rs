@@ -28,7 +28,8 @@ use crate::connection::error::Trouble;
 use crate::connection::layout::{BASE, Parts};
 use crate::module_name::Trusted;
 
-/// How long the host may take for an answer. A guess: a thousand times what it takes on a busy machine.
+/// How long the host may take for an answer. Assumed, not measured: 2 s, because that is a thousand times what it takes
+/// on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The socket.

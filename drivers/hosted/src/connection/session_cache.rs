@@ -6,7 +6,7 @@ use std::sync::Weak;
 
 use evener_core::{IsOver, Session, SessionId};
 
-/// Sessions that one connection keeps open. A guess.
+/// Sessions that one connection keeps open. Assumed, not measured: 64.
 const KEYS_MAX: usize = 64;
 
 /// A session at the host.

@@ -19,7 +19,8 @@ use crate::connection::error::Trouble;
 /// machine).
 const WAKE_UP: Duration = Duration::from_micros(50);
 
-/// One in so many waits is awake, to learn. A guess: below 1 us a wait.
+/// One in so many waits is awake, to learn. Assumed, not measured: 64, because that is
+/// below 1 us a wait.
 const PROBE_EVERY: u32 = 64;
 
 /// Weight of a new sample, 1/8: five samples to half.

@@ -33,7 +33,7 @@ const DATA: u16 = 0;
 /// Interrupts: the data queue's and the control queue's.
 const VECTORS: u32 = 2;
 
-/// How long a device may take to be reset. A guess; QEMU's is reset at once.
+/// How long a device may take to be reset. Assumed, not measured: 1 s, because QEMU's is reset at once.
 const RESET_PATIENCE: Duration = Duration::from_secs(1);
 
 /// A device that is ready.

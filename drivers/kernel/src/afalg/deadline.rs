@@ -5,7 +5,7 @@
 //! the kernel until the module has answered -> the result is shown from the reader's room; or the time is over, and the reader stays
 //! behind with all that the kernel still writes to.
 //!
-//! Beside the driver's desk (`requests/jobs.rs`) that saves what jobs of many threads need. It is for single requests of one piece.
+//! Beside the driver's pool (`requests/jobs.rs`) that saves what jobs of many threads need. It is for single requests of one chunk.
 
 use std::io;
 use std::sync::atomic::AtomicUsize;
@@ -15,14 +15,14 @@ use std::time::Duration;
 use evener_core::driver::{SingleDriver, Text, Unanswered};
 use evener_core::{Algorithm, Direction, IsOver, JobError, Nanos, Padding, Session};
 
-use super::ffi::Order;
+use super::ffi::Operation;
 use super::reader::{Clock, Read, Reader};
-use super::{Afalg, Attempt, PIECE_BYTES, send_all};
+use super::{Afalg, Attempt, CHUNK_BYTES, send_all};
 use crate::pool::device::{Failure, error_of, is_for_callers};
-use crate::pool::free_list::Kept;
-use crate::pool::key_cache::Keys;
-use crate::pool::syscall_pool::{Desk, FAREWELL};
-use crate::process::fork_check::Birthplace;
+use crate::pool::free_list::FreeList;
+use crate::pool::key_cache::KeyCache;
+use crate::pool::syscall_pool::{SHUTDOWN_GRACE, SyscallPool};
+use crate::process::fork_check::Creator;
 use crate::process::wipe::wipe;
 
 /// Texts up to this length are sent by the reader. That costs a copy more, but of two threads that take turns on one core Linux 6.1 lets
@@ -31,25 +31,25 @@ use crate::process::wipe::wipe;
 const SENT_BY_READERS_MAX: usize = 16 << 10;
 
 /// Of one process: a forked child makes its own.
-pub(crate) struct Timed {
+pub(crate) struct DeadlineDriver {
     /// Where keys are opened and closed.
-    desk: Arc<Desk<Afalg>>,
+    pool: Arc<SyscallPool<Afalg>>,
     /// Whether its runner could be started, which the first request does.
     has_runner: OnceLock<bool>,
-    idle: Kept<Reader>,
+    idle: FreeList<Reader>,
     /// Of all readers, those that have ended too until the next is started.
     clocks: Mutex<Vec<Clock>>,
     /// Threads that never came back, of the module.
     stuck: Arc<AtomicUsize>,
     /// The process whose keys and threads these are.
-    home: Birthplace,
+    creator: Creator,
 }
 
-impl Timed {
+impl DeadlineDriver {
     pub(crate) fn new(device: Arc<Afalg>, stuck: Arc<AtomicUsize>) -> Self {
-        let desk = Arc::new(Desk::new(device, Arc::clone(&stuck), 1));
+        let pool = Arc::new(SyscallPool::new(device, Arc::clone(&stuck), 1));
         let (has_runner, idle, clocks) = Default::default();
-        Self { desk, has_runner, idle, clocks, stuck, home: Birthplace::here() }
+        Self { pool, has_runner, idle, clocks, stuck, creator: Creator::here() }
     }
 
     fn reader(&self) -> io::Result<Reader> {
@@ -68,13 +68,13 @@ impl Timed {
     }
 
     fn has_runner(&self) -> bool {
-        *self.has_runner.get_or_init(|| self.desk.start_runner().is_ok())
+        *self.has_runner.get_or_init(|| self.pool.start_runner().is_ok())
     }
 }
 
-impl SingleDriver for Timed {
+impl SingleDriver for DeadlineDriver {
     fn takes(&self, algorithm: Algorithm, bytes: usize) -> bool {
-        bytes <= PIECE_BYTES && is_for_callers(self.desk.device(), algorithm, bytes)
+        bytes <= CHUNK_BYTES && is_for_callers(self.pool.device(), algorithm, bytes)
     }
 
     fn ask_for(
@@ -89,19 +89,19 @@ impl SingleDriver for Timed {
         {
             return Err(Unanswered::Failed(JobError::ModuleFull));
         }
-        let key = self.desk.key(session);
-        if !self.desk.open(&key, patience) {
+        let key = self.pool.key(session);
+        if !self.pool.open(&key, patience) {
             return Err(Unanswered::Late);
         }
         let spec = key.spec;
         let failed = |failure| Unanswered::Failed(error_of(failure, spec));
         let begun = || -> Result<_, Failure> {
-            let transform = Keys::known(&key).unwrap_or(Err(Failure::Lost))?;
-            let (socket, mut reader) = (transform.seat()?, self.reader()?);
+            let transform = KeyCache::known(&key).unwrap_or(Err(Failure::Lost))?;
+            let (socket, mut reader) = (transform.request_socket()?, self.reader()?);
             let sends = (bytes <= SENT_BY_READERS_MAX).then_some(*iv);
             match sends {
                 Some(_) => reader.fill(text.input()),
-                None => drop(send_all(&socket, Order::of(spec, iv), text.input())?),
+                None => drop(send_all(&socket, Operation::of(spec, iv), text.input())?),
             }
             Ok((reader, socket, sends))
         };
@@ -119,31 +119,31 @@ impl SingleDriver for Timed {
         let done = answered.done.map_err(|attempt| failed(attempt.into()));
         self.idle.keep(reader);
         // Only a socket on which all went well is used again.
-        if let (Ok(()), Some(Ok(transform))) = (&done, Keys::known(&key)) {
-            self.desk.device().count(spec.algorithm, bytes);
+        if let (Ok(()), Some(Ok(transform))) = (&done, KeyCache::known(&key)) {
+            self.pool.device().count(spec.algorithm, bytes);
             transform.idle().push(socket);
         }
         if let Some(last) = Arc::into_inner(key) {
             // It was given up meanwhile, but this thread does not close it.
-            self.desk.give_up(vec![Arc::new(last)]);
+            self.pool.release_keys(vec![Arc::new(last)]);
         }
         done
     }
 
     fn core_time(&self) -> Nanos {
-        self.clocks().iter().fold(self.desk.core_time(), |sum, clock| sum + clock.time())
+        self.clocks().iter().fold(self.pool.core_time(), |sum, clock| sum + clock.time())
     }
 
     fn forget(&self, is_over: IsOver<'_>) {
-        self.desk.give_up(self.desk.keys.forget(is_over));
+        self.pool.release_keys(self.pool.keys.forget(is_over));
     }
 }
 
-impl Drop for Timed {
+impl Drop for DeadlineDriver {
     fn drop(&mut self) {
         // In a forked child there is no runner, and locks may be held by threads that are not here.
-        if self.home.is_here() && self.desk.close(FAREWELL) {
-            self.desk.keys.close_idle();
+        if self.creator.is_here() && self.pool.close(SHUTDOWN_GRACE) {
+            self.pool.keys.close_idle();
         }
     }
 }

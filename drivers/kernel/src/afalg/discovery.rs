@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::AsFd as _;
 
 use super::ffi;
-use super::proc_crypto::{self, Listed};
+use super::proc_crypto::{self, CryptoEntry};
 use crate::error::OpenError;
 
 /// What was found.
@@ -52,12 +52,12 @@ fn survey_of(
         Ok(text) => proc_crypto::parse(&text),
         Err(error) => return nothing(error.to_string()),
     };
-    let ours = |listed: &&Listed| listed.door().is_some() && !listed.algorithms().is_empty();
-    let standing = |listed: &Listed| {
-        let bound = bind(listed.door().unwrap_or_default(), &listed.driver);
+    let ours = |entry: &&CryptoEntry| entry.door().is_some() && !entry.algorithms().is_empty();
+    let standing = |entry: &CryptoEntry| {
+        let bound = bind(entry.door().unwrap_or_default(), &entry.driver);
         // Kernels from 7.2 on list such drivers and let no program bind them.
         let refused = bound.err().map(|error| format!("AF_ALG of this kernel does not admit it: {error}"));
-        Standing { driver: listed.driver.clone(), does: listed.name.clone(), refused }
+        Standing { driver: entry.driver.clone(), does: entry.name.clone(), refused }
     };
     let hardware: Vec<Standing> =
         all.iter().filter(ours).filter(|it| it.is_hardware()).map(standing).collect();

@@ -58,7 +58,7 @@ pub(super) fn accept(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
 
 /// What a request says beside its data.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Order<'a> {
+pub(super) struct Operation<'a> {
     pub(super) encrypts: bool,
     /// Empty where the algorithm has none.
     pub(super) iv: &'a [u8],
@@ -69,7 +69,7 @@ pub(super) struct Order<'a> {
 /// Hands a request over, or the next part of one (`order` is none). Returns how many bytes the kernel took.
 pub(super) fn send(
     socket: BorrowedFd<'_>,
-    order: Option<Order<'_>>,
+    order: Option<Operation<'_>>,
     data: &[u8],
     more: bool,
 ) -> io::Result<usize> {

@@ -35,33 +35,33 @@ use evener_fd::CheckedFd;
 use rustix::io::{Errno, retry_on_intr};
 
 #[cfg(target_os = "linux")]
-pub(crate) use self::deadline::Timed;
+pub(crate) use self::deadline::DeadlineDriver;
 pub use self::discovery::{Standing, Survey, survey};
-use self::ffi::Order;
+use self::ffi::Operation;
 #[cfg(test)]
 pub(crate) use self::ffi::put_over;
-use self::proc_crypto::Listed;
+use self::proc_crypto::CryptoEntry;
 use crate::error::OpenError;
-use crate::pool::chunks::{in_pieces, last_block, next_iv};
+use crate::pool::chunks::{in_chunks, last_block, next_iv};
 use crate::pool::device::{Device, Failure, Spec, Task};
 use crate::pool::key_cache::why_refused;
 
 /// Data of one `sendmsg`: a fraction of what a socket buffers (212,992 bytes unless the system's owner changed it), so that
 /// a call neither waits for room nor comes back short. A longer chain is continued by a new request with the next IV.
-const PIECE_BYTES: usize = 64 << 10;
+const CHUNK_BYTES: usize = 64 << 10;
 
 /// What cannot be cut (XTS, AEAD) is taken up to this length, with associated data and tag.
 const WHOLE_BYTES_MAX: usize = 128 << 10;
 
-/// Attempts at a request that signals cut short. A guess: runners block all signals they can.
+/// Attempts at a request that signals cut short. Assumed, not measured: 4, because runners block all signals they can.
 const ATTEMPTS_MAX: u32 = 4;
 
 /// A driver of the kernel that AF_ALG lets us use.
 #[derive(Clone, Debug)]
 pub(crate) struct Afalg {
-    listed: Listed,
+    entry: CryptoEntry,
     door: &'static str,
-    /// Requests that it has answered, pieces counted each.
+    /// Requests that it has answered, chunks counted each.
     answered: Arc<AtomicU64>,
 }
 
@@ -75,20 +75,19 @@ impl Afalg {
     /// Looks for the driver `name`.
     pub(crate) fn open(name: &str) -> Result<Self, OpenError> {
         ffi::socket().map_err(|error| OpenError::Unavailable(discovery::no_family(&error)))?;
-        let (listed, door) = chosen(name, discovery::list, discovery::bind)?;
-        Ok(Self { listed, door, answered: Arc::default() })
+        let (entry, door) = chosen(name, discovery::list, discovery::bind)?;
+        Ok(Self { entry, door, answered: Arc::default() })
     }
 
     pub(crate) fn algorithms(&self) -> Vec<Algorithm> {
-        self.listed.algorithms()
+        self.entry.algorithms()
     }
 
     /// What stands behind it, for people: constant, because kept costs go by it.
     pub(crate) fn detail(&self) -> String {
         let release = rustix::system::uname().release().to_string_lossy().into_owned();
-        let what =
-            if self.listed.is_hardware() { "asynchronous" } else { "the kernel's software, no module" };
-        format!("Linux {release}, {} by AF_ALG, {what}", self.listed.name)
+        let what = if self.entry.is_hardware() { "asynchronous" } else { "the kernel's software, no module" };
+        format!("Linux {release}, {} by AF_ALG, {what}", self.entry.name)
     }
 
     pub(crate) fn answered(&self) -> u64 {
@@ -97,13 +96,13 @@ impl Afalg {
     }
 
     fn count(&self, algorithm: Algorithm, bytes: usize) {
-        let pieces = if algorithm.is_cipher() { bytes.div_ceil(piece_bytes(algorithm)) } else { 1 };
-        self.answered.fetch_add(pieces.max(1) as u64, Ordering::Relaxed);
+        let chunks = if algorithm.is_cipher() { bytes.div_ceil(chunk_bytes(algorithm)) } else { 1 };
+        self.answered.fetch_add(chunks.max(1) as u64, Ordering::Relaxed);
     }
 
     fn bind(&self) -> io::Result<OwnedFd> {
         let socket = ffi::socket()?;
-        ffi::bind(socket.as_fd(), self.door, &self.listed.driver)?;
+        ffi::bind(socket.as_fd(), self.door, &self.entry.driver)?;
         Ok(socket)
     }
 }
@@ -113,7 +112,7 @@ fn chosen(
     name: &str,
     list: impl Fn() -> Result<String, OpenError>,
     bind: impl Fn(&str, &str) -> io::Result<()>,
-) -> Result<(Listed, &'static str), OpenError> {
+) -> Result<(CryptoEntry, &'static str), OpenError> {
     let find = || Ok(proc_crypto::find(&list()?, name));
     let (mut found, mut asked) = (find()?, Vec::new());
     if found.is_none() {
@@ -122,16 +121,16 @@ fn chosen(
         asked.extend(["skcipher", "hash", "aead"].map(|door| bind(door, name)));
         found = find()?;
     }
-    let Some(listed) = found else {
+    let Some(entry) = found else {
         let error = asked.into_iter().filter_map(Result::err).next();
         let errno = error.and_then(|error| error.raw_os_error()).unwrap_or(libc::ENOENT);
         return Err(OpenError::NoSuchDriver { name: name.to_owned(), errno });
     };
-    let (Some(door), false) = (listed.door(), listed.algorithms().is_empty()) else {
-        return Err(OpenError::NothingForUs { name: name.to_owned(), does: listed.name });
+    let (Some(door), false) = (entry.door(), entry.algorithms().is_empty()) else {
+        return Err(OpenError::NothingForUs { name: name.to_owned(), does: entry.name });
     };
-    bind(door, &listed.driver).map_err(|error| OpenError::refused(name, &error))?;
-    Ok((listed, door))
+    bind(door, &entry.driver).map_err(|error| OpenError::refused(name, &error))?;
+    Ok((entry, door))
 }
 
 impl Device for Afalg {
@@ -165,7 +164,7 @@ impl Device for Afalg {
     fn run(&self, key: &Transform, task: &mut Task) -> Result<(), Failure> {
         let input_kept = Attempt::keeps_input(task);
         for _ in 0..ATTEMPTS_MAX {
-            let socket = key.seat()?;
+            let socket = key.request_socket()?;
             match run_on(&socket, task) {
                 // A socket on which something went wrong may still hold data: only sound ones are used again.
                 Ok(()) => {
@@ -190,7 +189,7 @@ impl Device for Afalg {
         output: &mut [u8],
     ) -> Result<(), Failure> {
         for _ in 0..ATTEMPTS_MAX {
-            let socket = key.seat()?;
+            let socket = key.request_socket()?;
             match apart(&socket, spec, iv, input, output) {
                 Ok(()) => {
                     self.count(spec.algorithm, input.len());
@@ -208,7 +207,7 @@ impl Device for Afalg {
 
 impl Transform {
     /// A socket for one request.
-    fn seat(&self) -> io::Result<CheckedFd> {
+    fn request_socket(&self) -> io::Result<CheckedFd> {
         // The lock must not be held while a new one is made.
         let kept = self.idle().pop();
         kept.map_or_else(|| ffi::accept(self.socket.checked()?).and_then(CheckedFd::new), Ok)
@@ -256,11 +255,11 @@ fn run_on(socket: &CheckedFd, task: &mut Task) -> Result<(), Attempt> {
 }
 
 /// XTS has only one ([`Device::takes`]), and so has an AEAD.
-fn piece_bytes(algorithm: Algorithm) -> usize {
-    if algorithm.is_aead() || algorithm.family() == Family::Xts { WHOLE_BYTES_MAX } else { PIECE_BYTES }
+fn chunk_bytes(algorithm: Algorithm) -> usize {
+    if algorithm.is_aead() || algorithm.family() == Family::Xts { WHOLE_BYTES_MAX } else { CHUNK_BYTES }
 }
 
-/// In pieces, from one place to another.
+/// In chunks, from one place to another.
 fn apart(
     socket: &CheckedFd,
     spec: Spec,
@@ -269,23 +268,23 @@ fn apart(
     output: &mut [u8],
 ) -> Result<(), Attempt> {
     let Spec { algorithm, direction } = spec;
-    let (bytes, mut iv) = (piece_bytes(algorithm), iv);
-    for (piece, room) in input.chunks(bytes).zip(output.chunks_mut(bytes)) {
-        let socket = send_all(socket, Order::of(spec, &iv), piece)?;
+    let (bytes, mut iv) = (chunk_bytes(algorithm), iv);
+    for (chunk, room) in input.chunks(bytes).zip(output.chunks_mut(bytes)) {
+        let socket = send_all(socket, Operation::of(spec, &iv), chunk)?;
         read_all(socket, room)?;
-        iv = next_iv(algorithm.family(), &iv, piece, direction).unwrap_or_else(|| last_block(room));
+        iv = next_iv(algorithm.family(), &iv, chunk, direction).unwrap_or_else(|| last_block(room));
     }
     Ok(())
 }
 
-/// In pieces.
+/// In chunks.
 fn cipher(socket: &CheckedFd, task: &mut Task) -> Result<(), Attempt> {
     let Spec { algorithm, direction } = task.spec;
     let encrypts = direction == Direction::Encrypt;
-    in_pieces(task, piece_bytes(algorithm), |iv, piece, is_first| {
-        let order = Order { encrypts, iv, aad_bytes: None };
-        let sent = send_all(socket, order, piece);
-        sent.and_then(|socket| read_all(socket, piece)).map_err(|it| it.keeping(is_first))
+    in_chunks(task, chunk_bytes(algorithm), |iv, chunk, is_first| {
+        let order = Operation { encrypts, iv, aad_bytes: None };
+        let sent = send_all(socket, order, chunk);
+        sent.and_then(|socket| read_all(socket, chunk)).map_err(|it| it.keeping(is_first))
     })
 }
 
@@ -295,7 +294,7 @@ fn aead(socket: &CheckedFd, task: &mut Task) -> Result<(), Attempt> {
     let encrypts = direction == Direction::Encrypt;
     let (iv, front) = (task.iv, task.aad_bytes + task.text_bytes);
     let (tag_bytes, aad_bytes) = (algorithm.tag_bytes(), u32::try_from(task.aad_bytes).unwrap_or(u32::MAX));
-    let order = Order { encrypts, iv: &iv[..algorithm.iv_bytes()], aad_bytes: Some(aad_bytes) };
+    let order = Operation { encrypts, iv: &iv[..algorithm.iv_bytes()], aad_bytes: Some(aad_bytes) };
     let (given, wanted) = if encrypts { (front, front + tag_bytes) } else { (front + tag_bytes, front) };
     let socket = send_all(socket, order, &task.room[..given])?;
     read_all(socket, &mut task.room[..wanted])
@@ -312,7 +311,7 @@ fn hash(socket: &CheckedFd, task: &mut Task) -> Result<(), Attempt> {
     read_all(socket, &mut task.tag[..digest_bytes])
 }
 
-impl<'a> Order<'a> {
+impl<'a> Operation<'a> {
     /// That of a cipher, of whose `iv` as much counts as it has.
     fn of(spec: Spec, iv: &'a [u8; 16]) -> Self {
         let encrypts = spec.direction == Direction::Encrypt;
@@ -321,7 +320,7 @@ impl<'a> Order<'a> {
 }
 
 /// Hands over all of a request, and lends the socket for the answer. What comes back short has lost its end, and is given up.
-fn send_all<'s>(socket: &'s CheckedFd, order: Order<'_>, data: &[u8]) -> Result<BorrowedFd<'s>, Attempt> {
+fn send_all<'s>(socket: &'s CheckedFd, order: Operation<'_>, data: &[u8]) -> Result<BorrowedFd<'s>, Attempt> {
     let socket = socket.checked()?;
     match send_part(socket, Some(order), data, false)? {
         sent if sent == data.len() => Ok(socket),
@@ -331,7 +330,7 @@ fn send_all<'s>(socket: &'s CheckedFd, order: Order<'_>, data: &[u8]) -> Result<
 
 fn send_part(
     socket: BorrowedFd<'_>,
-    order: Option<Order<'_>>,
+    order: Option<Operation<'_>>,
     data: &[u8],
     more: bool,
 ) -> Result<usize, Attempt> {
@@ -357,7 +356,7 @@ fn read_all(socket: BorrowedFd<'_>, room: &mut [u8]) -> Result<(), Attempt> {
 }
 
 impl Attempt {
-    /// Where earlier pieces have been replaced already, the input is not what it was, whatever became of this one.
+    /// Where earlier chunks have been replaced already, the input is not what it was, whatever became of this one.
     fn keeping(self, is_first: bool) -> Self {
         match self {
             Self::Short { is_intact } => Self::Short { is_intact: is_intact && is_first },
@@ -432,7 +431,7 @@ mod tests {
             is_made.set(is_made.get() || door == "skcipher");
             if door == "skcipher" { Ok(()) } else { Err(errno(libc::ENOENT)) }
         };
-        let (listed, door) = chosen("cryptd(device-cbc)", list, bind).unwrap();
-        assert_eq!((listed.driver.as_str(), door), ("cryptd(device-cbc)", "skcipher"));
+        let (entry, door) = chosen("cryptd(device-cbc)", list, bind).unwrap();
+        assert_eq!((entry.driver.as_str(), door), ("cryptd(device-cbc)", "skcipher"));
     }
 }

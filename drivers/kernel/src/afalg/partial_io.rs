@@ -17,7 +17,7 @@ const KEY: Spec = Spec { algorithm: Algorithm::Aes128Ctr, direction: Direction::
 const GIVEN_UP: Result<(), Failure> = Err(Failure::Errno(libc::EINTR));
 
 /// Our end of a pair at whose other end `serve` stands for the kernel.
-fn seat(serve: impl FnOnce(UnixStream) + Send + 'static) -> CheckedFd {
+fn request_socket(serve: impl FnOnce(UnixStream) + Send + 'static) -> CheckedFd {
     let (ours, theirs) = UnixStream::pair().unwrap();
     // A driver that waits for what never comes has failed; it must not stand here for ever.
     ours.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -33,10 +33,10 @@ fn inverted(stream: &mut UnixStream, bytes: usize) -> Vec<u8> {
     text
 }
 
-/// Answers each of `pieces` requests of so many bytes in parts of `part` bytes.
-fn in_parts(pieces: &'static [usize], part: usize) -> CheckedFd {
-    seat(move |mut stream| {
-        for &bytes in pieces {
+/// Answers each of `chunks` requests of so many bytes in parts of `part` bytes.
+fn in_parts(chunks: &'static [usize], part: usize) -> CheckedFd {
+    request_socket(move |mut stream| {
+        for &bytes in chunks {
             for part in inverted(&mut stream, bytes).chunks(part) {
                 stream.write_all(part).unwrap();
             }
@@ -46,7 +46,7 @@ fn in_parts(pieces: &'static [usize], part: usize) -> CheckedFd {
 
 /// Answers `whole` requests and of the next, which has `bytes` bytes, `answered` bytes.
 fn ends_early(whole: &'static [usize], bytes: usize, answered: usize) -> CheckedFd {
-    seat(move |mut stream| {
+    request_socket(move |mut stream| {
         for &bytes in whole {
             let text = inverted(&mut stream, bytes);
             stream.write_all(&text).unwrap();
@@ -60,25 +60,25 @@ fn checked(stream: UnixStream) -> CheckedFd {
     CheckedFd::new(stream.into()).unwrap()
 }
 
-/// A key with seats that are taken in this order. No other can be accepted from it: whoever asks for one fails.
-fn transform(seats: Vec<CheckedFd>) -> Transform {
+/// A key with sockets that are taken in this order. No other can be accepted from it: whoever asks for one fails.
+fn transform(sockets: Vec<CheckedFd>) -> Transform {
     let (socket, _) = UnixStream::pair().unwrap();
-    Transform { socket: checked(socket), idle: Mutex::new(seats.into_iter().rev().collect()) }
+    Transform { socket: checked(socket), idle: Mutex::new(sockets.into_iter().rev().collect()) }
 }
 
-/// Has `task` done at `seats`, of which the first is taken first; says how many are left besides.
-fn run(task: &mut Task, seats: Vec<CheckedFd>) -> (Result<(), Failure>, usize) {
-    let key = transform(seats);
+/// Has `task` done at `sockets`, of which the first is taken first; says how many are left besides.
+fn run(task: &mut Task, sockets: Vec<CheckedFd>) -> (Result<(), Failure>, usize) {
+    let key = transform(sockets);
     let done =
-        Afalg { listed: Listed::default(), door: "skcipher", answered: Arc::default() }.run(&key, task);
+        Afalg { entry: CryptoEntry::default(), door: "skcipher", answered: Arc::default() }.run(&key, task);
     (done, key.idle().len())
 }
 
 #[test]
 fn an_answer_that_comes_in_parts_is_read_whole() {
     for part in [1, 999, 4_096] {
-        let mut task = task(KEY, PIECE_BYTES + 100);
-        assert_eq!(run(&mut task, vec![in_parts(&[PIECE_BYTES, 100], part)]), (Ok(()), 1));
+        let mut task = task(KEY, CHUNK_BYTES + 100);
+        assert_eq!(run(&mut task, vec![in_parts(&[CHUNK_BYTES, 100], part)]), (Ok(()), 1));
         assert!(is_inverted_once(&task), "parts of {part}");
     }
 }
@@ -86,28 +86,28 @@ fn an_answer_that_comes_in_parts_is_read_whole() {
 #[test]
 fn a_request_that_was_not_answered_at_all_is_asked_once_more_elsewhere() {
     let mut task = task(KEY, 4_096);
-    let seats = vec![ends_early(&[], 4_096, 0), in_parts(&[4_096], 4_096)];
-    assert_eq!(run(&mut task, seats), (Ok(()), 1), "a seat that failed is not kept");
+    let sockets = vec![ends_early(&[], 4_096, 0), in_parts(&[4_096], 4_096)];
+    assert_eq!(run(&mut task, sockets), (Ok(()), 1), "a seat that failed is not kept");
     assert!(is_inverted_once(&task));
 }
 
 #[test]
 fn what_was_answered_in_part_is_given_up_and_never_worked_on_twice() {
     let early: [(&'static [usize], usize, usize); 3] =
-        [(&[], 4_096, 1_000), (&[PIECE_BYTES], 4_096, 1_000), (&[PIECE_BYTES], 4_096, 0)];
+        [(&[], 4_096, 1_000), (&[CHUNK_BYTES], 4_096, 1_000), (&[CHUNK_BYTES], 4_096, 0)];
     for (whole, bytes, answered) in early {
-        let mut task = task(KEY, whole.len() * PIECE_BYTES + bytes);
+        let mut task = task(KEY, whole.len() * CHUNK_BYTES + bytes);
         let again =
-            if whole.is_empty() { in_parts(&[4_096], 4_096) } else { in_parts(&[PIECE_BYTES, 4_096], 4_096) };
-        let seats = vec![ends_early(whole, bytes, answered), again];
-        assert_eq!(run(&mut task, seats), (GIVEN_UP, 1), "{} pieces, then {answered} bytes", whole.len());
+            if whole.is_empty() { in_parts(&[4_096], 4_096) } else { in_parts(&[CHUNK_BYTES, 4_096], 4_096) };
+        let sockets = vec![ends_early(whole, bytes, answered), again];
+        assert_eq!(run(&mut task, sockets), (GIVEN_UP, 1), "{} pieces, then {answered} bytes", whole.len());
     }
 }
 
-/// Has a text of `bytes` bytes worked on from one place to another at `seats`; what came, and how many seats are left besides.
-fn work(bytes: usize, seats: Vec<CheckedFd>) -> (Result<(), Failure>, Vec<u8>, usize) {
-    let key = transform(seats);
-    let device = Afalg { listed: Listed::default(), door: "skcipher", answered: Arc::default() };
+/// Has a text of `bytes` bytes worked on from one place to another at `sockets`; what came, and how many sockets are left besides.
+fn work(bytes: usize, sockets: Vec<CheckedFd>) -> (Result<(), Failure>, Vec<u8>, usize) {
+    let key = transform(sockets);
+    let device = Afalg { entry: CryptoEntry::default(), door: "skcipher", answered: Arc::default() };
     let mut output = vec![0; bytes];
     let done = device.work(&key, KEY, [0; 16], &text(bytes), &mut output);
     (done, output, key.idle().len())
@@ -115,16 +115,16 @@ fn work(bytes: usize, seats: Vec<CheckedFd>) -> (Result<(), Failure>, Vec<u8>, u
 
 #[test]
 fn from_one_place_to_another_whatever_was_answered_in_part_is_asked_once_more() {
-    let bytes = PIECE_BYTES + 4_096;
+    let bytes = CHUNK_BYTES + 4_096;
     let inverted: Vec<u8> = text(bytes).iter().map(|byte| !byte).collect();
-    let whole = || in_parts(&[PIECE_BYTES, 4_096], 999);
+    let whole = || in_parts(&[CHUNK_BYTES, 4_096], 999);
     assert_eq!(work(bytes, vec![whole()]), (Ok(()), inverted.clone(), 1));
     let early: [(&'static [usize], usize, usize); 3] =
-        [(&[], PIECE_BYTES, 1_000), (&[PIECE_BYTES], 4_096, 1_000), (&[PIECE_BYTES], 4_096, 0)];
+        [(&[], CHUNK_BYTES, 1_000), (&[CHUNK_BYTES], 4_096, 1_000), (&[CHUNK_BYTES], 4_096, 0)];
     for (before, next, answered) in early {
-        let seats = vec![ends_early(before, next, answered), whole()];
+        let sockets = vec![ends_early(before, next, answered), whole()];
         assert_eq!(
-            work(bytes, seats),
+            work(bytes, sockets),
             (Ok(()), inverted.clone(), 1),
             "{} pieces, then {answered}",
             before.len()
@@ -133,31 +133,31 @@ fn from_one_place_to_another_whatever_was_answered_in_part_is_asked_once_more() 
 }
 
 /// Our end takes a few thousand bytes before it waits for the other, and then only so long: what it took is what a call says.
-fn narrow(seat: CheckedFd, patience: Duration) -> CheckedFd {
-    let stream = seat.checked().unwrap();
+fn narrow(request_socket: CheckedFd, patience: Duration) -> CheckedFd {
+    let stream = request_socket.checked().unwrap();
     set_socket_send_buffer_size(stream, 4_096).unwrap();
     set_socket_timeout(stream, Timeout::Send, Some(patience)).unwrap();
-    seat
+    request_socket
 }
 
 #[test]
 fn a_request_that_went_out_in_part_is_asked_once_more_elsewhere() {
     // It reads nothing until its other end is given up.
-    let deaf = seat(|mut stream| {
+    let deaf = request_socket(|mut stream| {
         thread::sleep(Duration::from_millis(500));
         stream.read_to_end(&mut Vec::new()).unwrap();
     });
-    let mut task = task(KEY, PIECE_BYTES);
+    let mut task = task(KEY, CHUNK_BYTES);
     let deaf = narrow(deaf, Duration::from_millis(50));
-    assert_eq!(run(&mut task, vec![deaf, in_parts(&[PIECE_BYTES], 4_096)]), (Ok(()), 1));
+    assert_eq!(run(&mut task, vec![deaf, in_parts(&[CHUNK_BYTES], 4_096)]), (Ok(()), 1));
     assert!(is_inverted_once(&task));
 }
 
 #[test]
 fn a_message_to_hash_that_goes_out_in_parts_is_hashed_whole() {
-    let bytes = 3 * PIECE_BYTES;
+    let bytes = 3 * CHUNK_BYTES;
     // The sum of all bytes is the digest. Longer than one call waits, shorter than two.
-    let slow = seat(move |mut stream| {
+    let slow = request_socket(move |mut stream| {
         let (mut sum, mut count, mut part) = (0_u128, 0, [0; 1_500]);
         thread::sleep(Duration::from_millis(3_000));
         while count < bytes {
@@ -187,10 +187,10 @@ fn is_untouched(mut end: &UnixStream) -> bool {
 
 #[test]
 fn a_request_is_not_sent_where_the_program_has_another_file_by_now() {
-    let seat = in_parts(&[4_096], 4_096);
-    let end = put_over(&seat);
+    let request_socket = in_parts(&[4_096], 4_096);
+    let end = put_over(&request_socket);
     let mut task = task(KEY, 4_096);
-    assert_eq!(run(&mut task, vec![seat]), (Err(Failure::Lost), 0));
+    assert_eq!(run(&mut task, vec![request_socket]), (Err(Failure::Lost), 0));
     assert_eq!(task.text(), text(4_096), "whoever does it again has the input");
     assert!(is_untouched(&end), "nothing was sent, and it is not closed");
 }
@@ -199,7 +199,7 @@ fn a_request_is_not_sent_where_the_program_has_another_file_by_now() {
 fn a_key_s_socket_that_is_the_program_s_by_now_accepts_no_seat_and_is_not_closed() {
     let key = transform(Vec::new());
     let end = put_over(&key.socket);
-    let lost = key.seat().map(drop).map_err(Failure::from);
+    let lost = key.request_socket().map(drop).map_err(Failure::from);
     drop(key);
     assert_eq!(lost, Err(Failure::Lost));
     assert!(is_untouched(&end));

@@ -4,7 +4,7 @@ use evener_core::{Algorithm, Family, Hash};
 
 /// One implementation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Listed {
+pub(super) struct CryptoEntry {
     /// What it does: `cbc(aes)`.
     pub(super) name: String,
     /// Whose it is: `virtio_crypto_aes_cbc`.
@@ -18,42 +18,42 @@ pub(super) struct Listed {
 }
 
 /// All of them, in the kernel's order.
-pub(super) fn parse(text: &str) -> Vec<Listed> {
-    text.split("\n\n").map(paragraph).filter(|listed| !listed.driver.is_empty()).collect()
+pub(super) fn parse(text: &str) -> Vec<CryptoEntry> {
+    text.split("\n\n").map(paragraph).filter(|entry| !entry.driver.is_empty()).collect()
 }
 
 /// The one of a driver, by a look at no other: a kernel lists a hundred.
-pub(super) fn find(text: &str, driver: &str) -> Option<Listed> {
+pub(super) fn find(text: &str, driver: &str) -> Option<CryptoEntry> {
     let around = |(at, _): (usize, &str)| {
         let start = text[..at].rfind("\n\n").map_or(0, |end| end + 2);
         let end = text[at..].find("\n\n").map_or(text.len(), |end| at + end);
         paragraph(&text[start..end])
     };
     // The name may stand in others' templates.
-    text.match_indices(driver).map(around).find(|listed| listed.driver == driver)
+    text.match_indices(driver).map(around).find(|entry| entry.driver == driver)
 }
 
-fn paragraph(text: &str) -> Listed {
-    let mut listed = Listed::default();
+fn paragraph(text: &str) -> CryptoEntry {
+    let mut entry = CryptoEntry::default();
     let (mut least, mut most) = (None, None);
     for (key, value) in text.lines().filter_map(|line| line.split_once(':')) {
         let value = value.trim();
         match key.trim() {
-            "name" => value.clone_into(&mut listed.name),
-            "driver" => value.clone_into(&mut listed.driver),
-            "type" => value.clone_into(&mut listed.kind),
-            "async" => listed.is_async = value == "yes",
-            "internal" => listed.is_internal = value == "yes",
+            "name" => value.clone_into(&mut entry.name),
+            "driver" => value.clone_into(&mut entry.driver),
+            "type" => value.clone_into(&mut entry.kind),
+            "async" => entry.is_async = value == "yes",
+            "internal" => entry.is_internal = value == "yes",
             "min keysize" => least = value.parse().ok(),
             "max keysize" => most = value.parse().ok(),
             _ => {}
         }
     }
-    listed.key_bytes = least.zip(most);
-    listed
+    entry.key_bytes = least.zip(most);
+    entry
 }
 
-impl Listed {
+impl CryptoEntry {
     /// How AF_ALG calls its kind; none where it has no door for it.
     pub(super) fn door(&self) -> Option<&'static str> {
         match self.kind.as_str() {
@@ -169,8 +169,8 @@ type         : shash
 
     #[test]
     fn a_driver_is_found_by_its_whole_name_wherever_it_stands() {
-        for listed in parse(SEEN) {
-            assert_eq!(find(SEEN, &listed.driver), Some(listed));
+        for entry in parse(SEEN) {
+            assert_eq!(find(SEEN, &entry.driver), Some(entry));
         }
         for other in ["virtio_crypto", "cbc(aes-generic)", "cbc(aes)", "xts", "generic", "aesni_intel"] {
             assert_eq!(find(SEEN, other), None, "{other}");
@@ -179,20 +179,17 @@ type         : shash
 
     #[test]
     fn only_what_works_beside_the_cores_counts_as_hardware() {
-        let listed = parse(SEEN);
+        let entry = parse(SEEN);
         let hardware: Vec<&str> =
-            listed.iter().filter(|it| it.is_hardware()).map(|it| it.driver.as_str()).collect();
+            entry.iter().filter(|it| it.is_hardware()).map(|it| it.driver.as_str()).collect();
         assert_eq!(hardware, ["virtio_crypto_aes_cbc", "vendor-xts"]);
     }
 
     #[test]
     fn a_driver_does_the_algorithms_whose_keys_it_takes() {
-        let listed = parse(SEEN);
-        assert_eq!(
-            listed[0].algorithms(),
-            [Algorithm::Aes128Cbc, Algorithm::Aes192Cbc, Algorithm::Aes256Cbc]
-        );
-        assert_eq!(listed[3].algorithms(), [Algorithm::Aes128Xts]);
-        assert_eq!((listed[4].door(), listed[4].algorithms()), (Some("hash"), vec![Algorithm::Sha256]));
+        let entry = parse(SEEN);
+        assert_eq!(entry[0].algorithms(), [Algorithm::Aes128Cbc, Algorithm::Aes192Cbc, Algorithm::Aes256Cbc]);
+        assert_eq!(entry[3].algorithms(), [Algorithm::Aes128Xts]);
+        assert_eq!((entry[4].door(), entry[4].algorithms()), (Some("hash"), vec![Algorithm::Sha256]));
     }
 }

@@ -16,7 +16,7 @@ use nix::sys::signal::SigSet;
 use nix::time::ClockId;
 use zeroize::Zeroizing;
 
-use super::ffi::Order;
+use super::ffi::Operation;
 use super::{Attempt, Transform, read_all, send_all};
 use crate::pool::key_cache::Entry;
 
@@ -27,7 +27,7 @@ pub(super) struct Reader {
     parcel: Option<Box<Parcel>>,
 }
 
-/// What goes to the thread and comes back: in one piece, and the same one for all requests.
+/// What goes to the thread and comes back: in one box, and the same one for all requests.
 #[derive(Default)]
 struct Parcel {
     read: Option<Read>,
@@ -162,7 +162,7 @@ impl Parcel {
         let room = &mut self.room[..*bytes];
         let sends = sends.as_ref().filter(|_| !cfg!(mutant = "nothing_sent"));
         let sent = match sends {
-            Some(iv) => send_all(socket, Order::of(key.spec, iv), room),
+            Some(iv) => send_all(socket, Operation::of(key.spec, iv), room),
             None => socket.checked().map_err(Attempt::from),
         };
         self.failed = sent.and_then(|socket| read_all(socket, room)).err();
@@ -285,7 +285,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     use super::*;
-    use crate::pool::key_cache::Keys;
+    use crate::pool::key_cache::KeyCache;
 
     const BYTES: usize = 64;
 
@@ -294,7 +294,7 @@ mod tests {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let session =
             Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &[7; 16]).unwrap();
-        let key = Keys::default().entry(&session, drop);
+        let key = KeyCache::default().entry(&session, drop);
         (Read { socket: CheckedFd::new(ours.into()).unwrap(), key, bytes: BYTES, sends: None }, theirs)
     }
 

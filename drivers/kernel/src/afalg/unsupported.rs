@@ -5,7 +5,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 #[derive(Clone, Copy, Debug)]
 #[expect(dead_code, reason = "as on Linux, where the kernel is told")]
-pub(super) struct Order<'a> {
+pub(super) struct Operation<'a> {
     pub(super) encrypts: bool,
     pub(super) iv: &'a [u8],
     pub(super) aad_bytes: Option<u32>,
@@ -31,7 +31,7 @@ pub(super) fn accept(_: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     Err(unknown())
 }
 
-pub(super) fn send(_: BorrowedFd<'_>, _: Option<Order<'_>>, _: &[u8], _: bool) -> io::Result<usize> {
+pub(super) fn send(_: BorrowedFd<'_>, _: Option<Operation<'_>>, _: &[u8], _: bool) -> io::Result<usize> {
     Err(unknown())
 }
 

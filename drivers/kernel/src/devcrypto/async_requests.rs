@@ -1,9 +1,9 @@
-//! Pieces of one request that are left with a node side by side: `CIOCASYNCCRYPT`, `CIOCASYNCFETCH`.
+//! Chunks of one request that are left with a node side by side: `CIOCASYNCCRYPT`, `CIOCASYNCFETCH`.
 //!
-//! `leave piece after piece -> fetch the oldest -> sleep (poll) where none is finished -> leave more`. The IV of each piece must be known
-//! before the one in front of it is done, so CBC encryption goes its way one after the other, as what fits one piece does.
+//! `leave chunk after chunk -> fetch the oldest -> sleep (poll) where none is finished -> leave more`. The IV of each chunk must be known
+//! before the one in front of it is done, so CBC encryption goes its way one after the other, as what fits one chunk does.
 //!
-//! Nothing is given up while a piece is out, for the node writes to its memory; where a signal makes it unknown what is out, that
+//! Nothing is given up while a chunk is out, for the node writes to its memory; where a signal makes it unknown what is out, that
 //! memory is never freed.
 
 use std::mem;
@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::ffi::{Back, Lent};
-use super::{OpenSession, PIECE_BYTES};
+use super::{CHUNK_BYTES, OpenSession};
 use crate::pool::chunks::next_iv;
 use crate::pool::device::{Failure, Spec, Task};
 
@@ -21,14 +21,14 @@ use crate::pool::device::{Failure, Spec, Task};
 #[derive(Debug)]
 pub(super) struct Queue;
 
-/// Pieces that are out at once: what cryptodev-linux has room for without asking for more.
+/// Chunks that are out at once: what cryptodev-linux has room for without asking for more.
 const OUT_MAX: usize = 16;
 
-/// Works on a text in pieces; `None` where it is not one for this, and untouched.
+/// Works on a text in chunks; `None` where it is not one for this, and untouched.
 pub(super) fn side_by_side(key: &OpenSession, op: u16, task: &mut Task) -> Option<Result<(), Failure>> {
     let is_known =
         next_iv(task.spec.algorithm.family(), &task.iv, &[0; BLOCK_BYTES], task.spec.direction).is_some();
-    if task.text_bytes <= PIECE_BYTES || !is_known {
+    if task.text_bytes <= CHUNK_BYTES || !is_known {
         return None;
     }
     // Whoever else has it now is not waited for.
@@ -36,7 +36,7 @@ pub(super) fn side_by_side(key: &OpenSession, op: u16, task: &mut Task) -> Optio
     queue.as_ref()?;
     let mut lent = Lent::new(&key.node, mem::take(&mut task.room));
     let done =
-        Pieces { key, op, spec: task.spec, iv: task.iv, start: 0, end: task.text_bytes }.run(&mut lent);
+        Chunks { key, op, spec: task.spec, iv: task.iv, start: 0, end: task.text_bytes }.run(&mut lent);
     match lent.take() {
         Some(room) => task.room = room,
         None => *queue = None,
@@ -45,24 +45,24 @@ pub(super) fn side_by_side(key: &OpenSession, op: u16, task: &mut Task) -> Optio
 }
 
 /// What of a text is not left yet.
-struct Pieces<'k> {
+struct Chunks<'k> {
     key: &'k OpenSession,
     op: u16,
     spec: Spec,
-    /// Of the next piece.
+    /// Of the next chunk.
     iv: [u8; BLOCK_BYTES],
     start: usize,
     end: usize,
 }
 
-impl Pieces<'_> {
+impl Chunks<'_> {
     /// The first failure, once all that was left is back.
     fn run(mut self, lent: &mut Lent<'_>) -> Result<(), Failure> {
         let mut done = Ok(());
         while self.start < self.end || lent.out() > 0 {
             let mut is_full = false;
             while !is_full && self.start < self.end && lent.out() < OUT_MAX {
-                match self.leave(lent) {
+                match self.submit(lent) {
                     Err(Failure::Errno(libc::EBUSY)) => is_full = true,
                     Err(failure) => self.give_up(&mut done, failure),
                     Ok(()) => {}
@@ -84,12 +84,12 @@ impl Pieces<'_> {
         done
     }
 
-    fn leave(&mut self, lent: &mut Lent<'_>) -> Result<(), Failure> {
-        let bytes = PIECE_BYTES.min(self.end - self.start);
+    fn submit(&mut self, lent: &mut Lent<'_>) -> Result<(), Failure> {
+        let bytes = CHUNK_BYTES.min(self.end - self.start);
         let Spec { algorithm, direction } = self.spec;
         let next = next_iv(algorithm.family(), &self.iv, &lent.rest()[..bytes], direction);
         let iv = &self.iv[..algorithm.iv_bytes()];
-        lent.leave(self.key.number, self.op, iv, self.start..self.start + bytes)?;
+        lent.submit(self.key.number, self.op, iv, self.start..self.start + bytes)?;
         self.start += bytes;
         self.iv = next.unwrap_or(self.iv);
         Ok(())

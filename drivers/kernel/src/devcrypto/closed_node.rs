@@ -4,14 +4,14 @@ use std::io::Read as _;
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 
-use super::mock_node::{Fate, NODE, StandIn};
+use super::mock_node::{Fate, MockNode, NODE};
 use super::*;
 use crate::afalg::put_over;
 use crate::ocf::Call;
 use crate::pool::sample::{task, text};
 
 const KEY: Spec = Spec { algorithm: Algorithm::Aes128Ctr, direction: Direction::Encrypt };
-const LONG: usize = 4 * PIECE_BYTES;
+const LONG: usize = 4 * CHUNK_BYTES;
 
 /// Puts a file of the program's at the session's number; its other end sees what is done there.
 fn replace(key: &OpenSession) -> UnixStream {
@@ -25,8 +25,8 @@ fn is_untouched(mut end: &UnixStream) -> bool {
     matches!(end.read(&mut [0; 64]), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
 }
 
-fn open() -> Option<(StandIn, DevCrypto)> {
-    match StandIn::new() {
+fn open() -> Option<(MockNode, DevCrypto)> {
+    match MockNode::new() {
         Ok(node) => {
             let device = DevCrypto::open(Path::new(NODE)).unwrap();
             Some((node, device))
@@ -63,7 +63,7 @@ fn memory_that_was_left_with_a_node_whose_descriptor_is_gone_is_never_used_again
     let key = device.open_key(KEY, &[7; 16]).unwrap();
     let (number, (theirs, end)) = (key.node.known().number(), UnixStream::pair().unwrap());
     end.set_nonblocking(true).unwrap();
-    // While the second piece is left.
+    // While the second chunk is left.
     node.ends(move |call, before| {
         if call == Call::Leave && before == 1 {
             put_over(number, theirs.as_fd());

@@ -112,7 +112,7 @@ impl<'n> Lent<'n> {
     }
 
     /// Leaves `part`, which begins at the end of the last one or behind it, to be worked on in place.
-    pub(super) fn leave(&mut self, session: u32, op: u16, iv: &[u8], part: Range<usize>) -> io::Result<()> {
+    pub(super) fn submit(&mut self, session: u32, op: u16, iv: &[u8], part: Range<usize>) -> io::Result<()> {
         assert!(self.end <= part.start && part.end <= self.room.len(), "parts do not overlap");
         let node = self.node.checked()?;
         let start = self.room[part.clone()].as_mut_ptr().expose_provenance();

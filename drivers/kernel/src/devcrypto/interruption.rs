@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use evener_core::{Job, Nanos, Outcome, Padding, Profile, QueuedDriver as _, Session};
 
-use super::mock_node::{Fate, NODE, Seen, StandIn};
+use super::mock_node::{Fate, MockNode, NODE, Seen};
 use super::*;
 use crate::ocf::Call;
 use crate::pool::sample::{is_inverted_once, task, text};
-use crate::requests::jobs::Queued;
+use crate::requests::jobs::JobDriver;
 
 const KEY: Spec = Spec { algorithm: Algorithm::Aes128Ctr, direction: Direction::Encrypt };
 const ENDED: [Fate; 3] = [Fate::Before, Fate::Midst, Fate::After];
 const GIVEN_UP: Result<(), Failure> = Err(Failure::Errno(libc::EINTR));
 
 /// The node and what it does when no signal comes; nothing, said aloud, where the system has no such filters.
-fn stand_in() -> Option<(StandIn, DevCrypto)> {
-    match StandIn::new() {
+fn mock_node() -> Option<(MockNode, DevCrypto)> {
+    match MockNode::new() {
         Ok(node) => Some((node, DevCrypto::open(Path::new(NODE)).unwrap())),
         Err(error) => {
             println!("skipped: no filter for system calls: {error}");
@@ -31,7 +31,7 @@ fn count_interrupted(seen: &[Seen]) -> usize {
 
 #[test]
 fn signals_while_a_node_is_opened_change_nothing_of_what_it_says() {
-    let Some((node, calm)) = stand_in() else { return };
+    let Some((node, calm)) = mock_node() else { return };
     node.ends(|_, before| if before % 3 < 2 { ENDED[before % 2 * 2] } else { Fate::Answered });
     let stormy = DevCrypto::open(Path::new(NODE)).unwrap();
     assert_eq!((stormy.algorithms(), stormy.detail()), (calm.algorithms(), calm.detail()));
@@ -47,30 +47,30 @@ fn signals_while_a_node_is_opened_change_nothing_of_what_it_says() {
 
 #[test]
 fn a_request_that_a_signal_ended_is_given_up_and_never_made_twice() {
-    let Some((node, device)) = stand_in() else { return };
+    let Some((node, device)) = mock_node() else { return };
     let key = device.open_key(KEY, &[7; 16]).unwrap();
     for fate in ENDED {
         node.ends(move |_, before| if before == 1 { fate } else { Fate::Answered });
-        let mut task = task(KEY, 3 * PIECE_BYTES);
+        let mut task = task(KEY, 3 * CHUNK_BYTES);
         assert_eq!(device.run(&key, &mut task), GIVEN_UP, "{fate:?}");
         let interrupted: Vec<bool> = node.seen(Call::Crypt).iter().map(|seen| seen.is_interrupted).collect();
         assert_eq!(interrupted, [false, true], "{fate:?}: the first piece, the second once, and no third");
         // What the node left: a request is never begun anew on a text that may have been replaced.
-        let done = PIECE_BYTES + ENDED.iter().position(|&it| it == fate).unwrap() * PIECE_BYTES / 2;
-        let (now, before) = (task.text(), text(3 * PIECE_BYTES));
+        let done = CHUNK_BYTES + ENDED.iter().position(|&it| it == fate).unwrap() * CHUNK_BYTES / 2;
+        let (now, before) = (task.text(), text(3 * CHUNK_BYTES));
         assert!(now[..done].iter().zip(&before).all(|(&now, &before)| now == !before), "{fate:?}");
         assert!(now[done..] == before[done..], "{fate:?}");
     }
     // Nothing of that sticks to the key.
-    let mut whole = task(KEY, 3 * PIECE_BYTES);
+    let mut whole = task(KEY, 3 * CHUNK_BYTES);
     node.ends(|_, _| Fate::Answered);
     assert_eq!(device.run(&key, &mut whole), Ok(()));
     assert!(is_inverted_once(&whole));
 }
 
 /// As [`stand_in`], at a node that keeps requests for those who fetch them later.
-fn queue() -> Option<(StandIn, DevCrypto)> {
-    let (node, plain) = stand_in()?;
+fn queue() -> Option<(MockNode, DevCrypto)> {
+    let (node, plain) = mock_node()?;
     assert!(plain.queue().is_none() && plain.detail().starts_with("OCF, "), "{}", plain.detail());
     node.keep();
     let device = DevCrypto::open(Path::new(NODE)).unwrap();
@@ -80,8 +80,8 @@ fn queue() -> Option<(StandIn, DevCrypto)> {
     Some((node, device))
 }
 
-/// Bytes of five pieces, the last one short.
-const LONG: usize = 4 * PIECE_BYTES + 32;
+/// Bytes of five chunks, the last one short.
+const LONG: usize = 4 * CHUNK_BYTES + 32;
 
 #[test]
 fn the_pieces_of_a_request_are_left_side_by_side_where_the_node_keeps_them() {
@@ -98,9 +98,9 @@ fn the_pieces_of_a_request_are_left_side_by_side_where_the_node_keeps_them() {
     let out: Vec<usize> = node.seen(Call::Leave).iter().map(|seen| seen.left).collect();
     assert_eq!(out, [1, 2, 2, 3, 4, 5], "outstanding after each");
     assert_eq!((node.seen(Call::Fetch).len(), node.seen(Call::Crypt).len()), (7, 0));
-    // One piece, and what has to wait for the piece in front, go as they always did.
+    // One chunk, and what has to wait for the chunk in front, go as they always did.
     let cbc = Spec { algorithm: Algorithm::Aes128Cbc, ..KEY };
-    for (spec, bytes, calls) in [(KEY, PIECE_BYTES, 1), (cbc, LONG, 5)] {
+    for (spec, bytes, calls) in [(KEY, CHUNK_BYTES, 1), (cbc, LONG, 5)] {
         node.ends(|_, _| Fate::Answered);
         assert_eq!(device.run(&key, &mut task(spec, bytes)), Ok(()));
         assert_eq!((node.seen(Call::Leave).len(), node.seen(Call::Crypt).len()), (0, calls));
@@ -146,7 +146,7 @@ fn memory_of_which_nobody_knows_whether_it_is_back_is_never_used_again() {
 
 #[test]
 fn a_key_that_a_node_refuses_is_told_from_a_node_that_is_full() {
-    let Some((node, device)) = stand_in() else { return };
+    let Some((node, device)) = mock_node() else { return };
     // The key, and then another in its place.
     node.ends(|call, _| match call {
         Call::OpenSession => Fate::Refused(libc::EINVAL),
@@ -162,7 +162,7 @@ fn a_key_that_a_node_refuses_is_told_from_a_node_that_is_full() {
 
 #[test]
 fn a_node_that_takes_no_session_of_ours_does_nothing_for_us() {
-    let Some((node, _)) = stand_in() else { return };
+    let Some((node, _)) = mock_node() else { return };
     node.ends(|call, _| match call {
         Call::OpenSession => Fate::Refused(libc::EINVAL),
         _ => Fate::Answered,
@@ -175,7 +175,7 @@ fn a_node_that_takes_no_session_of_ours_does_nothing_for_us() {
 
 #[test]
 fn a_node_that_inverts_instead_of_encrypting_is_refused_with_the_example_s_name() {
-    let Some((_node, _)) = stand_in() else { return };
+    let Some((_node, _)) = mock_node() else { return };
     let error = crate::Module::open(&format!("devcrypto:{NODE}").parse().unwrap()).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -186,11 +186,11 @@ fn a_node_that_inverts_instead_of_encrypting_is_refused_with_the_example_s_name(
 
 #[test]
 fn signals_to_the_threads_that_wait_end_no_request() {
-    let Some((node, device)) = stand_in() else { return };
+    let Some((node, device)) = mock_node() else { return };
     node.ends(|_, before| ENDED[before % 3]);
     let profile = Profile { name: "node".to_owned(), detail: String::new(), width: 2, emulated: false };
     let algorithms: Arc<[Algorithm]> = device.algorithms().into();
-    let mut driver = Queued::new(profile, 2, algorithms, Arc::new(device), Arc::default());
+    let mut driver = JobDriver::new(profile, 2, algorithms, Arc::new(device), Arc::default());
     let session = Arc::new(Session::new(KEY.algorithm, KEY.direction, Padding::None, &[7; 16]).unwrap());
     let (mut waiting, mut done) = (JOBS, Vec::new());
     while waiting > 0 || driver.in_flight() > 0 {

@@ -1,7 +1,7 @@
 //! OCF: `/dev/crypto`, as cryptodev-linux and FreeBSD have it.
 //!
 //! A key is a session on a descriptor of its own; each runner calls `CIOCCRYPT` and sleeps there. Where the node has
-//! `CIOCASYNCCRYPT`, which most builds lack, and it proved to be faster so (`module.rs`), the pieces of a long request are left with it side by
+//! `CIOCASYNCCRYPT`, which most builds lack, and it proved to be faster so (`module.rs`), the chunks of a long request are left with it side by
 //! side (`async_requests.rs`). A forked child opens everything anew (`requests/jobs.rs`).
 
 mod async_requests;
@@ -24,12 +24,12 @@ use evener_fd::CheckedFd;
 
 use crate::error::OpenError;
 use crate::ocf;
-use crate::pool::chunks::in_pieces;
+use crate::pool::chunks::in_chunks;
 use crate::pool::device::{Device, Failure, Spec, Task};
 use crate::pool::key_cache::why_refused;
 
 /// Data of one call: below the 64 KiB that old nodes take, and what a node in user space can be handed at once.
-pub(crate) const PIECE_BYTES: usize = 32 << 10;
+pub(crate) const CHUNK_BYTES: usize = 32 << 10;
 
 /// A node and what it does.
 #[derive(Debug)]
@@ -104,7 +104,7 @@ impl Device for DevCrypto {
         match algorithm.family() {
             Family::Ecb | Family::Cbc | Family::Ctr => true,
             // What cannot be cut.
-            _ => text_bytes <= PIECE_BYTES,
+            _ => text_bytes <= CHUNK_BYTES,
         }
     }
 
@@ -139,8 +139,8 @@ impl Device for DevCrypto {
         if let Some(done) = uses_queue.then(|| async_requests::side_by_side(key, op, task)).flatten() {
             return done;
         }
-        in_pieces(task, PIECE_BYTES, |iv, piece, _| {
-            Ok(ffi::crypt(key.node.checked()?, key.number, op, iv, piece)?)
+        in_chunks(task, CHUNK_BYTES, |iv, chunk, _| {
+            Ok(ffi::crypt(key.node.checked()?, key.number, op, iv, chunk)?)
         })
     }
 }

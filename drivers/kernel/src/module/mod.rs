@@ -12,12 +12,12 @@ use evener_core::{Algorithm, Direction, Family, Job, Outcome, Padding, Profile, 
 
 use crate::afalg::Afalg;
 #[cfg(target_os = "linux")]
-use crate::afalg::Timed;
-use crate::devcrypto::{DevCrypto, PIECE_BYTES};
+use crate::afalg::DeadlineDriver;
+use crate::devcrypto::{CHUNK_BYTES, DevCrypto};
 use crate::error::OpenError;
 use crate::pool::device::Device;
-use crate::requests::blocking::Called;
-use crate::requests::jobs::{Queued, together};
+use crate::requests::blocking::BlockingDriver;
+use crate::requests::jobs::{JobDriver, together};
 
 pub use self::name::{ModuleName, NameError};
 
@@ -26,7 +26,7 @@ pub use self::name::{ModuleName, NameError};
 pub struct Module {
     profile: Profile,
     algorithms: Arc<[Algorithm]>,
-    behind: Behind,
+    interface: Interface,
     /// Runners that never came back, of all runs.
     stuck: Arc<AtomicUsize>,
     units: u32,
@@ -36,11 +36,11 @@ pub struct Module {
 
 /// The interface that it is asked by.
 #[derive(Clone, Debug)]
-enum Behind {
+enum Interface {
     Afalg(Arc<Afalg>),
     Devcrypto(Arc<DevCrypto>),
     #[cfg(test)]
-    StandIn(Arc<tests::Units>),
+    Mock(Arc<tests::Units>),
 }
 
 /// Requests that are tried side by side: more than any driver seen so far works on.
@@ -71,23 +71,23 @@ impl Module {
     }
 
     fn untried(name: &ModuleName, width: u32) -> Result<Self, OpenError> {
-        let (behind, algorithms, detail) = match name {
+        let (interface, algorithms, detail) = match name {
             ModuleName::Afalg { driver } => {
                 let device = Afalg::open(driver)?;
                 let (algorithms, detail) = (device.algorithms(), device.detail());
-                (Behind::Afalg(Arc::new(device)), algorithms, detail)
+                (Interface::Afalg(Arc::new(device)), algorithms, detail)
             }
             ModuleName::Devcrypto { node } => {
                 let device = DevCrypto::open(node)?;
                 let (algorithms, detail) = (device.algorithms().to_vec(), device.detail().to_owned());
-                (Behind::Devcrypto(Arc::new(device)), algorithms, detail)
+                (Interface::Devcrypto(Arc::new(device)), algorithms, detail)
             }
         };
         let profile = Profile { name: name.to_string(), detail, width, emulated: false };
         Ok(Self {
             profile,
             algorithms: algorithms.into(),
-            behind,
+            interface,
             stuck: Arc::default(),
             units: width,
             runners: width,
@@ -132,25 +132,25 @@ impl Module {
     }
 
     /// Requests that it has answered this process since it was opened, known answers and trials included; a long chain goes in
-    /// pieces, which count each. `None` where that is not counted: behind OCF.
+    /// chunks, which count each. `None` where that is not counted: behind OCF.
     #[must_use]
     pub fn answered(&self) -> Option<u64> {
-        match &self.behind {
-            Behind::Afalg(device) => Some(device.answered()),
-            Behind::Devcrypto(_) => None,
+        match &self.interface {
+            Interface::Afalg(device) => Some(device.answered()),
+            Interface::Devcrypto(_) => None,
             #[cfg(test)]
-            Behind::StandIn(_) => None,
+            Interface::Mock(_) => None,
         }
     }
 
     /// A driver for one run.
     #[must_use]
     pub fn driver<'m>(&self) -> Box<dyn QueuedDriver<'m> + 'm> {
-        match &self.behind {
-            Behind::Afalg(device) => self.queued(device),
-            Behind::Devcrypto(device) => self.queued(device),
+        match &self.interface {
+            Interface::Afalg(device) => self.queued(device),
+            Interface::Devcrypto(device) => self.queued(device),
             #[cfg(test)]
-            Behind::StandIn(device) => self.queued(device),
+            Interface::Mock(device) => self.queued(device),
         }
     }
 
@@ -158,11 +158,11 @@ impl Module {
     /// answers. Several threads may call it at once; a forked child needs one of its own.
     #[must_use]
     pub fn called(&self) -> Box<dyn SingleDriver> {
-        match &self.behind {
-            Behind::Afalg(device) => Box::new(Called::new(Arc::clone(device))),
-            Behind::Devcrypto(device) => Box::new(Called::new(Arc::clone(device))),
+        match &self.interface {
+            Interface::Afalg(device) => Box::new(BlockingDriver::new(Arc::clone(device))),
+            Interface::Devcrypto(device) => Box::new(BlockingDriver::new(Arc::clone(device))),
             #[cfg(test)]
-            Behind::StandIn(device) => Box::new(Called::new(Arc::clone(device))),
+            Interface::Mock(device) => Box::new(BlockingDriver::new(Arc::clone(device))),
         }
     }
 
@@ -170,9 +170,11 @@ impl Module {
     /// requests. Several threads may wait at once; a forked child needs one of its own.
     #[must_use]
     pub fn timed(&self) -> Option<Box<dyn SingleDriver>> {
-        match &self.behind {
+        match &self.interface {
             #[cfg(target_os = "linux")]
-            Behind::Afalg(device) => Some(Box::new(Timed::new(Arc::clone(device), Arc::clone(&self.stuck)))),
+            Interface::Afalg(device) => {
+                Some(Box::new(DeadlineDriver::new(Arc::clone(device), Arc::clone(&self.stuck))))
+            }
             _ => None,
         }
     }
@@ -180,7 +182,7 @@ impl Module {
     fn queued<'m, D: Device>(&self, device: &Arc<D>) -> Box<dyn QueuedDriver<'m> + 'm> {
         let (device, stuck) = (Arc::clone(device), Arc::clone(&self.stuck));
         let algorithms = Arc::clone(&self.algorithms);
-        Box::new(Queued::new(self.profile.clone(), self.runners, algorithms, device, stuck))
+        Box::new(JobDriver::new(self.profile.clone(), self.runners, algorithms, device, stuck))
     }
 
     fn ask_known_answers(&self) -> Result<(), OpenError> {
@@ -226,21 +228,21 @@ impl Module {
         self.time_of(session, TRIAL_JOBS, TRIAL_BYTES)
     }
 
-    /// Compares, at a node that keeps requests, the time of a long one whose pieces are left there with that of one whose pieces
-    /// are waited for. Leaving a piece and fetching it are two calls instead of one, which must pay.
+    /// Compares, at a node that keeps requests, the time of a long one whose chunks are left there with that of one whose chunks
+    /// are waited for. Leaving a chunk and fetching it are two calls instead of one, which must pay.
     fn measure_queue(&self) {
-        let Behind::Devcrypto(device) = &self.behind else { return };
+        let Interface::Devcrypto(device) = &self.interface else { return };
         let Some(is_used) = device.queue() else { return };
         let can_be_cut = |it: &&Algorithm| matches!(it.family(), Family::Ecb | Family::Cbc | Family::Ctr);
         let Some(&algorithm) = self.algorithms.iter().find(can_be_cut) else { return };
         let key: Vec<u8> = (0..=254).take(algorithm.key_bytes().unwrap_or(32)).collect();
-        // In this direction each piece's IV is known before the work.
+        // In this direction each chunk's IV is known before the work.
         let Ok(session) = Session::new(algorithm, Direction::Decrypt, Padding::None, &key) else { return };
         let session = Arc::new(session);
         let took = |uses: bool| {
             // Relaxed: read by a thread that gets its work through a lock.
             is_used.store(uses, Ordering::Relaxed);
-            let passes = (0..TRIAL_PASSES).map(|_| self.time_of(&session, 1, QUEUE_PIECES * PIECE_BYTES));
+            let passes = (0..TRIAL_PASSES).map(|_| self.time_of(&session, 1, QUEUE_CHUNKS * CHUNK_BYTES));
             passes.min().unwrap_or_default()
         };
         let (left, waited) = (took(true), took(false));
@@ -264,7 +266,7 @@ impl Module {
 /// Jobs of one question, so that runners work side by side.
 const ANSWERS: usize = 5;
 
-/// Requests that wait at the desk for a thread that comes back: without one it sleeps before each request until the module's worker
+/// Requests that wait at the pool for a thread that comes back: without one it sleeps before each request until the module's worker
 /// has woken it, and with several that worker is woken for some results together. Measured with counted instructions (docs/kernel.md).
 const WAITING: u32 = 6;
 
@@ -277,8 +279,9 @@ const TRIAL_JOBS: usize = 8;
 const TRIAL_BYTES: usize = 4_096;
 const TRIAL_PASSES: u32 = 3;
 
-/// Pieces of the request that shows whether a node's queue pays, and how much faster it must be for that. Guesses.
-const QUEUE_PIECES: usize = 4;
+/// Chunks of the request that shows whether a node's queue pays, and how much faster it must be for that. Assumed, not measured: 4 and
+/// a tenth.
+const QUEUE_CHUNKS: usize = 4;
 const QUEUE_GAIN_MIN: f64 = 1.1;
 
 /// Longer than any trial.
@@ -332,7 +335,7 @@ mod tests {
         let mut module = Module {
             profile,
             algorithms: [Algorithm::Aes128Cbc].into(),
-            behind: Behind::StandIn(Arc::new(device)),
+            interface: Interface::Mock(Arc::new(device)),
             stuck: Arc::default(),
             units: UNITS_MAX,
             runners: UNITS_MAX,

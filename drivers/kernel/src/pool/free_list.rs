@@ -2,18 +2,18 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Of each kind. A guess.
-const KEPT_MAX: usize = 8;
+/// Of each kind. Assumed, not measured: 8, for so many callers at once.
+const FREE_MAX: usize = 8;
 
-pub(crate) struct Kept<T>(Mutex<Vec<T>>);
+pub(crate) struct FreeList<T>(Mutex<Vec<T>>);
 
-impl<T> Default for Kept<T> {
+impl<T> Default for FreeList<T> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<T> Kept<T> {
+impl<T> FreeList<T> {
     /// The one that was kept last.
     pub(crate) fn take(&self) -> Option<T> {
         self.all().pop()
@@ -21,7 +21,7 @@ impl<T> Kept<T> {
 
     pub(crate) fn keep(&self, one: T) {
         let mut all = self.all();
-        if all.len() < KEPT_MAX {
+        if all.len() < FREE_MAX {
             all.push(one);
         }
     }

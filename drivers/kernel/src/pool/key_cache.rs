@@ -1,4 +1,4 @@
-//! Keys that a driver has put into the kernel: few, for modules hold few (QEMU's built-in one 128 of all programs together).
+//! KeyCache that a driver has put into the kernel: few, for modules hold few (QEMU's built-in one 128 of all programs together).
 //!
 //! An entry is made when a session is first seen and opened by the runner that first needs it, for the kernel may sleep over
 //! a key too. The one that was used longest ago makes room. Whoever drops an entry last closes its key.
@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use crate::pool::device::{Failure, Spec};
 
-/// Keys that one driver keeps open. A guess: an eighth of what QEMU's module holds.
+/// KeyCache that one driver keeps open. Assumed, not measured: 16, because that is an eighth of what QEMU's module holds.
 const KEYS_MAX: usize = 16;
 
 /// One key.
@@ -25,20 +25,20 @@ pub(crate) struct Entry<K> {
 }
 
 /// The keys of one driver.
-pub(crate) struct Keys<K> {
+pub(crate) struct KeyCache<K> {
     entries: Mutex<Vec<Arc<Entry<K>>>>,
     /// Most entries; less where the module proved to hold less.
     entries_max: AtomicUsize,
     uses: AtomicU64,
 }
 
-impl<K> Default for Keys<K> {
+impl<K> Default for KeyCache<K> {
     fn default() -> Self {
         Self { entries: Mutex::default(), entries_max: AtomicUsize::new(KEYS_MAX), uses: AtomicU64::new(0) }
     }
 }
 
-impl<K> Keys<K> {
+impl<K> KeyCache<K> {
     /// The entry of a session, made where there is none. One that makes room for it goes to `close`.
     pub(crate) fn entry(&self, session: &Session, close: impl FnOnce(Arc<Entry<K>>)) -> Arc<Entry<K>> {
         // Relaxed: only the order of uses matters, all of which this thread makes.
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn no_more_keys_stay_open_than_the_table_takes() {
-        let (keys, holds) = (Keys::default(), Rc::new(()));
+        let (keys, holds) = (KeyCache::default(), Rc::new(()));
         for session in sessions(3 * u8::try_from(KEYS_MAX).unwrap()) {
             let entry = keys.entry(&session, drop);
             assert!(keys.opened(&entry, || open(&holds, usize::MAX)).is_ok());
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn the_key_of_a_session_that_is_over_is_closed_when_its_last_request_is_back() {
-        let (keys, holds, sessions) = (Keys::default(), Rc::new(()), sessions(3));
+        let (keys, holds, sessions) = (KeyCache::default(), Rc::new(()), sessions(3));
         for session in &sessions {
             assert!(keys.opened(&keys.entry(session, drop), || open(&holds, 3)).is_ok());
         }
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_module_that_is_full_takes_a_new_key_for_the_one_that_was_used_longest_ago() {
-        let (keys, holds, sessions) = (Keys::default(), Rc::new(()), sessions(4));
+        let (keys, holds, sessions) = (KeyCache::default(), Rc::new(()), sessions(4));
         for session in &sessions[..3] {
             assert!(keys.opened(&keys.entry(session, drop), || open(&holds, 3)).is_ok());
         }
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_key_in_use_makes_no_room_and_a_refused_one_is_tried_anew() {
-        let (keys, holds, sessions) = (Keys::default(), Rc::new(()), sessions(2));
+        let (keys, holds, sessions) = (KeyCache::default(), Rc::new(()), sessions(2));
         let first = keys.entry(&sessions[0], drop);
         assert!(keys.opened(&first, || open(&holds, 1)).is_ok());
         let second = keys.entry(&sessions[1], drop);
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_key_that_is_refused_costs_no_other_key_its_place() {
-        let (keys, holds, sessions) = (Keys::default(), Rc::new(()), sessions(2));
+        let (keys, holds, sessions) = (KeyCache::default(), Rc::new(()), sessions(2));
         assert!(keys.opened(&keys.entry(&sessions[0], drop), || open(&holds, 9)).is_ok());
         let refused = keys.entry(&sessions[1], drop);
         let failure = keys.opened(&refused, || Err(Failure::KeyRefused(22))).err();

@@ -1,8 +1,14 @@
-//! The desk between a driver and its runners: threads that each call the kernel with one request and sleep there.
+//! A pool of threads for blocking system calls: each runner calls the kernel with one request and sleeps there until it is answered.
 //!
-//! `give -> (runner: key, device) -> take`. A runner may never come back. Then its request, with all memory that the kernel
-//! writes to, stays with it; nobody waits for it, and [`Desk::stuck`] counts it. So it is with a key that is to be closed:
-//! `give_up -> (runner)`; and with one that is to be opened for somebody who hands his requests to the kernel himself: `open -> (runner)`.
+//! | call | what a runner does for it | how the caller learns the end |
+//! |---|---|---|
+//! | [`SyscallPool::submit`] | opens the key where nobody did, runs the request | [`SyscallPool::take`] |
+//! | [`SyscallPool::open`] | opens a key for a caller who hands its requests to the kernel itself | it returns |
+//! | [`SyscallPool::release_keys`] | closes keys | it does not |
+//!
+//! A request is `waiting -> running (a runner is in the kernel) -> finished -> taken`. A runner may never come back. Then its request,
+//! with all memory that the kernel writes to, stays with it; no thread waits for it once [`SyscallPool::close`] has given it up, and
+//! `stuck` counts it until it does come back.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -15,16 +21,16 @@ use evener_core::{Nanos, Session};
 use nix::sys::signal::SigSet;
 
 use crate::pool::device::{Device, Failure, Task};
-use crate::pool::key_cache::{Entry, Keys};
+use crate::pool::key_cache::{Entry, KeyCache};
 use crate::process::clock::thread_time;
 
-/// How long a driver that goes waits for requests in the kernel. A guess.
-pub(crate) const FAREWELL: Duration = Duration::from_millis(100);
+/// How long a driver that goes waits for requests in the kernel. Assumed, not measured: 100 ms.
+pub(crate) const SHUTDOWN_GRACE: Duration = Duration::from_millis(100);
 
 /// What driver and runners share.
-pub(crate) struct Desk<D: Device> {
+pub(crate) struct SyscallPool<D: Device> {
     device: Arc<D>,
-    pub(crate) keys: Keys<D::Key>,
+    pub(crate) keys: KeyCache<D::Key>,
     state: Mutex<State<D::Key>>,
     /// There is something to do, or nothing will ever be.
     work: Condvar,
@@ -34,7 +40,7 @@ pub(crate) struct Desk<D: Device> {
     opened: Condvar,
     /// Core time that runners used.
     core_ns: AtomicU64,
-    /// Runners that nobody waits for any more, of all desks of one module.
+    /// Runners that nobody waits for any more, of all pools of one module.
     stuck: Arc<AtomicUsize>,
     /// Results for which who waits is woken while requests wait behind them.
     together: usize,
@@ -44,9 +50,9 @@ type Guard<'s, D> = MutexGuard<'s, State<<D as Device>::Key>>;
 
 struct State<K> {
     waiting: VecDeque<(Task, Arc<Entry<K>>)>,
-    /// Keys that are to be opened.
+    /// KeyCache that are to be opened.
     wanted: Vec<Arc<Entry<K>>>,
-    /// Keys that are to be closed.
+    /// KeyCache that are to be closed.
     over: Vec<Arc<Entry<K>>>,
     finished: Vec<Task>,
     /// Runners that are in the kernel.
@@ -60,7 +66,7 @@ struct State<K> {
     is_left: bool,
 }
 
-impl<D: Device> Desk<D> {
+impl<D: Device> SyscallPool<D> {
     /// One where who waits for results is woken for so many together, or for fewer where runners find nothing more to do.
     pub(crate) fn new(device: Arc<D>, stuck: Arc<AtomicUsize>, together: usize) -> Self {
         let state = State {
@@ -76,7 +82,7 @@ impl<D: Device> Desk<D> {
         };
         Self {
             device,
-            keys: Keys::default(),
+            keys: KeyCache::default(),
             state: Mutex::new(state),
             work: Condvar::new(),
             done: Condvar::new(),
@@ -89,8 +95,8 @@ impl<D: Device> Desk<D> {
 
     /// Starts one more runner.
     pub(crate) fn start_runner(self: &Arc<Self>) -> io::Result<JoinHandle<()>> {
-        let desk = Arc::clone(self);
-        Builder::new().name("evener-kernel".to_owned()).spawn(move || desk.run())
+        let pool = Arc::clone(self);
+        Builder::new().name("evener-kernel".to_owned()).spawn(move || pool.run())
     }
 
     pub(crate) fn device(&self) -> &D {
@@ -105,7 +111,7 @@ impl<D: Device> Desk<D> {
 
     /// Takes a request in. Runners who are in the kernel look for it before they sleep; those who sleep are woken when whoever gives asks
     /// for results ([`Self::take`]): on one core a runner that is woken for each request keeps the next one from being given.
-    pub(crate) fn give(&self, task: Task, key: Arc<Entry<D::Key>>) {
+    pub(crate) fn submit(&self, task: Task, key: Arc<Entry<D::Key>>) {
         self.state().waiting.push_back((task, key));
         if cfg!(mutant = "woken_for_each_request") {
             self.work.notify_one();
@@ -114,19 +120,19 @@ impl<D: Device> Desk<D> {
 
     /// The key of a session. One that makes room for it is closed by a runner.
     pub(crate) fn key(&self, session: &Session) -> Arc<Entry<D::Key>> {
-        self.keys.entry(session, |surplus| self.give_up(vec![surplus]))
+        self.keys.entry(session, |surplus| self.release_keys(vec![surplus]))
     }
 
     /// Has a runner open a key where that was not done yet; false where it did not come back in that time.
     pub(crate) fn open(&self, key: &Arc<Entry<D::Key>>, patience: Duration) -> bool {
-        if Keys::known(key).is_some() {
+        if KeyCache::known(key).is_some() {
             return true;
         }
         let until = Instant::now() + patience;
         let mut state = self.state();
         state.wanted.push(Arc::clone(key));
         self.work.notify_one();
-        while Keys::known(key).is_none() {
+        while KeyCache::known(key).is_none() {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return false;
@@ -137,7 +143,7 @@ impl<D: Device> Desk<D> {
     }
 
     /// Has a runner close keys: that is a call into the kernel, of which a module that hangs makes a long one.
-    pub(crate) fn give_up(&self, keys: Vec<Arc<Entry<D::Key>>>) {
+    pub(crate) fn release_keys(&self, keys: Vec<Arc<Entry<D::Key>>>) {
         if keys.is_empty() {
             return;
         }
@@ -183,7 +189,7 @@ impl<D: Device> Desk<D> {
     }
 
     /// Forgets what no runner has begun, and gives it back; what runners have stays with them.
-    pub(crate) fn forget_waiting(&self) {
+    pub(crate) fn drop_waiting(&self) {
         let waiting = mem::take(&mut self.state().waiting);
         // Outside the lock: memory is wiped, keys may go.
         drop(waiting);
@@ -254,7 +260,7 @@ impl<D: Device> Desk<D> {
         // Whoever wants it sees what came of it.
         _ = self.opened_by_device(key);
         let mut state = self.state();
-        self.is_back(&mut state);
+        self.leave_kernel(&mut state);
         self.opened.notify_all();
         state
     }
@@ -270,7 +276,7 @@ impl<D: Device> Desk<D> {
         drop(state);
         drop(over);
         let mut state = self.state();
-        self.is_back(&mut state);
+        self.leave_kernel(&mut state);
         if state.is_closed {
             self.done.notify_one();
         }
@@ -278,7 +284,7 @@ impl<D: Device> Desk<D> {
     }
 
     /// A runner came back from the kernel.
-    fn is_back(&self, state: &mut State<D::Key>) {
+    fn leave_kernel(&self, state: &mut State<D::Key>) {
         state.running -= 1;
         if state.is_left {
             self.stuck.fetch_sub(1, Ordering::Relaxed);
@@ -287,7 +293,7 @@ impl<D: Device> Desk<D> {
 
     fn finish(&self, task: Task) {
         let mut state = self.state();
-        self.is_back(&mut state);
+        self.leave_kernel(&mut state);
         if !state.is_left {
             state.finished.push(task);
         }
@@ -338,25 +344,25 @@ mod tests {
         }
     }
 
-    /// A desk of such a device, and so many requests at it.
-    fn desk_with(requests: usize) -> (Arc<OneByOne>, Arc<Desk<OneByOne>>) {
+    /// A pool of such a device, and so many requests at it.
+    fn desk_with(requests: usize) -> (Arc<OneByOne>, Arc<SyscallPool<OneByOne>>) {
         let device: Arc<OneByOne> = Arc::default();
-        let desk = Arc::new(Desk::new(Arc::clone(&device), Arc::default(), 3));
-        (0..requests as u64).for_each(|number| give(&desk, number));
-        (device, desk)
+        let pool = Arc::new(SyscallPool::new(Arc::clone(&device), Arc::default(), 3));
+        (0..requests as u64).for_each(|number| give(&pool, number));
+        (device, pool)
     }
 
-    fn give(desk: &Desk<OneByOne>, number: u64) {
+    fn give(pool: &SyscallPool<OneByOne>, number: u64) {
         let session =
             Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &[9; 16]).unwrap();
         let spec = Spec { algorithm: session.algorithm(), direction: session.direction() };
         let task = Task::over(number, spec, [0; 16], Zeroizing::default(), 0);
-        desk.give(task, desk.key(&session));
+        pool.submit(task, pool.key(&session));
     }
 
-    /// Waits until the desk looks like that.
-    fn wait_until(desk: &Desk<OneByOne>, is_so: impl Fn(&State<()>) -> bool) {
-        while !is_so(&desk.state()) {
+    /// Waits until the pool looks like that.
+    fn wait_until(pool: &SyscallPool<OneByOne>, is_so: impl Fn(&State<()>) -> bool) {
+        while !is_so(&pool.state()) {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -364,47 +370,47 @@ mod tests {
     #[test]
     fn who_takes_results_is_woken_for_some_together_and_for_the_last_ones_at_once() {
         const REQUESTS: usize = 5;
-        let (device, desk) = desk_with(REQUESTS);
-        let runner = desk.start_runner().unwrap();
+        let (device, pool) = desk_with(REQUESTS);
+        let runner = pool.start_runner().unwrap();
         let taken: Vec<usize> = std::thread::scope(|scope| {
             let taker = scope.spawn(|| {
                 let (mut taken, mut all) = (Vec::new(), 0);
                 while all < REQUESTS {
-                    taken.push(desk.take(Duration::from_secs(60)).len());
+                    taken.push(pool.take(Duration::from_secs(60)).len());
                     all += taken[taken.len() - 1];
                 }
                 taken
             });
             for ended in 1..=REQUESTS {
-                wait_until(&desk, |state| state.is_awaited);
+                wait_until(&pool, |state| state.is_awaited);
                 *device.leaves.lock().unwrap() += 1;
                 device.given.notify_one();
-                wait_until(&desk, |state| state.waiting.len() + state.running == REQUESTS - ended);
+                wait_until(&pool, |state| state.waiting.len() + state.running == REQUESTS - ended);
                 // Who was woken has the time to take what there is.
                 std::thread::sleep(Duration::from_millis(20));
             }
             taker.join().unwrap()
         });
         assert_eq!(taken, [3, 2]);
-        assert!(desk.close(Duration::from_secs(60)));
+        assert!(pool.close(Duration::from_secs(60)));
         runner.join().unwrap();
     }
     #[test]
     fn runners_that_sleep_are_woken_for_all_that_was_given_when_who_gave_it_asks_for_results() {
-        let (device, desk) = desk_with(0);
-        let runners = [desk.start_runner().unwrap(), desk.start_runner().unwrap()];
-        wait_until(&desk, |state| state.idle == 2);
-        (0..3).for_each(|number| give(&desk, number));
+        let (device, pool) = desk_with(0);
+        let runners = [pool.start_runner().unwrap(), pool.start_runner().unwrap()];
+        wait_until(&pool, |state| state.idle == 2);
+        (0..3).for_each(|number| give(&pool, number));
         // Who was woken has the time to begin.
         std::thread::sleep(Duration::from_millis(20));
-        let running = desk.state().running;
+        let running = pool.state().running;
         assert_eq!(running, 0);
-        assert!(desk.take(Duration::ZERO).is_empty());
-        wait_until(&desk, |state| (state.waiting.len(), state.running) == (1, 2));
+        assert!(pool.take(Duration::ZERO).is_empty());
+        wait_until(&pool, |state| (state.waiting.len(), state.running) == (1, 2));
         *device.leaves.lock().unwrap() += 3;
         device.given.notify_all();
-        wait_until(&desk, |state| state.finished.len() == 3);
-        assert!(desk.close(Duration::from_secs(60)));
+        wait_until(&pool, |state| state.finished.len() == 3);
+        assert!(pool.close(Duration::from_secs(60)));
         runners.into_iter().for_each(|runner| runner.join().unwrap());
     }
 }

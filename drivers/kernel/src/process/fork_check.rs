@@ -3,13 +3,13 @@
 use std::process;
 
 /// A mark that a forked child does not have.
-pub(crate) struct Birthplace {
+pub(crate) struct Creator {
     #[cfg(target_os = "linux")]
     mark: Option<evener_ring::Mapping>,
     process: u32,
 }
 
-impl Birthplace {
+impl Creator {
     /// This process.
     pub(crate) fn here() -> Self {
         Self {

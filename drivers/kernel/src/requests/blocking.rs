@@ -11,22 +11,22 @@ use evener_core::{Algorithm, Direction, IsOver, JobError, Nanos, Padding, Sessio
 use zeroize::Zeroizing;
 
 use crate::pool::device::{Device, Failure, Spec, error_of, is_for_callers};
-use crate::pool::free_list::Kept;
-use crate::pool::key_cache::Keys;
+use crate::pool::free_list::FreeList;
+use crate::pool::key_cache::KeyCache;
 use crate::process::wipe::wipe;
 
 type Room = Zeroizing<Vec<u8>>;
 
 /// A module behind the kernel, asked by whoever waits for it. Of one process: a forked child makes its own.
-pub(crate) struct Called<D: Device> {
+pub(crate) struct BlockingDriver<D: Device> {
     device: Arc<D>,
-    keys: Keys<D::Key>,
-    rooms: Kept<Room>,
+    keys: KeyCache<D::Key>,
+    rooms: FreeList<Room>,
 }
 
-impl<D: Device> Called<D> {
+impl<D: Device> BlockingDriver<D> {
     pub(crate) fn new(device: Arc<D>) -> Self {
-        Self { device, keys: Keys::default(), rooms: Kept::default() }
+        Self { device, keys: KeyCache::default(), rooms: FreeList::default() }
     }
 
     /// A room of so many bytes at least.
@@ -58,7 +58,7 @@ impl<D: Device> Called<D> {
     }
 }
 
-impl<D: Device> SingleDriver for Called<D> {
+impl<D: Device> SingleDriver for BlockingDriver<D> {
     fn takes(&self, algorithm: Algorithm, bytes: usize) -> bool {
         is_for_callers(&*self.device, algorithm, bytes)
     }

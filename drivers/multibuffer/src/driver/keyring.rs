@@ -6,7 +6,7 @@ use std::sync::Arc;
 use evener_core::{IsOver, Session, SessionCache, SessionId};
 
 /// Sessions whose keys are kept: those of 64 threads that combine, twice. Looking through as many takes less than
-/// preparing a key. A guess.
+/// preparing a key. Assumed, not measured: 128.
 const SESSIONS_MAX: usize = 128;
 
 /// Keys by session. A burst may have more sessions than are kept, so what it uses is held apart.

@@ -41,8 +41,8 @@ const SAMPLES_OF_ITS_OWN: u32 = 16;
 /// Further tries of such a mean each time the samples of the method in force have doubled: as many as surprise it.
 const LOOKS_AGAIN: u32 = 2;
 
-/// A method in force that costs so much more or less than when the other was last measured is compared again. A guess:
-/// above what frequencies of cores change, below what a neighbour on the memory bus takes.
+/// A method in force that costs so much more or less than when the other was last measured is compared again. Assumed, not
+/// measured: a quarter, because that is above what frequencies of cores change, below what a neighbour on the memory bus takes.
 const DRIFT: f64 = 0.25;
 
 /// Samples of the other method that such a comparison needs: as many as throw over a mean that holds no more.

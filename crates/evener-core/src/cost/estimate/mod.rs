@@ -32,7 +32,7 @@ const RETRY_AFTER: Nanos = Nanos::from_millis(1_000);
 const RETRY_PARTS: u64 = 100;
 
 /// A try that is known to come last of all that waits is due only after so many times the usual time: what it keeps somebody waiting is one in
-/// a thousand parts of that time. A guess.
+/// a thousand parts of that time. Assumed, not measured: 10.
 const LATE_TRY_PAUSES: u64 = 10;
 
 /// The same of a class of which something sudden is believed on few samples.

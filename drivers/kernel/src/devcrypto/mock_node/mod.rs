@@ -56,7 +56,7 @@ pub(crate) fn forbid(family: i32, errno: i32) -> io::Result<()> {
 }
 
 /// The node; the calls of the thread that made it, and of threads started by that one, come here.
-pub(super) struct StandIn {
+pub(super) struct MockNode {
     shared: Arc<Shared>,
     serves: Option<JoinHandle<()>>,
 }
@@ -81,7 +81,7 @@ impl Default for State {
     }
 }
 
-impl StandIn {
+impl MockNode {
     /// Answers all calls, until it is told otherwise. The error where the system has no such filters.
     pub(super) fn new() -> io::Result<Self> {
         ffi::take_signals();
@@ -109,7 +109,7 @@ impl StandIn {
     }
 }
 
-impl Drop for StandIn {
+impl Drop for MockNode {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Relaxed);
         self.serves.take().into_iter().for_each(|serves| drop(serves.join()));
