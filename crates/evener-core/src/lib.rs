@@ -1,6 +1,6 @@
 //! What Evener decides, as pure code: no clock, thread, file or environment; time is an argument.
 //!
-//! The way of one job: a [`Session`] is prepared once, a [`Job`] lends it a span of memory, a
+//! The path of one job: a [`Session`] is prepared once, a [`Job`] lends it a span of memory, a
 //! [`Plan`](plan::Plan) says who may take it, a driver ([`InlineDriver`] on a core, [`QueuedDriver`] on a
 //! module) sets its [`Outcome`], and what that took goes into a [`Tally`].
 #![forbid(unsafe_code)]

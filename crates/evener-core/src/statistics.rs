@@ -1,6 +1,6 @@
 //! Where the counts of a process lie in its statistics file, and what they are called.
 //!
-//! The way of a request: [`Row::of`] (kind of work, direction, size) -> [`Row::word`] of each [`Count`] that it raises.
+//! The path of a request: [`Row::of`] (kind of work, direction, size) -> [`Row::word`] of each [`Count`] that it raises.
 //! The file is made of 32-bit words: a header, then one row for each kind, direction and size class, then in each row two
 //! words for each count. `docs/statistics.md` describes the same for those who read the file without this crate.
 

@@ -1,7 +1,7 @@
 //! A process that owns a module and serves it to others: local programs through Evener's client, QEMU guests as a virtio-crypto
 //! device. The wire is vhost-user-crypto.
 //!
-//! The way of one client: [`run`] accepts it (`front/listener.rs`), the kernel says who it is ([`Access`]) -> a thread of its own
+//! The path of one client: [`run`] accepts it (`front/listener.rs`), the kernel says who it is ([`Access`]) -> a thread of its own
 //! handles its messages (`front/connection.rs`, `socket.rs`) and sets up what the host knows of it (`state/client.rs`: `memory.rs`,
 //! `sessions.rs`, rings) -> the module's thread (`service/service_loop.rs`) takes its requests (`request.rs`), has them done
 //! ([`Module`]) in memory of the host's own (`in_flight.rs`, `slots.rs`), and gives them back (`notify.rs`) -> the client goes

@@ -1,14 +1,14 @@
 //! Bounded queue and doorbell between Evener's threads, and the gathering of callers who lend their buffers.
 //!
-//! The way of one item: [`Ring::push_all`] (producer: claims positions at the tail, writes, publishes)
+//! The path of one item: [`Ring::push_all`] (producer: claims positions at the tail, writes, publishes)
 //! -> [`Doorbell::ring_one`] (wakes a sleeper, if there is one) -> [`Ring::pop_many`] (consumer: claims positions at
 //! the head, reads, gives the slots back). The protocol, its proof sketch and the ways not taken stand in `docs/ring.md`.
 //!
 //! Beside it, for what processes show each other: [`Mapping`], words of a file or words that a fork wipes; [`Counter`], a
 //! count of 64 bits in two words; [`PerProcess`], a value that a forked child makes anew.
 //!
-//! The way of one loan: [`Gather::lend`] (caller: fills a slot of its own, puts it on the list, waits) ->
-//! [`Gather::take`] (whoever holds a [`Permit`]: takes the whole list) -> [`Batch::run`] (works, answers) -> the caller
+//! The path of one loan: [`Gather::lend`] (caller: fills a slot of its own, puts it on the list, waits) ->
+//! [`Gather::take`] (a holder of a [`Permit`]: takes the whole list) -> [`Batch::run`] (works, answers) -> the caller
 //! returns with a [`Return`]. The protocol stands in `docs/combining.md`.
 //!
 //! Between processes, with another program at the other end: [`virtqueue`], the split queue of VIRTIO, and [`Region`], the

@@ -17,7 +17,7 @@ pub(crate) use loom::thread::yield_now;
 #[cfg(not(loom))]
 pub(crate) use std::thread::yield_now;
 
-/// A 32-bit word that threads share: a position, a turn, a count.
+/// A 32-bit word that threads share: a position, a sequence, a count.
 #[cfg(not(loom))]
 pub type Word = atomic::AtomicU32;
 

@@ -1,4 +1,4 @@
-//! How a user names a host or a device, and what he lets it have.
+//! How a user names a host or a device, and what it may have.
 
 use std::fmt;
 use std::path::PathBuf;

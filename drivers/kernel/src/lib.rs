@@ -1,6 +1,6 @@
 //! Drivers for crypto modules that the operating system drives.
 //!
-//! The way of one job: `submit` copies its input into memory of the request (`requests/jobs.rs`) -> a runner, a thread of the
+//! The path of one job: `submit` copies its input into memory of the request (`requests/jobs.rs`) -> a runner, a thread of the
 //! driver's own, calls the kernel and sleeps there (`pool/`; `afalg/`, `devcrypto/`) -> `poll` publishes the result. Single requests of a program's own threads go past
 //! them: `requests/blocking.rs`, where such a thread sleeps in the kernel itself, and `afalg/deadline.rs`, where it may leave.
 //!

@@ -70,7 +70,7 @@ impl CostTable {
     ///
     /// # Panics
     ///
-    /// Where it has fewer than two rows or the sizes do not rise: a bug of whoever wrote the table.
+    /// Where it has fewer than two rows or the sizes do not rise: a bug in the table.
     #[must_use]
     pub fn new(rows: Vec<(u64, Cost)>) -> Self {
         assert!(rows.len() >= 2, "a cost table has two rows or more");

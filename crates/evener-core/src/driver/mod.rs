@@ -33,7 +33,7 @@ pub trait InlineDriver: Send {
     /// Whether it does this at all. Constant over its life.
     fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool;
 
-    /// Longest job it takes, in bytes of input: whoever hands it a longer one gets it back as `Failed`.
+    /// Longest job it takes, in bytes of input: a longer one comes back as `Failed`.
     fn job_bytes_max(&self, _algorithm: Algorithm, _direction: Direction) -> usize {
         usize::MAX
     }
@@ -103,7 +103,7 @@ pub trait QueuedDriver<'m>: Send {
     fn forget(&mut self, is_over: IsOver<'_>);
 }
 
-/// A driver for single requests of whoever waits for them. Several threads may wait at once. Whether they stand in the module themselves, or
+/// A driver for single requests whose callers wait. Several threads may wait at once. Whether they stand in the module themselves, or
 /// may leave when their time is over, is the driver's.
 pub trait SingleDriver: Send + Sync {
     /// Whether it takes so many bytes at once; what it does not take goes to the [`QueuedDriver`] of the same module.

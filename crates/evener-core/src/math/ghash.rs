@@ -1,6 +1,6 @@
 //! The algebra of GHASH (NIST SP 800-38D), so that parts of one message may be worked on apart and joined.
 //!
-//! The way of a message in parts: the hash key gets its inverse ([`HashKey::new`]) -> each part is hashed by itself, its
+//! The path of a message in parts: the hash key gets its inverse ([`HashKey::new`]) -> each part is hashed by itself, its
 //! context started by an IV that [`HashKey::iv_starting_at`] solves -> [`HashKey::state_of`] reads the part's sum out of
 //! its tag -> [`join`] puts the parts behind each other -> [`HashKey::digest`] is what the message's tag hides.
 //! `docs/gcm-split.md` tells the whole of it.

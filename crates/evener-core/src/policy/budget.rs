@@ -1,6 +1,6 @@
 //! A share of the cores that must not be exceeded: `--cpu-budget PERCENT`.
 //!
-//! The way of core time: [`Budget::may_spend`] says how much a worker may start now or how long it waits, and
+//! The path of core time: [`Budget::may_spend`] says how much a worker may start now or how long it waits, and
 //! [`Budget::spent`] takes what a job on the CPU, the module path of one on a module, or an interrupt took.
 //!
 //! A bucket fills at the budgeted rate and holds 4 ms per core at most. What was started is not stopped: the

@@ -1,6 +1,6 @@
 //! When callers of one program combine: where it beats the program's own throughput alone, in epochs that take turns.
 //!
-//! The way of an epoch: whoever calls counts itself and its bytes -> [`Controller::end_epoch`] -> how many callers wait for
+//! The path of an epoch: each caller counts itself and its bytes -> [`Controller::end_epoch`] -> how many callers wait for
 //! each other in the next one, or none. No clock and no thread: the epochs are told, so that every rule here can be
 //! tested. `docs/combining.md` says why the rules are these.
 //!

@@ -1,6 +1,6 @@
 //! Whether one large buffer is split between threads: learned from what calls took.
 //!
-//! The way of one call: [`Splits::choose`] -> it runs whole or split -> [`Splits::took_whole`] or [`Splits::took_split`].
+//! The path of one call: [`Splits::choose`] -> it runs whole or split -> [`Splits::took_whole`] or [`Splits::took_split`].
 //!
 //! Three things keep a call whole: a class that the [regret guard](crate::guard) locked or wants as control, and a
 //! hand-over that takes so long that little of the call is left when help arrives. On a machine whose cores are all busy

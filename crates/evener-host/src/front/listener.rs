@@ -42,7 +42,7 @@ impl Drop for Listener {
     fn drop(&mut self) {
         let is_ours = |about: &fs::Metadata| (about.dev(), about.ino()) == self.file;
         if fs::symlink_metadata(&self.path).as_ref().is_ok_and(is_ours) {
-            // Whoever removed it meanwhile has done what is to be done.
+            // Where another process removed it meanwhile, nothing is left to be done.
             fs::remove_file(&self.path).ok();
         }
     }

@@ -106,7 +106,7 @@ impl Station {
         }
     }
 
-    /// Takes what the module has room for: from each ring a share, and then what is left from whoever has more.
+    /// Takes what the module has room for: from each ring a share, and then what is left from those that have more.
     fn take(&mut self) -> usize {
         let quota = self.bench.quota(self.clients.len());
         let (mut left, count, first) = (quota.all, self.clients.len(), self.turn);

@@ -202,7 +202,7 @@ impl Client {
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        // Relaxed: whoever ends a client empties its state under the lock.
+        // Relaxed: the thread that ends a client empties its state under the lock.
         self.is_over.load(Relaxed)
     }
 
@@ -213,7 +213,7 @@ impl Client {
         self.stream.shutdown(Shutdown::Both).ok();
     }
 
-    /// Wakes whoever waits for requests to go back.
+    /// Wakes the thread that waits for requests to go back.
     pub(crate) fn tell_moved(&self) {
         self.moved.notify_all();
     }

@@ -132,7 +132,7 @@ impl Shared {
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
-        // Relaxed: nothing is read through it; whoever stops wakes the threads afterwards.
+        // Relaxed: nothing is read through it; the thread that stops them wakes them afterwards.
         self.is_stopping.load(Relaxed)
     }
 

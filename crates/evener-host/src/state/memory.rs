@@ -1,6 +1,6 @@
 //! A client's memory: sealed files that were mapped, found by the addresses that the client uses.
 //!
-//! Addresses are cookies: they are compared with the table and never taken for pointers. Bytes are copied, each once; whoever
+//! Addresses are cookies: they are compared with the table and never taken for pointers. Bytes are copied, each once; the process that
 //! shares the memory may change it at any time.
 
 use std::fs::File;

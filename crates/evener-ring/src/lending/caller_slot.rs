@@ -1,8 +1,8 @@
 //! Lending: what one caller hands to another thread for the time of one call.
 //!
-//! The way of a slot: FREE -> [`Place::claim`] (caller: it is now the caller's) -> [`Place::put`] -> published by the
-//! list -> [`Place::take`] (taker) -> [`Place::give_back`] (taker: ANSWERED, UNUSED or BROKEN, and its hands are off) ->
-//! [`Place::collect`] (caller: FREE again).
+//! States of a slot: FREE -> [`CallerSlot::claim`] (caller: it is now the caller's) -> [`CallerSlot::put`] -> published by the
+//! list -> [`CallerSlot::take`] (taker) -> [`CallerSlot::give_back`] (taker: ANSWERED, UNUSED or BROKEN, and its hands are off) ->
+//! [`CallerSlot::collect`] (caller: FREE again).
 
 use std::mem::{ManuallyDrop, MaybeUninit};
 
@@ -27,13 +27,13 @@ pub enum Return<R> {
     Answered(R),
     /// Nobody touched what was lent: the caller does the work itself.
     Unused,
-    /// Whoever worked on it panicked or gave no answer; memory that was lent for writing holds anything.
+    /// The combiner panicked or gave no answer; memory that was lent for writing holds anything.
     Broken,
 }
 
 /// One caller's slot.
 #[repr(align(128))] // As `CachePadded`: the caller writes it while neighbours are answered.
-pub(crate) struct Place<E: Errand> {
+pub(crate) struct CallerSlot<E: Errand> {
     /// Who may touch the rest. See the constants.
     state: Word,
     /// The next on the list, 0 for none. The caller writes it before the slot is on the list, the taker afterwards.
@@ -57,11 +57,11 @@ const BROKEN: u32 = 4;
 
 // SAFETY: threads that share a place move loans and replies through it, one at a time by the state's order, and never
 // share one; both may be sent by the bounds of `Errand`.
-unsafe impl<E: Errand> Sync for Place<E> {}
+unsafe impl<E: Errand> Sync for CallerSlot<E> {}
 // SAFETY: as above; a place owns what it holds.
-unsafe impl<E: Errand> Send for Place<E> {}
+unsafe impl<E: Errand> Send for CallerSlot<E> {}
 
-impl<E: Errand> Place<E> {
+impl<E: Errand> CallerSlot<E> {
     pub(crate) fn new() -> Self {
         let (loan, reply) = (UnsafeCell::new(MaybeUninit::uninit()), UnsafeCell::new(MaybeUninit::uninit()));
         Self { state: Word::new(FREE), next: Word::new(0), loan, reply }
@@ -70,7 +70,7 @@ impl<E: Errand> Place<E> {
     /// Makes it the caller's where it is free.
     #[inline]
     pub(crate) fn claim(&self) -> bool {
-        // The look spares an exchange, which would take the line from whoever uses it.
+        // The look spares an exchange, which would take the line from its user.
         // Acquire: pairs with the Release in `collect`; the last caller has moved its reply out.
         self.state.load(Relaxed) == FREE && self.state.compare_exchange(FREE, LENT, CLAIM, Relaxed).is_ok()
     }
@@ -79,7 +79,7 @@ impl<E: Errand> Place<E> {
     ///
     /// # Safety
     ///
-    /// The calling thread claimed the place and has not published it, and does not return to whoever lent `loan` before
+    /// The calling thread claimed the place and has not published it, and does not return to the lender of `loan` before
     /// [`Self::collect`] gave something.
     #[inline]
     pub(crate) unsafe fn put(&self, loan: E::Loan<'_>) {

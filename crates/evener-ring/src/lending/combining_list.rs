@@ -1,6 +1,6 @@
-//! The gathering: callers put what they lend on one list, and whoever may takes the whole list.
+//! Flat combining: callers put what they lend on one list, and one of them, the combiner, takes the whole list.
 //!
-//! The way of a loan: [`Gather::lend`] claims a slot, fills it, pushes it on the list and calls `wait` until it is back;
+//! The path of a loan: [`Gather::lend`] claims a slot, fills it, pushes it on the list and calls `wait` until it is back;
 //! some other caller, from within its own `wait`, [takes](Gather::take) the list and [runs](Batch::run) it in parts. What
 //! is not run is given back unused.
 //!
@@ -11,7 +11,7 @@
 use std::mem;
 
 use crate::CachePadded;
-use crate::lending::caller_slot::{Errand, Place, Return};
+use crate::lending::caller_slot::{CallerSlot, Errand, Return};
 use crate::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 use crate::sync::{Word64, yield_now};
 
@@ -22,7 +22,7 @@ const SLOTS_MAX: usize = 1 << 15;
 pub struct Gather<E: Errand> {
     /// Callers push, takers empty; see the constants below.
     head: CachePadded<Word64>,
-    places: Box<[Place<E>]>,
+    places: Box<[CallerSlot<E>]>,
 }
 
 /// What a caller that waits can see.
@@ -43,7 +43,7 @@ impl<E: Errand> Gather<E> {
     #[must_use]
     pub fn new(slots: usize) -> Self {
         assert!(slots <= SLOTS_MAX, "an index has 15 bits");
-        let places = (0..slots.max(1)).map(|_| Place::new()).collect();
+        let places = (0..slots.max(1)).map(|_| CallerSlot::new()).collect();
         Self { head: CachePadded::new(Word64::new(0)), places }
     }
 
@@ -107,7 +107,7 @@ impl<E: Errand> Gather<E> {
         let mut head = self.head.load(Relaxed);
         loop {
             self.places[index].set_next(index_of(head));
-            // Release: pairs with the Acquire in `take`; whoever takes the list sees the loan and the link.
+            // Release: pairs with the Acquire in `take`; the thread that takes the list sees the loan and the link.
             match self.head.compare_exchange(head, pushed(head, name), PUSH, Relaxed) {
                 Ok(_) => return generation_of(head),
                 Err(now) => head = now,
@@ -127,7 +127,7 @@ impl<E: Errand> Gather<E> {
     }
 
     /// The place of that name; 0 names none.
-    fn place(&self, name: u32) -> Option<&Place<E>> {
+    fn place(&self, name: u32) -> Option<&CallerSlot<E>> {
         name.checked_sub(1).and_then(|index| self.places.get(index as usize))
     }
 }
@@ -210,7 +210,7 @@ impl<E: Errand> Batch<'_, E> {
     /// Cuts the `max` oldest off.
     fn split(&mut self, max: usize) -> Part<'_, E> {
         let part = Part { gather: self.gather, first: self.first, count: max.min(self.count) };
-        self.first = part.places().last().map_or(self.first, Place::next);
+        self.first = part.places().last().map_or(self.first, CallerSlot::next);
         self.count -= part.count;
         part
     }
@@ -236,7 +236,7 @@ struct Part<'g, E: Errand> {
 }
 
 impl<'g, E: Errand> Part<'g, E> {
-    fn places(&self) -> impl Iterator<Item = &'g Place<E>> + use<'g, E> {
+    fn places(&self) -> impl Iterator<Item = &'g CallerSlot<E>> + use<'g, E> {
         let gather = self.gather;
         let first = gather.place(self.first);
         std::iter::successors(first, |place| gather.place(place.next())).take(self.count)

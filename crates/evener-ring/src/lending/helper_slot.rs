@@ -1,6 +1,6 @@
 //! Lending a piece of work to other threads for the time of one call.
 //!
-//! The way of one call: [`lend`] puts the work on every free [`Seat`] (FREE -> TAKEN -> QUEUED) and rings -> whoever sits
+//! The path of one call: [`lend`] puts the work on every free [`Seat`] (FREE -> TAKEN -> QUEUED) and rings -> the helper that sits
 //! there runs it ([`Seat::serve`]: QUEUED -> RUNNING -> DONE) while the caller runs its own -> the caller takes back what
 //! nobody began (QUEUED -> FREE) and waits for what runs (DONE -> FREE). Only then does `lend` return, or unwind. The
 //! states and the ways not taken stand in `docs/ring.md`.

@@ -1,6 +1,6 @@
 //! One buffer in parts, each for one thread.
 //!
-//! The way of one part: claimed at the front or at the back ([`Claims`]) -> [`Part`], the only access to its bytes ->
+//! The path of one part: claimed at the front or at the back ([`Claims`]) -> [`Part`], the only access to its bytes ->
 //! [`Part::done`], or dropped. What is not done when the threads have left is the owner's again ([`Parts::undone`]), but
 //! for a part in place whose [bytes](Part::bytes) were given out: nobody knows how many of them are still input.
 

@@ -18,7 +18,7 @@ pub const PERMITS_MAX: usize = 32;
 pub struct Permits<T> {
     /// Bit `i` is set while permit `i` is held.
     held: CachePadded<Word>,
-    /// Whoever holds the permit touches it.
+    /// The holder of the permit touches it.
     owned: Box<[UnsafeCell<MaybeUninit<T>>]>,
 }
 
@@ -26,7 +26,7 @@ pub struct Permits<T> {
 pub struct Permit<'p, T> {
     permits: &'p Permits<T>,
     index: usize,
-    // Whoever has it uses the `T` as its own: it goes to another thread, or is looked at by several, where the `T` may.
+    // The holder uses the `T` as its own: it goes to another thread, or is looked at by several, where the `T` may.
     // No reference is kept: it would outlive the right while the permit is dropped.
     owns: PhantomData<&'p mut T>,
 }
@@ -65,7 +65,7 @@ impl<T> Permits<T> {
             if index >= self.owned.len() {
                 return None;
             }
-            // Acquire: pairs with the Release of whoever held it last; its use of the `T` is over and seen.
+            // Acquire: pairs with the Release of its last holder; its use of the `T` is over and seen.
             match self.held.compare_exchange(held, held | 1 << index, TAKE, Relaxed) {
                 Ok(_) => return Some(Permit { permits: self, index, owns: PhantomData }),
                 Err(now) => held = now,

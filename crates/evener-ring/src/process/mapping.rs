@@ -15,9 +15,9 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// Maps the first `word_count` words of `file`, shared with whoever else maps or reads it.
+    /// Maps the first `word_count` words of `file`, shared with all that map or read it.
     ///
-    /// Whoever may shorten the file can stop this process: a word behind the file's end cannot be touched. So a file to be
+    /// A process that may shorten the file can stop this one: a word behind the file's end cannot be touched. So a file to be
     /// mapped lies where only its owner may write, and has its blocks already.
     ///
     /// # Errors

@@ -13,10 +13,10 @@ use crate::sync::atomic::Ordering::{AcqRel, Acquire};
 /// As long as processes fork: one value for each fork on the way from the first process to this one that used it.
 pub struct Eras<T> {
     /// The newest; null before the first. Changed only by putting one in front.
-    newest: AtomicPtr<Era<T>>,
+    newest: AtomicPtr<Entry<T>>,
 }
 
-struct Era<T> {
+struct Entry<T> {
     generation: u32,
     value: T,
     /// Null at the first. Never changed once the era is on the list.
@@ -39,7 +39,7 @@ impl<T> Eras<T> {
     /// them is used and the others are dropped.
     #[inline]
     pub fn of(&self, generation: u32, make: impl FnOnce() -> T) -> &T {
-        // Acquire: pairs with the Release of whoever put the era there; its fields are seen.
+        // Acquire: pairs with the Release of the thread that put the era there; its fields are seen.
         let newest = self.newest.load(Acquire);
         match self.find(newest, generation) {
             Some(value) => value,
@@ -53,31 +53,31 @@ impl<T> Eras<T> {
     }
 
     #[inline]
-    fn find(&self, mut at: *mut Era<T>, generation: u32) -> Option<&T> {
+    fn find(&self, mut at: *mut Entry<T>, generation: u32) -> Option<&T> {
         loop {
             // SAFETY: null, or put on the list whole; eras stay until `self` is dropped, and are not changed.
-            let era = unsafe { at.as_ref() }?;
-            if era.generation == generation {
-                return Some(&era.value);
+            let entry = unsafe { at.as_ref() }?;
+            if entry.generation == generation {
+                return Some(&entry.value);
             }
-            at = era.older;
+            at = entry.older;
         }
     }
 
     #[cold]
-    fn add(&self, seen: *mut Era<T>, generation: u32, value: T) -> &T {
+    fn add(&self, seen: *mut Entry<T>, generation: u32, value: T) -> &T {
         let mut seen = seen;
-        let mut era = Box::new(Era { generation, value, older: seen });
+        let mut entry = Box::new(Entry { generation, value, older: seen });
         loop {
-            let raw = Box::into_raw(era);
-            // Release: pairs with the Acquire of whoever finds it.
+            let raw = Box::into_raw(entry);
+            // Release: pairs with the Acquire of the thread that finds it.
             match self.newest.compare_exchange(seen, raw, AcqRel, Acquire) {
                 // SAFETY: on the list now, and stays until `self` is dropped.
                 Ok(_) => return unsafe { &(*raw).value },
                 Err(now) => {
                     // SAFETY: made above from a box, and not on the list.
-                    era = unsafe { Box::from_raw(raw) };
-                    (seen, era.older) = (now, now);
+                    entry = unsafe { Box::from_raw(raw) };
+                    (seen, entry.older) = (now, now);
                 }
             }
             if let Some(value) = self.find(seen, generation) {
@@ -92,8 +92,8 @@ impl<T> Drop for Eras<T> {
         let mut at = self.newest.load(Acquire);
         while !at.is_null() {
             // SAFETY: on the list, so made from a box; `self` is borrowed for good and each era is met once.
-            let era = unsafe { Box::from_raw(at) };
-            at = era.older;
+            let entry = unsafe { Box::from_raw(at) };
+            at = entry.older;
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A value that a process makes once and a forked child makes anew.
 //!
-//! The way of the state word: untried -> making (one thread) -> made | failed. It lies where a fork wipes it, so in a child
+//! States of the word: untried -> making (one thread) -> made | failed. It lies where a fork wipes it, so in a child
 //! it is untried again, whatever the parent's threads were doing.
 
 use std::fmt;

@@ -122,7 +122,7 @@ impl Region {
         self.byte_count
     }
 
-    /// Returns where the span of `len` bytes at offset `at` lies in this process, for whoever works on it in place: the peer may
+    /// Returns where the span of `len` bytes at offset `at` lies in this process, for work in place: the peer may
     /// change it at any time, so it is not to be read twice for one decision, and no reference is to be made of it.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! Counts of 64 bits in words of 32, whatever memory these lie in.
 //!
-//! The way of a count: [`Counter::add`] raises the lower word -> where its top bit changes, the upper word -> a reader puts
+//! The path of a count: [`Counter::add`] raises the lower word -> where its top bit changes, the upper word -> a reader puts
 //! the two together ([`value`]), also where the upper one lags.
 
 use crate::Word;

@@ -1,11 +1,11 @@
-//! The ring: claim a run of positions (`slot_range.rs`), move the items, pass the turns (`slot.rs`).
+//! The ring: claim a run of positions (`slot_range.rs`), move the items, pass the sequences (`slot.rs`).
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem;
 
 use crate::queue::slot::{FREE, FULL};
-use crate::queue::slot_range::Run;
+use crate::queue::slot_range::SlotRange;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::{Heap, Home, Word};
 
@@ -84,8 +84,8 @@ impl<T, H: Home<T>> Ring<T, H> {
     /// Gives `item` back where the ring is full.
     #[inline]
     pub fn push(&self, item: T) -> Result<(), T> {
-        let Some(run) = self.claim(self.home.tail(), FREE, 1) else { return Err(item) };
-        let (position, slot) = run.single();
+        let Some(range) = self.claim(self.home.tail(), FREE, 1) else { return Err(item) };
+        let (position, slot) = range.single();
         // SAFETY: the claim at the tail found the slot free, and this is its one use.
         unsafe { slot.fill(position, item) };
         Ok(())
@@ -96,10 +96,10 @@ impl<T, H: Home<T>> Ring<T, H> {
     /// One claim for the whole run, so the items stand together in the ring.
     #[inline]
     pub fn push_all(&self, items: &mut Vec<T>) -> usize {
-        let Some(run) = self.claim(self.home.tail(), FREE, items.len()) else { return 0 };
-        let count = run.len();
+        let Some(range) = self.claim(self.home.tail(), FREE, items.len()) else { return 0 };
+        let count = range.len();
         let mut moved = items.drain(..count);
-        for (mut position, slots) in run.pieces() {
+        for (mut position, slots) in range.pieces() {
             for (slot, item) in slots.iter().zip(&mut moved) {
                 // SAFETY: the claim at the tail found the slot free, and a run names each of its slots once.
                 unsafe { slot.fill(position, item) };
@@ -129,8 +129,8 @@ impl<T, H: Home<T>> Ring<T, H> {
             out.reserve(wanted.min(self.len()));
         }
         let room = wanted.min(out.capacity() - out.len());
-        let Some(run) = self.claim(self.home.head(), FULL, room) else { return 0 };
-        for (mut position, slots) in run.pieces() {
+        let Some(range) = self.claim(self.home.head(), FULL, room) else { return 0 };
+        for (mut position, slots) in range.pieces() {
             out.extend(slots.iter().map(|slot| {
                 // SAFETY: the claim at the head found the slot full, and a run names each of its slots once.
                 let item = unsafe { slot.empty(position, capacity) };
@@ -138,30 +138,30 @@ impl<T, H: Home<T>> Ring<T, H> {
                 item
             }));
         }
-        run.len()
+        range.len()
     }
 
-    /// Moves `end` past the longest run of slots whose turn is `due`, at most `wanted`; nothing where there is none.
+    /// Moves `end` past the longest run of slots whose sequence is `due`, at most `wanted`; nothing where there is none.
     ///
-    /// Nobody else touches the slots of the run until their turns are set.
+    /// Nobody else touches the slots of the run until their sequences are set.
     #[inline(always)]
-    fn claim(&self, end: &Word, due: u32, wanted: usize) -> Option<Run<'_, T>> {
+    fn claim(&self, end: &Word, due: u32, wanted: usize) -> Option<SlotRange<'_, T>> {
         let mut first = end.load(Relaxed);
         loop {
-            let run = Run::starting_at(first, self.home.slots(), wanted).while_due(due);
-            let found = if run.len() == 0 {
-                // A turn that is not due means full (or empty) only while `end` still stands here. Relaxed is enough:
-                // the Acquire of the turn brought the move of `end` that preceded the change of that turn.
+            let range = SlotRange::starting_at(first, self.home.slots(), wanted).while_due(due);
+            let found = if range.len() == 0 {
+                // A sequence that is not due means full (or empty) only while `end` still stands here. Relaxed is enough:
+                // the Acquire of the sequence brought the move of `end` that preceded the change of that sequence.
                 let now = end.load(Relaxed);
                 if now == first || cfg!(mutant = "one_look") {
                     return None;
                 }
                 now
             } else {
-                // Relaxed: `end` orders nothing; items travel by the turns. A success means that `end` never left
+                // Relaxed: `end` orders nothing; items travel by the sequences. A success means that `end` never left
                 // `first`, so nobody claimed, and nobody changed, a slot of the run since it was looked at.
-                match end.compare_exchange(first, run.end(), Relaxed, Relaxed) {
-                    Ok(_) => return Some(run),
+                match end.compare_exchange(first, range.end(), Relaxed, Relaxed) {
+                    Ok(_) => return Some(range),
                     Err(now) => now,
                 }
             };

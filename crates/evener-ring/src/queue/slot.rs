@@ -1,8 +1,8 @@
-//! One slot: a place for an item and the turn that says who may touch it.
+//! One slot: a place for an item and the sequence that says who may touch it.
 //!
-//! The way of a position `p`: turn is `p` (free) -> a producer moves the tail past `p`, writes the place, sets the turn to
-//! `p + 1` (full) -> a consumer moves the head past `p`, takes the item, sets the turn to `p + capacity` (free for the next
-//! lap). Whoever moved an end past `p` is the only one who may touch the slot until it sets the turn.
+//! States of position `p`: sequence is `p` (free) -> a producer moves the tail past `p`, writes the place, sets the sequence to
+//! `p + 1` (full) -> a consumer moves the head past `p`, takes the item, sets the sequence to `p + capacity` (free for the next
+//! lap). The thread that moved an end past `p` is the only one that may touch the slot until it sets the sequence.
 
 use std::mem::MaybeUninit;
 
@@ -10,13 +10,13 @@ use crate::Word;
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 
-/// A slot of a ring: the turn word, then the place, as in C. Side by side, so that the one cache miss that finds the turn
+/// A slot of a ring: the sequence word, then the place, as in C. Side by side, so that the one cache miss that finds the sequence
 /// brings the item.
 #[repr(C)]
 pub struct Slot<T> {
-    /// Whoever claimed the position writes it, everyone reads it.
-    turn: Word,
-    /// Whoever claimed the position touches it, nobody else.
+    /// The claimant of the position writes it, everyone reads it.
+    sequence: Word,
+    /// The claimant of the position touches it, nobody else.
     place: UnsafeCell<MaybeUninit<T>>,
 }
 
@@ -29,14 +29,17 @@ impl<T> Slot<T> {
     /// Makes an empty slot that is free for `position`.
     #[must_use]
     pub fn free_for(position: u32) -> Self {
-        Self { turn: Word::new(position.wrapping_add(FREE)), place: UnsafeCell::new(MaybeUninit::uninit()) }
+        Self {
+            sequence: Word::new(position.wrapping_add(FREE)),
+            place: UnsafeCell::new(MaybeUninit::uninit()),
+        }
     }
 
-    /// Returns the turn. Whoever then claims the slot also sees what the one who set this turn did to the place.
+    /// Returns the sequence. A thread that then claims the slot also sees what the one who set this sequence did to the place.
     #[inline(always)]
-    pub(crate) fn turn(&self) -> u32 {
+    pub(crate) fn sequence(&self) -> u32 {
         // Acquire: pairs with the Release in `empty` (for producers) and in `fill` (for consumers).
-        self.turn.load(LOOK)
+        self.sequence.load(LOOK)
     }
 
     /// Moves `item` in and hands the slot to the consumers.
@@ -47,12 +50,12 @@ impl<T> Slot<T> {
     #[inline(always)]
     pub(crate) unsafe fn fill(&self, position: u32, item: T) {
         if cfg!(mutant = "publish_first") {
-            self.turn.store(position.wrapping_add(FULL), PUBLISH);
+            self.sequence.store(position.wrapping_add(FULL), PUBLISH);
         }
         // SAFETY: the claim makes this thread the only one that touches the place until the store below.
         self.place.with_mut(|place| unsafe { place.write(MaybeUninit::new(item)) });
-        // Release: pairs with the Acquire in `turn`; the consumer that sees FULL sees the item.
-        self.turn.store(position.wrapping_add(FULL), PUBLISH);
+        // Release: pairs with the Acquire in `sequence`; the consumer that sees FULL sees the item.
+        self.sequence.store(position.wrapping_add(FULL), PUBLISH);
     }
 
     /// Moves the item out and hands the slot to the producers of the next lap, `capacity` positions on.
@@ -64,9 +67,9 @@ impl<T> Slot<T> {
     pub(crate) unsafe fn empty(&self, position: u32, capacity: usize) -> T {
         // SAFETY: the claim makes this thread the only one that touches the place until the store below.
         let item = self.place.with(|place| unsafe { place.read() });
-        // Release: pairs with the Acquire in `turn`; the producer that sees FREE writes after the item was taken.
-        self.turn.store(position.wrapping_add(distance(capacity)), VACATE);
-        // SAFETY: the turn was FULL, so an item had been written, and the claim makes this the only copy that is used.
+        // Release: pairs with the Acquire in `sequence`; the producer that sees FREE writes after the item was taken.
+        self.sequence.store(position.wrapping_add(distance(capacity)), VACATE);
+        // SAFETY: the sequence was FULL, so an item had been written, and the claim makes this the only copy that is used.
         unsafe { item.assume_init() }
     }
 }

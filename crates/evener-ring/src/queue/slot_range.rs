@@ -5,7 +5,7 @@ use crate::queue::slot::distance;
 
 /// The slots of the positions from `first` on. A run that crosses the end of the ring's slots has two pieces: loops over
 /// a piece need neither mask nor bounds check.
-pub(crate) struct Run<'a, T> {
+pub(crate) struct SlotRange<'a, T> {
     first: u32,
     /// Up to the end of the ring's slots.
     near: &'a [Slot<T>],
@@ -13,7 +13,7 @@ pub(crate) struct Run<'a, T> {
     far: &'a [Slot<T>],
 }
 
-impl<'a, T> Run<'a, T> {
+impl<'a, T> SlotRange<'a, T> {
     /// Makes the run of `count` positions from `first` on, or of all slots where these are fewer.
     #[inline(always)]
     pub(crate) fn starting_at(first: u32, slots: &'a [Slot<T>], count: usize) -> Self {
@@ -23,7 +23,7 @@ impl<'a, T> Run<'a, T> {
         Self { first, near, far }
     }
 
-    /// Ends the run before the first slot whose turn is not `due`.
+    /// Ends the run before the first slot whose sequence is not `due`.
     #[inline(always)]
     pub(crate) fn while_due(self, due: u32) -> Self {
         let near = due_part(self.near, self.first.wrapping_add(due));
@@ -58,17 +58,17 @@ impl<'a, T> Run<'a, T> {
     }
 }
 
-/// Returns the slots up to the first whose turn is not the expected one: `turn`, then one more from slot to slot.
+/// Returns the slots up to the first whose sequence is not the expected one: `sequence`, then one more from slot to slot.
 #[inline(always)]
-fn due_part<T>(slots: &[Slot<T>], mut turn: u32) -> &[Slot<T>] {
+fn due_part<T>(slots: &[Slot<T>], mut sequence: u32) -> &[Slot<T>] {
     for (index, slot) in slots.iter().enumerate() {
-        if slot.turn() != turn {
+        if slot.sequence() != sequence {
             return &slots[..index];
         }
         if cfg!(mutant = "first_only") {
             break;
         }
-        turn = turn.wrapping_add(1);
+        sequence = sequence.wrapping_add(1);
     }
     slots
 }

@@ -14,7 +14,7 @@ pub const CAPACITY_MAX: usize = 1 << 30;
 /// - there are as many slots as some power of two, from 2 to [`CAPACITY_MAX`];
 /// - only rings touch these objects. Before the first one does, `head` and `tail` hold the same position `p`, and each
 ///   slot is free for the one of the positions `p` to `p + capacity - 1` (wrapping) that equals its index modulo capacity;
-/// - whoever shares these objects may be sent an item (threads: `T: Send`; processes: plain data), so that an
+/// - those that share these objects may be sent an item (threads: `T: Send`; processes: plain data), so that an
 ///   implementor is `Send` and `Sync` only where that is so.
 pub unsafe trait Home<T> {
     /// Lends the next position to be taken; consumers write it.

@@ -38,7 +38,7 @@ impl<H: Home> Device<H> {
         Ok(Self { home, events, size, taken: position, seen: position, given: position, published: position })
     }
 
-    /// Returns the position of the next request to take, for whoever goes on after this device.
+    /// Returns the position of the next request to take, for the device that goes on after this one.
     #[must_use]
     pub const fn position(&self) -> u16 {
         self.taken

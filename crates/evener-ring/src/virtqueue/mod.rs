@@ -1,6 +1,6 @@
 //! The split virtqueue of VIRTIO 1.2 (section 2.7): requests from one driver to one device, in memory that both map.
 //!
-//! The way of one request: [`Driver::add`] (writes descriptors and an entry) -> [`Driver::publish`] (shows a whole batch, says
+//! The path of one request: [`Driver::add`] (writes descriptors and an entry) -> [`Driver::publish`] (shows a whole batch, says
 //! whether to kick the device) -> [`Device::take`] (copies a chain once and checks it) -> [`Device::give_back`] ->
 //! [`Device::publish`] (shows what is used, says whether to call the driver) -> [`Driver::take`].
 //!

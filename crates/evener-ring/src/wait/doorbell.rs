@@ -1,6 +1,6 @@
 //! Sleeping until there is something to do, without missing it.
 //!
-//! The way of a sleeper: listen -> look once more -> wait. The way of a ringer: change what sleepers look at -> ring.
+//! The path of a sleeper: listen -> look once more -> wait. The path of a ringer: change what sleepers look at -> ring.
 
 use std::time::Duration;
 

@@ -24,7 +24,7 @@ pub enum Trouble {
     /// The host closed the connection.
     #[error("the host is gone")]
     Gone,
-    /// Somebody else's host listens, and keys would go to him.
+    /// Another user's host listens, and keys would go to that user.
     #[error(
         "it runs as user {uid}, who is neither root nor this program's user (,uid={uid} behind the socket's name trusts it)"
     )]

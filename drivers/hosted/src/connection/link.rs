@@ -1,4 +1,4 @@
-//! What stands between a connection and whoever works on its queue: a host's socket, or a device's registers.
+//! What stands between a connection and what works on its queue: a host's socket, or a device's registers.
 
 use std::fmt::Debug;
 use std::ops::Range;

@@ -189,7 +189,7 @@ impl Connection {
         self.link.end();
         self.wipe(POOL_AT, self.lent - POOL_AT);
         if !cfg!(mutant = "end_wakes_nobody") {
-            // Where that fails, he sleeps until his time is over.
+            // Where that fails, the sleeper sleeps until its time is over.
             self.link.waiter().wake().unwrap_or_default();
         }
     }
@@ -388,7 +388,7 @@ impl Connection {
         Ok((!is_there).then(|| Arc::clone(self.link.waiter())))
     }
 
-    /// Has who sleeps at the connection called for the next request that comes back, though he asked for more. Says whether that is so; if not,
+    /// Has the thread that sleeps at the connection called for the next request that comes back, though it asked for more. Says whether that is so; if not,
     /// something came back.
     pub(crate) fn hasten_call(&mut self) -> Result<bool, Trouble> {
         // A call that comes anyway is left as it is: a new wish could hide the old one from the other side.
@@ -397,7 +397,7 @@ impl Connection {
         }
         match self.ask_for_call(1)? {
             Some(_) => Ok(true),
-            // The sleeper's may be among it, and his wish was overwritten.
+            // The sleeper's may be among it, and its wish was overwritten.
             None => self.link.waiter().wake().map(|()| false),
         }
     }

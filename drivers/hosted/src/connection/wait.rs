@@ -118,7 +118,7 @@ const CALL: u64 = 0;
 const END: u64 = 1;
 
 impl Waiter {
-    /// `call` is rung when something came back; on `end` nothing happens but that the other side goes away, or answers whoever asks it there.
+    /// `call` is rung when something came back; on `end` nothing happens but that the other side goes away, or answers there.
     pub(crate) fn new(call: CheckedFd, end: Option<&CheckedFd>) -> Result<Self, Trouble> {
         Self::watching(call, end).map_err(|error| Trouble::system("a place to wait", &error))
     }

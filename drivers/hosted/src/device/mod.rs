@@ -1,6 +1,6 @@
 //! A virtio-crypto device on the PCI bus that this process drives itself: no other process and no kernel between a request and it.
 //!
-//! The way: a function is reserved ([`reserve`]) -> taken ([`evener_vfio::Function`]) -> its registers are found (`transport.rs`) -> reset,
+//! The path: a function is reserved ([`reserve`]) -> taken ([`evener_vfio::Function`]) -> its registers are found (`transport.rs`) -> reset,
 //! features, both queues, ready ([`open`]; virtio 1.2, 3.1.1) -> sessions go over its control queue (`sessions.rs`), requests over the connection's -> reset, before
 //! the memory is anybody else's ([`Link::end`]).
 //!

@@ -79,7 +79,7 @@ impl Module {
         Ok(module)
     }
 
-    /// Connects, asks what the host does and nothing else: for whoever compares its first results himself.
+    /// Connects, asks what the host does and nothing else: for a caller that compares its first results itself.
     ///
     /// # Errors
     ///
@@ -149,7 +149,7 @@ impl Module {
         Box::new(self.job_driver())
     }
 
-    /// A driver for single requests of whoever waits for them: of a device over the connection of all, of a host over one of its own. Where
+    /// A driver for single requests whose callers wait: of a device over the connection of all, of a host over one of its own. Where
     /// none comes about any more, it is lost from the beginning.
     #[must_use]
     pub fn single(&self) -> Box<dyn SingleDriver> {

@@ -1,4 +1,4 @@
-//! Single requests of whoever waits for them, over a connection that all threads of the process share.
+//! Single requests whose callers wait, over a connection that all threads of the process share.
 //!
 //! `slot and session -> copied in -> shown -> asleep -> copied out`. The text is copied before anything waits, so a caller whose time is over
 //! leaves at once: the connection ends with that, and a device reaches its memory no more.

@@ -1,6 +1,6 @@
-//! Requests of which whoever waits for them may leave: a thread of the driver stands in the kernel for him.
+//! Requests with a deadline, after which the caller leaves: a thread of the driver stands in the kernel in the caller's place.
 //!
-//! The way of one: its key, which a runner opens and closes, for the kernel may sleep over keys -> a long text is handed to the kernel by
+//! The path of one: its key, which a runner opens and closes, for the kernel may sleep over keys -> a long text is handed to the kernel by
 //! the caller, for `sendmsg` waits for nobody, and a short one is copied to the room of a reader (`reader.rs`) -> who sends it, and sleeps in
 //! the kernel until the module has answered -> the result is shown from the reader's room; or the time is over, and the reader stays
 //! behind with all that the kernel still writes to.
@@ -151,7 +151,7 @@ impl Drop for DeadlineDriver {
 impl From<Attempt> for Failure {
     fn from(attempt: Attempt) -> Self {
         match attempt {
-            // Whoever does it again has the input.
+            // The one who repeats it has the input.
             Attempt::Short { .. } => Self::Errno(libc::EINTR),
             Attempt::Failed(errno) => Self::of(errno),
         }

@@ -7,8 +7,8 @@
 //! Every socket is looked at before it is used or closed, for the program may have closed it and have another file at its number
 //! (`evener_fd`). Between `sendmsg` and the `read` behind it nothing is looked at again: a caller that sends is in the kernel all that time.
 //!
-//! The way of a request: socket of the key (kept between requests) -> `sendmsg` with operation, IV and data -> `read`,
-//! which sleeps until the driver has answered. A caller who waits for one alone does the former himself, and a thread the latter
+//! The path of a request: socket of the key (kept between requests) -> `sendmsg` with operation, IV and data -> `read`,
+//! which sleeps until the driver has answered. A caller who waits for one alone does the former, and a thread of the driver the latter
 //! (`deadline.rs`).
 
 #[cfg(target_os = "linux")]

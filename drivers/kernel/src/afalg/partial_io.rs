@@ -60,7 +60,7 @@ fn checked(stream: UnixStream) -> CheckedFd {
     CheckedFd::new(stream.into()).unwrap()
 }
 
-/// A key with sockets that are taken in this order. No other can be accepted from it: whoever asks for one fails.
+/// A key with sockets that are taken in this order. No other can be accepted from it: a request for one fails.
 fn transform(sockets: Vec<CheckedFd>) -> Transform {
     let (socket, _) = UnixStream::pair().unwrap();
     Transform { socket: checked(socket), idle: Mutex::new(sockets.into_iter().rev().collect()) }

@@ -1,4 +1,4 @@
-//! A thread that reads results for whoever may leave: it alone stands in the kernel, with memory of its own.
+//! A thread that reads results for a caller who may leave: it alone stands in the kernel, with memory of its own.
 //!
 //! `fill -> read -> (asked) -> the thread: send, read -> (answered) -> read`. One caller at a time has a reader. A caller whose time is
 //! over leaves: the thread has socket, memory and key then, gives them up when it comes back from the kernel, and ends.

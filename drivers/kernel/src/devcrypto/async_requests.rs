@@ -31,7 +31,7 @@ pub(super) fn side_by_side(key: &OpenSession, op: u16, task: &mut Task) -> Optio
     if task.text_bytes <= CHUNK_BYTES || !is_known {
         return None;
     }
-    // Whoever else has it now is not waited for.
+    // A thread that has it now is not waited for.
     let mut queue = key.queue.try_lock().ok()?;
     queue.as_ref()?;
     let mut lent = Lent::new(&key.node, mem::take(&mut task.room));

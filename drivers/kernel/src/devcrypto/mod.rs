@@ -45,7 +45,7 @@ pub(crate) struct DevCrypto {
 pub(crate) struct OpenSession {
     node: CheckedFd,
     number: u32,
-    /// Held by whoever has requests in its queue; none where it has no queue, or what it has is not known any more.
+    /// Held by the thread that has requests in its queue; none where it has no queue, or what it has is not known any more.
     queue: Mutex<Option<async_requests::Queue>>,
 }
 

@@ -60,7 +60,7 @@ impl Module {
         Ok(module)
     }
 
-    /// Looks for it and asks it nothing, in less than a millisecond: for whoever compares its first results himself. It is handed
+    /// Looks for it and asks it nothing, in less than a millisecond: for a caller that compares its first results itself. It is handed
     /// two requests, one more than the modules seen so far work on.
     ///
     /// # Errors
@@ -119,7 +119,7 @@ impl Module {
         self.runners
     }
 
-    /// Results for which whoever takes them is woken together while requests wait for such a thread.
+    /// Results for which their taker is woken once while requests wait for such a thread.
     #[must_use]
     pub const fn together(&self) -> u32 {
         together(&self.profile)

@@ -80,7 +80,7 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// A request with all memory that it needs, so that it may outlive whoever asked.
+/// A request with all memory that it needs, so that it may outlive its submitter.
 pub(crate) struct Task {
     /// Its number at this driver.
     pub(crate) number: u64,

@@ -1,7 +1,7 @@
 //! KeyCache that a driver has put into the kernel: few, for modules hold few (QEMU's built-in one 128 of all programs together).
 //!
 //! An entry is made when a session is first seen and opened by the runner that first needs it, for the kernel may sleep over
-//! a key too. The one that was used longest ago makes room. Whoever drops an entry last closes its key.
+//! a key too. The one that was used longest ago makes room. The last to drop an entry closes its key.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -18,7 +18,7 @@ const KEYS_MAX: usize = 16;
 pub(crate) struct Entry<K> {
     session: SessionId,
     pub(crate) spec: Spec,
-    /// Kept until the entry goes: whoever opens the key needs them.
+    /// Kept until the entry goes: the thread that opens the key needs them.
     pub(crate) bytes: Zeroizing<Box<[u8]>>,
     opened: OnceLock<Result<K, Failure>>,
     last_use: AtomicU64,
@@ -89,7 +89,7 @@ impl<K> KeyCache<K> {
         })
     }
 
-    /// Takes out the keys of sessions that are over. Whoever drops them closes them, but for those that a request still has.
+    /// Takes out the keys of sessions that are over. Dropping them closes them, but for those that a request still has.
     #[must_use]
     pub(crate) fn forget(&self, is_over: IsOver<'_>) -> Vec<Arc<Entry<K>>> {
         let mut over = Vec::new();

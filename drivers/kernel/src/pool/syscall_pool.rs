@@ -109,7 +109,7 @@ impl<D: Device> SyscallPool<D> {
         Nanos(self.core_ns.load(Ordering::Relaxed))
     }
 
-    /// Takes a request in. Runners who are in the kernel look for it before they sleep; those who sleep are woken when whoever gives asks
+    /// Takes a request in. Runners who are in the kernel look for it before they sleep; those who sleep are woken when the submitter asks
     /// for results ([`Self::take`]): on one core a runner that is woken for each request keeps the next one from being given.
     pub(crate) fn submit(&self, task: Task, key: Arc<Entry<D::Key>>) {
         self.state().waiting.push_back((task, key));
@@ -257,7 +257,7 @@ impl<D: Device> SyscallPool<D> {
     fn open_key<'s>(&'s self, mut state: Guard<'s, D>, key: &Entry<D::Key>) -> Guard<'s, D> {
         state.running += 1;
         drop(state);
-        // Whoever wants it sees what came of it.
+        // The thread that wants it sees what came of it.
         _ = self.opened_by_device(key);
         let mut state = self.state();
         self.leave_kernel(&mut state);
@@ -269,7 +269,7 @@ impl<D: Device> SyscallPool<D> {
         self.keys.opened(key, || self.device.open_key(key.spec, &key.bytes))
     }
 
-    /// Closes what was given up; whoever is in the kernel for that is as one who runs a request.
+    /// Closes what was given up; a runner that is in the kernel for that counts as running a request.
     fn close_keys<'s>(&'s self, mut state: Guard<'s, D>) -> Guard<'s, D> {
         let over = mem::take(&mut state.over);
         state.running += 1;

@@ -17,7 +17,7 @@ use crate::process::wipe::wipe;
 
 type Room = Zeroizing<Vec<u8>>;
 
-/// A module behind the kernel, asked by whoever waits for it. Of one process: a forked child makes its own.
+/// A module behind the kernel, asked by the threads that wait for it. Of one process: a forked child makes its own.
 pub(crate) struct BlockingDriver<D: Device> {
     device: Arc<D>,
     keys: KeyCache<D::Key>,

@@ -1,6 +1,6 @@
 //! Gives bursts to libipsec-mb.
 //!
-//! The way of a burst: [`Multibuffer::run`] groups it by algorithm and direction; CBC encryption goes through
+//! The path of a burst: [`Multibuffer::run`] groups it by algorithm and direction; CBC encryption goes through
 //! `cbc.rs` (lanes, slices, padding), what one job alone can spread over the units of a core through
 //! `blocks.rs` (ECB, CBC decryption, CTR) and `aead.rs`, hashes and MACs through `hash.rs`.
 //!

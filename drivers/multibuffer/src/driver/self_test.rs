@@ -1,5 +1,5 @@
 //! Known answers, asked of the library before it is used: a processor, a build or a patch of the library that
-//! computes something else loses the algorithm, not the user his data. The system's library, which stays mapped, is
+//! computes something else loses the algorithm, and the user loses no data. The system's library, which stays mapped, is
 //! asked once in a process; the verdict holds for every thread.
 
 use std::ffi::CStr;

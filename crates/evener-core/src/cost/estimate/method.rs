@@ -1,6 +1,6 @@
 //! By which method a core runs a burst: the one answer, for all policies, from what each method cost.
 //!
-//! The way of a decision: means of both methods at the width of the burst -> [`OnCore::judge`] -> the method in force,
+//! The path of a decision: means of both methods at the width of the burst -> [`OnCore::judge`] -> the method in force,
 //! which stays until the other is better by more than the means may err. A class of which one method is unknown does
 //! as its nearest neighbour, which calibration has measured (`evener::calibrate`); where no neighbour knows, it stays
 //! plain until a few jobs have tried the other.

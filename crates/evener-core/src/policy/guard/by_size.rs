@@ -1,6 +1,6 @@
 //! The regret guard over requests of any kind and length: whatever may leave the direct path is judged here.
 //!
-//! The way of one request: [`BySize::stays`] -> it stays, or goes another way -> [`BySize::stayed`] or [`BySize::went`] with
+//! The path of one request: [`BySize::stays`] -> it stays, or goes another way -> [`BySize::stayed`] or [`BySize::went`] with
 //! what it took.
 
 use super::{Counters, Guard};

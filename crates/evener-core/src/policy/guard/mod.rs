@@ -1,6 +1,6 @@
 //! The regret guard: what routing to modules may lose at most, enforced while it runs.
 //!
-//! The way of one class: [`Guard::is_locked`] and [`Guard::is_control`] say whether the next job stays inline;
+//! The path of one class: [`Guard::is_locked`] and [`Guard::is_control`] say whether the next job stays inline;
 //! [`Guard::control`] takes what inline jobs took, [`Guard::routed`] what routed ones took,
 //! [`Guard::failed`] what those took that failed and
 //! [`Guard::idled`] what a core waited for a module. What was lost beyond the allowance locks the class.

@@ -127,9 +127,9 @@ pub enum Policy {
     ModuleOnly,
     /// In turn, unweighted.
     RoundRobin,
-    /// A busy monitor serves whoever is free.
+    /// A busy monitor serves the worker that is free.
     Polling,
-    /// Whoever is free takes the next: the papers' proposal.
+    /// A worker that is free takes the next: the papers' proposal.
     SharedQueue,
     /// Every job where it costs least, by what was measured.
     Adaptive,

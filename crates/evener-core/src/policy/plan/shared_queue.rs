@@ -1,4 +1,4 @@
-//! Paper 002, (5), the proposal: whoever is free takes the next from one queue.
+//! Paper 002, (5), the proposal: a worker that is free takes the next from one queue.
 
 use super::{Dispatch, Plan, Snapshot, Take, cpu_take};
 

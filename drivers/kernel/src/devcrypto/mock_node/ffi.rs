@@ -27,7 +27,7 @@ const JUMP_IF_EQUAL: u16 = 0x15;
 const RETURN: u16 = 0x06;
 
 /// From now on each `ioctl` with one of these numbers, of this thread and of those that it starts, waits for the answer of
-/// whoever has the descriptor.
+/// the holder of the descriptor.
 pub(super) fn answer_for(numbers: &[u32]) -> io::Result<OwnedFd> {
     let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
     let left = |at: usize| u8::try_from(numbers.len() - at).unwrap_or(u8::MAX);

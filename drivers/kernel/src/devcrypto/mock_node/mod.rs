@@ -24,7 +24,7 @@ use ffi::Notice;
 /// Any file that opens: what it does is never asked.
 pub(super) const NODE: &str = "/dev/null";
 
-/// How far a call has got when the signal comes to whoever made it.
+/// How far a call has got when the signal comes to its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// None comes.
@@ -181,7 +181,7 @@ fn end(
 
 /// Signals who made a call; false where that thread holds signals off.
 fn is_ended(listener: &OwnedFd, notice: Notice) -> bool {
-    // Asked before the signal comes: whoever handles it holds the next one off.
+    // Asked before the signal comes: its handler holds the next one off.
     let holds_off = holds_off(notice.thread);
     ffi::signal(notice.thread);
     if holds_off {

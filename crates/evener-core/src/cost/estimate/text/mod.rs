@@ -1,6 +1,6 @@
 //! Learned costs as text, so that they outlive a run.
 //!
-//! The way of a file: [`Kept::parse`] -> [`Kept::estimator`] for the [`Equipment`] at hand -> a run ->
+//! The path of a file: [`Kept::parse`] -> [`Kept::estimator`] for the [`Equipment`] at hand -> a run ->
 //! [`Kept::renew`] with what it learned -> [`Kept::text`]. What it holds is advice: every number is brought into a
 //! sane range, and costs of another processor, library version or module are left out.
 //!
@@ -118,7 +118,7 @@ impl Kept {
     ///
     /// # Errors
     ///
-    /// [`BadLine`], the first one; whoever wrote such a file is not to be trusted with the rest of it.
+    /// [`BadLine`], the first one; the rest of such a file is not to be trusted.
     pub fn parse(text: &str) -> Result<Self, BadLine> {
         let (mut kept, mut is_astray) = (Self::default(), false);
         for (number, line) in text.lines().enumerate() {

@@ -1,6 +1,6 @@
 //! The adaptive policy: every job where it costs the process least, by what was measured.
 //!
-//! The way of one plan: a [`Prospect`] (costs, price of a core, what waits) -> [`plan`] -> a [`Table`] that workers
+//! The path of one plan: a [`Prospect`] (costs, price of a core, what waits) -> [`plan`] -> a [`Table`] that workers
 //! ask what to take and callers ask where one request goes, each in a few nanoseconds (`table.rs`). A new plan is
 //! made every few milliseconds. Pure code: simulator and live system run it alike. `docs/adaptive.md` has the
 //! reasons and the ways not taken.
