@@ -16,16 +16,16 @@ use crate::front::listener::Listener;
 use crate::front::{connection, control};
 use crate::limits::Limits;
 use crate::module::Module;
-use crate::service::service_loop::Station;
+use crate::service::service_loop::ServiceLoop;
 use crate::state::client::Client;
-use crate::state::host_state::Shared;
+use crate::state::host_state::HostState;
 use crate::state::report::Report;
 
 /// What a host is made of.
 pub struct Setup {
     /// Where clients come.
     pub socket: PathBuf,
-    /// Where orders come, if anywhere. For the own user and root only.
+    /// Where commands come, if anywhere. For the own user and root only.
     pub control: Option<PathBuf>,
     /// Who may come.
     pub access: Access,
@@ -41,11 +41,11 @@ pub struct Setup {
 ///
 /// A [`HostError`] before anybody was served, or the end of the module's thread.
 pub fn run(setup: Setup, cancel: &Cancel, ready: impl FnOnce()) -> Result<Report, HostError> {
-    let shared = Arc::new(Shared::new(&setup.module, setup.limits.clone())?);
+    let shared = Arc::new(HostState::new(&setup.module, setup.limits.clone())?);
     let clients = Listener::bind(&setup.socket, setup.access.socket_mode())?;
     let control = setup.control.as_deref().map(|path| Listener::bind(path, 0o600)).transpose()?;
-    let station = Station::new(Arc::clone(&shared), setup.module.into_bench());
-    let mut threads = vec![spawn("module", move || station.run())?];
+    let service_loop = ServiceLoop::new(Arc::clone(&shared), setup.module.into_runner());
+    let mut threads = vec![spawn("module", move || service_loop.run())?];
     ready();
     let outcome = listen(&shared, &setup.access, [Some(&clients), control.as_ref()], cancel, &mut threads);
     shared.stop();
@@ -59,7 +59,7 @@ pub fn run(setup: Setup, cancel: &Cancel, ready: impl FnOnce()) -> Result<Report
 
 /// Accepts connections until the host is to stop. The first of the threads is the module's.
 fn listen(
-    shared: &Arc<Shared>,
+    shared: &Arc<HostState>,
     access: &Access,
     listeners: [Option<&Listener>; 2],
     cancel: &Cancel,
@@ -83,7 +83,7 @@ fn listen(
             threads.extend(receive_client(shared, access, next_id, stream));
         }
         while let Some(stream) = accept(control) {
-            threads.extend(receive_order(shared, stream));
+            threads.extend(receive_command(shared, stream));
         }
         // The module's thread ends last, unless it has panicked.
         if threads[0].is_finished() {
@@ -101,7 +101,7 @@ fn accept(listener: Option<&Listener>) -> Option<UnixStream> {
 
 /// Looks who it is and gives the connection a thread.
 fn receive_client(
-    shared: &Arc<Shared>,
+    shared: &Arc<HostState>,
     access: &Access,
     id: u64,
     stream: UnixStream,
@@ -124,7 +124,7 @@ fn receive_client(
     thread.inspect_err(|_| shared.leave(&client)).ok()
 }
 
-fn receive_order(shared: &Arc<Shared>, stream: UnixStream) -> Option<JoinHandle<()>> {
+fn receive_command(shared: &Arc<HostState>, stream: UnixStream) -> Option<JoinHandle<()>> {
     let peer = Peer::of(&stream)?;
     let shared = Arc::clone(shared);
     let is_own = Access::default().admits(peer);

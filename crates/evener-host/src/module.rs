@@ -66,13 +66,13 @@ impl Module {
         Self { profile, does, control: None, work: Work::Queued(queue) }
     }
 
-    pub(crate) fn into_bench(self) -> Bench {
-        Bench { work: self.work, waiting: Vec::new(), spare: Vec::new(), is_gone: false }
+    pub(crate) fn into_runner(self) -> ModuleRunner {
+        ModuleRunner { work: self.work, waiting: Vec::new(), spare: Vec::new(), is_gone: false }
     }
 }
 
 /// The module as its thread works with it.
-pub(crate) struct Bench {
+pub(crate) struct ModuleRunner {
     work: Work,
     /// Refused for now, because the module is full.
     waiting: Vec<Box<Job<'static>>>,
@@ -87,7 +87,7 @@ pub(crate) struct Quota {
     pub(crate) each: usize,
 }
 
-impl Bench {
+impl ModuleRunner {
     /// What may be taken now. A core takes fills of its lanes, so that results go out while the next fill is worked on; a
     /// module takes one after the other from each ring, and none while it is full.
     pub(crate) fn quota(&self, rings: usize) -> Quota {
@@ -272,8 +272,8 @@ mod tests {
     fn however_many_clients_there_are_a_core_takes_shares_that_are_worth_a_wake_up() {
         let plain = evener_driver_libcrypto::Libcrypto::new().unwrap();
         let profile = evener_core::InlineDriver::profile(&plain).clone();
-        let bench = Module::core(profile, CpuKit::new(Box::new(plain), None), Vec::new()).into_bench();
-        let shares = [0, 1, 2, 4, 8, 64].map(|rings| bench.quota(rings).each);
-        assert_eq!((bench.quota(8).all, shares), (8, [8, 8, 4, 2, 2, 2]));
+        let runner = Module::core(profile, CpuKit::new(Box::new(plain), None), Vec::new()).into_runner();
+        let shares = [0, 1, 2, 4, 8, 64].map(|rings| runner.quota(rings).each);
+        assert_eq!((runner.quota(8).all, shares), (8, [8, 8, 4, 2, 2, 2]));
     }
 }

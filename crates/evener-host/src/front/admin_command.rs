@@ -1,4 +1,4 @@
-//! Orders to a host: lines of text on its control socket. `docs/host.md` lists them.
+//! Commands of an administrator to a host: lines of text on its control socket. `docs/host.md` lists them.
 
 use std::str::FromStr;
 
@@ -7,7 +7,7 @@ use evener_driver_emulated::{Control, Fault, When};
 
 /// What the host is told to do.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Order {
+pub(crate) enum AdminCommand {
     /// Say what was done so far.
     Report,
     /// Let the module drop all that it holds.
@@ -38,17 +38,17 @@ impl Change {
     }
 }
 
-/// A line that is no order.
+/// A line that is no command.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown order {0:?}; there are report, reset, pace, service, units, depth and fault")]
-pub(crate) struct NoOrder(String);
+pub(crate) struct NoCommand(String);
 
-impl FromStr for Order {
-    type Err = NoOrder;
+impl FromStr for AdminCommand {
+    type Err = NoCommand;
 
     fn from_str(line: &str) -> Result<Self, Self::Err> {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let order = match words.as_slice() {
+        let command = match words.as_slice() {
             ["report"] => Some(Self::Report),
             ["reset"] => Some(Self::Reset),
             ["pace", percent] => percent.parse().ok().map(Change::Pace).map(Self::Emulation),
@@ -59,7 +59,7 @@ impl FromStr for Order {
             ["fault", rest @ ..] => fault(rest).map(Self::Emulation),
             _ => None,
         };
-        order.ok_or_else(|| NoOrder(line.to_owned()))
+        command.ok_or_else(|| NoCommand(line.to_owned()))
     }
 }
 
@@ -111,7 +111,7 @@ const TIME_NS_MAX: u64 = 1_000_000_000_000;
 mod tests {
     use super::*;
 
-    fn order(line: &str) -> Result<Order, NoOrder> {
+    fn command(line: &str) -> Result<AdminCommand, NoCommand> {
         line.parse()
     }
 
@@ -134,10 +134,10 @@ mod tests {
             ("fault gone", Change::Fault(Fault::Gone, When::ALWAYS)),
         ];
         for (line, change) in changes {
-            assert_eq!(order(line), Ok(Order::Emulation(change)), "{line}");
+            assert_eq!(command(line), Ok(AdminCommand::Emulation(change)), "{line}");
         }
-        assert_eq!(order(" report "), Ok(Order::Report));
-        assert_eq!(order("reset"), Ok(Order::Reset));
+        assert_eq!(command(" report "), Ok(AdminCommand::Report));
+        assert_eq!(command("reset"), Ok(AdminCommand::Reset));
     }
 
     #[test]
@@ -158,7 +158,7 @@ mod tests {
             "report now",
         ];
         for line in wrong {
-            assert_eq!(order(line), Err(NoOrder(line.to_owned())));
+            assert_eq!(command(line), Err(NoCommand(line.to_owned())));
         }
     }
 }

@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::front::socket::{NoMessage, Received, receive, reply};
 use crate::state::client::{Client, Kick, Misplaced, RINGS_MAX, Ring, files, is_eventfd};
-use crate::state::host_state::Shared;
+use crate::state::host_state::HostState;
 use crate::state::memory::{Memory, MemoryRefusal};
 
 /// Why a connection is broken off.
@@ -44,7 +44,7 @@ impl From<Misplaced> for Break {
 }
 
 /// Serves a connection until it ends, and forgets the client.
-pub(crate) fn serve(shared: &Shared, client: &Arc<Client>, mut stream: UnixStream) {
+pub(crate) fn serve(shared: &HostState, client: &Arc<Client>, mut stream: UnixStream) {
     let Ok(process) = client.peer.watch() else { return shared.leave(client) };
     while wait(&stream, process.as_ref()) && !client.is_over() {
         let outcome = match receive(&mut stream) {
@@ -77,7 +77,7 @@ fn wait(stream: &UnixStream, process: Option<&OwnedFd>) -> bool {
 }
 
 fn handle(
-    shared: &Shared,
+    shared: &HostState,
     client: &Arc<Client>,
     stream: &UnixStream,
     received: Received,
@@ -154,7 +154,7 @@ fn offered(told: u64, offer: u64) -> Result<(), Break> {
 
 /// Takes the client's memory. Rings that run go on in the new one where they stand.
 fn set_memory(
-    shared: &Shared,
+    shared: &HostState,
     client: &Client,
     payload: &[u8],
     descriptors: Vec<OwnedFd>,
@@ -178,14 +178,19 @@ fn set_memory(
     Ok(())
 }
 
-fn set_size(shared: &Shared, client: &Client, state: RingState) -> Result<(), Break> {
+fn set_size(shared: &HostState, client: &Client, state: RingState) -> Result<(), Break> {
     let size = u16::try_from(state.number).ok().filter(|size| size.is_power_of_two() && *size <= SIZE_MAX);
     let size = size.ok_or(Break::RingSize(state.number))?;
     change(shared, client, state.ring, |ring| ring.size = size)
 }
 
 /// Changes what is known of a ring, and starts it once all is known. A ring that runs is changed after a stop only.
-fn change(shared: &Shared, client: &Client, index: u32, change: impl FnOnce(&mut Ring)) -> Result<(), Break> {
+fn change(
+    shared: &HostState,
+    client: &Client,
+    index: u32,
+    change: impl FnOnce(&mut Ring),
+) -> Result<(), Break> {
     let mut state = client.lock();
     let state = &mut *state;
     let ring = &mut state.rings[index_of(index)?];
@@ -219,7 +224,7 @@ fn eventfd(payload: &[u8], descriptors: Vec<OwnedFd>) -> Result<(u32, OwnedFd), 
 }
 
 /// Opens a session and puts its id into the payload, or -1.
-fn open_session(shared: &Shared, client: &Client, payload: &mut [u8]) -> Result<(), Break> {
+fn open_session(shared: &HostState, client: &Client, payload: &mut [u8]) -> Result<(), Break> {
     let asked = CreateSession::parse(payload)?;
     let id = client.lock().sessions.open(&asked, &shared.does, shared.limits.sessions_max);
     if id.is_none() {

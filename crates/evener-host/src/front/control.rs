@@ -1,4 +1,4 @@
-//! The control socket: one order per line, one line of JSON in answer.
+//! The control socket: one command per line, one line of JSON in answer.
 
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::front::admin_command::Order;
-use crate::state::host_state::Shared;
+use crate::front::admin_command::AdminCommand;
+use crate::state::host_state::HostState;
 
-/// Answers orders until the other side closes or the host stops.
-pub(crate) fn serve(shared: &Shared, mut stream: UnixStream) {
+/// Answers commands until the other side closes or the host stops.
+pub(crate) fn serve(shared: &HostState, mut stream: UnixStream) {
     let Ok(reading) = stream.try_clone() else { return };
     let limited = reading.set_read_timeout(Some(LOOK_EVERY));
-    if limited.and_then(|()| stream.set_write_timeout(Some(DEAF))).is_err() {
+    if limited.and_then(|()| stream.set_write_timeout(Some(ANSWER_PATIENCE))).is_err() {
         return;
     }
     let mut reader = BufReader::new(reading.take(TALK_BYTES_MAX));
@@ -35,18 +35,18 @@ pub(crate) fn serve(shared: &Shared, mut stream: UnixStream) {
     }
 }
 
-fn answer(shared: &Shared, line: &str) -> serde_json::Value {
+fn answer(shared: &HostState, line: &str) -> serde_json::Value {
     let refused = |reason: String| json!({ "error": reason });
     match line.trim().parse() {
-        Ok(Order::Report) => {
+        Ok(AdminCommand::Report) => {
             serde_json::to_value(shared.report()).unwrap_or_else(|error| refused(error.to_string()))
         }
-        Ok(Order::Reset) => {
+        Ok(AdminCommand::Reset) => {
             shared.resets.fetch_add(1, Relaxed);
             shared.wake();
             json!({ "ok": true })
         }
-        Ok(Order::Emulation(change)) => match &shared.control {
+        Ok(AdminCommand::Emulation(change)) => match &shared.control {
             Some(control) => {
                 change.apply(control);
                 shared.wake();
@@ -59,7 +59,7 @@ fn answer(shared: &Shared, line: &str) -> serde_json::Value {
 }
 
 /// How long an answer may wait for somebody who reads none: else the host could not end. Assumed, not measured: 1 s.
-const DEAF: Duration = Duration::from_secs(1);
+const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How soon a control connection notices that the host stops.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

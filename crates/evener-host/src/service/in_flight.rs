@@ -3,13 +3,13 @@
 use evener_core::Job;
 use evener_ring::virtqueue::Piece;
 
-use crate::service::request::{Fraud, Reader, Work};
+use crate::service::request::{BadRequest, Reader, Work};
 use crate::service::slots::{Slot, Slots, wipe_slot};
-use crate::state::client::Place;
+use crate::state::client::AnswerPlace;
 
 /// A request that the module has.
 pub(crate) struct Task {
-    pub(crate) place: Place,
+    pub(crate) place: AnswerPlace,
     /// Where the answer may be written.
     pub(crate) pieces: Vec<Piece>,
     /// Bytes of the source, as they count against the client's limit.
@@ -18,7 +18,7 @@ pub(crate) struct Task {
 }
 
 /// All of them, found by the marks of their jobs.
-pub(crate) struct Desk {
+pub(crate) struct InFlightTable {
     slots: Slots,
     tasks: Vec<Option<Task>>,
     /// Marks that are free.
@@ -27,7 +27,7 @@ pub(crate) struct Desk {
     lists: Vec<Vec<Piece>>,
 }
 
-impl Desk {
+impl InFlightTable {
     pub(crate) fn new() -> Self {
         Self { slots: Slots::new(), tasks: Vec::new(), marks: Vec::new(), lists: Vec::new() }
     }
@@ -37,9 +37,9 @@ impl Desk {
         &mut self,
         work: Work,
         reader: &mut Reader<'_>,
-        place: Place,
+        place: AnswerPlace,
         pieces: &[Piece],
-    ) -> Result<Box<Job<'static>>, Fraud> {
+    ) -> Result<Box<Job<'static>>, BadRequest> {
         let (mut job, mut slot) = self.slots.take(work.src_bytes, place.client.id);
         let copied = fill(&mut job, &mut slot, &work, reader);
         if let Err(fraud) = copied {
@@ -87,7 +87,12 @@ impl Desk {
 }
 
 /// Copies what a job works on, each byte once.
-fn fill(job: &mut Job<'static>, slot: &mut Slot, work: &Work, reader: &mut Reader<'_>) -> Result<(), Fraud> {
+fn fill(
+    job: &mut Job<'static>,
+    slot: &mut Slot,
+    work: &Work,
+    reader: &mut Reader<'_>,
+) -> Result<(), BadRequest> {
     let room = &mut job.room_mut()[..work.src_bytes];
     reader.copy(room)?;
     let mut tag = [0; 16];

@@ -1,4 +1,4 @@
-//! Calls to clients: eventfds that are raised without ever waiting for who reads them.
+//! Notifies clients (vhost says "calls"): eventfds that are raised without ever waiting for who reads them.
 //!
 //! A client has the same eventfd open. It may fill the count and make the file blocking at any moment, also between a look and a
 //! write; a write would then wait for it, and every other client with it. What the kernel raises by itself when an asynchronous
@@ -12,17 +12,17 @@ use std::ptr;
 use std::sync::Arc;
 
 /// Raises eventfds.
-pub(crate) struct Calls {
+pub(crate) struct Notifier {
     reads: Option<Reads>,
 }
 
-impl Calls {
+impl Notifier {
     /// With asynchronous reads where the system has them.
     pub(crate) fn new() -> Self {
         Self { reads: Reads::new().ok().filter(|_| !cfg!(mutant = "host_call_waits")) }
     }
 
-    /// Whether a client could make [`Calls::raise`] wait.
+    /// Whether a client could make [`Notifier::raise`] wait.
     pub(crate) const fn may_wait(&self) -> bool {
         self.reads.is_none()
     }
@@ -165,7 +165,7 @@ mod tests {
     fn each_call_arrives_once_however_many_there_are() {
         let calls: Vec<Arc<OwnedFd>> =
             (0..150).map(|_| Arc::new(eventfd(0, EventfdFlags::CLOEXEC).unwrap())).collect();
-        let mut all = Calls::new();
+        let mut all = Notifier::new();
         assert!(!all.may_wait(), "this system has asynchronous reads");
         (0..5).for_each(|_| all.raise(&calls));
         assert!(calls.iter().all(|call| value(call) == 5));
@@ -176,7 +176,7 @@ mod tests {
         let full = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).unwrap());
         write(&full, &(u64::MAX - 1).to_ne_bytes()).unwrap();
         let other = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).unwrap());
-        let mut all = Calls::new();
+        let mut all = Notifier::new();
         assert!(!all.may_wait(), "or the next line would");
         all.raise(&[Arc::clone(&full), Arc::clone(&other)]);
         assert_eq!(value(&other), 1);

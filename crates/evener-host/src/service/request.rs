@@ -2,7 +2,7 @@
 //!
 //! Header and IV are copied once and then checked; source and associated data are copied once into memory of the host's own
 //! (`slots.rs`), because a driver may read them twice and a client may change them in between. What does not fit its chain is
-//! [`Fraud`]: no client of good faith sends it, and the connection ends. What is well formed but cannot be done is answered.
+//! [`BadRequest`]: no client of good faith sends it, and the connection ends. What is well formed but cannot be done is answered.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use crate::state::sessions::Sessions;
 
 /// Something that no client of good faith does: which rule it breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Fraud(pub(crate) &'static str);
+pub(crate) struct BadRequest(pub(crate) &'static str);
 
-impl fmt::Display for Fraud {
+impl fmt::Display for BadRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0)
     }
 }
 
-impl From<Malformed> for Fraud {
+impl From<Malformed> for BadRequest {
     fn from(malformed: Malformed) -> Self {
         Self(match malformed {
             Malformed::Index { .. } => "a ring's index moved by more than it has entries",
@@ -83,14 +83,14 @@ pub(crate) fn read(
     reader: &mut Reader<'_>,
     sessions: &Sessions,
     sizes: Sizes,
-) -> Result<Taken, Fraud> {
+) -> Result<Taken, BadRequest> {
     let all = chain.readable().iter().chain(chain.writable());
     let is_held = all.into_iter().all(|piece| reader.memory.holds(piece));
     if !is_held && !cfg!(mutant = "host_pieces_unchecked") {
-        return Err(Fraud("a descriptor names memory that is not the client's"));
+        return Err(BadRequest("a descriptor names memory that is not the client's"));
     }
     if total(chain.writable()) == 0 {
-        return Err(Fraud("a request has no room for its status"));
+        return Err(BadRequest("a request has no room for its status"));
     }
     let mut header = [0; DATA_HEADER_BYTES];
     reader.copy(&mut header)?;
@@ -98,7 +98,7 @@ pub(crate) fn read(
     let lengths = request.lengths();
     let is_whole = lengths.readable <= total(chain.readable()) && lengths.writable <= total(chain.writable());
     if !is_whole && !cfg!(mutant = "host_lengths_unchecked") {
-        return Err(Fraud("a request's lengths are beyond its descriptors"));
+        return Err(BadRequest("a request's lengths are beyond its descriptors"));
     }
     let Some(session) = sessions.get(request.session) else {
         return Ok(Taken::Refused(Status::InvalidSession));
@@ -179,15 +179,15 @@ impl<'c> Reader<'c> {
     }
 
     /// Fills `into` with the next bytes.
-    pub(crate) fn copy(&mut self, mut into: &mut [u8]) -> Result<(), Fraud> {
+    pub(crate) fn copy(&mut self, mut into: &mut [u8]) -> Result<(), BadRequest> {
         while !into.is_empty() {
             let Some((piece, rest)) = self.pieces.split_first() else {
-                return Err(Fraud("a request ends before what it announced"));
+                return Err(BadRequest("a request ends before what it announced"));
             };
             let here = bytes(piece.len - self.at).min(into.len());
             let (now, later) = into.split_at_mut(here);
             if here > 0 && !self.memory.copy_out(piece.address + u64::from(self.at), now) {
-                return Err(Fraud("a descriptor names memory that is not the client's"));
+                return Err(BadRequest("a descriptor names memory that is not the client's"));
             }
             into = later;
             self.at += u32::try_from(here).expect("no more than the piece has");

@@ -15,19 +15,19 @@ use evener_ring::virtqueue::{Chain, Piece};
 use evener_wire::Status;
 use rustix::event::{Timespec, epoll};
 
-use crate::module::Bench;
-use crate::service::in_flight::Desk;
-use crate::service::notify::Calls;
-use crate::service::request::{self, Fraud, Reader, Sizes, Taken};
+use crate::module::ModuleRunner;
+use crate::service::in_flight::InFlightTable;
+use crate::service::notify::Notifier;
+use crate::service::request::{self, BadRequest, Reader, Sizes, Taken};
 use crate::service::slots::AAD_BYTES_MAX;
-use crate::state::client::{Client, Place, State};
-use crate::state::host_state::Shared;
+use crate::state::client::{AnswerPlace, Client, State};
+use crate::state::host_state::HostState;
 
 /// What the thread has.
-pub(crate) struct Station {
-    shared: Arc<Shared>,
-    bench: Bench,
-    desk: Desk,
+pub(crate) struct ServiceLoop {
+    shared: Arc<HostState>,
+    runner: ModuleRunner,
+    in_flight: InFlightTable,
     clients: Vec<Arc<Client>>,
     /// Change of the list of clients that was last seen, and reset that was last done.
     seen: (u64, u64),
@@ -39,20 +39,20 @@ pub(crate) struct Station {
     chain: Chain,
     /// Clients whose rings have something to show.
     touched: Vec<Arc<Client>>,
-    calls: Calls,
+    calls: Notifier,
     /// Rounds in a row in which a module held something and nothing happened.
     quiet_rounds: u32,
 }
 
-impl Station {
-    pub(crate) fn new(shared: Arc<Shared>, bench: Bench) -> Self {
-        let calls = Calls::new();
+impl ServiceLoop {
+    pub(crate) fn new(shared: Arc<HostState>, runner: ModuleRunner) -> Self {
+        let calls = Notifier::new();
         shared.calls_may_wait.store(calls.may_wait(), Relaxed);
         Self {
             calls,
             shared,
-            bench,
-            desk: Desk::new(),
+            runner,
+            in_flight: InFlightTable::new(),
             clients: Vec::new(),
             seen: (0, 0),
             turn: 0,
@@ -67,48 +67,48 @@ impl Station {
     /// Serves until the host stops.
     pub(crate) fn run(mut self) {
         while !self.shared.is_stopping() {
-            self.look_around();
+            self.check_clients();
             let taken = self.take();
             self.shared.submitted.add(self.jobs.len() as u64);
-            self.bench.run(&mut self.jobs, &mut self.done);
+            self.runner.run(&mut self.jobs, &mut self.done);
             let finished = self.done.len();
             self.finish();
             self.show();
             let is_idle = taken + finished == 0;
             self.quiet_rounds = if is_idle { self.quiet_rounds.saturating_add(1) } else { 0 };
-            if is_idle && !self.bench.is_full() {
+            if is_idle && !self.runner.is_full() {
                 self.sleep();
             }
         }
     }
 
     /// Who has come and gone, and what the control socket wants.
-    fn look_around(&mut self) {
+    fn check_clients(&mut self) {
         let changes = self.shared.changes.load(Relaxed);
         if changes != self.seen.0 {
             self.seen.0 = changes;
             let now = self.shared.clients();
             let gone = self.clients.iter().filter(|old| !now.iter().any(|client| client.id == old.id));
-            gone.for_each(|client| self.desk.wipe(client.id));
+            gone.for_each(|client| self.in_flight.wipe(client.id));
             self.clients = now;
         }
         let over = self.shared.take_ended();
         if !over.is_empty() && !cfg!(mutant = "host_key_kept") {
-            self.bench.forget(&over);
+            self.runner.forget(&over);
         }
         let resets = self.shared.resets.load(Relaxed);
         if resets != self.seen.1 {
             self.seen.1 = resets;
-            self.bench.reset(&mut self.done);
+            self.runner.reset(&mut self.done);
         }
-        if self.bench.is_gone() && !self.shared.is_gone.swap(true, Relaxed) {
+        if self.runner.is_gone() && !self.shared.is_gone.swap(true, Relaxed) {
             self.clients.iter().for_each(|client| client.end());
         }
     }
 
     /// Takes what the module has room for: from each ring a share, and then what is left from those that have more.
     fn take(&mut self) -> usize {
-        let quota = self.bench.quota(self.clients.len());
+        let quota = self.runner.quota(self.clients.len());
         let (mut left, count, first) = (quota.all, self.clients.len(), self.turn);
         for each in [quota.each, usize::MAX] {
             for step in 0..count {
@@ -125,7 +125,7 @@ impl Station {
                     }
                 }
             }
-            if !self.bench.takes_more() {
+            if !self.runner.takes_more() {
                 break;
             }
         }
@@ -134,7 +134,7 @@ impl Station {
     }
 
     /// Takes up to `most` requests of one client.
-    fn take_from(&mut self, client: &Arc<Client>, most: usize) -> Result<usize, Fraud> {
+    fn take_from(&mut self, client: &Arc<Client>, most: usize) -> Result<usize, BadRequest> {
         let limits = &self.shared.limits;
         let sizes = Sizes { request_bytes_max: limits.request_bytes_max, aad_bytes_max: AAD_BYTES_MAX };
         let mut guard = client.lock();
@@ -145,7 +145,7 @@ impl Station {
             let Some(device) = ring.served() else { continue };
             device.quiet();
             while taken < most && !load.is_at(limits) {
-                if !device.take(memory, &mut self.chain).map_err(Fraud::from)? {
+                if !device.take(memory, &mut self.chain).map_err(BadRequest::from)? {
                     break;
                 }
                 taken += 1;
@@ -154,8 +154,8 @@ impl Station {
                 match request::read(&self.chain, &mut reader, sessions, sizes)? {
                     Taken::Work(work) => {
                         load.add(work.src_bytes);
-                        let place = Place { client: Arc::clone(client), ring: index, life, head };
-                        self.jobs.push(self.desk.begin(work, &mut reader, place, pieces)?);
+                        let place = AnswerPlace { client: Arc::clone(client), ring: index, life, head };
+                        self.jobs.push(self.in_flight.begin(work, &mut reader, place, pieces)?);
                     }
                     Taken::Refused(status) => {
                         device.give_back(head, request::write(memory, pieces, [&[], &[]], status));
@@ -178,19 +178,19 @@ impl Station {
         let mut done = std::mem::take(&mut self.done);
         self.shared.completed.add(done.len() as u64);
         for job in done.drain(..) {
-            let task = self.desk.end(&job);
+            let task = self.in_flight.end(&job);
             let client = Arc::clone(&task.place.client);
             self.answer(&job, &task.place, &task.pieces, task.src_bytes);
-            self.desk.put(job, task);
+            self.in_flight.put(job, task);
             if client.is_over() {
-                self.desk.wipe(client.id);
+                self.in_flight.wipe(client.id);
             }
             self.touch(&client);
         }
         self.done = done;
     }
 
-    fn answer(&self, job: &Job<'static>, place: &Place, pieces: &[Piece], src_bytes: usize) {
+    fn answer(&self, job: &Job<'static>, place: &AnswerPlace, pieces: &[Piece], src_bytes: usize) {
         let status = status_of(job.outcome());
         let counts = [&place.client.counts, &self.shared.totals];
         match status {
@@ -229,7 +229,7 @@ impl Station {
                 }
             }
             drop(state);
-            client.tell_moved();
+            client.notify_moved();
         }
         self.calls.raise(&calls);
     }
@@ -245,11 +245,11 @@ impl Station {
                 match device.listen() {
                     Ok(false) => {}
                     Ok(true) => return,
-                    Err(malformed) => return self.shared.break_off(client, Fraud::from(malformed)),
+                    Err(malformed) => return self.shared.break_off(client, BadRequest::from(malformed)),
                 }
             }
         }
-        let patience = self.bench.patience(self.quiet_rounds).unwrap_or(IDLE);
+        let patience = self.runner.patience(self.quiet_rounds).unwrap_or(IDLE);
         let patience = Timespec::try_from(patience).expect("at most a second");
         let mut events = [const { MaybeUninit::uninit() }; EVENTS_MAX];
         // Whatever woke it, the next round looks at everything; a signal is for another thread.

@@ -41,7 +41,7 @@ pub(crate) struct State {
     pub(crate) memory: Memory,
     pub(crate) sessions: Sessions,
     pub(crate) rings: [Ring; RINGS_MAX],
-    pub(crate) load: Load,
+    pub(crate) load: InFlightLoad,
 }
 
 impl State {
@@ -53,12 +53,12 @@ impl State {
 
 /// Requests of a client that were taken and did not come back, and their bytes.
 #[derive(Default)]
-pub(crate) struct Load {
+pub(crate) struct InFlightLoad {
     requests: usize,
     bytes: usize,
 }
 
-impl Load {
+impl InFlightLoad {
     /// Whether nothing more may be taken now. What waits stays in the ring, which is no failure.
     pub(crate) const fn is_at(&self, limits: &Limits) -> bool {
         let has_place = cfg!(mutant = "host_in_flight_unlimited") || self.requests < limits.in_flight_max;
@@ -83,7 +83,7 @@ impl Load {
 }
 
 /// Where the answer to a request goes.
-pub(crate) struct Place {
+pub(crate) struct AnswerPlace {
     pub(crate) client: Arc<Client>,
     pub(crate) ring: usize,
     /// The life of the ring in which it was taken.
@@ -214,7 +214,7 @@ impl Client {
     }
 
     /// Wakes the thread that waits for requests to go back.
-    pub(crate) fn tell_moved(&self) {
+    pub(crate) fn notify_moved(&self) {
         self.moved.notify_all();
     }
 
@@ -342,7 +342,7 @@ mod tests {
                 // As the module's thread, which has left the lock in between.
                 thread::sleep(Duration::from_millis(30));
                 client.lock().rings[0].device.as_mut().unwrap().publish();
-                client.tell_moved();
+                client.notify_moved();
             });
             assert_eq!(shown(&client.quiesce(|_| true)), 1);
         });

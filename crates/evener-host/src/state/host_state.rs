@@ -18,7 +18,7 @@ use crate::state::report::{ClientReport, Count, Counts, ModuleReport, Report};
 use crate::state::sessions::config;
 
 /// Everything but the module itself, which is its thread's alone.
-pub(crate) struct Shared {
+pub(crate) struct HostState {
     pub(crate) limits: Limits,
     pub(crate) does: Vec<Algorithm>,
     pub(crate) config: [u8; CONFIG_BYTES],
@@ -47,7 +47,7 @@ pub(crate) struct Shared {
     last_broken: Mutex<Option<String>>,
 }
 
-impl Shared {
+impl HostState {
     pub(crate) fn new(module: &Module, limits: Limits) -> Result<Self, HostError> {
         let watch = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
