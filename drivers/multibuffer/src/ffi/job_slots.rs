@@ -6,7 +6,7 @@ use crate::ffi::memory::Memory;
 use crate::ffi::work::Work;
 
 /// The slots that passes fill, kept between passes.
-pub(super) struct Lanes {
+pub(super) struct JobSlots {
     slots: Memory,
     stride: usize,
     /// What the slots were prepared for.
@@ -15,7 +15,7 @@ pub(super) struct Lanes {
     templated: usize,
 }
 
-impl Lanes {
+impl JobSlots {
     /// Slots for the largest pass, each of `stride` bytes.
     pub(super) fn new(stride: usize) -> Self {
         assert!(stride >= size_of::<ImbJob>() && stride % align_of::<ImbJob>() == 0, "a known release");

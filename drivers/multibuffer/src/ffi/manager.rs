@@ -8,7 +8,7 @@ use evener_core::Hash;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::absence::Absent;
-use crate::ffi::job_slots::Lanes;
+use crate::ffi::job_slots::JobSlots;
 use crate::ffi::keys::{AesKeys, GcmKeys, HmacKeys, KeySize, address, address_mut};
 use crate::ffi::layout::{
     CHACHA_STATE_BYTES, FEATURE_VAES, FEATURES_NEEDED, GCM_STATE_BYTES, ImbManager, OneBlock,
@@ -20,7 +20,7 @@ use crate::ffi::memory::Memory;
 pub(crate) struct Manager {
     /// The library's functions for this processor, as it set them; every one that is used is there.
     pub(super) table: Box<ImbManager>,
-    pub(super) lanes: Lanes,
+    pub(super) job_slots: JobSlots,
     pub(super) states: Box<States>,
     memory: Memory,
     /// Last, so that the code is unmapped when nothing refers to it.
@@ -45,9 +45,9 @@ impl Manager {
         let bytes = unsafe { (library.symbols().manager_bytes)() };
         let memory = Memory::zeroed(bytes);
         let table = start(&library, &memory)?;
-        let lanes = Lanes::new(library.release().job_bytes);
+        let job_slots = JobSlots::new(library.release().job_bytes);
         let states = States { gcm: [0; GCM_STATE_BYTES], _gap: [0; 40], chacha: [0; CHACHA_STATE_BYTES] };
-        Ok(Self { table: Box::new(table), lanes, states: Box::new(states), memory, library })
+        Ok(Self { table: Box::new(table), job_slots, states: Box::new(states), memory, library })
     }
 
     /// As the library writes it: `1.3.0`.

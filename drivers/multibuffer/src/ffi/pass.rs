@@ -34,7 +34,7 @@ pub(crate) struct Pass<'p> {
 
 impl<'p> Pass<'p> {
     pub(crate) fn new(manager: &'p mut Manager, work: Work) -> Self {
-        manager.lanes.prepare(work);
+        manager.job_slots.prepare(work);
         let (bytes_max, partial_bits) = (work.bytes_max(), work.partial_bits());
         Self { manager, work, count: 0, refused: false, bytes_max, partial_bits, borrowed: PhantomData }
     }
@@ -131,7 +131,7 @@ impl<'p> Pass<'p> {
         }
         let place = self.count;
         self.count += 1;
-        self.manager.lanes.slot(place)
+        self.manager.job_slots.slot(place)
     }
 
     fn run(&mut self) {
@@ -153,7 +153,8 @@ impl<'p> Pass<'p> {
     fn run_ciphers(&self) -> usize {
         let (cipher, direction, key_bytes) = self.work.cipher();
         let burst = self.manager.table.cipher_burst.expect(CHECKED);
-        let (manager, jobs, count) = (self.manager.address(), self.manager.lanes.first(), self.count_u32());
+        let (manager, jobs, count) =
+            (self.manager.address(), self.manager.job_slots.first(), self.count_u32());
         // SAFETY: the first `count` slots were filled for this work; what they point to is borrowed for 'p, and
         // their lengths were checked against the library's limits.
         unsafe { burst(manager, jobs, count, cipher, direction, key_bytes) as usize }
@@ -161,7 +162,8 @@ impl<'p> Pass<'p> {
 
     fn run_hashes(&self) -> usize {
         let burst = self.manager.table.hash_burst.expect(CHECKED);
-        let (manager, jobs, count) = (self.manager.address(), self.manager.lanes.first(), self.count_u32());
+        let (manager, jobs, count) =
+            (self.manager.address(), self.manager.job_slots.first(), self.count_u32());
         // SAFETY: as in `run_ciphers`.
         unsafe { burst(manager, jobs, count, self.work.hash().0) as usize }
     }
@@ -177,7 +179,7 @@ impl<'p> Pass<'p> {
             // SAFETY: the manager is set up and its queue, twice as long as a pass, has a free slot.
             let slot = unsafe { next(manager) };
             // SAFETY: the slot is the library's, free, and at least as long as our part of a job.
-            unsafe { slot.write(self.manager.lanes.read(place)) };
+            unsafe { slot.write(self.manager.job_slots.read(place)) };
             // SAFETY: the slot was filled, as in `run_ciphers`.
             completed += is_completed(unsafe { submit(manager) });
         }

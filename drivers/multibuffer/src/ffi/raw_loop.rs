@@ -118,7 +118,7 @@ impl BareLoop {
     ///
     /// Where the library refuses what it documents to take.
     pub fn encrypt(&mut self, spans: &mut [BareSpan<'_>]) {
-        self.manager.lanes.prepare(self.work);
+        self.manager.job_slots.prepare(self.work);
         for chunk in spans.chunks_mut(BURST_JOBS_MAX) {
             let mut count = 0;
             for span in chunk.iter_mut() {
@@ -141,7 +141,7 @@ impl BareLoop {
     }
 
     fn fill(&mut self, place: usize, src: *const u8, dst: *mut u8, bytes: usize, iv: &[u8; BLOCK_BYTES]) {
-        let slot = self.manager.lanes.slot(place);
+        let slot = self.manager.job_slots.slot(place);
         slot.enc_keys = address(&self.keys.encrypt);
         slot.src = src;
         slot.dst = dst;
@@ -156,7 +156,7 @@ impl BareLoop {
         }
         let burst = self.manager.table.cipher_burst.expect(CHECKED);
         let (cipher, direction, key_bytes) = self.work.cipher();
-        let (manager, jobs) = (self.manager.address(), self.manager.lanes.first());
+        let (manager, jobs) = (self.manager.address(), self.manager.job_slots.first());
         let count_u32 = u32::try_from(count).expect("at most 128");
         // SAFETY: `encrypt` has just filled the slots; each span has borrowed its memory, and its length was
         // checked.
