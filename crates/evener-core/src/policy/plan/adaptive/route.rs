@@ -1,7 +1,8 @@
-//! Where one synchronous request goes: there where `wait + service + price * core time` is least. The price of a core is
+//! R7: where one synchronous request goes: there where `wait + service + price * core time` is least. The price of a core is
 //! `lambda`; under objective `latency` next to nothing, for there the end decides.
 
-use super::Table;
+use super::rows::float;
+use super::table::Table;
 use crate::units::Nanos;
 
 /// Where a request goes.
@@ -20,7 +21,7 @@ pub struct Queue {
     pub wait: Nanos,
 }
 
-/// A module must be better by this part: both answers cost the same within it, and inline has no risk.
+/// R7: a module must be better by this part: both answers cost the same within it, and inline has no risk.
 const ROUTE_MARGIN: f64 = 0.02;
 
 impl Table {
@@ -38,7 +39,7 @@ impl Table {
         for (module, queue) in queues.iter().enumerate().take(self.stations.len()) {
             let cell = &row.cells[module];
             if cell.is_known {
-                let cost = super::float(queue.wait) + cell.latency + self.price_of_one * cell.d;
+                let cost = float(queue.wait) + cell.latency + self.price_of_one * cell.d;
                 if cost < best.0 {
                     best = (cost, Route::Module(module));
                 }

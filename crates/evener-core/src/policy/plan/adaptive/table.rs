@@ -3,7 +3,9 @@
 //! A look walks over the classes in the planner's order to the first that waits, and adds up what waits of all of
 //! them for the question who would be done first.
 
-use super::{Order, Others, Prospect, Row, Station, TRY_WORK_MIN};
+use super::TRY_WORK_MIN;
+use super::input::{Prospect, Station};
+use super::rows::{Order, RestOfWorkers, Row, float};
 use crate::policy::objective::Objective;
 use crate::units::Nanos;
 
@@ -23,27 +25,27 @@ pub enum Choice {
     Leave,
 }
 
-/// How long a worker waits that others are to be done before, at least and at most.
+/// R3, R4: how long a worker waits that others are to be done before, at least and at most.
 const WAIT_MIN: Nanos = Nanos::from_micros(50);
 const WAIT_MAX: Nanos = Nanos::from_micros(250);
 
-/// Nice value of own CPU workers that give way to the modules' threads: the greatest there is.
+/// R8: nice value of own CPU workers that give way to the modules' threads: the greatest there is.
 pub const NICE_TO_GIVE_WAY: i32 = 19;
 
 /// The same beside programs that compete, half of the usual weight. From the simulation: with 0 the module's path
 /// gets the core too late and cores do its jobs at twice the core time, with 6 mixes take a fifth longer.
 pub const NICE_BESIDE: i32 = 3;
 
-/// Jobs that wait for each request that may be outstanding, where modules are kept busy. Assumed, not measured: 4.
+/// R5: jobs that wait for each request that may be outstanding, where modules are kept busy. Assumed, not measured: 4.
 const LEFT_PER_REQUEST: u32 = 4;
 
-/// How long a core that leaves all to modules waits before it looks whether a new plan says otherwise.
+/// R5: how long a core that leaves all to modules waits before it looks whether a new plan says otherwise.
 const WAIT_FOR_PLAN: Nanos = Nanos::from_millis(1);
 
-/// How long a module's worker waits for a cost that is just being measured.
+/// R6: how long a module's worker waits for a cost that is just being measured.
 const WAIT_FOR_COST: Nanos = Nanos::from_micros(200);
 
-/// Where a request is to be back early, core time counts for so much of its price: between two ways that end at the same
+/// R7: where a request is to be back early, core time counts for so much of its price: between two ways that end at the same
 /// time it takes the cheaper. Assumed, not measured: a twentieth.
 const LATENCY_PRICE: f64 = 0.05;
 
@@ -60,10 +62,10 @@ pub struct Table {
     core_order: Vec<usize>,
     orders: Vec<Order>,
     /// By lane: what everybody but one core could do of it.
-    without_core: Vec<Others>,
+    without_core: Vec<RestOfWorkers>,
     /// By module, then lane: what everybody but that module could do of it. Beside each other, for a look-up reads
     /// all lanes.
-    without_module: Vec<Vec<Others>>,
+    without_module: Vec<Vec<RestOfWorkers>>,
     /// Jobs of a lane that must wait for cores to leave them to modules altogether: enough to keep those busy.
     left_min: u32,
 }
@@ -124,9 +126,9 @@ impl Table {
             return take;
         }
         // Whether the others would have done all that waits before this core had done one of them.
-        let rest = row.on_shared_core - super::float(modules_busy);
+        let rest = row.on_shared_core - float(modules_busy);
         match done_before(rest, &waiting, &self.without_core) {
-            Some(others) => Choice::AskAgainIn(wait(others + super::float(modules_busy))),
+            Some(others) => Choice::AskAgainIn(wait(others + float(modules_busy))),
             None => take,
         }
     }
@@ -153,7 +155,7 @@ impl Table {
             }
         }
         if let Some(&lane) = order.gains.iter().find(|&&lane| waiting(lane) > 0) {
-            let rest = self.rows[lane].cells[module].latency - super::float(cores_busy) / self.share;
+            let rest = self.rows[lane].cells[module].latency - float(cores_busy) / self.share;
             return match done_before(rest, &waiting, &self.without_module[module]) {
                 // Not for good: the cores may think otherwise once the module has nothing to do.
                 Some(others) => Choice::AskAgainIn(wait(others)),
@@ -171,7 +173,7 @@ impl Table {
     #[must_use]
     pub fn having_worked(mut self, worked: impl Fn(usize) -> Nanos) -> Self {
         for (lane, row) in self.rows.iter_mut().enumerate() {
-            row.worked = super::float(worked(lane));
+            row.worked = float(worked(lane));
         }
         self
     }
@@ -223,7 +225,7 @@ impl Table {
 
     fn is_worth_a_try(&self, lane: usize, count: u32) -> bool {
         let row = &self.rows[lane];
-        row.c.is_some_and(|c| row.worked + c * f64::from(count) >= super::float(TRY_WORK_MIN))
+        row.c.is_some_and(|c| row.worked + c * f64::from(count) >= float(TRY_WORK_MIN))
     }
 
     /// The nice value with which own threads run jobs on cores, so that a module's thread gets the core first: the
@@ -306,7 +308,7 @@ fn wait(others: f64) -> Nanos {
 
 /// Time until others would have done everything that waits, if that is below `limit`. It is at least that of the
 /// longest job, for a job is not shared. So of two workers only the slower ever leaves a job to the other.
-fn done_before(limit: f64, waiting: &impl Fn(usize) -> u32, others: &[Others]) -> Option<f64> {
+fn done_before(limit: f64, waiting: &impl Fn(usize) -> u32, others: &[RestOfWorkers]) -> Option<f64> {
     let (mut all, mut longest) = (0.0, 0.0_f64);
     for (lane, others) in others.iter().enumerate() {
         let count = waiting(lane);

@@ -1,0 +1,215 @@
+//! A row for each class: what a job of it costs everywhere, whether modules take it (R1), and what the rest of the workers could do of it;
+//! and in which order a module looks at the classes (R2).
+
+use super::input::{Lane, Offer, Prospect, Station};
+use crate::policy::objective::Objective;
+use crate::units::Nanos;
+
+/// R1: modules take a class only where all that save core time on it add this part of what the cores do together, and each
+/// of them this part of what one core does: less is not worth a thread that wakes. Each module against all cores would
+/// leave a fleet idle: 64 modules of which each adds 1 % to 256 cores.
+const WORTH_MIN: f64 = 0.03;
+
+/// R1: a class on a module pays only above this part of its `c`, so that noise does not open the gate and close it.
+const GAIN_MARGIN: f64 = 0.01;
+
+/// R3, R4: of several modules the fastest is taken to be busy with a job as long as the one that is left to it: a table is
+/// told only when the first of all is free.
+const BUSY: f64 = 2.0;
+
+/// A class as workers see it. Costs in nanoseconds.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Row {
+    pub(super) c: Option<f64>,
+    /// Time of one job on a core of which workers have only a share; infinite where `c` is not known.
+    pub(super) on_shared_core: f64,
+    /// One for each module.
+    pub(super) cells: Vec<Cell>,
+    /// The greatest gain on any module; below zero where none takes it.
+    pub(super) gain: f64,
+    /// Core time that jobs of this class took so far, as far as the caller says.
+    pub(super) worked: f64,
+    /// Whether cores leave it to modules altogether.
+    pub(super) is_left_to_modules: bool,
+    /// Whether the only module's path uses all core time by itself while it works on the class: no core gains by any job of it, however few
+    /// wait.
+    pub(super) keeps_all_cores: bool,
+    /// What everybody but one core could do of it.
+    pub(super) without_core: RestOfWorkers,
+    /// What everybody but this module could do of it.
+    pub(super) without_module: Vec<RestOfWorkers>,
+}
+
+/// What all workers but one do with the jobs of a class.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct RestOfWorkers {
+    /// Time from one job to the next, all of them working side by side. Infinite where nobody takes it.
+    pub(super) drain: f64,
+    /// Time until one job is done by the fastest of them, which may have one before it: [`BUSY`]. Equals do not
+    /// count: who waits for its like waits for ever.
+    pub(super) least: f64,
+}
+
+/// A class on one module.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Cell {
+    /// Core time saved per time of the module; not above zero: the module does not take it.
+    pub(super) gain: f64,
+    /// `d`, and `d + h`: time from the beginning of a job to its end.
+    pub(super) d: f64,
+    pub(super) latency: f64,
+    /// Part of a core that the path uses while the module works on this class without a pause.
+    pub(super) core_use: f64,
+    /// Jobs that may be sent to learn.
+    pub(super) tries_left: u32,
+    /// The same of requests that come alone, which may not pay where many jobs beside a busy core do.
+    pub(super) single_tries_left: u32,
+    pub(super) is_known: bool,
+    /// One may come last of all that waits.
+    pub(super) is_long_untried: bool,
+}
+
+impl Row {
+    /// Rising: cores take the first that waits.
+    pub(super) fn core_rank(&self) -> f64 {
+        if self.c.is_none() { f64::NEG_INFINITY } else { self.gain.max(f64::MIN) }
+    }
+}
+
+/// The row of a class.
+pub(super) fn row(prospect: &Prospect, lambda: f64, lane: &Lane) -> Row {
+    let c = lane.c.map(float);
+    // Jobs per nanosecond of all cores together.
+    let core_rate = c.map_or(0.0, |c| prospect.share / c.max(1.0));
+    let cores_rate = core_rate * f64::from(prospect.cpu_workers);
+    let stations = lane.offers.iter().zip(&prospect.stations);
+    let turns: Vec<Option<f64>> = stations.map(|(offer, at)| turn(offer, *at)).collect();
+    let rate = |module: usize| turns[module].map_or(0.0, |turn| 1.0 / turn);
+    let savers = (0..turns.len()).filter(|&module| c.is_some_and(|c| saves(&lane.offers[module], c, lambda)));
+    let is_worth_it = savers.map(rate).sum::<f64>() > WORTH_MIN * cores_rate;
+    let rate_min = if is_worth_it { WORTH_MIN * core_rate } else { f64::INFINITY };
+    let cells: Vec<Cell> =
+        lane.offers.iter().zip(&turns).map(|(offer, turn)| cell(offer, *turn, c, rate_min, lambda)).collect();
+    let open = || (0..cells.len()).filter(|&module| cells[module].gain > 0.0);
+    let all_rate: f64 = open().map(rate).sum();
+    let fastest = Fastest::of(open().map(|module| (module, cells[module].latency)));
+    // Cores that leave the class to modules altogether do none of it.
+    let [cores, core] = if prospect.objective == Objective::Cpu { [0.0; 2] } else { [cores_rate, core_rate] };
+    let without_module = |module: usize| {
+        let own = if cells[module].gain > 0.0 { rate(module) } else { 0.0 };
+        let least = (1.0 / core).min(BUSY * fastest.but(module));
+        RestOfWorkers { drain: 1.0 / (cores + (all_rate - own).max(0.0)), least }
+    };
+    let one = if open().nth(1).is_some() { BUSY } else { 1.0 };
+    Row {
+        c,
+        on_shared_core: c.map_or(f64::INFINITY, |c| c / prospect.share),
+        gain: cells.iter().map(|cell| cell.gain).fold(f64::NEG_INFINITY, f64::max),
+        worked: 0.0,
+        is_left_to_modules: false,
+        keeps_all_cores: false,
+        without_core: RestOfWorkers {
+            drain: 1.0 / (cores_rate - core_rate + all_rate),
+            least: one * fastest.least,
+        },
+        without_module: (0..cells.len()).map(without_module).collect(),
+        cells,
+    }
+}
+
+/// The shortest time of a job among modules, and the shortest among all but that one.
+struct Fastest {
+    module: usize,
+    least: f64,
+    second: f64,
+}
+
+impl Fastest {
+    fn of(latencies: impl Iterator<Item = (usize, f64)>) -> Self {
+        let none = Self { module: usize::MAX, least: f64::INFINITY, second: f64::INFINITY };
+        latencies.fold(none, |best, (module, latency)| match latency < best.least {
+            true => Self { module, least: latency, second: best.least },
+            false => Self { second: best.second.min(latency), ..best },
+        })
+    }
+
+    const fn but(&self, module: usize) -> f64 {
+        if self.module == module { self.second } else { self.least }
+    }
+}
+
+/// Time of a module from one job to the next, where its cost is known.
+fn turn(offer: &Offer, station: Station) -> Option<f64> {
+    let Offer::Known { d, h, .. } = *offer else { return None };
+    let units = f64::from(station.units.min(station.depth).max(1));
+    // With several outstanding, the path's core time passes while the module works on another.
+    let turn = if station.depth > 1 { (float(h) / units).max(float(d)) } else { float(d) + float(h) };
+    Some(turn.max(1.0))
+}
+
+/// Whether a job leaves more core time than it costs on a module; not where that is unknown.
+fn saves(offer: &Offer, c: f64, lambda: f64) -> bool {
+    let Offer::Known { d, .. } = *offer else { return false };
+    (c - lambda * float(d) > GAIN_MARGIN * c) != cfg!(mutant = "gate_reversed")
+}
+
+/// A module that does fewer than `rate_min` jobs per nanosecond does not take them.
+fn cell(offer: &Offer, turn: Option<f64>, c: Option<f64>, rate_min: f64, lambda: f64) -> Cell {
+    let closed = Cell {
+        gain: f64::NEG_INFINITY,
+        d: 0.0,
+        latency: 0.0,
+        core_use: 0.0,
+        tries_left: 0,
+        single_tries_left: 0,
+        is_known: false,
+        is_long_untried: false,
+    };
+    match (*offer, turn, c) {
+        (Offer::Known { d, h, tries_left, is_long_untried }, Some(turn), Some(c)) => {
+            let (d, latency) = (float(d), float(d) + float(h));
+            let pays = saves(offer, c, lambda) && 1.0 / turn > rate_min;
+            let gain = if pays { (c - lambda * d) / latency } else { f64::NEG_INFINITY };
+            let single_tries_left = tries_left;
+            let tries_left = if pays { 0 } else { tries_left };
+            let core_use = d / turn;
+            Cell {
+                gain,
+                d,
+                latency,
+                core_use,
+                tries_left,
+                single_tries_left,
+                is_known: true,
+                is_long_untried,
+            }
+        }
+        (Offer::Unknown { tries_left }, _, _) => Cell { tries_left, single_tries_left: tries_left, ..closed },
+        _ => closed,
+    }
+}
+
+/// The order in which a module looks at the classes.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Order {
+    /// Those to be tried, the dearest first: it is the likeliest to pay.
+    pub(super) tries: Vec<usize>,
+    /// Those that it takes, the greatest gain first.
+    pub(super) gains: Vec<usize>,
+}
+
+impl Order {
+    pub(super) fn new(rows: &[Row], module: usize) -> Self {
+        let cell = |lane: usize| &rows[lane].cells[module];
+        let mut tries: Vec<usize> = (0..rows.len()).filter(|&lane| cell(lane).tries_left > 0).collect();
+        tries.sort_by(|&a, &b| rows[b].c.unwrap_or(0.0).total_cmp(&rows[a].c.unwrap_or(0.0)));
+        let mut gains: Vec<usize> = (0..rows.len()).filter(|&lane| cell(lane).gain > 0.0).collect();
+        gains.sort_by(|&a, &b| cell(b).gain.total_cmp(&cell(a).gain));
+        Self { tries, gains }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "costs are far below 2^53 nanoseconds")]
+pub(super) const fn float(time: Nanos) -> f64 {
+    time.0 as f64
+}
