@@ -71,11 +71,11 @@ impl Control {
     pub(crate) fn agree(&self) -> Result<Agreement, Trouble> {
         const NEEDED: u64 = features::VERSION_1 | features::PROTOCOL | features::INDIRECT;
         self.send(Message::SetOwner, &[], None)?;
-        let offered = self.ask_number(Message::GetFeatures)?;
+        let offered = self.query_number(Message::GetFeatures)?;
         if offered & NEEDED != NEEDED {
             return Err(Trouble::Lacks("version 1, protocol features or indirect descriptors"));
         }
-        let protocol = self.ask_number(Message::GetProtocolFeatures)?;
+        let protocol = self.query_number(Message::GetProtocolFeatures)?;
         if protocol & protocol_features::CRYPTO_SESSION == 0 {
             return Err(Trouble::Lacks("crypto sessions"));
         }
@@ -85,7 +85,7 @@ impl Control {
         self.send(Message::SetFeatures, &chosen.to_ne_bytes(), None)?;
         let events = if chosen & features::EVENT_IDX == 0 { Events::Flags } else { Events::Index };
         let has_config = protocol & protocol_features::CONFIG != 0;
-        let config = if has_config { Some(self.ask_config()?) } else { None };
+        let config = if has_config { Some(self.query_config()?) } else { None };
         Ok(Agreement { events, config })
     }
 
@@ -136,14 +136,14 @@ impl Control {
         self.send(Message::CloseSession, &id.to_ne_bytes(), None)
     }
 
-    fn ask_number(&self, message: Message) -> Result<u64, Trouble> {
+    fn query_number(&self, message: Message) -> Result<u64, Trouble> {
         self.send(message, &[], None)?;
         let mut answer = [0; 8];
         self.receive(message, &mut answer)?;
         Ok(number(&answer)?)
     }
 
-    fn ask_config(&self) -> Result<Config, Trouble> {
+    fn query_config(&self) -> Result<Config, Trouble> {
         let size = u32::try_from(CONFIG_BYTES).expect("a few bytes");
         let question = ConfigMessage { offset: 0, size, flags: 0 }.to_bytes(&[0; CONFIG_BYTES]);
         self.send(Message::GetConfig, &question, None)?;

@@ -213,7 +213,7 @@ impl Connection {
         loop {
             match self.link.create(&shape.create(session.key()))? {
                 Ok(id) => {
-                    self.keys.keep(session.id(), owner(), id);
+                    self.keys.insert(session.id(), owner(), id);
                     if has_made_room {
                         self.keys.limit();
                     }
@@ -244,12 +244,12 @@ impl Connection {
 
     /// Forgets a session that the host does not know.
     pub(crate) fn forget(&mut self, session: SessionId) {
-        self.keys.forget(session);
+        self.keys.remove(session);
     }
 
     /// Closes sessions that have ended: now, or when their last request is back.
     pub(crate) fn end_sessions(&mut self, is_over: IsOver<'_>) -> Result<(), Trouble> {
-        self.keys.end(is_over);
+        self.keys.mark_ended(is_over);
         self.close_orphans()
     }
 
@@ -381,7 +381,7 @@ impl Connection {
     }
 
     /// Asks for a call once `count` requests came back. None where they are back already, else where to wait for that.
-    pub(crate) fn ask_for_call(&mut self, count: u16) -> Result<Option<Arc<Waiter>>, Trouble> {
+    pub(crate) fn request_call(&mut self, count: u16) -> Result<Option<Arc<Waiter>>, Trouble> {
         let is_there = self.queue.wake_after(count)?;
         // Where they are back, the other side may have seen the old wish or the new, so that no call is certain.
         self.until_call = if is_there { u16::MAX } else { count };
@@ -390,12 +390,12 @@ impl Connection {
 
     /// Has the thread that sleeps at the connection called for the next request that comes back, though it asked for more. Says whether that is so; if not,
     /// something came back.
-    pub(crate) fn hasten_call(&mut self) -> Result<bool, Trouble> {
+    pub(crate) fn expedite_call(&mut self) -> Result<bool, Trouble> {
         // A call that comes anyway is left as it is: a new wish could hide the old one from the other side.
         if self.until_call <= 1 || cfg!(mutant = "follower_asks_no_call") {
             return Ok(true);
         }
-        match self.ask_for_call(1)? {
+        match self.request_call(1)? {
             Some(_) => Ok(true),
             // The sleeper's may be among it, and its wish was overwritten.
             None => self.link.waiter().wake().map(|()| false),

@@ -50,7 +50,7 @@ impl SessionCache {
     }
 
     /// Keeps what the host just opened, with one use.
-    pub(crate) fn keep(&mut self, session: SessionId, owner: Option<Weak<Session>>, id: u64) {
+    pub(crate) fn insert(&mut self, session: SessionId, owner: Option<Weak<Session>>, id: u64) {
         let last_use = self.clock;
         self.entries.push(Entry { session, owner, is_over: false, id, uses: 1, last_use });
     }
@@ -89,12 +89,12 @@ impl SessionCache {
     }
 
     /// Marks sessions that have ended: each is an orphan once no request uses it.
-    pub(crate) fn end(&mut self, is_over: IsOver<'_>) {
+    pub(crate) fn mark_ended(&mut self, is_over: IsOver<'_>) {
         self.entries.iter_mut().filter(|entry| is_over(entry.session)).for_each(|entry| entry.is_over = true);
     }
 
     /// Forgets a session that the host says it does not have.
-    pub(crate) fn forget(&mut self, session: SessionId) {
+    pub(crate) fn remove(&mut self, session: SessionId) {
         // Its other requests end the same way; the next one opens it anew.
         self.entries.retain(|entry| entry.session != session);
     }
@@ -113,7 +113,7 @@ mod tests {
 
     fn keep(keys: &mut SessionCache, session: &Arc<Session>, id: u64) {
         assert_eq!(keys.known(session.id()), None);
-        keys.keep(session.id(), Some(Arc::downgrade(session)), id);
+        keys.insert(session.id(), Some(Arc::downgrade(session)), id);
     }
 
     #[test]
@@ -147,7 +147,7 @@ mod tests {
         keep(&mut keys, &one, 10);
         keep(&mut keys, &other, 11);
         keys.release(other.id());
-        keys.end(&|id| id == one.id());
+        keys.mark_ended(&|id| id == one.id());
         assert_eq!(keys.take_orphan(), None, "a request is under way");
         keys.release(one.id());
         assert_eq!((keys.take_orphan(), keys.take_orphan()), (Some(10), None));

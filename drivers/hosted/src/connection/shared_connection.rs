@@ -113,7 +113,7 @@ impl SharedConnection {
         if state.try_with(|connection| connection.spin_until(count, left)) != Some(false) {
             return state;
         }
-        let Some(Some(waiter)) = state.try_with(|connection| connection.ask_for_call(count)) else {
+        let Some(Some(waiter)) = state.try_with(|connection| connection.request_call(count)) else {
             return state;
         };
         state.is_led = true;
@@ -134,7 +134,7 @@ impl SharedConnection {
 
     /// Sleeps until who leads has something, who may wait for more than the next that comes.
     fn follow<'s>(&'s self, mut state: Guard<'s>, left: Duration) -> Guard<'s> {
-        if state.try_with(Connection::hasten_call) != Some(true) {
+        if state.try_with(Connection::expedite_call) != Some(true) {
             return state;
         }
         state.followers += 1;
@@ -183,7 +183,7 @@ mod tests {
     use crate::connection::RequestSlot;
     use crate::connection::test_peer::TestPeer;
     use crate::connection::wire_mapping::{Lengths, Shape};
-    use crate::requests::single::begin;
+    use crate::requests::single::start;
 
     const BYTES: usize = 64;
     /// Who is not told comes back with its end, and then says how long that was.
@@ -205,11 +205,11 @@ mod tests {
             )
         }
 
-        fn begin(&self, state: &mut State) -> RequestSlot {
+        fn start(&self, state: &mut State) -> RequestSlot {
             let shape = Shape { algorithm: self.session.algorithm(), direction: self.session.direction() };
             let lengths = Lengths { text: BYTES, aad: 0 };
             let begin = |connection: &mut Connection| {
-                begin(connection, &self.session, shape, lengths, &[0; 16], &[7; BYTES])
+                start(connection, &self.session, shape, lengths, &[0; 16], &[7; BYTES])
             };
             state.try_with(begin).unwrap().unwrap()
         }
@@ -217,7 +217,7 @@ mod tests {
         /// Waits for so many requests, and says how long that was and how many were there then.
         fn wait(&self, requests: usize, patience: Duration) -> (Duration, usize) {
             let mut state = self.shared.lock();
-            let numbers: Vec<usize> = (0..requests).map(|_| self.begin(&mut state).number).collect();
+            let numbers: Vec<usize> = (0..requests).map(|_| self.start(&mut state).number).collect();
             let missing = |connection: &Connection| requests - count_of(&numbers, connection);
             let began = Instant::now();
             let mut state = self.shared.wait(state, patience, missing);

@@ -53,7 +53,7 @@ struct Device {
 /// Has nobody else take a device, and sees that it is one.
 pub(crate) fn reserve(address: Address) -> Result<Reserved, Trouble> {
     let reserved = Reserved::new(address).map_err(|refused| Trouble::Function(refused.to_string()))?;
-    match reserved.identity().map_err(asked("its identity"))? {
+    match reserved.identity().map_err(refused("its identity"))? {
         IDENTITY => Ok(reserved),
         _ => Err(Trouble::Lacks("what makes it a virtio-crypto device of version 1")),
     }
@@ -67,14 +67,14 @@ pub(crate) fn open(
     control_at: usize,
 ) -> Result<OpenLink, Trouble> {
     let mut function = reserved.take().map_err(|refused| Trouble::Function(refused.to_string()))?;
-    if function.call_count().map_err(asked("interrupts"))? < VECTORS {
+    if function.call_count().map_err(refused("interrupts"))? < VECTORS {
         return Err(Trouble::Lacks("two interrupts of kind MSI-X"));
     }
     let transport = Transport::find(&function)?;
     transport.reset(RESET_PATIENCE)?;
-    function.lend(region, 0..LENT_FIRST, BASE).map_err(asked("memory for the device"))?;
+    function.lend(region, 0..LENT_FIRST, BASE).map_err(refused("memory for the device"))?;
     let (call, answer) = (event()?, event()?);
-    function.call_by([&call, &answer]).map_err(asked("interrupts"))?;
+    function.call_by([&call, &answer]).map_err(refused("interrupts"))?;
     transport.add_state(state::ACKNOWLEDGE | state::DRIVER)?;
     let events = agree(&transport)?;
     let config = transport.config()?;
@@ -131,7 +131,7 @@ impl Link for Device {
     }
 
     fn lend(&mut self, region: &Arc<Region>, span: Range<usize>) -> Result<(), Trouble> {
-        self.function.lend(region, span, BASE).map_err(asked("memory for the device"))
+        self.function.lend(region, span, BASE).map_err(refused("memory for the device"))
     }
 
     fn end(&mut self) {
@@ -156,7 +156,7 @@ impl Drop for Device {
 }
 
 /// What the system refused.
-fn asked(what: &'static str) -> impl Fn(std::io::Error) -> Trouble {
+fn refused(what: &'static str) -> impl Fn(std::io::Error) -> Trouble {
     move |error| Trouble::system(what, &error)
 }
 

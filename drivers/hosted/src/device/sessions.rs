@@ -77,9 +77,9 @@ impl Sessions {
         let (request, key) = session.to_control();
         let mut answer = [0; ANSWER_BYTES];
         // The device has copied the key when it answers; none stays behind in memory that it may read.
-        let asked = self.ask(&request, key, &mut answer);
+        let refused = self.call(&request, key, &mut answer);
         inside(self.region.wipe(self.at + KEY_AT, key.len()));
-        asked?;
+        refused?;
         let opened = opened_id(&answer)?;
         if let Ok(id) = opened {
             self.codes.insert(id, session.op_code);
@@ -95,7 +95,7 @@ impl Sessions {
             let left = self.swept;
             self.swept += 1;
             if !self.codes.contains_key(&left) {
-                self.ask(&close_request(code, left), &[], &mut [Status::Ok as u8])?;
+                self.call(&close_request(code, left), &[], &mut [Status::Ok as u8])?;
             }
         }
         Ok(())
@@ -104,7 +104,7 @@ impl Sessions {
     /// Closes a session; that a device does not know it changes nothing.
     pub(super) fn close(&mut self, id: u64) -> Result<(), Trouble> {
         let Some(code) = self.codes.remove(&id) else { return Ok(()) };
-        self.ask(&close_request(code, id), &[], &mut [Status::Ok as u8])
+        self.call(&close_request(code, id), &[], &mut [Status::Ok as u8])
     }
 
     /// Closes all, as far as the device answers.
@@ -117,7 +117,7 @@ impl Sessions {
     }
 
     /// Sends a message, and waits for its answer.
-    fn ask(&mut self, request: &[u8; CONTROL_BYTES], key: &[u8], answer: &mut [u8]) -> Result<(), Trouble> {
+    fn call(&mut self, request: &[u8; CONTROL_BYTES], key: &[u8], answer: &mut [u8]) -> Result<(), Trouble> {
         inside(self.region.copy_in(self.at + REQUEST_AT, request));
         inside(self.region.copy_in(self.at + KEY_AT, key));
         // All ones are no answer: a device that says that it is done and wrote nothing has opened no session.

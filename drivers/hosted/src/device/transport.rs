@@ -6,7 +6,7 @@ use std::time::Duration;
 use evener_vfio::{Bell, Function, NoRegister, Registers};
 use evener_wire::{CONFIG_BYTES, Config};
 
-use super::{asked, soon};
+use super::{refused, soon};
 use crate::connection::error::Trouble;
 use crate::connection::layout::{BASE, Parts};
 
@@ -106,7 +106,7 @@ impl Transport {
         let command = read_u16(function, COMMAND)? | MEMORY | MASTER;
         function
             .write_configuration(COMMAND, &command.to_le_bytes())
-            .map_err(asked("its command register"))?;
+            .map_err(refused("its command register"))?;
         let all = capabilities(function)?;
         let mut mapped: Vec<(u8, Arc<Registers>)> = Vec::new();
         let mut window = |kind| -> Result<(Window, u32), Trouble> {
@@ -114,7 +114,7 @@ impl Transport {
             let known = mapped.iter().find(|(bar, _)| *bar == one.bar).map(|(_, known)| Arc::clone(known));
             let registers = match known {
                 Some(known) => known,
-                None => Arc::new(function.registers(one.bar.into()).map_err(asked("its registers"))?),
+                None => Arc::new(function.registers(one.bar.into()).map_err(refused("its registers"))?),
             };
             mapped.push((one.bar, Arc::clone(&registers)));
             Ok((Window { registers, at: usize::try_from(one.at).map_err(|_| NoRegister)? }, one.step))
@@ -227,13 +227,13 @@ impl Window {
 pub(super) fn silence(function: &Function) -> Result<(), Trouble> {
     // Its registers stay: they are mapped.
     let command = read_u16(function, COMMAND)? & !MASTER;
-    function.write_configuration(COMMAND, &command.to_le_bytes()).map_err(asked("its command register"))
+    function.write_configuration(COMMAND, &command.to_le_bytes()).map_err(refused("its command register"))
 }
 
 /// What a device's capabilities of virtio say (4.1.4).
 fn capabilities(function: &Function) -> Result<Vec<Capability>, Trouble> {
     let read =
-        |at: u64, into: &mut [u8]| function.read_configuration(at, into).map_err(asked("its capabilities"));
+        |at: u64, into: &mut [u8]| function.read_configuration(at, into).map_err(refused("its capabilities"));
     if read_u16(function, STATUS)? & HAS_CAPABILITIES == 0 {
         return Err(Trouble::Lacks("capabilities"));
     }
@@ -266,6 +266,6 @@ fn capabilities(function: &Function) -> Result<Vec<Capability>, Trouble> {
 
 fn read_u16(function: &Function, at: u64) -> Result<u16, Trouble> {
     let mut bytes = [0; 2];
-    function.read_configuration(at, &mut bytes).map_err(asked("its configuration"))?;
+    function.read_configuration(at, &mut bytes).map_err(refused("its configuration"))?;
     Ok(u16::from_le_bytes(bytes))
 }

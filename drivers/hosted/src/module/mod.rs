@@ -97,7 +97,7 @@ impl Module {
         let shown = || name.to_string();
         let mut capabilities = Capabilities::new(name.clone(), &connection);
         if matches!(name.place(), Place::Function(_)) {
-            let asked = capabilities.ask_for_each(&mut connection);
+            let asked = capabilities.probe_each(&mut connection);
             asked.map_err(|trouble| OpenError::Unreachable { name: shown(), trouble })?;
         }
         let capabilities = Arc::new(capabilities);

@@ -42,7 +42,7 @@ impl Capabilities {
     }
 
     /// Leaves out what the other side opens no session for: QEMU's own device (10.0) names hashes that it does not do.
-    pub(crate) fn ask_for_each(&mut self, connection: &mut Connection) -> Result<(), Trouble> {
+    pub(crate) fn probe_each(&mut self, connection: &mut Connection) -> Result<(), Trouble> {
         let mut asked = Ok(());
         self.table.retain(|&(index, direction)| {
             let shape = Shape { algorithm: Algorithm::ALL[index], direction };

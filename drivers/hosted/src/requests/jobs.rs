@@ -158,7 +158,7 @@ impl<'m> JobDriver<'m> {
                 continue;
             };
             self.held_count -= 1;
-            done.extend(held.take().map(|held| held.settle(connection, status)));
+            done.extend(held.take().map(|held| held.finish(connection, status)));
         }
         if done.len() > before {
             state.try_with(Connection::close_orphans);
@@ -264,7 +264,7 @@ impl Drop for JobDriver<'_> {
 
 impl<'m> Held<'m> {
     /// Gives the job back with what came of its request, and its slot to the next.
-    fn settle(self, connection: &mut Connection, status: u8) -> Box<Job<'m>> {
+    fn finish(self, connection: &mut Connection, status: u8) -> Box<Job<'m>> {
         let Self { mut job, slot, shape, lengths } = self;
         let (readable, writable) = shape.data_bytes(lengths);
         let mut outcome = verdict(status, shape);

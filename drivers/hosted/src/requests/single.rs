@@ -57,7 +57,7 @@ impl SingleDriver for SingleRequests {
             return Err(LOST);
         }
         let mut state = self.shared.lock();
-        let begun = state.try_with(|connection| begin(connection, session, shape, lengths, iv, text.input()));
+        let begun = state.try_with(|connection| start(connection, session, shape, lengths, iv, text.input()));
         let slot = match begun.ok_or(LOST)? {
             Ok(slot) => slot,
             Err(error) => return Err(Unanswered::Failed(error)),
@@ -104,7 +104,7 @@ impl SingleDriver for SingleRequests {
 const LOST: Unanswered = Unanswered::Failed(JobError::ModuleLost);
 
 /// Puts a request into the queue and shows it; the slot is its place until it is back.
-pub(crate) fn begin(
+pub(crate) fn start(
     connection: &mut Connection,
     session: &Session,
     shape: Shape,

@@ -58,7 +58,7 @@ impl DeadlineDriver {
         }
         let reader = Reader::start(&self.stuck)?;
         let mut clocks = self.clocks();
-        clocks.retain(Clock::goes_on);
+        clocks.retain(Clock::is_alive);
         clocks.push(reader.clock());
         Ok(reader)
     }
@@ -117,7 +117,7 @@ impl SingleDriver for DeadlineDriver {
         }
         let Read { socket, key, .. } = answered.read;
         let done = answered.done.map_err(|attempt| failed(attempt.into()));
-        self.idle.keep(reader);
+        self.idle.put(reader);
         // Only a socket on which all went well is used again.
         if let (Ok(()), Some(Ok(transform))) = (&done, KeyCache::known(&key)) {
             self.pool.device().count(spec.algorithm, bytes);

@@ -106,7 +106,7 @@ impl Reader {
         let (mut parcel, bytes) = (self.parcel.take()?, read.bytes);
         parcel.make_room(bytes);
         parcel.read = Some(read);
-        let parcel = self.parcel.insert(self.slot.ask(parcel, patience)?);
+        let parcel = self.parcel.insert(self.slot.request(parcel, patience)?);
         let done = parcel.failed.take().map_or(Ok(()), Err);
         Some(Answered { read: parcel.read.take()?, room: &mut parcel.room[..bytes], done })
     }
@@ -122,7 +122,7 @@ pub(super) struct Clock(Weak<Slot>);
 
 impl Clock {
     /// Whether the thread is there.
-    pub(super) fn goes_on(&self) -> bool {
+    pub(super) fn is_alive(&self) -> bool {
         self.0.strong_count() > 0
     }
 
@@ -176,7 +176,7 @@ impl Slot {
     }
 
     /// Asks, and returns what came back.
-    fn ask(&self, parcel: Box<Parcel>, patience: Duration) -> Option<Box<Parcel>> {
+    fn request(&self, parcel: Box<Parcel>, patience: Duration) -> Option<Box<Parcel>> {
         // Before the thread can answer: no look is needed between asking and sleeping.
         let mut ticket = self.answered.listen();
         *self.stage() = Stage::Asked(parcel);
@@ -238,11 +238,11 @@ impl Slot {
     /// What is to be read next. Who looks before it sleeps often finds it: the caller got the core with the answer.
     fn next(&self) -> Option<Box<Parcel>> {
         loop {
-            if let Some(next) = self.look() {
+            if let Some(next) = self.check() {
                 return next;
             }
             let ticket = self.asked.listen();
-            if let Some(next) = self.look() {
+            if let Some(next) = self.check() {
                 return next;
             }
             self.asked.wait(ticket, None);
@@ -250,7 +250,7 @@ impl Slot {
     }
 
     /// What is to be read; `None` inside where nothing ever will be, and outside where nothing is yet.
-    fn look(&self) -> Option<Option<Box<Parcel>>> {
+    fn check(&self) -> Option<Option<Box<Parcel>>> {
         let mut stage = self.stage();
         match std::mem::replace(&mut *stage, Stage::Reading) {
             Stage::Asked(parcel) => Some(Some(parcel)),
@@ -406,7 +406,7 @@ mod tests {
         let used = clock.time() - before;
         assert!(Nanos::ZERO < before && before < used, "{before:?} {used:?}");
         drop(reader);
-        wait_until(|| !clock.goes_on());
+        wait_until(|| !clock.is_alive());
         assert_eq!(clock.time(), Nanos::ZERO);
     }
 }

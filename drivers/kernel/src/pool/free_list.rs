@@ -19,7 +19,7 @@ impl<T> FreeList<T> {
         self.all().pop()
     }
 
-    pub(crate) fn keep(&self, one: T) {
+    pub(crate) fn put(&self, one: T) {
         let mut all = self.all();
         if all.len() < FREE_MAX {
             all.push(one);

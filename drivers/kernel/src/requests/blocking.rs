@@ -53,7 +53,7 @@ impl<D: Device> BlockingDriver<D> {
         if done.is_err() || spec.direction == Direction::Decrypt {
             wipe(output);
         }
-        self.rooms.keep(room);
+        self.rooms.put(room);
         done
     }
 }

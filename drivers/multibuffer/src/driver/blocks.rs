@@ -22,7 +22,7 @@ impl Multibuffer {
                 .run_whole(Work::EcbEncrypt(size), jobs)
                 .and_then(|()| self.run_tails(Chain::Single, size, jobs)),
         };
-        self.settle(jobs, result);
+        self.finish_group(jobs, result);
         jobs.iter_mut().for_each(|job| unpad(job));
     }
 
@@ -32,7 +32,7 @@ impl Multibuffer {
         J: DerefMut<Target = Job<'m>>,
     {
         let result = self.run_whole(Work::CbcDecrypt(size), jobs);
-        self.settle(jobs, result);
+        self.finish_group(jobs, result);
         jobs.iter_mut().for_each(|job| unpad(job));
     }
 
@@ -51,7 +51,7 @@ impl Multibuffer {
             }
         }
         let result = self.run_whole(work, jobs);
-        self.settle(jobs, result);
+        self.finish_group(jobs, result);
     }
 
     fn run_whole<'m, J>(&mut self, work: Work, jobs: &mut [J]) -> Result<(), Refused>

@@ -32,7 +32,7 @@ impl Multibuffer {
             false => self.run_streams(size, jobs),
         };
         let result = result.and_then(|()| self.run_tails(Chain::Chained, size, jobs));
-        self.settle(jobs, result);
+        self.finish_group(jobs, result);
     }
 
     /// One lane per job.

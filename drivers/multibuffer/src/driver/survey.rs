@@ -119,7 +119,7 @@ impl Multibuffer {
     }
 
     /// Ends the group: all that needed the library fails where the library refused.
-    pub(crate) fn settle<'m, J>(&mut self, jobs: &mut [J], result: Result<(), Refused>)
+    pub(crate) fn finish_group<'m, J>(&mut self, jobs: &mut [J], result: Result<(), Refused>)
     where
         J: DerefMut<Target = Job<'m>>,
     {

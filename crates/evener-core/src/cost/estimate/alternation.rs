@@ -81,7 +81,7 @@ impl Estimator {
         let ratio = float((seen.d + seen.h).0) / float(seen.jobs) / float(core.0);
         let known = self.modules[module].entry(class).or_default();
         // A ratio is of no size: as of jobs without bytes.
-        known.in_turn.saw(1, 0, nanos(ratio * WHOLE));
+        known.in_turn.record(1, 0, nanos(ratio * WHOLE));
     }
 
     /// Holds what is known of a module against what is known of cores, class by class, as a few pairs of long ago: for what

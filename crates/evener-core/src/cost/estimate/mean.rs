@@ -108,7 +108,7 @@ impl Learned {
     }
 
     /// Takes in a sample of `jobs` with `bytes` and `cost` together.
-    pub(super) fn saw(&mut self, jobs: u64, bytes: u64, cost: Nanos) {
+    pub(super) fn record(&mut self, jobs: u64, bytes: u64, cost: Nanos) {
         if jobs == 0 {
             return;
         }

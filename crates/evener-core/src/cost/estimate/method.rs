@@ -1,6 +1,6 @@
 //! By which method a core runs a burst: the one answer, for all policies, from what each method cost.
 //!
-//! The path of a decision: means of both methods at the width of the burst -> [`OnCore::judge`] -> the method in force,
+//! The path of a decision: means of both methods at the width of the burst -> [`OnCore::choose`] -> the method in force,
 //! which stays until the other is better by more than the means may err. A class of which one method is unknown does
 //! as its nearest neighbour, which calibration has measured (`evener::calibrate`); where no neighbour knows, it stays
 //! plain until a few jobs have tried the other.
@@ -85,20 +85,20 @@ impl Default for OnCore {
 }
 
 impl OnCore {
-    pub(super) fn saw(&mut self, method: Method, jobs: usize, bytes: u64, core: Nanos) {
+    pub(super) fn record(&mut self, method: Method, jobs: usize, bytes: u64, core: Nanos) {
         let width = width_class(jobs);
-        self.means[method as usize][width].saw(jobs as u64, bytes, core);
+        self.means[method as usize][width].record(jobs as u64, bytes, core);
         if self.choices[width].method != method {
-            self.choices[width].saw_other();
+            self.choices[width].record_other();
         }
-        (0..WIDTHS).for_each(|width| self.judge(width));
+        (0..WIDTHS).for_each(|width| self.choose(width));
     }
 
     /// Takes a mean of an earlier run, as if it had been there from the beginning.
     pub(super) fn keep(&mut self, method: Method, width: usize, mean: Learned) {
         self.means[method as usize][width] = mean;
         self.choices = Self::default().choices;
-        (0..WIDTHS).for_each(|width| self.judge(width));
+        (0..WIDTHS).for_each(|width| self.choose(width));
     }
 
     /// All means: method, width class.
@@ -135,7 +135,7 @@ impl OnCore {
 
     /// Decides anew. What the method in force costs alone decides nothing: memory that was cold, a neighbour on the bus or
     /// a core that was lent out would have been as dear to the other.
-    fn judge(&mut self, width: usize) {
+    fn choose(&mut self, width: usize) {
         if self.choices[width].contest.is_some() {
             return;
         }
@@ -162,7 +162,7 @@ impl OnCore {
 
     /// Whether a burst of this width is to try `other` than the method in force: nothing is known of it, or too little.
     fn wants_try(&self, other: Method, width: usize) -> bool {
-        if self.choices[width].contest.is_some() || self.looks_again(other, width) {
+        if self.choices[width].contest.is_some() || self.is_compared_again(other, width) {
             return true;
         }
         if self.choices[width].tries >= TRIES_MAX && !cfg!(mutant = "tries_endless") {
@@ -191,7 +191,7 @@ impl OnCore {
     }
 
     /// Whether the few samples of `other` are to be doubted, since so much has been done without it.
-    fn looks_again(&self, other: Method, width: usize) -> bool {
+    fn is_compared_again(&self, other: Method, width: usize) -> bool {
         let exact = |method| self.exact(method, width).map(|mean: &Learned| mean.samples);
         let (Some(few), Some(many)) = (exact(other), exact(other.other())) else { return false };
         let doublings = (many / SAMPLES_OF_DOUBT).checked_ilog2().map_or(0, |log| log + 1);
@@ -214,7 +214,7 @@ impl Choice {
     }
 
     /// Counts a sample of the method that is not in force.
-    fn saw_other(&mut self) {
+    fn record_other(&mut self) {
         match &mut self.contest {
             Some(contest) if contest.samples > 1 => contest.samples -= 1,
             _ => self.compare(),
@@ -348,7 +348,7 @@ mod tests {
     }
 
     /// One burst of so many jobs of 64 bytes at so many nanoseconds each.
-    fn saw(estimator: &mut Estimator, method: Method, jobs: u64, ns: u64) {
+    fn record(estimator: &mut Estimator, method: Method, jobs: u64, ns: u64) {
         estimator.saw_cpu(class(64), method, jobs, 64 * jobs, Nanos(ns * jobs));
     }
 
@@ -356,7 +356,7 @@ mod tests {
     fn known(plain: u64, multi: u64, samples: u32) -> Estimator {
         let mut estimator = Estimator::new(0);
         for (method, ns) in [(PLAIN, plain), (MULTI, multi)] {
-            (0..samples).for_each(|_| saw(&mut estimator, method, 16, ns));
+            (0..samples).for_each(|_| record(&mut estimator, method, 16, ns));
         }
         estimator
     }
@@ -373,11 +373,11 @@ mod tests {
     #[test]
     fn what_is_in_force_is_not_given_up_for_a_hair() {
         let mut estimator = known(1_000, 930, 100);
-        (0..100).for_each(|_| saw(&mut estimator, MULTI, 16, 970));
+        (0..100).for_each(|_| record(&mut estimator, MULTI, 16, 970));
         assert_eq!(estimator.method(class(64), 16), MULTI, "3 % better is still better");
-        (0..100).for_each(|_| saw(&mut estimator, MULTI, 16, 990));
+        (0..100).for_each(|_| record(&mut estimator, MULTI, 16, 990));
         assert_eq!(estimator.method(class(64), 16), PLAIN);
-        (0..100).for_each(|_| saw(&mut estimator, MULTI, 16, 960));
+        (0..100).for_each(|_| record(&mut estimator, MULTI, 16, 960));
         assert_eq!(estimator.method(class(64), 16), PLAIN, "4 % better is not enough to come back");
     }
 
@@ -385,7 +385,7 @@ mod tests {
     fn width_decides_and_a_wide_burst_says_nothing_of_a_narrow_one() {
         let mut estimator = Estimator::new(0);
         for (method, jobs, ns) in [(PLAIN, 1, 100), (MULTI, 8, 20)] {
-            (0..16).for_each(|_| saw(&mut estimator, method, jobs, ns));
+            (0..16).for_each(|_| record(&mut estimator, method, jobs, ns));
         }
         let methods = [1, 4, 8, 40].map(|jobs| estimator.method(class(64), jobs));
         assert_eq!(methods, [PLAIN, PLAIN, MULTI, MULTI]);
@@ -420,11 +420,11 @@ mod tests {
     #[test]
     fn the_unknown_is_tried_with_four_jobs_first_and_not_for_ever() {
         let mut estimator = Estimator::new(0);
-        saw(&mut estimator, PLAIN, 100, 100);
+        record(&mut estimator, PLAIN, 100, 100);
         assert_eq!(estimator.method_try(class(64), 100), Some(4));
-        saw(&mut estimator, MULTI, 4, 90);
+        record(&mut estimator, MULTI, 4, 90);
         assert_eq!(estimator.method_try(class(64), 100), Some(16), "full lanes may be four times as good");
-        saw(&mut estimator, MULTI, 16, 500);
+        record(&mut estimator, MULTI, 16, 500);
         assert_eq!(estimator.method_try(class(64), 100), None, "five times as dear is no question any more");
         // One that stays uncertain.
         let mut even = known(100, 92, 1);
@@ -443,7 +443,7 @@ mod tests {
         let mut tries = 0;
         while let Some(jobs) = estimator.method_try(class(64), 16) {
             estimator.tries_method(class(64), 16);
-            saw(estimator, other, jobs as u64, ns);
+            record(estimator, other, jobs as u64, ns);
             tries += 1;
         }
         tries
@@ -453,7 +453,7 @@ mod tests {
     fn tries_on_cold_memory_do_not_decide_for_ever() {
         let mut estimator = known(1_457, 180, 2);
         assert_eq!((estimator.method(class(64), 16), estimator.method_try(class(64), 16)), (MULTI, None));
-        (0..14).for_each(|_| saw(&mut estimator, MULTI, 16, 180));
+        (0..14).for_each(|_| record(&mut estimator, MULTI, 16, 180));
         assert_eq!(try_on(&mut estimator, PLAIN, 114), 2);
         assert_eq!(estimator.method(class(64), 16), PLAIN);
     }
@@ -466,7 +466,7 @@ mod tests {
             if try_on(&mut estimator, PLAIN, 1_457) > 0 {
                 tried.push(samples);
             }
-            saw(&mut estimator, MULTI, 16, 180);
+            record(&mut estimator, MULTI, 16, 180);
         }
         assert_eq!(tried, [16, 32, 64, 128, 256, 512, 1_024], "sixteen samples are enough");
     }
@@ -475,7 +475,7 @@ mod tests {
     fn live(estimator: &mut Estimator, bursts: usize, [plain, multi]: [u64; 2]) {
         for _ in 0..bursts {
             let method = estimator.method(class(64), 16);
-            saw(estimator, method, 16, if method == MULTI { multi } else { plain });
+            record(estimator, method, 16, if method == MULTI { multi } else { plain });
             try_on(estimator, method.other(), if method == MULTI { plain } else { multi });
         }
     }
@@ -483,10 +483,10 @@ mod tests {
     #[test]
     fn a_drift_changes_nothing_until_the_other_method_was_measured_in_it() {
         let mut estimator = known(100, 30, 16);
-        saw(&mut estimator, MULTI, 16, 150);
+        record(&mut estimator, MULTI, 16, 150);
         assert_eq!(estimator.method_try(class(64), 16), None, "one surprise is none");
         for _ in 0..20 {
-            saw(&mut estimator, MULTI, 16, 150);
+            record(&mut estimator, MULTI, 16, 150);
             assert_eq!(
                 (estimator.method(class(64), 16), estimator.method_try(class(64), 16)),
                 (MULTI, Some(16))
@@ -497,7 +497,7 @@ mod tests {
         live(&mut estimator, 20, [100, 30]);
         assert_eq!(estimator.method(class(64), 16), MULTI, "and cheap again");
         // And where the other is better now.
-        (0..2).for_each(|_| saw(&mut estimator, MULTI, 16, 150));
+        (0..2).for_each(|_| record(&mut estimator, MULTI, 16, 150));
         assert_eq!(estimator.method(class(64), 16), MULTI);
         assert!(try_on(&mut estimator, PLAIN, 100) >= 2);
         assert_eq!(estimator.method(class(64), 16), PLAIN);
@@ -517,12 +517,12 @@ mod tests {
     #[test]
     fn tries_that_are_no_samples_keep_nobody_waiting() {
         let mut estimator = known(100, 30, 16);
-        (0..2).for_each(|_| saw(&mut estimator, MULTI, 16, 150));
+        (0..2).for_each(|_| record(&mut estimator, MULTI, 16, 150));
         for _ in 0..TRIES_OF_COMPARISON {
             assert_eq!(estimator.method_try(class(64), 16), Some(16));
             estimator.tries_method(class(64), 16);
         }
-        saw(&mut estimator, MULTI, 16, 150);
+        record(&mut estimator, MULTI, 16, 150);
         assert_eq!(estimator.method(class(64), 16), PLAIN, "by what is known");
     }
 }

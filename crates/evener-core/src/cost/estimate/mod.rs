@@ -119,7 +119,7 @@ impl Estimator {
     pub fn saw_cpu(&mut self, class: Class, method: Method, jobs: u64, bytes: u64, core: Nanos) {
         if !self.is_frozen {
             let jobs = usize::try_from(jobs).unwrap_or(usize::MAX);
-            self.cpu.entry(class).or_default().saw(method, jobs, bytes, core);
+            self.cpu.entry(class).or_default().record(method, jobs, bytes, core);
         }
     }
 
@@ -132,8 +132,8 @@ impl Estimator {
         if !self.is_frozen {
             let known = self.modules[module].entry(class).or_default();
             known.is_tried = false;
-            known.d.saw(seen.jobs, seen.bytes, seen.d);
-            known.h.saw(seen.jobs, seen.bytes, seen.h);
+            known.d.record(seen.jobs, seen.bytes, seen.d);
+            known.h.record(seen.jobs, seen.bytes, seen.h);
             known.last = seen.now;
         }
     }
@@ -293,12 +293,12 @@ mod tests {
     #[test]
     fn the_mean_follows_slowly_a_single_surprise_is_left_out_and_two_are_believed() {
         let mut learned = Learned::default();
-        learned.saw(1, 100, Nanos(1_000));
-        learned.saw(1, 100, Nanos(1_080));
+        learned.record(1, 100, Nanos(1_000));
+        learned.record(1, 100, Nanos(1_080));
         assert_eq!(learned.at(100), Some(Nanos(1_010)));
-        learned.saw(1, 100, Nanos(10_000));
+        learned.record(1, 100, Nanos(10_000));
         assert_eq!(learned.at(100), Some(Nanos(1_010)));
-        learned.saw(1, 100, Nanos(10_100));
+        learned.record(1, 100, Nanos(10_100));
         assert_eq!(learned.at(100), Some(Nanos(10_100)));
     }
 
@@ -401,7 +401,7 @@ mod tests {
     #[test]
     fn what_takes_no_time_has_a_mean_that_is_sure() {
         let mut learned = Learned::default();
-        (0..100).for_each(|_| learned.saw(1, 100, Nanos::ZERO));
+        (0..100).for_each(|_| learned.record(1, 100, Nanos::ZERO));
         assert_eq!(learned.at(100), Some(Nanos::ZERO));
         assert!(learned.error() < 0.01, "{}", learned.error());
     }
