@@ -1,8 +1,10 @@
-//! Lending: what one caller hands to another thread for the time of one call.
+//! One caller's slot: what it lends to another thread, the combiner, for the time of one call.
 //!
-//! States of a slot: FREE -> [`CallerSlot::claim`] (caller: it is now the caller's) -> [`CallerSlot::put`] -> published by the
-//! list -> [`CallerSlot::take`] (taker) -> [`CallerSlot::give_back`] (taker: ANSWERED, UNUSED or BROKEN, and its hands are off) ->
-//! [`CallerSlot::collect`] (caller: FREE again).
+//! | state | who may touch the rest | next state |
+//! |---|---|---|
+//! | FREE | nobody | LENT: a caller [claims](CallerSlot::claim) it, and puts its loan in ([`CallerSlot::put`]) |
+//! | LENT | the caller; once the list was taken on which it stands, the combiner | ANSWERED, UNUSED or BROKEN: the combiner takes the loan out ([`CallerSlot::take`]) and [gives the slot back](CallerSlot::give_back) |
+//! | ANSWERED, UNUSED, BROKEN | the caller | FREE: the caller [collects](CallerSlot::collect) the reply |
 
 use std::mem::{ManuallyDrop, MaybeUninit};
 

@@ -1,6 +1,6 @@
 //! Flat combining: callers put what they lend on one list, and one of them, the combiner, takes the whole list.
 //!
-//! The path of a loan: [`Gather::lend`] claims a slot, fills it, pushes it on the list and calls `wait` until it is back;
+//! [`Gather::lend`] claims a slot, fills it, pushes it on the list and calls `wait` until it is back;
 //! some other caller, from within its own `wait`, [takes](Gather::take) the list and [runs](Batch::run) it in parts. What
 //! is not run is given back unused.
 //!
@@ -22,7 +22,7 @@ const SLOTS_MAX: usize = 1 << 15;
 pub struct Gather<E: Errand> {
     /// Callers push, takers empty; see the constants below.
     head: CachePadded<Word64>,
-    places: Box<[CallerSlot<E>]>,
+    slots: Box<[CallerSlot<E>]>,
 }
 
 /// What a caller that waits can see.
@@ -43,8 +43,8 @@ impl<E: Errand> Gather<E> {
     #[must_use]
     pub fn new(slots: usize) -> Self {
         assert!(slots <= SLOTS_MAX, "an index has 15 bits");
-        let places = (0..slots.max(1)).map(|_| CallerSlot::new()).collect();
-        Self { head: CachePadded::new(Word64::new(0)), places }
+        let slots = (0..slots.max(1)).map(|_| CallerSlot::new()).collect();
+        Self { head: CachePadded::new(Word64::new(0)), slots }
     }
 
     /// Lends `loan` until it is back, and calls `wait` over and over meanwhile.
@@ -56,16 +56,16 @@ impl<E: Errand> Gather<E> {
     /// Where `wait` panics, the loan is waited for before the panic goes on.
     pub fn lend(&self, hint: usize, loan: E::Loan<'_>, mut wait: impl FnMut(Look)) -> Return<E::Reply> {
         let Some(index) = self.claim(hint) else { return Return::Unused };
-        let place = &self.places[index];
+        let slot = &self.slots[index];
         // SAFETY: claimed just now; `lent` below keeps this frame from being left before the loan is back.
-        unsafe { place.put(loan) };
+        unsafe { slot.put(loan) };
         let lent = Lent { gather: self, index, generation: self.push(index) };
-        while !place.is_back() {
+        while !slot.is_back() {
             wait(lent.look());
         }
         mem::forget(lent);
         // SAFETY: claimed above, seen back, collected here only: `lent`, which also would, is gone.
-        unsafe { place.collect() }
+        unsafe { slot.collect() }
     }
 
     /// Takes all that waits, oldest first. Empty where nothing does.
@@ -96,9 +96,9 @@ impl<E: Errand> Gather<E> {
     }
 
     fn claim(&self, hint: usize) -> Option<usize> {
-        let slots = self.places.len();
+        let slots = self.slots.len();
         let from = |start: usize| (0..slots).map(move |offset| (start + offset) % slots);
-        from(hint % slots).find(|&index| self.places[index].claim())
+        from(hint % slots).find(|&index| self.slots[index].claim())
     }
 
     /// Puts a filled slot on the list; returns the list's generation.
@@ -106,7 +106,7 @@ impl<E: Errand> Gather<E> {
         let name = u32::try_from(index + 1).expect("an index has 15 bits");
         let mut head = self.head.load(Relaxed);
         loop {
-            self.places[index].set_next(index_of(head));
+            self.slots[index].set_next(index_of(head));
             // Release: pairs with the Acquire in `take`; the thread that takes the list sees the loan and the link.
             match self.head.compare_exchange(head, pushed(head, name), PUSH, Relaxed) {
                 Ok(_) => return generation_of(head),
@@ -118,17 +118,17 @@ impl<E: Errand> Gather<E> {
     /// Turns a list that was taken round, so that the oldest comes first; nobody else touches its links.
     fn reversed(&self, newest: u32) -> u32 {
         let (mut turned, mut rest) = (0, newest);
-        while let Some(place) = self.place(rest) {
-            let next = place.next();
-            place.set_next(turned);
+        while let Some(slot) = self.slot(rest) {
+            let next = slot.next();
+            slot.set_next(turned);
             (turned, rest) = (rest, next);
         }
         turned
     }
 
-    /// The place of that name; 0 names none.
-    fn place(&self, name: u32) -> Option<&CallerSlot<E>> {
-        name.checked_sub(1).and_then(|index| self.places.get(index as usize))
+    /// The slot of that name; 0 names none.
+    fn slot(&self, name: u32) -> Option<&CallerSlot<E>> {
+        name.checked_sub(1).and_then(|index| self.slots.get(index as usize))
     }
 }
 
@@ -151,14 +151,14 @@ impl<E: Errand> Lent<'_, E> {
 impl<E: Errand> Drop for Lent<'_, E> {
     /// Reached only when `wait` panics: the memory must not go before it is back.
     fn drop(&mut self) {
-        let place = &self.gather.places[self.index];
-        while !place.is_back() && !cfg!(mutant = "panic_leaves") {
+        let slot = &self.gather.slots[self.index];
+        while !slot.is_back() && !cfg!(mutant = "panic_leaves") {
             // All of it, for one loan cannot be taken out of the list. The others do their work themselves.
             drop(self.gather.take());
             yield_now();
         }
         // SAFETY: claimed by `lend`, seen back, and `lend` does not collect any more.
-        drop(unsafe { place.collect() });
+        drop(unsafe { slot.collect() });
     }
 }
 
@@ -210,7 +210,7 @@ impl<E: Errand> Batch<'_, E> {
     /// Cuts the `max` oldest off.
     fn split(&mut self, max: usize) -> Part<'_, E> {
         let part = Part { gather: self.gather, first: self.first, count: max.min(self.count) };
-        self.first = part.places().last().map_or(self.first, CallerSlot::next);
+        self.first = part.slots().last().map_or(self.first, CallerSlot::next);
         self.count -= part.count;
         part
     }
@@ -227,7 +227,7 @@ impl<E: Errand> Drop for Batch<'_, E> {
     }
 }
 
-/// The places of a part of a batch that have no answer yet. Dropping it breaks them.
+/// The slots of a part of a batch that have no answer yet. Dropping it breaks them.
 struct Part<'g, E: Errand> {
     gather: &'g Gather<E>,
     /// Name of the oldest.
@@ -236,25 +236,25 @@ struct Part<'g, E: Errand> {
 }
 
 impl<'g, E: Errand> Part<'g, E> {
-    fn places(&self) -> impl Iterator<Item = &'g CallerSlot<E>> + use<'g, E> {
+    fn slots(&self) -> impl Iterator<Item = &'g CallerSlot<E>> + use<'g, E> {
         let gather = self.gather;
-        let first = gather.place(self.first);
-        std::iter::successors(first, |place| gather.place(place.next())).take(self.count)
+        let first = gather.slot(self.first);
+        std::iter::successors(first, |slot| gather.slot(slot.next())).take(self.count)
     }
 
     /// Moves the loans out. Once.
     fn take_all(&self) -> Vec<E::Loan<'static>> {
         // SAFETY: on a list that was taken; the two callers of this function call it once, before they answer.
-        self.places().map(|place| unsafe { place.take() }).collect()
+        self.slots().map(|slot| unsafe { slot.take() }).collect()
     }
 
     /// Answers the oldest.
     fn answer(&mut self, answer: Return<E::Reply>) {
-        let Some(place) = self.places().next() else { return };
-        // The link first: a place that was given back is its caller's.
-        (self.first, self.count) = (place.next(), self.count - 1);
-        // SAFETY: the loan was moved out and, since `work` keeps none, is gone; no place comes twice.
-        unsafe { place.give_back(answer) };
+        let Some(slot) = self.slots().next() else { return };
+        // The link first: a slot that was given back is its caller's.
+        (self.first, self.count) = (slot.next(), self.count - 1);
+        // SAFETY: the loan was moved out and, since `work` keeps none, is gone; no slot comes twice.
+        unsafe { slot.give_back(answer) };
     }
 }
 
@@ -287,7 +287,7 @@ const fn index_of(head: u64) -> u32 {
     (head & FIELD_MASK) as u32
 }
 
-/// The head after a push of the place called `name`. The count has room: there are at most 2^15 slots.
+/// The head after a push of the slot called `name`. The count has room: there are at most 2^15 slots.
 const fn pushed(head: u64, name: u32) -> u64 {
     (head & !FIELD_MASK | name as u64) + (1 << COUNT_SHIFT)
 }

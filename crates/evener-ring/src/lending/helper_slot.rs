@@ -1,9 +1,18 @@
-//! Lending a piece of work to other threads for the time of one call.
+//! Lends a piece of work to helper threads for the time of one call: each helper serves at a seat.
 //!
-//! The path of one call: [`lend`] puts the work on every free [`Seat`] (FREE -> TAKEN -> QUEUED) and rings -> the helper that sits
-//! there runs it ([`Seat::serve`]: QUEUED -> RUNNING -> DONE) while the caller runs its own -> the caller takes back what
-//! nobody began (QUEUED -> FREE) and waits for what runs (DONE -> FREE). Only then does `lend` return, or unwind. The
-//! states and the ways not taken stand in `docs/ring.md`.
+//! [`lend`] puts the work on every free [`Seat`] and rings; a helper at its seat runs it ([`Seat::serve`]) while the caller runs its own;
+//! then the caller takes back what no helper began and waits for what runs. Only then does `lend` return, or unwind.
+//!
+//! | state | next state |
+//! |---|---|
+//! | FREE | TAKEN: the lender, which then writes the work; or CLOSED: helpers end |
+//! | TAKEN | QUEUED: the lender rings |
+//! | QUEUED | RUNNING: the helper, which then reads the work; or FREE: the lender takes it back |
+//! | RUNNING | DONE: the helper |
+//! | DONE | FREE: the lender |
+//! | CLOSED | none: no helper serves there any more |
+//!
+//! The ways not taken stand in `docs/ring.md`.
 
 use std::fmt;
 use std::mem;

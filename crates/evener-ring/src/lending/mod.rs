@@ -6,7 +6,7 @@
 //! | its own long buffer worked on by helpers beside it | [`lend()`](crate::lend()) at [`Seat`](crate::Seat)s, over [`Parts`](crate::Parts) | scoped fork and join |
 //! | numbers given out once to several threads | [`Claims`](crate::Claims) | a work-sharing loop |
 //!
-//! In each, the caller does not return before nobody else has its memory.
+//! In the first two the caller does not return before it alone has its memory again.
 
 mod caller_slot;
 mod claims;

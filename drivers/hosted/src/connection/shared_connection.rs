@@ -1,7 +1,8 @@
-//! A connection that several runs, and callers who wait for single requests, share: who waits and finds nobody waiting at the connection leads.
+//! A connection that several runs, and callers who wait for single requests, share by leader and followers.
 //!
-//! `lock -> (slot, session, copy in, add, flush) -> wait: asleep at the connection, or behind who is -> what came back -> (copy out)`. The lock
-//! is held for looks and copies, and while a session is opened; never while requests are waited for. Where anything goes wrong the connection is
+//! `lock -> (slot, session, copy in, add, flush) -> wait -> what came back -> (copy out)`. The first thread that waits leads: it sleeps at the
+//! connection, collects what comes back for all, and wakes the others, who sleep at a condition; one of them leads next. The lock is held
+//! for looks and copies, and while a session is opened; never while requests are waited for. Where anything goes wrong the connection is
 //! over for all.
 
 use std::sync::atomic::Ordering::Relaxed;
@@ -17,7 +18,7 @@ use crate::connection::error::Trouble;
 #[derive(Debug)]
 pub(crate) struct SharedConnection {
     state: Mutex<State>,
-    /// Something came back, or who led is back.
+    /// Something came back, or the leader is back.
     changed: Condvar,
     /// A word that a fork wipes: 1 in the process that made the connection. None where the system has no such memory, and no connection then.
     mark: Option<Mapping>,

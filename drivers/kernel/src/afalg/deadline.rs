@@ -1,11 +1,12 @@
-//! Requests with a deadline, after which the caller leaves: a thread of the driver stands in the kernel in the caller's place.
+//! Single requests with a deadline: a thread of the driver, a reader, sleeps in the kernel in the caller's place.
 //!
-//! The path of one: its key, which a runner opens and closes, for the kernel may sleep over keys -> a long text is handed to the kernel by
-//! the caller, for `sendmsg` waits for nobody, and a short one is copied to the room of a reader (`reader.rs`) -> who sends it, and sleeps in
-//! the kernel until the module has answered -> the result is shown from the reader's room; or the time is over, and the reader stays
-//! behind with all that the kernel still writes to.
+//! 1. A runner opens the key, for the kernel may sleep over keys.
+//! 2. The caller hands a long text to the kernel, for `sendmsg` waits for nothing; a short one it copies to the room of a reader, who sends it
+//!    (`reader.rs`).
+//! 3. The reader sleeps in the kernel until the module has answered, and the caller gets the result from the reader's room; or the time is
+//!    over, the caller leaves, and the reader stays behind with all that the kernel still writes to.
 //!
-//! Beside the driver's pool (`requests/jobs.rs`) that saves what jobs of many threads need. It is for single requests of one chunk.
+//! Beside the pool that jobs go through (`requests/jobs.rs`) that saves what jobs of many threads need. It is for requests of one chunk.
 
 use std::io;
 use std::sync::atomic::AtomicUsize;
