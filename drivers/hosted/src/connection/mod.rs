@@ -10,6 +10,7 @@ pub(crate) mod layout;
 pub(crate) mod link;
 mod pool;
 mod session_cache;
+mod sessions;
 pub(crate) mod shared_connection;
 #[cfg(test)]
 pub(crate) mod test_peer;
@@ -20,14 +21,15 @@ use std::ffi::CStr;
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use evener_core::{BLOCK_BYTES, IsOver, JobError, Session, SessionId};
+use evener_core::{BLOCK_BYTES, JobError};
 use evener_ring::Region;
 use evener_ring::virtqueue::{Driver, Mapped, PIECE_BYTES, Piece, write_table};
-use evener_wire::{Config, DATA_HEADER_BYTES, KEY_BYTES_MAX};
+use evener_wire::{Config, DATA_HEADER_BYTES};
 
+pub(crate) use self::sessions::NoSession;
 use crate::connection::control::Control;
 use crate::connection::error::Trouble;
 use crate::connection::layout::{
@@ -43,9 +45,6 @@ use crate::module_name::Trusted;
 
 /// Most pieces of a request.
 const PIECES: usize = 5;
-
-/// Some length for a key that may have any.
-const SOME_MAC_KEY_BYTES: usize = 20;
 
 /// What stands in a status before the host has written it: no number of the wire's.
 const UNWRITTEN: u8 = 0xFF;
@@ -87,24 +86,6 @@ pub(crate) struct RequestSlot {
     pub(crate) src_at: usize,
     /// Where it writes; the same where the result takes the text's place.
     pub(crate) dst_at: usize,
-}
-
-/// Why a session is not opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoSession {
-    /// The host holds as many as it takes, and all of ours are in use.
-    Full,
-    /// The host refused, with this number.
-    Refused(i64),
-}
-
-impl From<NoSession> for JobError {
-    fn from(refused: NoSession) -> Self {
-        match refused {
-            NoSession::Full => Self::ModuleFull,
-            NoSession::Refused(code) => Self::Module { code: i32::try_from(code).unwrap_or(i32::MIN) },
-        }
-    }
 }
 
 impl Connection {
@@ -192,79 +173,6 @@ impl Connection {
             // Where that fails, the sleeper sleeps until its time is over.
             self.link.waiter().wake().unwrap_or_default();
         }
-    }
-
-    /// The other side's session for one of ours, opened where it is not; counts a use, which [`Connection::release`] ends. Whether anybody has
-    /// it still its owner tells; without one somebody will say so.
-    pub(crate) fn session(
-        &mut self,
-        session: &Session,
-        owner: impl FnOnce() -> Option<Weak<Session>>,
-        shape: Shape,
-    ) -> Result<Result<u64, NoSession>, Trouble> {
-        if let Some(id) = self.keys.known(session.id()) {
-            return Ok(Ok(id));
-        }
-        self.close_orphans()?;
-        if self.keys.is_full() && !self.close_oldest()? {
-            return Ok(Err(NoSession::Full));
-        }
-        let mut has_made_room = false;
-        loop {
-            match self.link.create(&shape.create(session.key()))? {
-                Ok(id) => {
-                    self.keys.insert(session.id(), owner(), id);
-                    if has_made_room {
-                        self.keys.limit();
-                    }
-                    return Ok(Ok(id));
-                }
-                // Not every host says why it refuses: an old session may be in the way.
-                Err(_) if !has_made_room && self.close_oldest()? => has_made_room = true,
-                Err(NO_SPACE) => return Ok(Err(NoSession::Full)),
-                Err(code) => return Ok(Err(NoSession::Refused(code))),
-            }
-        }
-    }
-
-    /// Whether the other side opens a session of this shape, with some key.
-    pub(crate) fn can_open(&mut self, shape: Shape) -> Result<bool, Trouble> {
-        let key: [u8; KEY_BYTES_MAX] = std::array::from_fn(|at| u8::try_from(at).unwrap_or_default());
-        let bytes = shape.algorithm.key_bytes().unwrap_or(SOME_MAC_KEY_BYTES);
-        match self.link.create(&shape.create(&key[..bytes]))? {
-            Ok(id) => self.link.close(id).map(|()| true),
-            Err(_) => Ok(false),
-        }
-    }
-
-    /// Ends a use of a session.
-    pub(crate) fn release(&mut self, session: SessionId) {
-        self.keys.release(session);
-    }
-
-    /// Forgets a session that the host does not know.
-    pub(crate) fn forget(&mut self, session: SessionId) {
-        self.keys.remove(session);
-    }
-
-    /// Closes sessions that have ended: now, or when their last request is back.
-    pub(crate) fn end_sessions(&mut self, is_over: IsOver<'_>) -> Result<(), Trouble> {
-        self.keys.mark_ended(is_over);
-        self.close_orphans()
-    }
-
-    /// Closes sessions that nobody can use any more.
-    pub(crate) fn close_orphans(&mut self) -> Result<(), Trouble> {
-        while let Some(orphan) = self.keys.take_orphan() {
-            self.link.close(orphan)?;
-        }
-        Ok(())
-    }
-
-    /// Closes all sessions that no request uses.
-    pub(crate) fn close_idle(&mut self) -> Result<(), Trouble> {
-        while self.close_oldest()? {}
-        Ok(())
     }
 
     /// Adds the request at `slot`, whose data lies there. The host sees it after [`Connection::flush`].
@@ -431,16 +339,7 @@ impl Connection {
             false => Ok(()),
         }
     }
-
-    fn close_oldest(&mut self) -> Result<bool, Trouble> {
-        let Some(id) = self.keys.take_oldest() else { return Ok(false) };
-        self.link.close(id)?;
-        Ok(true)
-    }
 }
-
-/// What a host answers that has no room for another session: the wire's "no space", negative.
-const NO_SPACE: i64 = -(evener_wire::Status::NoSpace as i64);
 
 type CreateRegion = fn(&CStr, usize) -> io::Result<(Region, File)>;
 
