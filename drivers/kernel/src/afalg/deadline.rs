@@ -16,9 +16,11 @@ use std::time::Duration;
 use evener_core::driver::{SingleDriver, Text, Unanswered};
 use evener_core::{Algorithm, Direction, IsOver, JobError, Nanos, Padding, Session};
 
+use super::Afalg;
+use super::exchange::CHUNK_BYTES;
 use super::ffi::Operation;
 use super::reader::{Clock, Read, Reader};
-use super::{Afalg, Attempt, CHUNK_BYTES, send_all};
+use super::transform::{Attempt, send_all};
 use crate::pool::device::{Failure, error_of, is_for_callers};
 use crate::pool::free_list::FreeList;
 use crate::pool::key_cache::KeyCache;

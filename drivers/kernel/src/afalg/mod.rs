@@ -14,6 +14,7 @@
 #[cfg(target_os = "linux")]
 mod deadline;
 mod discovery;
+mod exchange;
 #[cfg(target_os = "linux")]
 mod ffi;
 #[cfg(not(target_os = "linux"))]
@@ -24,34 +25,28 @@ mod partial_io;
 mod proc_crypto;
 #[cfg(target_os = "linux")]
 mod reader;
+mod transform;
 
 use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use evener_core::{Algorithm, Direction, Family};
+use evener_core::{Algorithm, Family};
 use evener_fd::CheckedFd;
-use rustix::io::{Errno, retry_on_intr};
 
 #[cfg(target_os = "linux")]
 pub(crate) use self::deadline::DeadlineDriver;
 pub use self::discovery::{Standing, Survey, survey};
-use self::ffi::Operation;
+use self::exchange::{WHOLE_BYTES_MAX, apart, chunk_bytes, run_on};
 #[cfg(test)]
 pub(crate) use self::ffi::put_over;
 use self::proc_crypto::CryptoEntry;
+use self::transform::Attempt;
+pub(crate) use self::transform::Transform;
 use crate::error::OpenError;
-use crate::pool::chunks::{in_chunks, last_block, next_iv};
 use crate::pool::device::{Device, Failure, Spec, Task};
 use crate::pool::key_cache::why_refused;
-
-/// Data of one `sendmsg`: a fraction of what a socket buffers (212,992 bytes unless the system's owner changed it), so that
-/// a call neither waits for room nor comes back short. A longer chain is continued by a new request with the next IV.
-const CHUNK_BYTES: usize = 64 << 10;
-
-/// What cannot be cut (XTS, AEAD) is taken up to this length, with associated data and tag.
-const WHOLE_BYTES_MAX: usize = 128 << 10;
 
 /// Attempts at a request that signals cut short. Assumed, not measured: 4, because runners block all signals they can.
 const ATTEMPTS_MAX: u32 = 4;
@@ -63,12 +58,6 @@ pub(crate) struct Afalg {
     door: &'static str,
     /// Requests that it has answered, chunks counted each.
     answered: Arc<AtomicU64>,
-}
-
-/// A key: the transform, and sockets for requests that nobody uses now.
-pub(crate) struct Transform {
-    socket: CheckedFd,
-    idle: Mutex<Vec<CheckedFd>>,
 }
 
 impl Afalg {
@@ -202,166 +191,6 @@ impl Device for Afalg {
             }
         }
         Err(Failure::Errno(libc::EINTR))
-    }
-}
-
-impl Transform {
-    /// A socket for one request.
-    fn request_socket(&self) -> io::Result<CheckedFd> {
-        // The lock must not be held while a new one is made.
-        let kept = self.idle().pop();
-        kept.map_or_else(|| ffi::accept(self.socket.checked()?).and_then(CheckedFd::new), Ok)
-    }
-
-    fn idle(&self) -> MutexGuard<'_, Vec<CheckedFd>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// How a request failed.
-enum Attempt {
-    /// Fewer bytes went through than were given; with `is_intact` the input is as it was.
-    Short {
-        is_intact: bool,
-    },
-    Failed(Errno),
-}
-
-impl Attempt {
-    /// Hashes only read their input.
-    const fn keeps_input(task: &Task) -> bool {
-        !task.spec.algorithm.is_cipher()
-    }
-}
-
-impl From<Errno> for Attempt {
-    fn from(errno: Errno) -> Self {
-        Self::Failed(errno)
-    }
-}
-
-impl From<io::Error> for Attempt {
-    fn from(error: io::Error) -> Self {
-        Self::Failed(Errno::from_io_error(&error).unwrap_or(Errno::IO))
-    }
-}
-
-fn run_on(socket: &CheckedFd, task: &mut Task) -> Result<(), Attempt> {
-    match task.spec.algorithm.family() {
-        Family::Digest(_) | Family::Hmac(_) => hash(socket, task),
-        Family::Gcm | Family::ChaCha20Poly1305 => aead(socket, task),
-        Family::Ecb | Family::Cbc | Family::Ctr | Family::Xts => cipher(socket, task),
-    }
-}
-
-/// XTS has only one ([`Device::takes`]), and so has an AEAD.
-fn chunk_bytes(algorithm: Algorithm) -> usize {
-    if algorithm.is_aead() || algorithm.family() == Family::Xts { WHOLE_BYTES_MAX } else { CHUNK_BYTES }
-}
-
-/// In chunks, from one place to another.
-fn apart(
-    socket: &CheckedFd,
-    spec: Spec,
-    iv: [u8; 16],
-    input: &[u8],
-    output: &mut [u8],
-) -> Result<(), Attempt> {
-    let Spec { algorithm, direction } = spec;
-    let (bytes, mut iv) = (chunk_bytes(algorithm), iv);
-    for (chunk, room) in input.chunks(bytes).zip(output.chunks_mut(bytes)) {
-        let socket = send_all(socket, Operation::of(spec, &iv), chunk)?;
-        read_all(socket, room)?;
-        iv = next_iv(algorithm.family(), &iv, chunk, direction).unwrap_or_else(|| last_block(room));
-    }
-    Ok(())
-}
-
-/// In chunks.
-fn cipher(socket: &CheckedFd, task: &mut Task) -> Result<(), Attempt> {
-    let Spec { algorithm, direction } = task.spec;
-    let encrypts = direction == Direction::Encrypt;
-    in_chunks(task, chunk_bytes(algorithm), |iv, chunk, is_first| {
-        let order = Operation { encrypts, iv, aad_bytes: None };
-        let sent = send_all(socket, order, chunk);
-        sent.and_then(|socket| read_all(socket, chunk)).map_err(|it| it.keeping(is_first))
-    })
-}
-
-/// One request over associated data, text and tag, which lie one behind the other.
-fn aead(socket: &CheckedFd, task: &mut Task) -> Result<(), Attempt> {
-    let Spec { algorithm, direction } = task.spec;
-    let encrypts = direction == Direction::Encrypt;
-    let (iv, front) = (task.iv, task.aad_bytes + task.text_bytes);
-    let (tag_bytes, aad_bytes) = (algorithm.tag_bytes(), u32::try_from(task.aad_bytes).unwrap_or(u32::MAX));
-    let order = Operation { encrypts, iv: &iv[..algorithm.iv_bytes()], aad_bytes: Some(aad_bytes) };
-    let (given, wanted) = if encrypts { (front, front + tag_bytes) } else { (front + tag_bytes, front) };
-    let socket = send_all(socket, order, &task.room[..given])?;
-    read_all(socket, &mut task.room[..wanted])
-}
-
-fn hash(socket: &CheckedFd, task: &mut Task) -> Result<(), Attempt> {
-    let socket = socket.checked()?;
-    let mut rest = &task.room[..task.text_bytes];
-    while !rest.is_empty() {
-        let sent = send_part(socket, None, rest, true)?;
-        rest = &rest[sent..];
-    }
-    let digest_bytes = task.spec.algorithm.tag_bytes();
-    read_all(socket, &mut task.tag[..digest_bytes])
-}
-
-impl<'a> Operation<'a> {
-    /// That of a cipher, of whose `iv` as much counts as it has.
-    fn of(spec: Spec, iv: &'a [u8; 16]) -> Self {
-        let encrypts = spec.direction == Direction::Encrypt;
-        Self { encrypts, iv: &iv[..spec.algorithm.iv_bytes()], aad_bytes: None }
-    }
-}
-
-/// Hands over all of a request, and lends the socket for the answer. What comes back short has lost its end, and is given up.
-fn send_all<'s>(socket: &'s CheckedFd, order: Operation<'_>, data: &[u8]) -> Result<BorrowedFd<'s>, Attempt> {
-    let socket = socket.checked()?;
-    match send_part(socket, Some(order), data, false)? {
-        sent if sent == data.len() => Ok(socket),
-        _ => Err(Attempt::Short { is_intact: true }),
-    }
-}
-
-fn send_part(
-    socket: BorrowedFd<'_>,
-    order: Option<Operation<'_>>,
-    data: &[u8],
-    more: bool,
-) -> Result<usize, Attempt> {
-    loop {
-        match ffi::send(socket, order, data, more) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Ok(0) if !data.is_empty() => return Err(Attempt::Short { is_intact: true }),
-            sent => return Ok(sent?),
-        }
-    }
-}
-
-/// Sleeps until the driver has answered, and reads all of it.
-fn read_all(socket: BorrowedFd<'_>, room: &mut [u8]) -> Result<(), Attempt> {
-    let mut filled = 0;
-    while filled < room.len() {
-        match retry_on_intr(|| rustix::io::read(socket, &mut room[filled..]))? {
-            0 => return Err(Attempt::Short { is_intact: filled == 0 }),
-            read => filled += read,
-        }
-    }
-    Ok(())
-}
-
-impl Attempt {
-    /// Where earlier chunks have been replaced already, the input is not what it was, whatever became of this one.
-    fn keeping(self, is_first: bool) -> Self {
-        match self {
-            Self::Short { is_intact } => Self::Short { is_intact: is_intact && is_first },
-            failed @ Self::Failed(_) => failed,
-        }
     }
 }
 

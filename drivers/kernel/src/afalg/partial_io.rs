@@ -10,8 +10,10 @@ use std::time::Duration;
 
 use rustix::net::sockopt::{Timeout, set_socket_send_buffer_size, set_socket_timeout};
 
+use super::exchange::CHUNK_BYTES;
 use super::*;
 use crate::pool::sample::{is_inverted_once, task, text};
+use evener_core::Direction;
 
 const KEY: Spec = Spec { algorithm: Algorithm::Aes128Ctr, direction: Direction::Encrypt };
 const GIVEN_UP: Result<(), Failure> = Err(Failure::Errno(libc::EINTR));

@@ -17,7 +17,7 @@ use nix::time::ClockId;
 use zeroize::Zeroizing;
 
 use super::ffi::Operation;
-use super::{Attempt, Transform, read_all, send_all};
+use super::transform::{Attempt, Transform, read_all, send_all};
 use crate::pool::key_cache::Entry;
 
 /// A thread, and who has it.
