@@ -1,4 +1,5 @@
-//! Costs of a job: `c`, `d` and `h`, as lines over the size or as tables between measured sizes.
+//! Knows what a job costs: `c`, `d` and `h`, as lines over the size or as tables between measured sizes (here), as learned from samples
+//! (`estimate/`), and what workers counted (`tally.rs`).
 
 pub mod estimate;
 pub mod tally;

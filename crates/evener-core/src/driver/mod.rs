@@ -1,4 +1,4 @@
-//! What a driver is: our code that talks to one kind of thing that computes. Drivers know no policy.
+//! Says what a driver is: our code that talks to one kind of thing that computes. Drivers know no policy.
 //!
 //! Two kinds, because a core and a module differ in one thing: a core computes while it is asked
 //! ([`InlineDriver`]), a module computes while the core does something else ([`QueuedDriver`]). For single requests of others'

@@ -1,4 +1,4 @@
-//! A job: one request to work on a span of memory with a session.
+//! Holds what is to be done: a job is one request to work on a span of memory with a session.
 //!
 //! `Idle -> armed (Pending) -> Done | Failed -> armed again ...`. A job owns the right to its span for as
 //! long as it lives, travels as a box of eight bytes through every queue, and is armed anew instead of being

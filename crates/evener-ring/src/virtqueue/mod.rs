@@ -1,4 +1,4 @@
-//! The split virtqueue of VIRTIO 1.2 (section 2.7): requests from one driver to one device, in memory that both map.
+//! Moves requests from one driver to one device by the split virtqueue of VIRTIO 1.2 (section 2.7), in memory that both map.
 //!
 //! The path of one request: [`Driver::add`] (writes descriptors and an entry) -> [`Driver::publish`] (shows a whole batch, says
 //! whether to kick the device) -> [`Device::take`] (copies a chain once and checks it) -> [`Device::give_back`] ->

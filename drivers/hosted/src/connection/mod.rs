@@ -1,4 +1,4 @@
-//! One connection, to a host or a device: it shares a region, holds the queue in it, slots for requests, and what came back by slot.
+//! Carries requests to a host or a device: a connection shares a region and holds the queue in it, slots for requests, and what came back.
 //!
 //! The region holds the queue's parts, one slot per request (header, IV, status, table) and the pool of data. A slot's table is
 //! the one descriptor that the queue needs for it; the pieces are header, IV, source, destination, status, as Linux's

@@ -1,4 +1,4 @@
-//! A virtio-crypto device on the PCI bus that this process drives itself: no other process and no kernel between a request and it.
+//! Drives a virtio-crypto device on the PCI bus from this process: no other process and no kernel stands between a request and it.
 //!
 //! The path: a function is reserved ([`reserve`]) -> taken ([`evener_vfio::Function`]) -> its registers are found (`transport.rs`) -> reset,
 //! features, both queues, ready ([`open`]; virtio 1.2, 3.1.1) -> sessions go over its control queue (`sessions.rs`), requests over the connection's -> reset, before

@@ -1,4 +1,4 @@
-//! A host's module, or a device: named, asked what it does and known answers, and then used by as many runs as there are.
+//! Opens a host's module or a device by its name, asks what it does and known answers, and hands out drivers for as many runs as there are.
 
 mod lazy;
 

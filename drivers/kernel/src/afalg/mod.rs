@@ -1,4 +1,4 @@
-//! AF_ALG: the kernel's crypto API by sockets, bound by the name of a driver.
+//! Calls modules through AF_ALG, the kernel's crypto API by sockets, bound by the name of a driver.
 //!
 //! A key is a transform socket; each request in flight has a socket of its own, accepted from it, because several reads on
 //! one socket do not keep CBC's chain on all drivers (smuellerDD/libkcapi#96). `AIO` brings nothing: the kernel

@@ -1,7 +1,7 @@
-//! OCF: `/dev/crypto`, as cryptodev-linux and FreeBSD have it.
+//! Calls modules through OCF: `/dev/crypto`, as cryptodev-linux and FreeBSD have it.
 //!
 //! A key is a session on a descriptor of its own; each runner calls `CIOCCRYPT` and sleeps there. Where the node has
-//! `CIOCASYNCCRYPT`, which most builds lack, and it proved to be faster so (`module.rs`), the chunks of a long request are left with it side by
+//! `CIOCASYNCCRYPT`, which most builds lack, and it proved to be faster so (`module/`), the chunks of a long request are left with it side by
 //! side (`async_requests.rs`). A forked child opens everything anew (`requests/jobs.rs`).
 
 mod async_requests;

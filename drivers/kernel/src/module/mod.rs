@@ -1,4 +1,4 @@
-//! A module behind the kernel: named, looked at once, asked known answers, and then used by as many runs as there are.
+//! Opens a module behind the kernel by its name, asks it known answers, and hands out drivers for as many runs as there are.
 
 mod name;
 

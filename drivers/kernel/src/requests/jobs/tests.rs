@@ -285,7 +285,7 @@ fn no_key_is_left_when_a_driver_is_gone() {
     driver.poll(&mut Vec::new(), Nanos::from_millis(5_000));
     let pool = Arc::downgrade(&driver.pool);
     drop(driver);
-    assert!(pool.upgrade().is_none(), "keys live as long as their desk");
+    assert!(pool.upgrade().is_none(), "keys live as long as their pool");
 }
 
 /// A device that takes no key, or fails each request, as the test says.
