@@ -15,6 +15,15 @@
 //! sealed memory that it lies in. `docs/virtqueue.md` says what is believed of the peer. What held data of somebody's is
 //! overwritten by [`wipe()`].
 //!
+//! | room | what it does |
+//! |---|---|
+//! | `lending/` | lends a caller's buffers to other threads for the time of one call |
+//! | `queue/` | queues items between threads: the ring |
+//! | [`virtqueue`] | moves requests between two programs that map the same memory |
+//! | `wait/` | lets a thread sleep until another rings |
+//! | `process/` | shares memory and counts between processes, and keeps apart what a fork must part |
+//! | `sync.rs`, `cache_padded.rs` | give the words that threads share: std's, or loom's |
+//!
 //! # Checking
 //!
 //! Everything that threads share goes through [`Word`] and the cell in a [`Slot`], which are loom's under `cfg(loom)`:
