@@ -12,9 +12,10 @@ use evener_wire::{
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::front::socket::{NoMessage, Received, receive, reply};
-use crate::state::client::{Client, Kick, Misplaced, RINGS_MAX, Ring, files, is_eventfd};
+use crate::state::client::{Client, files};
 use crate::state::host_state::HostState;
 use crate::state::memory::{Memory, MemoryRefusal};
+use crate::state::ring::{Kick, Misplaced, RINGS_MAX, Ring, is_eventfd};
 
 /// Why a connection is broken off.
 #[derive(Debug, thiserror::Error)]

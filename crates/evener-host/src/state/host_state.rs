@@ -13,8 +13,9 @@ use rustix::event::{EventfdFlags, epoll, eventfd};
 use crate::error::HostError;
 use crate::limits::Limits;
 use crate::module::Module;
-use crate::state::client::{Client, RINGS_MAX};
+use crate::state::client::Client;
 use crate::state::report::{ClientReport, Count, Counts, ModuleReport, Report};
+use crate::state::ring::RINGS_MAX;
 use crate::state::sessions::config;
 
 /// Everything but the module itself, which is its thread's alone.

@@ -4,4 +4,5 @@ pub(crate) mod client;
 pub(crate) mod host_state;
 pub(crate) mod memory;
 pub(crate) mod report;
+pub(crate) mod ring;
 pub(crate) mod sessions;
