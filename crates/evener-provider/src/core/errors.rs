@@ -2,7 +2,7 @@
 //!
 //! The text of a reason goes along with each error, as its data. Not taken: a table of texts (`get_reason_strings`). OpenSSL unloads it
 //! with the last reference to the provider, and where a program frees that after libcrypto's own handler at exit, as the destructor of a
-//! C++ global does, it dies of a lock that is gone (`ERR_unload_strings`, in 3.0, 3.5 and 4.0 alike).
+//! C++ global does, it dies of a lock that is gone (`ERR_unload_strings`; OpenSSL 3.0 and 3.5, while 4.0 has no such handler).
 
 use std::ffi::{CStr, CString, c_uint};
 
