@@ -3,20 +3,20 @@
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
-use crate::bench::Bench;
-use crate::completions::Completions;
-use crate::crypt_files::{Decrypt, Encrypt};
-use crate::cryptodev::Cryptodev;
-use crate::devices::Devices;
-use crate::doctor::Doctor;
-use crate::explain::Explain;
-use crate::host::Host;
-use crate::keygen::Keygen;
-use crate::man::Man;
-use crate::provider::Provider;
-use crate::say::{self, Exit};
-use crate::sim::Sim;
-use crate::status::Status;
+use crate::command::bench::Bench;
+use crate::command::completions::Completions;
+use crate::command::cryptodev::Cryptodev;
+use crate::command::devices::Devices;
+use crate::command::doctor::Doctor;
+use crate::command::encrypt::{Decrypt, Encrypt};
+use crate::command::explain::Explain;
+use crate::command::host::Host;
+use crate::command::keygen::Keygen;
+use crate::command::man::Man;
+use crate::command::provider::Provider;
+use crate::command::sim::Sim;
+use crate::command::status::Status;
+use crate::terminal::output::{self, Exit};
 
 /// The same text at the end of every help that needs it; a macro, so that it can stand in `concat!`.
 macro_rules! exit_status {
@@ -69,12 +69,12 @@ pub(crate) fn explain(error: &clap::Error) -> Exit {
     if error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let facts = text.split("\n\nUsage:").next().unwrap_or_default();
         let facts = facts.split("\n\nFor more information").next().unwrap_or_default();
-        say::line(say::one_line(facts.trim_start_matches("error: ")));
+        output::line(output::one_line(facts.trim_start_matches("error: ")));
         return Exit::NothingDone;
     }
     if error.use_stderr() {
         eprint!("{text}");
         return Exit::NothingDone;
     }
-    say::answer(text.as_bytes()).unwrap_or_else(|error| say::failure(&error))
+    output::answer(text.as_bytes()).unwrap_or_else(|error| output::failure(&error))
 }

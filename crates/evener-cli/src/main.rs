@@ -4,52 +4,22 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "talks to a terminal")]
 
 mod arguments;
-mod asked;
-mod bench;
-mod bench_crypt;
-mod bench_files;
-mod cache;
-mod completions;
-mod costs;
-mod crypt_files;
-mod cryptodev;
-mod devices;
-mod doctor;
-mod explain;
-mod explained;
-mod host;
-mod kept_costs;
-mod kernel;
-mod keygen;
-mod keys;
-mod live_costs;
-mod machinery;
-mod man;
-mod modules;
-mod openssl_cnf;
-mod price;
-mod processor;
-mod progress;
-mod provider;
-mod quantity;
-mod report;
-mod say;
-mod sim;
-mod sim_live;
-mod sim_papers;
-mod sim_run;
-mod sim_scale;
-mod status;
-mod stop;
-mod summary;
-mod system_openssl;
-mod trial;
+mod atomic_file;
+mod command;
+mod machine;
+mod openssl;
+mod terminal;
 
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
 use crate::arguments::{Arguments, Command};
+use crate::command::{
+    bench, completions, cryptodev, devices, doctor, encrypt, explain, host, keygen, man, provider, sim,
+    status,
+};
+use crate::terminal::output;
 
 fn main() -> ExitCode {
     let command = match Arguments::try_parse() {
@@ -58,8 +28,8 @@ fn main() -> ExitCode {
     };
     let outcome = match &command {
         Command::Keygen(arguments) => keygen::run(arguments),
-        Command::Encrypt(arguments) => crypt_files::encrypt(arguments),
-        Command::Decrypt(arguments) => crypt_files::decrypt(arguments),
+        Command::Encrypt(arguments) => encrypt::encrypt(arguments),
+        Command::Decrypt(arguments) => encrypt::decrypt(arguments),
         Command::Devices(arguments) => devices::run(arguments),
         Command::Explain(arguments) => explain::run(arguments),
         Command::Bench(bench) => bench::run(bench),
@@ -72,5 +42,5 @@ fn main() -> ExitCode {
         Command::Completions(arguments) => completions::run(arguments),
         Command::Man(arguments) => man::run(arguments),
     };
-    outcome.unwrap_or_else(|error| say::failure(&error)).into()
+    outcome.unwrap_or_else(|error| output::failure(&error)).into()
 }

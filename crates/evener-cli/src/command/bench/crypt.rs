@@ -1,0 +1,233 @@
+//! `evener bench crypt`: paper 002's experiment in memory, on this machine.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use evener::core::plan::Policy;
+use evener::core::{Algorithm, Direction, Family, Nanos, Objective};
+use evener_bench::contender::{Contender, Modules};
+use evener_bench::crypt::{Experiment, Sizes, measure};
+use evener_bench::neighbours::Asked;
+use evener_bench::workload::Layout;
+
+use crate::command::encrypt::objective_parser;
+use crate::machine::cost_cache;
+use crate::machine::processor::this_processor;
+use crate::machine::{Emulation, Machine};
+use crate::terminal::output::{self, Exit};
+
+/// Encrypts jobs in memory: Evener under one or more policies, OpenSSL on one core and on all, a bare loop
+/// around the multi-buffer library.
+///
+/// Contenders take turns, run by run; ratios are taken within a run, with distribution-free bounds. The clock
+/// runs from a barrier, when all threads exist and the queue is full, to the end of the last job. Each
+/// contender's output is compared with libcrypto's. A run with an emulated module says nothing about speed.
+#[derive(clap::Args)]
+pub(crate) struct Crypt {
+    /// What to run, such as AES-128-CBC, AES-256-GCM, SHA-256.
+    #[arg(long, default_value = "AES-128-CBC")]
+    algorithm: Algorithm,
+
+    /// In which direction.
+    #[arg(long, value_enum, default_value = "encrypt")]
+    direction: Way,
+
+    /// Plaintext bytes of the jobs; each size is measured by itself.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "8,16,64,256,1024,4096,8192,16384",
+        value_parser = crate::terminal::units::parse_bytes
+    )]
+    sizes: Vec<u64>,
+
+    /// One mix of sizes instead: log-normal, 64 B to 1 MiB, median 8 KiB, sigma 2; or the usual sizes, each as likely.
+    #[arg(long, value_enum, conflicts_with = "sizes")]
+    mix: Option<Mix>,
+
+    /// Jobs of a round.
+    #[arg(long, default_value_t = 4_000, value_parser = clap::value_parser!(u32).range(1..))]
+    count: u32,
+
+    /// Visits of each contender to each size; from six on the bounds of a ratio hold with 95 per cent.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+
+    /// Milliseconds that a contender's rounds of one size take together, all runs; there is one round in each run at least.
+    #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=600_000))]
+    cell_time: u32,
+
+    /// Policies of Evener: cpu_only, module_only, round_robin, polling, shared_queue, adaptive.
+    #[arg(long, value_delimiter = ',', default_value = "adaptive")]
+    policies: Vec<Policy>,
+
+    /// What the adaptive policy is to be best at: all done early, each request back early, or little core time.
+    #[arg(long, value_name = "OBJECTIVE", value_parser = objective_parser(), default_value = Objective::Throughput.name())]
+    objective: Objective,
+
+    /// Single requests instead of bursts: one caller brings the jobs one at a time and waits for each.
+    #[arg(long, conflicts_with = "workers")]
+    one_by_one: bool,
+
+    /// Beside a program that wants so many per cent of a core. At 0 there is none: rounds follow each other in the same way, and
+    /// what the whole machine was busy for is told.
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        value_parser = clap::value_parser!(u8).range(0..=100),
+        conflicts_with = "one_by_one"
+    )]
+    hog: Option<u8>,
+
+    /// Beside a program that sleeps and sees how late it is woken.
+    #[arg(long, conflicts_with = "one_by_one")]
+    probe_latency: bool,
+
+    /// Where input and output lie.
+    #[arg(long, value_enum, default_value = "out-of-place")]
+    layout: Place,
+
+    /// CPU workers; unless given, as many as this process may use cores.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    workers: Option<u16>,
+
+    /// Writes the results as JSON (docs/bench.md).
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    /// Draws rates over sizes.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+
+    #[command(flatten)]
+    emulation: Emulation,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Way {
+    Encrypt,
+    Decrypt,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Mix {
+    Lognormal,
+    Uniform,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Place {
+    /// Apart, each job its own.
+    #[value(name = "out-of-place")]
+    Apart,
+    /// Output replaces input.
+    #[value(name = "in-place")]
+    Same,
+    /// Output replaces input, in memory that stays in the caches.
+    Cache,
+}
+
+pub(crate) fn run(arguments: &Crypt) -> anyhow::Result<Exit> {
+    let mut machine = Machine::new(&arguments.emulation)?;
+    let direction = match arguments.direction {
+        Way::Encrypt => Direction::Encrypt,
+        Way::Decrypt => Direction::Decrypt,
+    };
+    machine.know(&[(arguments.algorithm, direction)], false);
+    let experiment = experiment(arguments, direction)?;
+    let mut learned = machine.learned.clone();
+    let tell = |cell: &str| output::line(format_args!("measuring {cell}"));
+    let mut results = measure(&experiment, &machine, &mut learned, tell)?;
+    results.module_requests = machine.module_requests();
+    if arguments.weighs() {
+        // A cache that cannot be written costs the next run its knowledge, and this one nothing.
+        cost_cache::save(&machine, &learned).ok();
+    }
+    if let Some(path) = &arguments.json {
+        std::fs::write(path, results.to_json() + "\n")
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    if let Some(path) = &arguments.svg {
+        let libraries =
+            [Some(&machine.libcrypto.detail), machine.multibuffer.as_ref().ok().map(|it| &it.detail)];
+        let libraries: Vec<_> = libraries.into_iter().flatten().cloned().collect();
+        results.draw(path, &format!("{}, {}", this_processor().model, libraries.join(", ")))?;
+    }
+    output::answer(results.to_text().as_bytes())
+}
+
+impl Crypt {
+    /// Who else is to want the cores.
+    fn beside(&self) -> Option<Asked> {
+        let is_asked = self.hog.is_some() || self.probe_latency;
+        is_asked.then(|| Asked { hog_percent: self.hog.unwrap_or(0), probe: self.probe_latency })
+    }
+
+    /// Whether the adaptive policy has modules to weigh against the CPU.
+    fn weighs(&self) -> bool {
+        self.policies.contains(&Policy::Adaptive) && !self.emulation.modules.is_empty()
+    }
+}
+
+fn experiment(arguments: &Crypt, direction: Direction) -> anyhow::Result<Experiment> {
+    let workers = match arguments.workers {
+        Some(workers) => usize::from(workers),
+        None if arguments.one_by_one => 1,
+        None => evener::core_budget().workers(),
+    };
+    let to_size = |&size: &u64| usize::try_from(size).context("a size is larger than memory");
+    let sizes = match arguments.mix {
+        Some(Mix::Lognormal) => Sizes::LogNormal,
+        Some(Mix::Uniform) => Sizes::Uniform,
+        None => Sizes::Each(arguments.sizes.iter().map(to_size).collect::<anyhow::Result<_>>()?),
+    };
+    let layout = match arguments.layout {
+        Place::Apart => Layout::OutOfPlace,
+        Place::Same => Layout::InPlace,
+        Place::Cache => Layout::Cache,
+    };
+    Ok(Experiment {
+        algorithm: arguments.algorithm,
+        direction,
+        layout,
+        sizes,
+        count: usize::try_from(arguments.count)?,
+        runs: usize::try_from(arguments.runs)?,
+        cell_time: Nanos::from_millis(arguments.cell_time.into()),
+        workers,
+        contenders: contenders(arguments, direction, workers),
+        beside: arguments.beside(),
+    })
+}
+
+/// Baselines first. What is emulated, and what has neighbours, has no baseline but the same under `cpu_only`.
+fn contenders(arguments: &Crypt, direction: Direction, workers: usize) -> Vec<Contender> {
+    let emulates = arguments.emulation.emulates();
+    let modules = match (emulates, &arguments.emulation.modules[..]) {
+        (true, _) => Modules::Emulated,
+        (false, []) => Modules::None,
+        (false, _) => Modules::Real,
+    };
+    let mut contenders = Vec::new();
+    if !emulates && arguments.beside().is_none() {
+        contenders.push(Contender::OpenSsl { workers: 1 });
+        if workers > 1 {
+            contenders.push(Contender::OpenSsl { workers });
+        }
+        // A bare loop wants bursts.
+        let is_cbc = arguments.algorithm.family() == Family::Cbc && direction == Direction::Encrypt;
+        if is_cbc && !arguments.one_by_one {
+            contenders.push(Contender::BareMultiBuffer { workers });
+        }
+    }
+    let ours = |&policy: &Policy| Contender::Evener {
+        policy,
+        // The papers' policies have one aim.
+        objective: if policy == Policy::Adaptive { arguments.objective } else { Objective::Throughput },
+        workers,
+        modules,
+        singly: arguments.one_by_one,
+    };
+    contenders.extend(arguments.policies.iter().map(ours));
+    contenders
+}

@@ -1,0 +1,158 @@
+//! `evener doctor`: who serves each algorithm, and if it is not Evener's provider, why.
+//!
+//! The way: the configuration that OpenSSL would read ([`checks`]) -> a fresh process that fetches every algorithm
+//! ([`probe`]) -> a given program ([`program`]), or Python and Node ([`runtimes`]) -> findings, each with its cure.
+
+mod checks;
+mod elf;
+mod probe;
+mod program;
+mod runtimes;
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use evener::statistics::Places;
+use serde::Serialize;
+
+use crate::terminal::output::{self, Exit, Shown};
+use probe::Probe;
+use program::Looked;
+use runtimes::Runtime;
+
+/// Says which OpenSSL programs Evener's provider serves, and what keeps it from others.
+///
+/// In the environment in which it is started, it fetches each algorithm in a fresh process, by the system's OpenSSL or by the
+/// one that a program loads, asks Python and Node where they are installed, and explains what is in the way. Nothing of
+/// a program that is named is executed.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  evener doctor
+  OPENSSL_CONF=/etc/evener/nginx.service.cnf evener doctor --program /usr/sbin/nginx
+
+Exit status:
+  0    Evener's provider serves all algorithms that it has
+  1    something is in the way; each thing is named with its cure (what only may be in the way is no reason)
+  2    it could not be found out")]
+pub(crate) struct Doctor {
+    /// This program instead of the system's OpenSSL, Python and Node.
+    #[arg(long, value_name = "PATH")]
+    program: Option<PathBuf>,
+
+    /// Prints JSON (docs/doctor.schema.json).
+    #[arg(long)]
+    json: bool,
+
+    /// Fetches in this process and prints what came of it; what the fresh process is started with.
+    #[arg(long, hide = true, exclusive = true)]
+    probe: bool,
+}
+
+/// One thing that is in the way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Finding {
+    /// A word for it that stays the same.
+    trap: &'static str,
+    /// Whether it is in the way for certain; what only may be is no reason to end with 1.
+    certain: bool,
+    fact: String,
+    cure: String,
+}
+
+impl Finding {
+    fn new(trap: &'static str, fact: impl Into<String>, cure: impl Into<String>) -> Self {
+        Self { trap, certain: true, fact: fact.into(), cure: cure.into() }
+    }
+
+    fn perhaps(trap: &'static str, fact: impl Into<String>, cure: impl Into<String>) -> Self {
+        Self { certain: false, ..Self::new(trap, fact, cure) }
+    }
+}
+
+#[derive(Serialize)]
+struct Answer {
+    version: &'static str,
+    /// The configuration that OpenSSL reads here.
+    configuration: String,
+    program: Option<Looked>,
+    openssl: Option<Probe>,
+    runtimes: Vec<Runtime>,
+    findings: Vec<Finding>,
+}
+
+impl Answer {
+    fn is_well(&self) -> bool {
+        self.findings.iter().all(|finding| !finding.certain)
+    }
+}
+
+pub(crate) fn run(arguments: &Doctor) -> anyhow::Result<Exit> {
+    if arguments.probe {
+        return probe::answer();
+    }
+    let answer = examine(arguments)?;
+    let text = if arguments.json { serde_json::to_string_pretty(&answer)? + "\n" } else { text(&answer) };
+    output::answer(text.as_bytes())?;
+    Ok(if answer.is_well() { Exit::Done } else { Exit::SomeFailed })
+}
+
+fn examine(arguments: &Doctor) -> anyhow::Result<Answer> {
+    let program = arguments.program.as_deref().map(program::look).transpose()?;
+    let mut findings = program.as_ref().map(program::findings).unwrap_or_default();
+    let sees_us = program.as_ref().is_none_or(Looked::may_see_us);
+    let (configuration, mut traps) = checks::of_configuration();
+    let mut openssl = None;
+    if sees_us {
+        let probed = probe::ask(program.as_ref().and_then(Looked::libcrypto_directory));
+        checks::after_probe(&mut traps, &probed);
+        findings.append(&mut traps);
+        openssl = probed.ok();
+    }
+    let runtimes = if program.is_none() { runtimes::look() } else { Vec::new() };
+    if findings.is_empty() {
+        findings.extend(runtimes.iter().filter_map(Runtime::finding));
+    }
+    if sees_us && !Places::from_environment().is_usable(rustix::process::geteuid().as_raw()) {
+        let fact = "no private directory for statistics can be used, so counts are lost";
+        findings.push(Finding::new(
+            "statistics",
+            fact,
+            "see docs/statistics.md; EVENER_STATISTICS_DIR names one",
+        ));
+    }
+    let configuration = Shown(&configuration).to_string();
+    Ok(Answer { version: env!("CARGO_PKG_VERSION"), configuration, program, openssl, runtimes, findings })
+}
+
+fn text(answer: &Answer) -> String {
+    let mut text = String::new();
+    if let Some(program) = &answer.program {
+        write_line(&mut text, &format!("{}: {}", program.path, program.crypto));
+    }
+    write_line(&mut text, &format!("configuration {}", answer.configuration));
+    if let Some(openssl) = &answer.openssl {
+        write_line(&mut text, &format!("OpenSSL {}, asked in a fresh process", openssl.version));
+        for (server, names) in openssl.by_server() {
+            write_line(&mut text, &format!("  {server} serves {}", names.join(", ")));
+        }
+    }
+    for runtime in &answer.runtimes {
+        write_line(&mut text, &runtime.line());
+    }
+    for finding in &answer.findings {
+        let perhaps = if finding.certain { "" } else { " (perhaps)" };
+        write_line(
+            &mut text,
+            &format!("\n{}{perhaps}: {}\n  cure: {}", finding.trap, finding.fact, finding.cure),
+        );
+    }
+    if answer.is_well() {
+        write_line(&mut text, "Evener's provider serves all algorithms that it has");
+    }
+    text
+}
+
+fn write_line(text: &mut String, line: &str) {
+    writeln!(text, "{line}").expect("a String takes everything");
+}

@@ -1,0 +1,110 @@
+//! Fetches in a fresh process: this command starts itself, so that libcrypto reads the configuration anew.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, bail};
+use evener_driver_libcrypto::service::{self, Service};
+use serde::{Deserialize, Serialize};
+
+use crate::terminal::output::{self, Exit};
+
+/// What a fresh process found.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Probe {
+    /// Of libcrypto, as `3.0.19`.
+    pub(super) version: String,
+    pub(super) evener_active: bool,
+    pub(super) default_active: bool,
+    pub(super) fips: bool,
+    pub(super) algorithms: Vec<Served>,
+}
+
+/// Who serves an algorithm.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Served {
+    pub(super) name: String,
+    /// A provider's name; null: nobody.
+    pub(super) by: Option<String>,
+    /// Whether Evener's provider has it.
+    pub(super) evener_has_it: bool,
+}
+
+/// What Evener's provider may have, under OpenSSL's names.
+const CIPHERS: [&str; 14] = [
+    "AES-128-ECB",
+    "AES-192-ECB",
+    "AES-256-ECB",
+    "AES-128-CBC",
+    "AES-192-CBC",
+    "AES-256-CBC",
+    "AES-128-CTR",
+    "AES-192-CTR",
+    "AES-256-CTR",
+    "AES-128-GCM",
+    "AES-192-GCM",
+    "AES-256-GCM",
+    "AES-128-XTS",
+    "AES-256-XTS",
+];
+const DIGESTS: [&str; 6] = ["SHA1", "SHA2-224", "SHA2-256", "SHA2-384", "SHA2-512", "MD5"];
+
+/// Fetches in this process and prints what came of it.
+pub(super) fn answer() -> anyhow::Result<Exit> {
+    let kinds = [(Service::Cipher, &CIPHERS[..]), (Service::Digest, &DIGESTS[..])];
+    let rows = kinds.iter().flat_map(|(service, names)| names.iter().map(move |name| (*service, *name)));
+    let served = |(service, name): (Service, &str)| Served {
+        name: name.to_owned(),
+        by: service.served_by(name, ""),
+        evener_has_it: service.served_by(name, "provider=evener").is_some(),
+    };
+    let algorithms = rows.map(served).collect();
+    let probe = Probe {
+        version: service::version(),
+        evener_active: service::has_provider("evener"),
+        default_active: service::has_provider("default"),
+        fips: service::asks_for_fips(),
+        algorithms,
+    };
+    output::answer(serde_json::to_string(&probe)?.as_bytes())
+}
+
+/// Asks a fresh process, which looks for libcrypto in `directory` first.
+pub(super) fn ask(directory: Option<&Path>) -> anyhow::Result<Probe> {
+    let mut command = Command::new(env::current_exe().context("cannot find this command's own file")?);
+    command.args(["doctor", "--probe"]).stdin(Stdio::null()).stderr(Stdio::piped());
+    if let Some(directory) = directory {
+        let rest = env::var_os("LD_LIBRARY_PATH")
+            .into_iter()
+            .flat_map(|paths| env::split_paths(&paths).collect::<Vec<_>>());
+        command.env("LD_LIBRARY_PATH", env::join_paths(std::iter::once(directory.to_owned()).chain(rest))?);
+    }
+    let output = command.output().context("cannot start a fresh process")?;
+    if !output.status.success() {
+        bail!(
+            "a fresh process ended with {}: {}",
+            output.status,
+            output::one_line(&String::from_utf8_lossy(&output.stderr))
+        );
+    }
+    serde_json::from_slice(&output.stdout).context("a fresh process gave no answer")
+}
+
+impl Probe {
+    /// Algorithms that Evener has and somebody else serves.
+    pub(super) fn missed(&self) -> Vec<&str> {
+        let missed =
+            self.algorithms.iter().filter(|one| one.evener_has_it && one.by.as_deref() != Some("evener"));
+        missed.map(|one| one.name.as_str()).collect()
+    }
+
+    pub(super) fn by_server(&self) -> BTreeMap<&str, Vec<&str>> {
+        let mut all: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for one in &self.algorithms {
+            all.entry(one.by.as_deref().unwrap_or("nobody")).or_default().push(&one.name);
+        }
+        all
+    }
+}

@@ -1,0 +1,225 @@
+//! A program: whose cryptography it runs, and what in it keeps Evener's provider out. It is read, never started.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use serde::Serialize;
+
+use super::Finding;
+use super::elf::Elf;
+use crate::terminal::output::Shown;
+
+/// What a program uses.
+#[derive(Serialize)]
+pub(super) struct Looked {
+    pub(super) path: String,
+    /// In words.
+    pub(super) crypto: String,
+    #[serde(skip)]
+    what: Crypto,
+    #[serde(skip)]
+    seen: Vec<Seen>,
+}
+
+/// Whose cryptography.
+enum Crypto {
+    /// A shared libcrypto.
+    Shared(PathBuf),
+    /// A copy of OpenSSL inside the program or a library of its own.
+    Inside,
+    /// Something that never loads a provider, under its name.
+    Foreign(&'static str),
+    /// None that is known.
+    Unknown,
+}
+
+/// Something about the program itself.
+enum Seen {
+    RaisedRights,
+    OwnContext(String),
+    OwnProperties(String),
+    LowLevel(String),
+}
+
+/// Texts that give away what was linked in, and its name.
+const MARKS: [(&str, &str); 3] = [("BoringSSL", "BoringSSL"), ("AWS-LC", "AWS-LC"), ("rustls", "rustls")];
+
+/// OpenSSL's own mark, before its directory.
+const OPENSSL: &str = "OPENSSLDIR: ";
+
+/// Calls that run AES without EVP, and so without providers (`openssl/aes.h`).
+const LOW_LEVEL: [&str; 8] = [
+    "AES_encrypt",
+    "AES_decrypt",
+    "AES_ecb_encrypt",
+    "AES_cbc_encrypt",
+    "AES_cfb128_encrypt",
+    "AES_ofb128_encrypt",
+    "AES_ige_encrypt",
+    "AES_wrap_key",
+];
+const OWN_CONTEXT: [&str; 3] =
+    ["OSSL_LIB_CTX_new", "OSSL_LIB_CTX_new_from_dispatch", "OSSL_LIB_CTX_new_child"];
+const OWN_PROPERTIES: [&str; 2] = ["EVP_set_default_properties", "EVP_default_properties_enable_fips"];
+
+/// Reads the program at `path` and its libraries.
+pub(super) fn look(path: &Path) -> anyhow::Result<Looked> {
+    let path = fs::canonicalize(path).with_context(|| format!("cannot find {}", Shown(path)))?;
+    let texts: Vec<&'static str> = MARKS.iter().map(|mark| mark.0).chain([OPENSSL]).collect();
+    let program = Elf::read(&path, &texts).with_context(|| format!("cannot read {}", Shown(&path)))?;
+    let libraries = program.libraries(&texts);
+    let what = crypto(&program, &libraries);
+    let seen = peculiarities(&path, &program);
+    Ok(Looked { path: Shown(&path).to_string(), crypto: what.in_words(), what, seen })
+}
+
+fn crypto(program: &Elf, libraries: &[Elf]) -> Crypto {
+    if let Some(java) = program
+        .needed
+        .iter()
+        .chain(libraries.iter().flat_map(|library| &library.needed))
+        .find(|name| name.starts_with("libjvm.so") || name.starts_with("libjli.so"))
+    {
+        return Crypto::Foreign(if java.starts_with("libjvm") { "Java" } else { "Java's launcher" });
+    }
+    let is_libcrypto = |library: &&Elf| file_name(&library.path).starts_with("libcrypto.so");
+    if let Some(shared) = libraries.iter().find(is_libcrypto) {
+        // AWS-LC and BoringSSL can be built as a libcrypto.so too.
+        let foreign = MARKS.iter().find(|mark| shared.texts.contains(&mark.0));
+        return foreign.map_or_else(|| Crypto::Shared(shared.path.clone()), |mark| Crypto::Foreign(mark.1));
+    }
+    let all = || std::iter::once(program).chain(libraries);
+    if let Some(mark) = MARKS.iter().find(|mark| all().any(|file| file.texts.contains(&mark.0))) {
+        return Crypto::Foreign(mark.1);
+    }
+    if all().any(|file| file.exports.contains("OSSL_PROVIDER_load") || file.texts.contains(&OPENSSL)) {
+        return Crypto::Inside;
+    }
+    if program.is_go { Crypto::Foreign("Go") } else { Crypto::Unknown }
+}
+
+fn peculiarities(path: &Path, program: &Elf) -> Vec<Seen> {
+    let first = |names: &[&str]| {
+        names.iter().find(|name| program.imports.contains(**name)).map(|name| (*name).to_owned())
+    };
+    let mut seen = Vec::new();
+    if has_raised_rights(path) {
+        seen.push(Seen::RaisedRights);
+    }
+    seen.extend(first(&OWN_CONTEXT).map(Seen::OwnContext));
+    seen.extend(first(&OWN_PROPERTIES).map(Seen::OwnProperties));
+    seen.extend(first(&LOW_LEVEL).map(Seen::LowLevel));
+    seen
+}
+
+/// Set-user-id, set-group-id or capabilities: the loader then sets `AT_SECURE`.
+fn has_raised_rights(path: &Path) -> bool {
+    let mode = fs::metadata(path).map_or(0, |seen| seen.permissions().mode());
+    let mut room = [0_u8; 64];
+    mode & 0o6000 != 0 || rustix::fs::getxattr(path, "security.capability", &mut room[..]).is_ok()
+}
+
+impl Crypto {
+    fn in_words(&self) -> String {
+        match self {
+            Self::Shared(path) => format!("uses {}", Shown(path)),
+            Self::Inside => "has OpenSSL inside it".to_owned(),
+            Self::Foreign(name) => format!("uses {name}"),
+            Self::Unknown => "uses no OpenSSL that its file tells of".to_owned(),
+        }
+    }
+}
+
+impl Looked {
+    /// Whether its cryptography loads providers at all.
+    pub(super) fn may_see_us(&self) -> bool {
+        matches!(&self.what, Crypto::Inside) || self.libcrypto_directory().is_some()
+    }
+
+    /// Where its libcrypto lies, if that has providers and this command can load it too.
+    pub(super) fn libcrypto_directory(&self) -> Option<&Path> {
+        match &self.what {
+            Crypto::Shared(path) if is_version_3(path) => path.parent(),
+            _ => None,
+        }
+    }
+}
+
+/// One finding for each thing that is in the way.
+pub(super) fn findings(looked: &Looked) -> Vec<Finding> {
+    let path = &looked.path;
+    let mut found: Vec<Finding> = match &looked.what {
+        Crypto::Shared(library) if is_version_3(library) => vec![],
+        Crypto::Shared(library) => {
+            let fact = format!("{} is not libcrypto.so.3, which this command can ask", Shown(library));
+            vec![Finding::new(
+                "other-libcrypto",
+                fact,
+                "version 1.1 has no providers; ask a newer one by its own command openssl",
+            )]
+        }
+        Crypto::Inside => vec![],
+        Crypto::Foreign(name) => {
+            let fact =
+                format!("{path} does its cryptography by {name}, which never loads an OpenSSL provider");
+            vec![Finding::new(
+                "never-sees-us",
+                fact,
+                "a build of it that uses the system's OpenSSL, if there is one",
+            )]
+        }
+        Crypto::Unknown => {
+            let fact = format!("{path} names no libcrypto and holds none that could be recognised");
+            vec![Finding::new(
+                "no-openssl",
+                fact,
+                "if it loads OpenSSL later, look at /proc/PID/maps while it runs",
+            )]
+        }
+    };
+    found.extend(looked.seen.iter().map(|seen| seen.finding(path)));
+    found
+}
+
+impl Seen {
+    fn finding(&self, path: &str) -> Finding {
+        match self {
+            Self::RaisedRights => {
+                let fact =
+                    format!("{path} gets more rights than its user (AT_SECURE), so it ignores OPENSSL_CONF");
+                Finding::new("at-secure", fact, "only the system's own openssl.cnf reaches it")
+            }
+            Self::OwnContext(call) => {
+                let fact =
+                    format!("{path} calls {call}: such a library context reads no configuration by itself");
+                Finding::perhaps(
+                    "own-context",
+                    fact,
+                    "none from outside, unless it loads a configuration into that context",
+                )
+            }
+            Self::OwnProperties(call) => {
+                let fact = format!("{path} calls {call}, which may replace `?provider=evener`");
+                Finding::perhaps(
+                    "own-properties",
+                    fact,
+                    "look for an option of the program that leaves the properties alone",
+                )
+            }
+            Self::LowLevel(call) => {
+                let fact = format!("{path} calls {call}, which no provider ever sees");
+                Finding::perhaps("low-level", fact, "none from outside: only calls of EVP reach providers")
+            }
+        }
+    }
+}
+
+fn is_version_3(library: &Path) -> bool {
+    file_name(library).starts_with("libcrypto.so.3")
+}
+
+fn file_name(path: &Path) -> &str {
+    path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+}

@@ -1,0 +1,179 @@
+//! What a run did, as facts: the JSON of `--json` (described by `docs/report.schema.json`), and what the
+//! summary for the eye is made of.
+
+use std::path::Path;
+
+use evener::core::{Method, Tally};
+use evener::{ModuleReport, WorkerReport};
+use evener_files::Summary;
+use serde::Serialize;
+
+use crate::terminal::output::{Exit, Shown};
+
+/// A run's facts.
+#[derive(Serialize)]
+pub(crate) struct Report {
+    version: &'static str,
+    pub(crate) direction: &'static str,
+    format: &'static str,
+    policy: &'static str,
+    outcome: &'static str,
+    pub(crate) files: u64,
+    pub(crate) already_done: u64,
+    pub(crate) bytes_in: u64,
+    pub(crate) bytes_out: u64,
+    pub(crate) seconds: f64,
+    /// The processor whose cost every job on the CPU was topped up to; no figure is then a speed of Evener.
+    pub(crate) emulated_cpu: Option<String>,
+    /// Times that a class of jobs was kept on the CPU for a while, because modules had cost more than they saved.
+    pub(crate) guard_locks: u64,
+    pub(crate) workers: Vec<Worker>,
+    pub(crate) skipped: Vec<Entry>,
+    pub(crate) failed: Vec<Entry>,
+}
+
+/// What one worker did.
+#[derive(Serialize)]
+pub(crate) struct Worker {
+    pub(crate) name: String,
+    pub(crate) emulated: bool,
+    pub(crate) plain: Work,
+    pub(crate) multi_buffer: Work,
+    pub(crate) module: Option<Module>,
+}
+
+/// What was done in one way.
+#[derive(Serialize)]
+pub(crate) struct Work {
+    pub(crate) bursts: u64,
+    pub(crate) jobs: u64,
+    pub(crate) bytes: u64,
+    pub(crate) failed: u64,
+    pub(crate) redone: u64,
+    /// Estimated from a sample of bursts; none was sampled where it is null.
+    core_seconds: Option<f64>,
+}
+
+/// A module's part.
+#[derive(Serialize)]
+pub(crate) struct Module {
+    #[serde(flatten)]
+    pub(crate) work: Work,
+    checked: u64,
+    pub(crate) quarantine: Option<String>,
+}
+
+/// A path with a reason.
+#[derive(Serialize)]
+pub(crate) struct Entry {
+    pub(crate) path: String,
+    pub(crate) reason: String,
+}
+
+/// What the summary of a run does not know of itself.
+pub(crate) struct Circumstances {
+    pub(crate) direction: &'static str,
+    pub(crate) format: &'static str,
+    pub(crate) policy: &'static str,
+    pub(crate) emulated_cpu: Option<String>,
+}
+
+/// How a run ended.
+pub(crate) fn exit(summary: &Summary) -> Exit {
+    match (summary.cancelled, summary.failed.is_empty()) {
+        (true, _) => Exit::Stopped,
+        (false, true) => Exit::Done,
+        (false, false) => Exit::SomeFailed,
+    }
+}
+
+impl Report {
+    pub(crate) fn new(summary: &Summary, about: Circumstances) -> Self {
+        let outcome = match exit(summary) {
+            Exit::Stopped => STOPPED,
+            Exit::SomeFailed => "some_failed",
+            Exit::Done | Exit::NothingDone => "done",
+        };
+        let mut workers: Vec<Worker> = summary.report.workers.iter().map(Worker::new).collect();
+        workers.sort_by(|one, other| one.name.cmp(&other.name));
+        Self {
+            version: env!("CARGO_PKG_VERSION"),
+            direction: about.direction,
+            format: about.format,
+            policy: about.policy,
+            outcome,
+            files: summary.files,
+            already_done: summary.already_done,
+            bytes_in: summary.bytes_in,
+            bytes_out: summary.bytes_out,
+            seconds: summary.elapsed.as_secs_f64(),
+            emulated_cpu: about.emulated_cpu,
+            guard_locks: summary.report.guarded.locks,
+            workers,
+            skipped: summary.skipped.iter().map(|(path, reason)| Entry::new(path, reason)).collect(),
+            failed: summary.failed.iter().map(|(path, reason)| Entry::new(path, reason)).collect(),
+        }
+    }
+}
+
+const STOPPED: &str = "stopped";
+
+impl Report {
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.outcome == STOPPED
+    }
+
+    /// What was emulated, so that nobody takes the figures for a speed of Evener.
+    pub(crate) fn emulated(&self) -> Vec<String> {
+        let cpu = self.emulated_cpu.iter().map(|cpu| format!("the CPU cost of {cpu}"));
+        let modules = self.workers.iter().filter(|worker| worker.emulated).map(|worker| worker.name.clone());
+        cpu.chain(modules).collect()
+    }
+}
+
+impl Worker {
+    fn new(report: &WorkerReport) -> Self {
+        Self {
+            name: report.name.clone(),
+            emulated: report.name.starts_with("emulated"),
+            plain: Work::new(&report.methods[Method::Plain as usize]),
+            multi_buffer: Work::new(&report.methods[Method::MultiBuffer as usize]),
+            module: report.module.as_ref().map(Module::new),
+        }
+    }
+
+    /// Bytes by plain, by multi-buffer and by the module.
+    pub(crate) fn bytes(&self) -> [u64; 3] {
+        let module = self.module.as_ref().map_or(0, |module| module.work.bytes);
+        [self.plain.bytes, self.multi_buffer.bytes, module]
+    }
+}
+
+impl Work {
+    fn new(tally: &Tally) -> Self {
+        Self {
+            bursts: tally.bursts,
+            jobs: tally.jobs,
+            bytes: tally.bytes,
+            failed: tally.failed,
+            redone: tally.redone,
+            core_seconds: tally.core_time().map(|core| core.as_secs_f64()),
+        }
+    }
+}
+
+impl Module {
+    fn new(report: &ModuleReport) -> Self {
+        Self {
+            work: Work::new(&report.tally),
+            checked: report.checked,
+            quarantine: report.quarantine.map(|why| why.to_string()),
+        }
+    }
+}
+
+impl Entry {
+    fn new(path: &Path, reason: &impl std::fmt::Display) -> Self {
+        Self { path: Shown(path).to_string(), reason: crate::terminal::output::one_line(&reason.to_string()) }
+    }
+}

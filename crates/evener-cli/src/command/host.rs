@@ -1,0 +1,212 @@
+//! `evener host`: owns a module and serves it to other processes until it is told to stop.
+//!
+//! The way: options -> [`Module`] -> `evener_host::run` -> its report as JSON.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow};
+use evener::core::{Algorithm, Direction};
+use evener::{Costs, Machinery as _};
+use evener_driver_emulated::{Emulated, Preset};
+use evener_driver_hosted as hosted;
+use evener_driver_kernel as kernel;
+use evener_driver_libcrypto::Libcrypto;
+use evener_host::{Access, Limits, Module, Setup};
+
+use crate::machine::{Emulation, Machine};
+use crate::terminal::output::{self, Exit, Shown};
+use crate::terminal::signals;
+use crate::terminal::units;
+
+/// Owns a module and serves it to local programs and QEMU guests.
+///
+/// The wire is vhost-user-crypto: Evener's own programs come as clients, QEMU as cryptodev-vhost-user. Serves until SIGTERM or
+/// SIGINT, then prints what was done as JSON (docs/host.schema.json).
+#[derive(clap::Args)]
+#[command(after_help = "\
+Orders on the control socket, one per line, each answered by a line of JSON: report, reset, and for an emulated module
+pace PERCENT, service A+B|preset, units N|preset, depth N|preset, and fault none|error CODE|wrong-bytes|delay NS|hang|gone
+[from N] [every M]. docs/host.md explains them.")]
+pub(crate) struct Host {
+    /// Where clients come. A socket that nobody listens on any more is replaced.
+    #[arg(long, value_name = "PATH")]
+    socket: PathBuf,
+
+    /// What is served: cpu (a core with all methods), multibuffer (the same, refused without the library), a module behind the
+    /// kernel (afalg:DRIVER, devcrypto or devcrypto:/dev/NAME), a device that this host drives itself (virtio:ADDRESS), or an emulated
+    /// one (emulated:am3358), whose client pays its own core time.
+    #[arg(long, value_name = "MODULE")]
+    module: Kind,
+
+    /// Where orders come, from this user and root only.
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
+
+    /// Lets this user come besides the own one and root; may be repeated.
+    #[arg(long = "allow-uid", value_name = "UID")]
+    uids: Vec<u32>,
+
+    /// Lets processes of this group come; may be repeated.
+    #[arg(long = "allow-gid", value_name = "GID")]
+    gids: Vec<u32>,
+
+    #[command(flatten)]
+    most: Most,
+}
+
+/// What one client may have.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Limits")]
+struct Most {
+    /// Clients at the same time.
+    #[arg(long = "clients", value_name = "N", default_value_t = Limits::default().clients_max)]
+    clients_max: usize,
+
+    /// Open sessions of a client.
+    #[arg(long = "sessions", value_name = "N", default_value_t = Limits::default().sessions_max)]
+    sessions_max: usize,
+
+    /// Requests of a client that the module holds; others wait in the client's ring.
+    #[arg(long = "in-flight", value_name = "N", default_value_t = Limits::default().in_flight_max)]
+    in_flight_max: usize,
+
+    /// Bytes of these requests: the one that goes beyond is the last that is taken.
+    #[arg(long = "bytes-in-flight", value_name = "SIZE", value_parser = some_bytes, default_value = "16M")]
+    bytes_in_flight_max: usize,
+
+    /// Memory of a client that is mapped: a guest needs all of its own.
+    #[arg(long = "client-memory", value_name = "SIZE", value_parser = units::parse_bytes, default_value = "64G")]
+    memory_bytes_max: u64,
+
+    /// Longest request.
+    #[arg(long = "request-size", value_name = "SIZE", value_parser = request_size, default_value = "1M")]
+    request_bytes_max: usize,
+}
+
+/// A module by its name.
+#[derive(Clone)]
+enum Kind {
+    Cpu,
+    Multibuffer,
+    Emulated(Preset),
+    Kernel(kernel::ModuleName),
+    Device(hosted::ModuleName),
+}
+
+impl FromStr for Kind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.parse() {
+            Err(kernel::NameError::NotKernel(_)) => {}
+            name => return name.map(Self::Kernel).map_err(|error| error.to_string()),
+        }
+        match text.parse::<hosted::ModuleName>() {
+            Ok(name) if matches!(name.place(), hosted::Place::Function(_)) => return Ok(Self::Device(name)),
+            Err(error @ hosted::NameError::NoFunction(..)) => return Err(error.to_string()),
+            // A host of a host's module is none.
+            _ => {}
+        }
+        match text {
+            "cpu" => Ok(Self::Cpu),
+            "multibuffer" => Ok(Self::Multibuffer),
+            name if name.starts_with("emulated:") => name
+                .parse()
+                .map(Self::Emulated)
+                .map_err(|error: evener_driver_emulated::PresetError| error.to_string()),
+            other => Err(format!(
+                "unknown module {other:?}; there are cpu, multibuffer, afalg:DRIVER, devcrypto, virtio:ADDRESS and emulated:NAME"
+            )),
+        }
+    }
+}
+
+/// Some: with none no request would ever be taken.
+fn some_bytes(text: &str) -> Result<usize, String> {
+    let bytes = usize::try_from(units::parse_bytes(text)?).ok().filter(|bytes| *bytes > 0);
+    bytes.ok_or_else(|| format!("{text:?} is no size of memory from 1 on"))
+}
+
+/// Up to 64 MiB: what one request may take of the host's memory.
+fn request_size(text: &str) -> Result<usize, String> {
+    let bytes = units::parse_bytes(text)?;
+    let bytes = usize::try_from(bytes).ok().filter(|bytes| (1..=64 << 20).contains(bytes));
+    bytes.ok_or_else(|| format!("{text:?} is not between 1 and 64M"))
+}
+
+/// Serves until a signal comes.
+pub(crate) fn run(arguments: &Host) -> anyhow::Result<Exit> {
+    let most = &arguments.most;
+    let module = module(&arguments.module, most.request_bytes_max)?;
+    let limits = Limits {
+        clients_max: most.clients_max,
+        sessions_max: most.sessions_max,
+        in_flight_max: most.in_flight_max.max(1),
+        bytes_in_flight_max: most.bytes_in_flight_max,
+        memory_bytes_max: most.memory_bytes_max,
+        request_bytes_max: most.request_bytes_max,
+    };
+    let access = Access { uids: arguments.uids.clone(), gids: arguments.gids.clone() };
+    let (socket, control) = (arguments.socket.clone(), arguments.control.clone());
+    let setup = Setup { socket, control, access, limits, module };
+    let cancel = signals::on_signals()?;
+    let told = || output::line(format_args!("serving at {}", Shown(&arguments.socket)));
+    let report = evener_host::run(setup, &cancel, told)?;
+    let mut text = serde_json::to_vec_pretty(&report)?;
+    text.push(b'\n');
+    output::answer(&text)
+}
+
+fn module(kind: &Kind, request_bytes_max: usize) -> anyhow::Result<Module> {
+    match kind {
+        Kind::Emulated(preset) => {
+            let computes = Libcrypto::new().context("libcrypto")?;
+            let driver = Emulated::new(preset.clone().without_core_time(), Box::new(computes));
+            Ok(Module::emulated(driver))
+        }
+        Kind::Kernel(name) => {
+            let module = kernel::Module::open(name)?;
+            Ok(Module::queued(module.driver(), silence(request_bytes_max)))
+        }
+        Kind::Device(name) => {
+            let module = hosted::Module::open(name)?;
+            Ok(Module::queued(module.driver(), silence(request_bytes_max)))
+        }
+        Kind::Cpu | Kind::Multibuffer => core(kind),
+    }
+}
+
+/// After which such a module is taken for dead: two seconds, as in a run, and what the longest request takes one that
+/// does a megabyte in a second. Guesses.
+fn silence(request_bytes_max: usize) -> Duration {
+    Duration::from_secs(2) + Duration::from_micros(request_bytes_max as u64)
+}
+
+fn core(kind: &Kind) -> anyhow::Result<Module> {
+    let mut machine = Machine::new(&Emulation::default())?;
+    let profile = match (kind, &machine.multibuffer) {
+        (Kind::Multibuffer, Err(absent)) => return Err(anyhow!("multibuffer: {absent}")),
+        (_, Ok(multi)) => multi.clone(),
+        (_, Err(_)) => machine.libcrypto.clone(),
+    };
+    machine.know(&WORTH_KNOWING.map(|algorithm| (algorithm, Direction::Encrypt)), false);
+    let kit = machine.kit().sharing(&Arc::new(Costs::new(machine.costs_of_cores())));
+    Ok(Module::core(profile, kit, Algorithm::ALL.to_vec()))
+}
+
+/// What is worth sending to another process, for two copies cost more than other algorithms do (docs/host.md); of others the
+/// costs are learned while they are used.
+const WORTH_KNOWING: [Algorithm; 9] = [
+    Algorithm::Aes128Cbc,
+    Algorithm::Aes192Cbc,
+    Algorithm::Aes256Cbc,
+    Algorithm::Sha1,
+    Algorithm::Sha256,
+    Algorithm::Md5,
+    Algorithm::HmacSha1,
+    Algorithm::HmacSha256,
+    Algorithm::HmacMd5,
+];

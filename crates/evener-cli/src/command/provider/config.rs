@@ -1,0 +1,192 @@
+//! `evener provider config`: an openssl.cnf for this machine.
+//!
+//! The way: where the system's OpenSSL keeps its configuration and modules -> what that configuration says already
+//! ([`Base`]) -> a file that includes it and adds what is missing, so that a program loses nothing.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+
+use crate::machine::modules::Named;
+use crate::openssl::config::{Cnf, TOP};
+use crate::openssl::system;
+use crate::terminal::output::{self, Exit, Shown};
+
+/// Prints a configuration for OpenSSL that includes the system's and adds Evener's provider.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  evener provider config > evener.cnf
+  OPENSSL_CONF=$PWD/evener.cnf openssl list -providers")]
+pub(crate) struct Config {
+    #[command(flatten)]
+    what: What,
+}
+
+/// What goes into the file.
+#[derive(clap::Args)]
+pub(super) struct What {
+    /// The provider's file; without it evener.so in the module directory of the system's OpenSSL.
+    #[arg(long, value_name = "FILE")]
+    module: Option<PathBuf>,
+
+    /// The configuration that is included; without it the one that the system's OpenSSL reads.
+    #[arg(long, value_name = "FILE")]
+    base: Option<PathBuf>,
+
+    /// A crypto module that programs shall use where it pays, as hosted:SOCKET or afalg:DRIVER; may be repeated.
+    #[arg(long, value_name = "NAME", value_parser = real_module)]
+    offload: Vec<Named>,
+}
+
+/// A module that the provider can open.
+fn real_module(text: &str) -> Result<Named, String> {
+    match text.parse()? {
+        Named::Emulated(_) => Err("the provider has no emulated modules".to_owned()),
+        _ if text.contains(char::is_whitespace) => {
+            Err("a name in a configuration holds no spaces".to_owned())
+        }
+        named => Ok(named),
+    }
+}
+
+pub(crate) fn run(arguments: &Config) -> anyhow::Result<Exit> {
+    let text = arguments.what.text("evener provider config")?;
+    output::answer(text.as_bytes())
+}
+
+impl What {
+    /// The provider's file, absolute.
+    pub(super) fn module(&self) -> anyhow::Result<PathBuf> {
+        match &self.module {
+            Some(module) => std::path::absolute(module).context("this directory is gone"),
+            None => Ok(system::modules_directory()?.join("evener.so")),
+        }
+    }
+
+    pub(super) const fn has_base(&self) -> bool {
+        self.base.is_some()
+    }
+
+    /// The whole file, written by `writer`.
+    pub(super) fn text(&self, writer: &str) -> anyhow::Result<String> {
+        let base = match &self.base {
+            Some(base) => std::path::absolute(base).context("this directory is gone")?,
+            None => system::configuration()?,
+        };
+        let known = match Cnf::read(&base) {
+            Ok(known) => known,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Cnf::default(),
+            Err(error) => return Err(error).with_context(|| format!("cannot read {}", Shown(&base))),
+        };
+        let module = self.module()?;
+        for path in [&base, &module] {
+            check_path(path)?;
+        }
+        let offload: Vec<String> = self.offload.iter().map(Named::to_string).collect();
+        offload.iter().try_for_each(|name| check_path(Path::new(name)))?;
+        Base { known: &known }.with_evener(writer, &base, &module, &offload)
+    }
+}
+
+/// OpenSSL takes these for a variable, a comment, an escape, a quote or the end of the line.
+fn check_path(path: &Path) -> anyhow::Result<()> {
+    match path.to_str() {
+        Some(text)
+            if !text.contains(['$', '#', '\\', '"', '\'', '`']) && !text.contains(char::is_control) =>
+        {
+            Ok(())
+        }
+        _ => bail!("{}: OpenSSL's configuration cannot hold this path", Shown(path)),
+    }
+}
+
+/// The configuration that is there.
+struct Base<'a> {
+    known: &'a Cnf,
+}
+
+impl Base<'_> {
+    fn with_evener(
+        &self,
+        writer: &str,
+        base: &Path,
+        module: &Path,
+        offload: &[String],
+    ) -> anyhow::Result<String> {
+        let start = self.known.start().unwrap_or("evener_init");
+        let section =
+            |name: &str, ours: &'static str| self.known.value(start, name).unwrap_or(ours).to_owned();
+        let providers = section("providers", "evener_providers");
+        let default = self.known.value(&providers, "default").unwrap_or("evener_default");
+        let (algorithms, random) =
+            (section("alg_section", "evener_algorithms"), section("random", "evener_random"));
+        let properties = self.properties(&algorithms)?;
+        let random_properties = match self.known.value(&random, "properties") {
+            None => "properties = provider=default\n".to_owned(),
+            Some(kept) => format!("# properties = {kept}, as the system has it\n"),
+        };
+        let node = match self.known.value(TOP, "nodejs_conf") {
+            None => format!("nodejs_conf = {start}\n"),
+            Some(_) => String::new(),
+        };
+        let offload = match offload {
+            [] => String::new(),
+            names => format!("modules = {}\n", names.join(" ")),
+        };
+        let (base, module) = (base.display(), module.display());
+        Ok(format!(
+            "# Written by `{writer}`. Whatever the system's configuration says holds here too.\n\
+             .include {base}\n\
+             \n\
+             [{TOP}]\n\
+             openssl_conf = {start}\n\
+             {node}\
+             \n\
+             [{start}]\n\
+             providers = {providers}\n\
+             alg_section = {algorithms}\n\
+             random = {random}\n\
+             \n\
+             # default stands first: evener wraps what is active when it is loaded.\n\
+             [{providers}]\n\
+             default = {default}\n\
+             evener = evener_provider\n\
+             \n\
+             [{default}]\n\
+             activate = 1\n\
+             \n\
+             [evener_provider]\n\
+             identity = evener\n\
+             module = {module}\n\
+             activate = 1\n\
+             {offload}\
+             \n\
+             # Without this line it is left to chance who serves an algorithm that both have.\n\
+             [{algorithms}]\n\
+             default_properties = {properties}\n\
+             \n\
+             # OpenSSL 3.0 would otherwise draw random numbers through evener.\n\
+             [{random}]\n\
+             {random_properties}"
+        ))
+    }
+
+    /// The system's own wishes, and evener where they leave a choice.
+    fn properties(&self, algorithms: &str) -> anyhow::Result<String> {
+        let kept = self.known.value(algorithms, "default_properties").unwrap_or("");
+        let parts = kept.split(',').map(str::trim).filter(|part| !part.is_empty());
+        let mut parts: Vec<&str> = parts.filter(|part| *part != EVENER).collect();
+        if let Some(fips) = parts.iter().find(|part| part.trim_start_matches('?').starts_with("fips=yes")) {
+            bail!("the system's OpenSSL asks for {fips}: Evener stands aside there and has no configuration");
+        }
+        if let Some(other) = parts.iter().find(|part| part.trim_start_matches('?').starts_with("provider=")) {
+            bail!("the system's OpenSSL asks for {other}: take that out of default_properties first");
+        }
+        parts.push(EVENER);
+        Ok(parts.join(","))
+    }
+}
+
+/// Evener where it has the algorithm, anybody else where not.
+const EVENER: &str = "?provider=evener";

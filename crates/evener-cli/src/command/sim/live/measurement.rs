@@ -1,0 +1,395 @@
+//! Live runs of one size, and what they say of costs: the live half of `evener sim live`.
+//!
+//! The way of one size: a run of the adaptive policy that learns -> a short run of each path alone, for what a job takes
+//! beside its costs ([`Stage::measure`]) -> the runs that are to be predicted, policies in turn ([`Stage::run`]) -> both again, so
+//! that a machine that is slow for a while is so for both.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use evener::core::driver::Clock as _;
+use evener::core::plan::Policy;
+use evener::core::plan::adaptive::{Station, all_of_turn};
+use evener::core::{Algorithm, Class, Direction, Estimator, Nanos, Objective};
+use evener::{Machinery as _, Report, SystemClock};
+use evener_bench::contender::{Contender, Modules};
+use evener_bench::workload::{Layout, Workload};
+use evener_sim::lab::{Opening, Runners};
+use evener_sim::live::{Measured, MeasuredOnModule, Module};
+use serde::{Deserialize, Serialize};
+
+use crate::machine::{Emulation, Machine};
+
+/// Width of the bursts for which plans want `c`, as the live system's.
+const WIDTH: usize = 16;
+
+/// Samples of `d` and `h` from which on a learned cost is used; below them, what the path alone took.
+const SAMPLES_MIN: u32 = 16;
+
+/// Part of the jobs that a path alone is measured with; all of them where that is all that is known of it.
+const ALONE_PART: usize = 4;
+const ALONE_JOBS_MIN: usize = 100;
+
+/// Jobs of a run that shows what the first of them takes beside the others. A guess: enough for both outstanding ones to be as usual.
+const FIRST_JOBS: usize = 16;
+
+/// Holds one job for longer than the core needs for all others.
+const KEEPS_ITS_JOB: &str = "emulated:d=1000+0,h=200000000+0";
+
+/// Measurements that a cost is taken from at least. A guess.
+pub(crate) const MEASURE_RUNS: usize = 5;
+
+/// One run.
+pub(crate) struct Run {
+    /// From the barrier to the end of the last job.
+    pub(crate) makespan: Nanos,
+    /// Jobs that modules did.
+    pub(crate) module_jobs: u64,
+    report: Report,
+}
+
+/// What is run live.
+pub(crate) struct Stage<'a> {
+    pub(crate) machine: &'a Machine,
+    pub(crate) algorithm: Algorithm,
+    pub(crate) workers: usize,
+    pub(crate) bytes: usize,
+    pub(crate) jobs: usize,
+    pub(crate) learned: Estimator,
+    /// What each measurement found.
+    pub(crate) measured: Vec<(Measured, Vec<Source>)>,
+}
+
+/// Where a module's costs come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Source {
+    /// The adaptive policy learned them.
+    Learned,
+    /// It sent too few jobs there; they are those of the module alone.
+    Alone,
+}
+
+impl Stage<'_> {
+    /// Runs a policy once, informed by what was learned so far.
+    pub(crate) fn run(&mut self, policy: Policy) -> anyhow::Result<Run> {
+        self.run_of(policy, self.jobs)
+    }
+
+    fn run_of(&mut self, policy: Policy, jobs: usize) -> anyhow::Result<Run> {
+        let load = self.load(jobs)?;
+        let visit =
+            self.contender(policy).round(&load, self.machine, &self.learned).context("it is Evener")?;
+        let report = visit.report.context("Evener reports")?;
+        if policy == Policy::Adaptive {
+            self.learned.clone_from(&report.learned);
+        }
+        Ok(Run { makespan: visit.rounds[0], module_jobs: report.modules().jobs, report })
+    }
+
+    fn load(&self, jobs: usize) -> anyhow::Result<Workload> {
+        let sizes = vec![self.bytes; jobs];
+        Ok(Workload::new(self.algorithm, Direction::Encrypt, Layout::OutOfPlace, &sizes, self.workers)?)
+    }
+
+    fn contender(&self, policy: Policy) -> Contender {
+        let is_real = self.machine.emulated().is_empty();
+        let modules = if is_real { Modules::Real } else { Modules::Emulated };
+        let (objective, workers) = (Objective::Throughput, self.workers);
+        Contender::Evener { policy, objective, workers, modules, singly: false }
+    }
+
+    /// Runs once and compares results with libcrypto's, before anything is measured.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        let checked = self.contender(Policy::Adaptive);
+        checked.visit(&self.load(ALONE_JOBS_MIN)?, Nanos(1), true, self.machine, &self.learned)?;
+        Ok(())
+    }
+
+    /// Learns what jobs cost once more, from what a run on a new machine begins with. The policies' runs begin with what the first
+    /// of these knows.
+    pub(crate) fn measure(&mut self) -> anyhow::Result<()> {
+        let known = std::mem::replace(&mut self.learned, self.machine.costs_to_begin_with());
+        let measured = self.measure_once()?;
+        if !self.measured.is_empty() {
+            self.learned = known;
+        }
+        self.measured.push(measured);
+        Ok(())
+    }
+
+    /// What was measured: medians of core times; and the least of what is the rest of a time that passed, which other programs make
+    /// longer and never shorter. Of a module behind the kernel that rest is median, too: what makes the core slower makes it longer,
+    /// and the costs are to be of one speed.
+    ///
+    /// # Panics
+    ///
+    /// Where nothing was measured.
+    pub(crate) fn costs(&self) -> (Measured, Vec<Source>) {
+        let (last, sources) = self.measured.last().expect("it was measured");
+        let sorted = |of: &dyn Fn(&Measured) -> Nanos| {
+            let mut values: Vec<Nanos> = self.measured.iter().map(|(measured, _)| of(measured)).collect();
+            values.sort_unstable();
+            values
+        };
+        let median = |of: &dyn Fn(&Measured) -> Nanos| sorted(of)[self.measured.len() / 2];
+        let least = |of: &dyn Fn(&Measured) -> Nanos| sorted(of)[0];
+        let on_module = |index: usize| {
+            let is_kernels = last.on_modules[index].unseen > Nanos::ZERO;
+            let h = |of: &Measured| of.on_modules[index].h;
+            MeasuredOnModule {
+                d: median(&|of| of.on_modules[index].d),
+                unseen: median(&|of| of.on_modules[index].unseen),
+                driver: median(&|of| of.on_modules[index].driver),
+                opening: Opening {
+                    own: median(&|of| of.on_modules[index].opening.own),
+                    driver: median(&|of| of.on_modules[index].opening.driver),
+                    wait: median(&|of| of.on_modules[index].opening.wait),
+                },
+                h: if is_kernels { median(&h) } else { least(&h) },
+                hand_over: least(&|of| of.on_modules[index].hand_over),
+                is_known: last.on_modules[index].is_known,
+            }
+        };
+        let on_modules = (0..sources.len()).map(on_module).collect();
+        let (c, hand_over, single) = (median(&|of| of.c), least(&|of| of.hand_over), median(&|of| of.single));
+        (Measured { bytes: self.bytes as u64, c, hand_over, single, on_modules }, sources.clone())
+    }
+
+    fn measure_once(&mut self) -> anyhow::Result<(Measured, Vec<Source>)> {
+        self.run(Policy::Adaptive)?;
+        let is_kernels = self.learned.unseen(0).is_some();
+        let part = if is_kernels { 1 } else { ALONE_PART };
+        // As many for each worker, so that nobody waits for the last one.
+        let alone = (self.jobs / part).max(ALONE_JOBS_MIN).min(self.jobs).next_multiple_of(self.workers);
+        let cpu = self.run_of(Policy::CpuOnly, alone)?;
+        let modules = self.run_of(Policy::ModuleOnly, alone)?;
+        let first =
+            if is_kernels { Some(self.run_of(Policy::ModuleOnly, FIRST_JOBS.min(alone))?) } else { None };
+        anyhow::ensure!(modules.module_jobs > 0, "no module does {} of {} B", self.algorithm, self.bytes);
+        let waits = if is_kernels { self.waits(alone)? } else { Nanos::ZERO };
+        let cpu_alone = cpu_alone(&cpu, alone);
+        let c = self.learned.c(self.class(), self.bytes, WIDTH).unwrap_or(cpu_alone);
+        let each = Nanos(cpu.makespan.0 * self.workers as u64 / alone as u64);
+        let (on_modules, sources) = self.on_modules(&modules, first.as_ref(), c, waits).into_iter().unzip();
+        // Beside a module behind the kernel a run begins with what a calibration knows, of single jobs.
+        let (c, hand_over) = if is_kernels { (each, Nanos::ZERO) } else { (c, each - cpu_alone) };
+        let single = if is_kernels { self.single(alone)? } else { Nanos::ZERO };
+        Ok((Measured { bytes: self.bytes as u64, c, hand_over, single, on_modules }, sources))
+    }
+
+    /// What a job takes more of the core that claims it by itself than in a long claim: core time of this process in runs of either kind,
+    /// beside a module that takes one job and keeps it, so that the only core works undisturbed. What runs of a few jobs take is the same
+    /// for all.
+    fn single(&self, jobs: usize) -> anyhow::Result<Nanos> {
+        let beside =
+            Emulation { modules: vec![KEEPS_ITS_JOB.parse().map_err(anyhow::Error::msg)?], cpu_cost: None };
+        let beside = Machine::new(&beside)?;
+        let few = ALONE_JOBS_MIN.min(jobs);
+        let core_of = |policy, jobs| {
+            let load = self.load(jobs)?;
+            let (objective, workers, modules) = (Objective::Throughput, self.workers, Modules::Emulated);
+            let run = Contender::Evener { policy, objective, workers, modules, singly: false };
+            let core = SystemClock.process_time();
+            run.round(&load, &beside, &beside.costs_to_begin_with()).context("it is Evener")?;
+            anyhow::Ok(SystemClock.process_time() - core)
+        };
+        let beyond = |policy| anyhow::Ok(core_of(policy, jobs)? - core_of(policy, few)?);
+        let [long, one] = [beyond(Policy::CpuOnly)?, beyond(Policy::SharedQueue)?];
+        Ok(Nanos((one - long).0 / (jobs - few).max(1) as u64))
+    }
+
+    fn class(&self) -> Class {
+        Class::of(self.algorithm, Direction::Encrypt, self.bytes, true)
+    }
+
+    /// Time of a request in which no thread of this process works, where one waits for each: the module's work and what is on no
+    /// clock.
+    fn waits(&self, jobs: usize) -> anyhow::Result<Nanos> {
+        let load = self.load(jobs)?;
+        let singly = Contender::Evener {
+            policy: Policy::ModuleOnly,
+            objective: Objective::Throughput,
+            workers: 0,
+            modules: Modules::Real,
+            singly: true,
+        };
+        let clock = SystemClock;
+        let (start, core) = (clock.now(), clock.process_time());
+        // What else there is to do, memory and threads, is work of this process.
+        singly.visit(&load, Nanos(1), false, self.machine, &self.learned)?;
+        Ok(Nanos(((clock.now() - start) - (clock.process_time() - core)).0 / jobs.max(1) as u64))
+    }
+
+    /// Costs of each module, and its hand-over from the run in which modules were alone: time from one result to the
+    /// next less `d + h` and the checks. `first`: a run of a few, behind the kernel. `waits`: see [`Self::waits`].
+    fn on_modules(
+        &self,
+        alone: &Run,
+        first: Option<&Run>,
+        c: Nanos,
+        waits: Nanos,
+    ) -> Vec<(MeasuredOnModule, Source)> {
+        let reports = alone.report.workers.iter().filter_map(|worker| worker.module.as_ref());
+        let of_module = |(index, report): (usize, &evener::ModuleReport)| {
+            let station = self.machine.stations()[index];
+            let depth = u64::from(station.depth);
+            let jobs = report.tally.jobs.max(1);
+            let checks = Nanos(c.0.saturating_mul(report.checked));
+            let seen = Nanos((report.tally.sampled.core - checks).0 / jobs);
+            let between = Nanos(report.tally.sampled.wall.0 / jobs);
+            let known = self.learned.on_module(index, self.class());
+            let is_known = known.d.samples > 0;
+            if let Some((unseen, first)) = self.learned.unseen(index).zip(first) {
+                let of = |run| Path::of(run, index, c).unwrap_or_default();
+                let path = [of(alone), of(first)];
+                let on = behind_the_kernel(path, unseen.at(self.bytes as u64), waits);
+                return (MeasuredOnModule { is_known, ..on }, Source::Alone);
+            }
+            let d = seen;
+            // A request that waits behind another is not worked on.
+            let units = u64::from(station.units.min(station.depth));
+            let h = Nanos(between.0 * units) - if depth == 1 { d } else { Nanos::ZERO };
+            let whole = Nanos((alone.makespan - checks).0 / jobs);
+            let hand_over = if depth == 1 { whole - between } else { Nanos::ZERO };
+            match known.at(self.bytes).filter(|_| known.d.samples >= SAMPLES_MIN) {
+                Some((d, h)) => {
+                    (MeasuredOnModule { d, h, hand_over, is_known, ..Default::default() }, Source::Learned)
+                }
+                None => (MeasuredOnModule { d, h, hand_over, is_known, ..Default::default() }, Source::Alone),
+            }
+        };
+        reports.enumerate().map(of_module).collect()
+    }
+
+    /// The modules as the simulator takes them.
+    pub(crate) fn modules(&self) -> Vec<Module> {
+        let checks = self.machine.modules().into_iter().map(|module| module.check_every).collect::<Vec<_>>();
+        let module = |((station, runners), check_every): ((Station, Runners), u32)| Module {
+            units: station.units,
+            depth: station.depth,
+            runners,
+            check_every,
+        };
+        let stations = self.machine.stations().into_iter().zip(self.machine.runners());
+        stations.zip(checks).map(module).collect()
+    }
+}
+
+/// What clocks show of a run in which a module was alone, checks left out.
+#[derive(Clone, Copy, Default)]
+struct Path {
+    jobs: u64,
+    /// Time that passed.
+    wall: Nanos,
+    /// Core time of the worker, and of the driver's own threads.
+    own: Nanos,
+    driver: Nanos,
+}
+
+impl Path {
+    /// `c`: what a check takes.
+    fn of(run: &Run, index: usize, c: Nanos) -> Option<Self> {
+        let report = run.report.workers.iter().filter_map(|worker| worker.module.as_ref()).nth(index)?;
+        let checks = Nanos(c.0.saturating_mul(report.checked));
+        let driver = report.driver_core;
+        let own = report.tally.sampled.core - checks - driver;
+        Some(Self { jobs: report.tally.jobs, wall: run.makespan - checks, own, driver })
+    }
+
+    /// What `few` requests took beyond their part of what the others took, and the others alone.
+    fn beyond(self, few: Self) -> [Self; 2] {
+        let jobs = self.jobs.saturating_sub(few.jobs);
+        let take = |of: fn(&Self) -> Nanos| {
+            let others = of(&self) - of(&few);
+            [of(&few) - Nanos(others.0.saturating_mul(few.jobs) / jobs.max(1)), others]
+        };
+        let times = [take(|it| it.wall), take(|it| it.own), take(|it| it.driver)];
+        [0, 1].map(|at| {
+            let [wall, own, driver] = times.map(|time| time[at]);
+            Self { jobs, wall, own, driver }
+        })
+    }
+}
+
+/// Costs of a module behind the kernel, kept busy by itself with many requests and with a `few`: from what clocks show of them, what of
+/// each they do not, `unseen`, and the time in which nobody works for a single one. What the few took beyond their part is the first one's.
+fn behind_the_kernel([many, few]: [Path; 2], unseen: Nanos, waits: Nanos) -> MeasuredOnModule {
+    let [first, usual] = many.beyond(few);
+    // A run too short to tell.
+    let (first, usual) = if usual.jobs == 0 { (Path::default(), many) } else { (first, usual) };
+    let [between, own, driver] =
+        [usual.wall, usual.own, usual.driver].map(|time| Nanos(time.0 / usual.jobs.max(1)));
+    let cores = evener::core_budget().workers() as u64;
+    let [d, unseen, h] = shares(own + driver, unseen, between, waits, cores);
+    // Each thread's part of what is no other's, by their clocks.
+    let part = driver.as_secs_f64() / (own + driver).as_secs_f64().max(1e-9);
+    let driver = Nanos::from(Duration::from_secs_f64((d - unseen).as_secs_f64() * part));
+    let opens = first.driver.min(first.wall);
+    let begins = first.own.min(first.wall - opens);
+    let opening = Opening { own: begins, driver: opens, wait: first.wall - opens - begins };
+    MeasuredOnModule { d, unseen, driver, opening, h, ..Default::default() }
+}
+
+/// A request as `d`, what of it is `unseen`, and `h`: from what clocks show of it, what they do not, the time between two results, and
+/// that in which nobody works for a single one.
+///
+/// The kernel has one request worked on at a time, so while the module works on one, that time less the kernel's part, the thread of
+/// the path prepares the next. Where a path takes the only core, the time between two results says nothing of the module, which
+/// may have been done long before; then single requests say it, and what is left of the core is of no use (docs/adaptive.md, turns).
+fn shares(seen: Nanos, unseen: Nanos, between: Nanos, waits: Nanos, cores: u64) -> [Nanos; 3] {
+    // No request takes more core time than all cores have until the next is done, whatever a calibration says.
+    let unseen = unseen.min(Nanos(between.0 * cores) - seen).min(between);
+    let (d, h) = (seen + unseen, between - unseen);
+    if cores > 1 || cfg!(mutant = "module_works_all_the_time") {
+        return [d, unseen, h];
+    }
+    [all_of_turn(d, between - d, 1), unseen, h.min(waits - unseen)]
+}
+
+/// `c` in a run of the CPU alone, by the sampled bursts.
+fn cpu_alone(run: &Run, jobs: usize) -> Nanos {
+    let core = run.report.total().core_time().unwrap_or_default();
+    Nanos(core.0 / jobs.max(1) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_of_which_the_path_takes_the_only_core_works_as_long_as_single_requests_wait_for_it() {
+        let of = |seen, unseen, waits, cores| {
+            let [seen, unseen, waits] = [seen, unseen, waits].map(Nanos::from_micros);
+            shares(seen, unseen, Nanos::from_micros(255), waits, cores).map(|time| time.0 / 1_000)
+        };
+        assert_eq!(of(180, 67, 110, 1), [255, 67, 43]);
+        assert_eq!(of(180, 67, 50, 1), [255, 67, 0], "it was done before the kernel was");
+        // A path that leaves most of the core waits for its module, and no longer than that takes.
+        assert_eq!(of(30, 40, 900, 1), [70, 40, 215]);
+        assert_eq!(of(180, 67, 110, 2), [247, 67, 188]);
+        assert_eq!(of(180, 500, 110, 1), [255, 75, 35]);
+    }
+
+    #[test]
+    fn what_a_run_of_a_few_takes_beyond_its_part_is_the_first_requests() {
+        // The first one takes 300 us of the worker, 700 of the driver and 200 asleep; each 75, 85 and 10 more.
+        let path = |jobs: u64| {
+            let [wall, own, driver] = [[1_200, 170], [300, 75], [700, 85]]
+                .map(|[first, each]| Nanos::from_micros(first + each * jobs));
+            Path { jobs, wall, own, driver }
+        };
+        let [first, usual] = path(500).beyond(path(16));
+        assert_eq!([first.wall, first.own, first.driver], [1_200, 300, 700].map(Nanos::from_micros));
+        assert_eq!((usual.jobs, usual.wall), (484, Nanos::from_micros(484 * 170)));
+        let [_, none] = path(16).beyond(path(16));
+        assert_eq!(none.jobs, 0);
+        let on = behind_the_kernel([path(500), path(16)], Nanos::from_micros(10), Nanos::from_micros(12));
+        assert_eq!(
+            [on.opening.own, on.opening.driver, on.opening.wait],
+            [300, 700, 200].map(Nanos::from_micros)
+        );
+        let short = behind_the_kernel([path(16); 2], Nanos::from_micros(10), Nanos::from_micros(12));
+        assert_eq!(short.opening, Opening::default());
+    }
+}

@@ -1,0 +1,96 @@
+//! What jobs cost, kept between runs in a small text file of this processor.
+//!
+//! [`load`] -> calibration of what is asked for and not known -> a run -> [`save`]. Nothing here stops a run: a file that cannot be read counts as none and is replaced,
+//! one that cannot be written is done without. Its format is `evener_core::estimate::text`'s.
+
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use evener::core::Estimator;
+use evener::core::estimate::text::Kept;
+
+use crate::atomic_file;
+use crate::machine::Machine;
+use crate::terminal::output::{self, Shown};
+
+/// Longest file that is read: twice what all classes in all ways of the CPU and a module would take.
+const FILE_BYTES_MAX: u64 = 4 << 20;
+
+/// What earlier runs learned of this machine; nothing where there is none. A file that cannot be used is named.
+pub(crate) fn load(machine: &Machine) -> Estimator {
+    let here = machine.equipment();
+    let kept = file(machine).map_or_else(|| Ok(Kept::default()), |file| read(&file, machine));
+    match kept {
+        Ok(kept) => {
+            if let (Some(line), Some(file)) = (kept.unknown_line(), file(machine)) {
+                output::warning(format_args!(
+                    "{}: line {line} is of another version and left out",
+                    Shown(&file)
+                ));
+            }
+            kept.estimator(&here)
+        }
+        Err(complaint) => {
+            output::warning(format_args!("{complaint}; what jobs cost is learned again"));
+            here.no_costs()
+        }
+    }
+}
+
+/// Keeps what a run learned, beside what the file holds of other modules and libraries.
+///
+/// # Errors
+///
+/// Where there is a directory for caches and the file cannot be written into it.
+pub(crate) fn save(machine: &Machine, learned: &Estimator) -> io::Result<()> {
+    let Some(file) = file(machine) else { return Ok(()) };
+    let mut kept = read(&file, machine).unwrap_or_default();
+    kept.renew(&machine.equipment(), learned, now_s());
+    match kept.sources().next() {
+        Some(_) => atomic_file::write(&file, &kept.text(), 0o600),
+        None => Ok(()),
+    }
+}
+
+/// Where the costs of this machine are kept; `None` where no directory for caches is known.
+pub(crate) fn file(machine: &Machine) -> Option<PathBuf> {
+    atomic_file::directory()
+        .map(|directory| directory.join(atomic_file::file_name("costs", &machine.processor)))
+}
+
+/// What the file holds; nothing where there is none.
+///
+/// # Errors
+///
+/// A sentence about a file that cannot be used.
+pub(crate) fn read(file: &Path, machine: &Machine) -> Result<Kept, String> {
+    let about = |fact: &dyn std::fmt::Display| format!("{}: {fact}", Shown(file));
+    let opened = match fs::File::open(file) {
+        Ok(opened) => opened,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Kept::default()),
+        Err(error) => return Err(about(&error)),
+    };
+    let mut text = String::new();
+    opened.take(FILE_BYTES_MAX).read_to_string(&mut text).map_err(|error| about(&error))?;
+    let kept = Kept::parse(&text).map_err(|error| about(&error))?;
+    match kept.is_for(&machine.equipment()) {
+        true => Ok(kept),
+        false => Err(about(&"is for another processor")),
+    }
+}
+
+/// Removes the file; whether there was one.
+pub(crate) fn forget(file: &Path) -> io::Result<bool> {
+    match fs::remove_file(file) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Seconds since 1970.
+pub(crate) fn now_s() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).as_ref().map_or(0, Duration::as_secs)
+}

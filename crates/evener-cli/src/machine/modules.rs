@@ -1,0 +1,161 @@
+//! Modules as users name them, and what is found behind the names.
+
+use std::fmt;
+use std::str::FromStr;
+
+use evener::core::plan::adaptive::Station;
+use evener::core::{Profile, QueuedDriver};
+use evener_driver_emulated::{Emulated, Preset, PresetError};
+use evener_driver_hosted as hosted;
+use evener_driver_kernel as kernel;
+use evener_sim::lab::Runners;
+
+use crate::machine::{Row, libcrypto};
+
+/// A module that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Named {
+    Emulated(Preset),
+    Hosted(hosted::ModuleName),
+    Kernel(kernel::ModuleName),
+}
+
+impl FromStr for Named {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse() {
+            Err(hosted::NameError::NotHosted(_)) => {}
+            name => return name.map(Self::Hosted).map_err(|error| error.to_string()),
+        }
+        match text.parse() {
+            Err(kernel::NameError::NotKernel(_)) => {}
+            name => return name.map(Self::Kernel).map_err(|error| error.to_string()),
+        }
+        match text.parse::<Preset>() {
+            Ok(preset) => Ok(Self::Emulated(preset)),
+            Err(PresetError::NotEmulated(_)) => Err(format!(
+                "{text:?} is no module: there are emulated:NAME, hosted:SOCKET, virtio:ADDRESS, afalg:DRIVER and devcrypto"
+            )),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Emulated(preset) => f.write_str(preset.name()),
+            Self::Hosted(name) => name.fmt(f),
+            Self::Kernel(name) => name.fmt(f),
+        }
+    }
+}
+
+/// A module that was looked at and can be used.
+pub(crate) enum Found {
+    Emulated(Preset),
+    Hosted(Box<hosted::Module>),
+    Kernel(kernel::Module),
+}
+
+impl Found {
+    /// Looks.
+    ///
+    /// # Errors
+    ///
+    /// Where the module is not there, or gives wrong answers.
+    pub(crate) fn new(named: &Named) -> anyhow::Result<Self> {
+        Ok(match named {
+            Named::Emulated(preset) => Self::Emulated(preset.clone()),
+            Named::Hosted(name) => Self::Hosted(Box::new(hosted::Module::open(name)?)),
+            Named::Kernel(name) => Self::Kernel(kernel::Module::open(name)?),
+        })
+    }
+
+    pub(crate) fn profile(&self) -> Profile {
+        match self {
+            Self::Emulated(preset) => preset.profile(),
+            Self::Hosted(module) => module.profile().clone(),
+            Self::Kernel(module) => module.profile().clone(),
+        }
+    }
+
+    pub(crate) const fn is_emulated(&self) -> bool {
+        matches!(self, Self::Emulated(_))
+    }
+
+    /// Whether the kernel works for its path where no thread's clock sees it: for requests, or for a device's interrupts.
+    pub(crate) const fn is_behind_the_kernel(&self) -> bool {
+        match self {
+            Self::Emulated(_) => false,
+            Self::Hosted(module) => module.is_device(),
+            Self::Kernel(_) => true,
+        }
+    }
+
+    /// It as a planner sees it.
+    pub(crate) fn station(&self) -> Station {
+        let count = |count| u32::try_from(count).unwrap_or(u32::MAX);
+        match self {
+            Self::Emulated(preset) => Station { units: count(preset.units()), depth: count(preset.depth()) },
+            // How many lanes a host has it does not say; what it takes together is learned as time per request.
+            Self::Hosted(_) => Station { units: 1, depth: hosted::DEPTH },
+            Self::Kernel(module) => Station { units: module.units(), depth: module.depth() },
+        }
+    }
+
+    /// The threads of its driver, where that has some.
+    pub(crate) const fn runners(&self) -> Runners {
+        match self {
+            Self::Emulated(_) | Self::Hosted(_) => Runners::ONE,
+            Self::Kernel(module) => Runners { count: module.runners(), together: module.together() },
+        }
+    }
+
+    /// Whether it does such jobs.
+    pub(crate) fn does(&self, (algorithm, direction): Row) -> bool {
+        match self {
+            // Only its driver says more.
+            Self::Emulated(_) | Self::Hosted(_) => self.driver().supports(algorithm, direction),
+            Self::Kernel(module) => module.algorithms().contains(&algorithm),
+        }
+    }
+
+    /// Requests that it has answered this process, whoever asked, where its driver counts them.
+    pub(crate) fn answered(&self) -> Option<u64> {
+        match self {
+            Self::Emulated(_) | Self::Hosted(_) => None,
+            Self::Kernel(module) => module.answered(),
+        }
+    }
+
+    /// A driver for one run.
+    pub(crate) fn driver<'m>(&self) -> Box<dyn QueuedDriver<'m> + 'm> {
+        match self {
+            Self::Emulated(preset) => Box::new(Emulated::new(preset.clone(), Box::new(libcrypto()))),
+            Self::Hosted(module) => module.driver(),
+            Self::Kernel(module) => module.driver(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_is_named_by_its_kind_and_who_errs_is_told_the_kinds() {
+        assert!(matches!("emulated:am3358".parse(), Ok(Named::Emulated(_))));
+        assert!(matches!("hosted:/run/evener.sock,offer=all".parse(), Ok(Named::Hosted(_))));
+        assert!(matches!("afalg:cryptd(cbc(aes-generic))".parse(), Ok(Named::Kernel(_))));
+        assert!(matches!("devcrypto:/dev/evener".parse(), Ok(Named::Kernel(_))));
+        let told = |text: &str| text.parse::<Named>().unwrap_err();
+        assert!(matches!("virtio:0000:00:10.0".parse(), Ok(Named::Hosted(_))));
+        assert!(told("qat0").contains("emulated:") && told("qat0").contains("hosted:"));
+        assert!(told("afalg:").contains("/proc/crypto"));
+        assert!(told("devcrypto:evener").contains("devcrypto:/dev/"));
+        assert!(told("hosted:").contains("hosted:SOCKET"));
+        assert!(told("emulated:nothing").contains("unknown preset"));
+    }
+}
