@@ -16,27 +16,14 @@ use crate::command::man::Man;
 use crate::command::provider::Provider;
 use crate::command::sim::Sim;
 use crate::command::status::Status;
-use crate::terminal::output::{self, Exit};
-
-/// The same text at the end of every help that needs it; a macro, so that it can stand in `concat!`.
-macro_rules! exit_status {
-    () => {
-        "\
-Exit status:
-  0    all was done
-  1    some files failed; each is named on standard error
-  2    nothing was done: wrong usage, or a key or path that cannot be used
-  130  stopped by a signal; what was not finished is done by the same command again"
-    };
-}
-pub(crate) use exit_status;
+use crate::terminal::{Exit, exit_status_help, output};
 
 /// Encrypts and decrypts files on every core.
 ///
 /// The key chooses the format: recipients, identities and passphrases the age format, a Tink keyset Tink's
 /// streaming AEAD; `--format openssl` reads and writes what `openssl enc -pbkdf2` does.
 #[derive(Parser)]
-#[command(name = "evener", version, max_term_width = 100, after_help = exit_status!())]
+#[command(name = "evener", version, max_term_width = 100, after_help = exit_status_help!())]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,

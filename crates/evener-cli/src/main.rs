@@ -12,7 +12,7 @@ mod terminal;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 
 use crate::arguments::{Arguments, Command};
 use crate::command::{
@@ -39,8 +39,8 @@ fn main() -> ExitCode {
         Command::Doctor(arguments) => doctor::run(arguments),
         Command::Cryptodev(arguments) => cryptodev::run(arguments),
         Command::Provider(provider) => provider::run(provider),
-        Command::Completions(arguments) => completions::run(arguments),
-        Command::Man(arguments) => man::run(arguments),
+        Command::Completions(arguments) => completions::run(arguments, Arguments::command()),
+        Command::Man(arguments) => man::run(arguments, Arguments::command()),
     };
     outcome.unwrap_or_else(|error| output::failure(&error)).into()
 }

@@ -1,10 +1,8 @@
 //! `evener completions`: what a shell needs to complete the command's options.
 
-use clap::CommandFactory as _;
 use clap_complete::Shell;
 
-use crate::arguments::Arguments;
-use crate::terminal::output::{self, Exit};
+use crate::terminal::{Exit, output};
 
 /// Prints a completion script for a shell.
 #[derive(clap::Args)]
@@ -18,8 +16,9 @@ pub(crate) struct Completions {
     shell: Shell,
 }
 
-pub(crate) fn run(arguments: &Completions) -> anyhow::Result<Exit> {
+/// `command`: the definition of all options.
+pub(crate) fn run(arguments: &Completions, mut command: clap::Command) -> anyhow::Result<Exit> {
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut Arguments::command(), "evener", &mut script);
+    clap_complete::generate(arguments.shell, &mut command, "evener", &mut script);
     output::answer(&script)
 }

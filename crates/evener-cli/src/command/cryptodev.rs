@@ -7,8 +7,7 @@ use evener_cryptodev::{Node, Served, TEXT_BYTES_MAX};
 
 use crate::command::encrypt::policy_parser;
 use crate::machine::{Emulation, Machine};
-use crate::terminal::output::{self, Exit};
-use crate::terminal::signals;
+use crate::terminal::{Exit, output, signals};
 
 /// Makes a node like /dev/crypto and serves it, until it is stopped.
 ///

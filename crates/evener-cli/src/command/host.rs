@@ -17,9 +17,7 @@ use evener_driver_libcrypto::Libcrypto;
 use evener_host::{Access, Limits, Module, Setup};
 
 use crate::machine::{Emulation, Machine};
-use crate::terminal::output::{self, Exit, Shown};
-use crate::terminal::signals;
-use crate::terminal::units;
+use crate::terminal::{Exit, Shown, output, signals, units};
 
 /// Owns a module and serves it to local programs and QEMU guests.
 ///

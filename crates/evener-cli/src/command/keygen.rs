@@ -11,7 +11,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use evener_files::age_keys::{NewIdentity, generate_identity};
 use evener_files::keyset::{Keyset, Template};
 
-use crate::terminal::output::{self, Exit, Shown};
+use crate::terminal::{Exit, Shown, output};
 
 /// Makes a key.
 ///

@@ -3,10 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use clap::CommandFactory as _;
 
-use crate::arguments::Arguments;
-use crate::terminal::output::{self, Exit, Shown};
+use crate::terminal::{Exit, Shown, output};
 
 /// Prints the manual page, or writes the pages of all subcommands into a directory.
 #[derive(clap::Args)]
@@ -19,8 +17,8 @@ pub(crate) struct Man {
     directory: Option<PathBuf>,
 }
 
-pub(crate) fn run(arguments: &Man) -> anyhow::Result<Exit> {
-    let command = Arguments::command();
+/// `command`: the definition of all options.
+pub(crate) fn run(arguments: &Man, command: clap::Command) -> anyhow::Result<Exit> {
     match &arguments.directory {
         Some(directory) => {
             let place = || format!("cannot write manual pages into {}", Shown(directory));

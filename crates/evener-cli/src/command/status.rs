@@ -10,8 +10,10 @@ use evener::core::statistics::{Count, Row};
 use evener::statistics::{Places, Record, RecordError, Totals, of_process, of_user, remove_ended};
 use serde::Serialize;
 
-use crate::terminal::output::{self, Exit};
-use crate::terminal::units::{self, counted, percent};
+use crate::terminal::{
+    Exit, output,
+    units::{self, counted, percent},
+};
 
 /// Shows what Evener's OpenSSL provider did in programs of this user that run, or of one process.
 ///

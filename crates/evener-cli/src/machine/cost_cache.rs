@@ -13,7 +13,7 @@ use evener::core::estimate::text::Kept;
 
 use crate::atomic_file;
 use crate::machine::Machine;
-use crate::terminal::output::{self, Shown};
+use crate::terminal::{Shown, output};
 
 /// Longest file that is read: twice what all classes in all ways of the CPU and a module would take.
 const FILE_BYTES_MAX: u64 = 4 << 20;

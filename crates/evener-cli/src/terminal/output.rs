@@ -1,29 +1,11 @@
-//! What the command says, and with which exit status it ends.
+//! Lines on standard error, answers on standard output, paths as one line.
 
 use std::fmt;
 use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
-use std::process::ExitCode;
 
-/// How a run ended, as its exit status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exit {
-    /// Everything was done.
-    Done = 0,
-    /// Some files failed; each was named.
-    SomeFailed = 1,
-    /// Nothing was done: wrong usage, or a key or path that cannot be used.
-    NothingDone = 2,
-    /// Stopped by a signal: 128 + SIGINT, as shells say it.
-    Stopped = 130,
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        Self::from(exit as u8)
-    }
-}
+use super::exit_status::Exit;
 
 /// One line on standard error. A standard error that is closed is no reason to stop.
 pub(crate) fn line(text: impl fmt::Display) {

@@ -6,7 +6,7 @@ use evener::Cancel;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 
-use crate::terminal::output::Exit;
+use super::exit_status::Exit;
 
 /// What a run listens to from now on. Called after passphrases were asked for: a prompt is left by the
 /// signal's usual effect.

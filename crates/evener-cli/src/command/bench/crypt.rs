@@ -14,7 +14,7 @@ use crate::command::encrypt::objective_parser;
 use crate::machine::cost_cache;
 use crate::machine::processor::this_processor;
 use crate::machine::{Emulation, Machine};
-use crate::terminal::output::{self, Exit};
+use crate::terminal::{Exit, output};
 
 /// Encrypts jobs in memory: Evener under one or more policies, OpenSSL on one core and on all, a bare loop
 /// around the multi-buffer library.

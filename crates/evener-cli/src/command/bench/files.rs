@@ -8,9 +8,7 @@ use evener_bench::BenchError;
 use evener_bench::files::{Plan, Rival, measure, usual_folders};
 
 use crate::machine::processor::this_processor;
-use crate::terminal::output::{self, Exit, Shown};
-use crate::terminal::signals;
-use crate::terminal::units::parse_bytes;
+use crate::terminal::{Exit, Shown, output, signals, units::parse_bytes};
 
 /// Encrypts and decrypts real files: one large file and a tree of small ones, in memory and on disk.
 ///

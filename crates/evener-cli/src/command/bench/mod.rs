@@ -5,7 +5,7 @@ mod files;
 
 use clap::Subcommand;
 
-use crate::terminal::output::Exit;
+use crate::terminal::Exit;
 use crypt::Crypt;
 use files::Files;
 

@@ -8,8 +8,7 @@ use serde::Serialize;
 
 use crate::machine::Machine;
 use crate::machine::cost_cache;
-use crate::terminal::output::{self, Exit, Shown};
-use crate::terminal::units;
+use crate::terminal::{Exit, Shown, output, units};
 
 /// What earlier runs learned of the costs of jobs.
 #[derive(Serialize)]

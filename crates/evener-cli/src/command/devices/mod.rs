@@ -18,8 +18,7 @@ use crate::machine::cost_cache;
 use crate::machine::modules::Named;
 use crate::machine::processor::{Processor, this_processor};
 use crate::machine::{Emulation, Known, Machine, Row};
-use crate::terminal::output::{self, Exit, Shown};
-use crate::terminal::units;
+use crate::terminal::{Exit, Shown, output, units};
 use cost_cache_view::KeptCosts;
 use module_check::Asked;
 

@@ -9,7 +9,7 @@ use super::probe::Probe;
 use crate::machine::modules::{Found, Named};
 use crate::openssl::config::Cnf;
 use crate::openssl::system;
-use crate::terminal::output::Shown;
+use crate::terminal::Shown;
 
 /// The configuration that OpenSSL reads here, and what is wrong with it.
 pub(super) fn of_configuration() -> (PathBuf, Vec<Finding>) {

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use evener::statistics::Places;
 use serde::Serialize;
 
-use crate::terminal::output::{self, Exit, Shown};
+use crate::terminal::{Exit, Shown, output};
 use probe::Probe;
 use program::Looked;
 use runtimes::Runtime;

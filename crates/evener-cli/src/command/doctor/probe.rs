@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use evener_driver_libcrypto::service::{self, Service};
 use serde::{Deserialize, Serialize};
 
-use crate::terminal::output::{self, Exit};
+use crate::terminal::{Exit, output};
 
 /// What a fresh process found.
 #[derive(Serialize, Deserialize)]

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::Finding;
 use super::elf::Elf;
-use crate::terminal::output::Shown;
+use crate::terminal::Shown;
 
 /// What a program uses.
 #[derive(Serialize)]

@@ -23,7 +23,7 @@ use secrecy::SecretString;
 use zeroize::Zeroizing;
 
 use crate::machine::Row;
-use crate::terminal::output::{self, Shown};
+use crate::terminal::{Shown, output};
 
 /// Options of both directions.
 #[derive(clap::Args)]

@@ -19,11 +19,9 @@ use evener::core::plan::Policy;
 use evener::core::{Budget, Direction, Estimator, Objective};
 use evener_files::{Options, Progress, Request, RequestError, Source, Summary, Target, Task, process};
 
-use crate::arguments::exit_status;
 use crate::machine::cost_cache;
 use crate::machine::{Emulation, Machine};
-use crate::terminal::output::{self, Exit, Shown};
-use crate::terminal::{signals, units};
+use crate::terminal::{Exit, Shown, exit_status_help, output, signals, units};
 use keys::{For, Keys};
 use report::{Circumstances, Report};
 
@@ -44,7 +42,7 @@ use report::{Circumstances, Report};
         "  evener encrypt --key KEY.json -o /mnt/sealed photos\n",
         "  evener encrypt -r age1... -R team.txt -o report.pdf.age report.pdf\n",
         "  tar c photos | evener encrypt -p -o photos.tar.age -\n\n",
-        exit_status!()
+        exit_status_help!()
     ),
     override_usage = "evener encrypt KEYS [OPTIONS] -o OUT INPUT..."
 )]
@@ -69,7 +67,7 @@ pub(crate) struct Encrypt {
         "  evener decrypt --key KEY.json -o photos /mnt/sealed\n",
         "  evener decrypt -i ~/.ssh/id_ed25519 -o report.pdf report.pdf.age\n",
         "  evener decrypt -p -o - photos.tar.age | tar x\n\n",
-        exit_status!()
+        exit_status_help!()
     ),
     override_usage = "evener decrypt KEYS [OPTIONS] -o OUT INPUT..."
 )]

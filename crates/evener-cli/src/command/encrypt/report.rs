@@ -8,7 +8,7 @@ use evener::{ModuleReport, WorkerReport};
 use evener_files::Summary;
 use serde::Serialize;
 
-use crate::terminal::output::{Exit, Shown};
+use crate::terminal::{Exit, Shown};
 
 /// A run's facts.
 #[derive(Serialize)]

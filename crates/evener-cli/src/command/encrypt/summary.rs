@@ -3,8 +3,10 @@
 use std::fmt::Write as _;
 
 use super::report::{Entry, Report, Worker};
-use crate::terminal::output;
-use crate::terminal::units::{bytes, counted, percent, rate};
+use crate::terminal::{
+    output,
+    units::{bytes, counted, percent, rate},
+};
 
 /// Entries of a list that are shown one by one; the rest is counted.
 const SHOWN_MAX: usize = 20;

@@ -14,8 +14,7 @@ use crate::machine::cost_cache;
 use crate::machine::cpu_load::Load;
 use crate::machine::microbench::{self, Kind, Untried};
 use crate::machine::{Emulation, Machine};
-use crate::terminal::output::{self, Exit};
-use crate::terminal::units;
+use crate::terminal::{Exit, output, units};
 use answer::{Answer, Unseen, Way};
 
 /// Says where a job would go now, and why.

@@ -10,7 +10,7 @@ use anyhow::{Context as _, bail};
 use crate::machine::modules::Named;
 use crate::openssl::config::{Cnf, TOP};
 use crate::openssl::system;
-use crate::terminal::output::{self, Exit, Shown};
+use crate::terminal::{Exit, Shown, output};
 
 /// Prints a configuration for OpenSSL that includes the system's and adds Evener's provider.
 #[derive(clap::Args)]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 
 use crate::atomic_file;
-use crate::terminal::output::Shown;
+use crate::terminal::Shown;
 
 /// The first line of every file that is written here, and of none that is not.
 pub(super) const WRITER: &str = "evener provider install";

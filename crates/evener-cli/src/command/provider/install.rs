@@ -10,7 +10,7 @@ use anyhow::{Context as _, bail};
 
 use super::config::What;
 use super::dropin::{File, WRITER, sets_openssl_conf};
-use crate::terminal::output::{self, Exit, Shown};
+use crate::terminal::{Exit, Shown, output};
 
 /// Lets programs load Evener's provider: writes a configuration and a drop-in that sets OPENSSL_CONF, and says how to undo it.
 ///

@@ -6,7 +6,7 @@ mod install;
 
 use clap::Subcommand;
 
-use crate::terminal::output::Exit;
+use crate::terminal::Exit;
 use config::Config;
 use install::Install;
 

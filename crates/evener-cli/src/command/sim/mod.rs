@@ -7,7 +7,7 @@ mod scale;
 
 use clap::Subcommand;
 
-use crate::terminal::output::Exit;
+use crate::terminal::Exit;
 use live::Live;
 use papers::Papers;
 use run::Run;

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use evener_bench::draw::{self, Scale, Series};
 use evener_sim::report::{Line, Picture, Report};
 
-use crate::terminal::output::{self, Exit, Shown};
+use crate::terminal::{Exit, Shown, output};
 
 /// Prints the papers' tables with the models' figures and errors beside them.
 ///

@@ -10,7 +10,7 @@ use evener_sim::papers::am3358::Means;
 use evener_sim::scenario::{PRESETS, Scenario};
 use serde::Serialize;
 
-use crate::terminal::output::{self, Exit, Shown};
+use crate::terminal::{Exit, Shown, output};
 
 /// Runs a scenario under some policies, in virtual time, and prints one line for each.
 ///

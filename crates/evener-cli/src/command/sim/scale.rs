@@ -10,7 +10,7 @@ use evener::core::plan::Dispatch;
 use evener_sim::lab::{Choice, Chooser, Sample, View};
 use evener_sim::scale::{CORES, Cell, Figures, Mix, STREAMS};
 
-use crate::terminal::output::{self, Exit, Shown};
+use crate::terminal::{Exit, Shown, output};
 
 /// Simulates the adaptive policy on machines of 1 to 256 cores and 1 to 64 modules, under 1 to 100 000 streams.
 ///

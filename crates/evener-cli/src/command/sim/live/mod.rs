@@ -20,7 +20,7 @@ use evener_sim::live::{Compared, Machine as Simulated, Measured, MeasuredOnModul
 use serde::{Deserialize, Serialize};
 
 use crate::machine::{Emulation, Machine};
-use crate::terminal::output::{self, Exit, Shown};
+use crate::terminal::{Exit, Shown, output};
 use measurement::{MEASURE_RUNS, Source, Stage};
 use scheduler::Kernel;
 

@@ -1,0 +1,35 @@
+//! The exit status of a run, and what the help says of it.
+
+use std::process::ExitCode;
+
+/// How a run ended, as its exit status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Everything was done.
+    Done = 0,
+    /// Some files failed; each was named.
+    SomeFailed = 1,
+    /// Nothing was done: wrong usage, or a key or path that cannot be used.
+    NothingDone = 2,
+    /// Stopped by a signal: 128 + SIGINT, as shells say it.
+    Stopped = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// The same text at the end of every help that needs it; a macro, so that it can stand in `concat!`.
+macro_rules! exit_status_help {
+    () => {
+        "\
+Exit status:
+  0    all was done
+  1    some files failed; each is named on standard error
+  2    nothing was done: wrong usage, or a key or path that cannot be used
+  130  stopped by a signal; what was not finished is done by the same command again"
+    };
+}
+pub(crate) use exit_status_help;
