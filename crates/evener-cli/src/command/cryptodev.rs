@@ -5,8 +5,8 @@ use evener::core::plan::Policy;
 use evener::{Machinery as _, Setup};
 use evener_cryptodev::{Node, Served, TEXT_BYTES_MAX};
 
-use crate::command::encrypt::policy_parser;
-use crate::machine::{Emulation, Machine};
+use crate::machine::Machine;
+use crate::machine::options::{Emulation, policy_parser};
 use crate::terminal::{Exit, output, signals};
 
 /// Makes a node like /dev/crypto and serves it, until it is stopped.

@@ -16,7 +16,8 @@ use evener_driver_kernel as kernel;
 use evener_driver_libcrypto::Libcrypto;
 use evener_host::{Access, Limits, Module, Setup};
 
-use crate::machine::{Emulation, Machine};
+use crate::machine::Machine;
+use crate::machine::options::Emulation;
 use crate::terminal::{Exit, Shown, output, signals, units};
 
 /// Owns a module and serves it to local programs and QEMU guests.

@@ -9,28 +9,27 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use evener::core::Estimator;
-use evener::core::estimate::text::Kept;
+use evener::core::estimate::text::{Equipment, Kept};
 
 use crate::atomic_file;
-use crate::machine::Machine;
 use crate::terminal::{Shown, output};
 
 /// Longest file that is read: twice what all classes in all ways of the CPU and a module would take.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// What earlier runs learned of this machine; nothing where there is none. A file that cannot be used is named.
-pub(crate) fn load(machine: &Machine) -> Estimator {
-    let here = machine.equipment();
-    let kept = file(machine).map_or_else(|| Ok(Kept::default()), |file| read(&file, machine));
+pub(super) fn load(here: &Equipment, processor: &str) -> Estimator {
+    let file = file(processor);
+    let kept = file.as_ref().map_or_else(|| Ok(Kept::default()), |file| read(file, here));
     match kept {
         Ok(kept) => {
-            if let (Some(line), Some(file)) = (kept.unknown_line(), file(machine)) {
+            if let (Some(line), Some(file)) = (kept.unknown_line(), &file) {
                 output::warning(format_args!(
                     "{}: line {line} is of another version and left out",
-                    Shown(&file)
+                    Shown(file)
                 ));
             }
-            kept.estimator(&here)
+            kept.estimator(here)
         }
         Err(complaint) => {
             output::warning(format_args!("{complaint}; what jobs cost is learned again"));
@@ -44,20 +43,19 @@ pub(crate) fn load(machine: &Machine) -> Estimator {
 /// # Errors
 ///
 /// Where there is a directory for caches and the file cannot be written into it.
-pub(crate) fn save(machine: &Machine, learned: &Estimator) -> io::Result<()> {
-    let Some(file) = file(machine) else { return Ok(()) };
-    let mut kept = read(&file, machine).unwrap_or_default();
-    kept.renew(&machine.equipment(), learned, now_s());
+pub(super) fn save(here: &Equipment, processor: &str, learned: &Estimator) -> io::Result<()> {
+    let Some(file) = file(processor) else { return Ok(()) };
+    let mut kept = read(&file, here).unwrap_or_default();
+    kept.renew(here, learned, now_s());
     match kept.sources().next() {
         Some(_) => atomic_file::write(&file, &kept.text(), 0o600),
         None => Ok(()),
     }
 }
 
-/// Where the costs of this machine are kept; `None` where no directory for caches is known.
-pub(crate) fn file(machine: &Machine) -> Option<PathBuf> {
-    atomic_file::directory()
-        .map(|directory| directory.join(atomic_file::file_name("costs", &machine.processor)))
+/// Where the costs of a machine with this processor are kept; `None` where no directory for caches is known.
+pub(crate) fn file(processor: &str) -> Option<PathBuf> {
+    atomic_file::directory().map(|directory| directory.join(atomic_file::file_name("costs", processor)))
 }
 
 /// What the file holds; nothing where there is none.
@@ -65,7 +63,7 @@ pub(crate) fn file(machine: &Machine) -> Option<PathBuf> {
 /// # Errors
 ///
 /// A sentence about a file that cannot be used.
-pub(crate) fn read(file: &Path, machine: &Machine) -> Result<Kept, String> {
+pub(crate) fn read(file: &Path, here: &Equipment) -> Result<Kept, String> {
     let about = |fact: &dyn std::fmt::Display| format!("{}: {fact}", Shown(file));
     let opened = match fs::File::open(file) {
         Ok(opened) => opened,
@@ -75,7 +73,7 @@ pub(crate) fn read(file: &Path, machine: &Machine) -> Result<Kept, String> {
     let mut text = String::new();
     opened.take(FILE_BYTES_MAX).read_to_string(&mut text).map_err(|error| about(&error))?;
     let kept = Kept::parse(&text).map_err(|error| about(&error))?;
-    match kept.is_for(&machine.equipment()) {
+    match kept.is_for(here) {
         true => Ok(kept),
         false => Err(about(&"is for another processor")),
     }

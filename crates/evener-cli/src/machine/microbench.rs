@@ -14,11 +14,10 @@ use evener::core::{
     QueuedDriver, Session, TAG_BYTES_MAX,
 };
 use evener::unseen;
-use evener::{Machinery as _, ModuleSetup};
 use evener_driver_libcrypto::Libcrypto;
 
-use crate::machine::modules::Found;
-use crate::machine::{Machine, Row, libcrypto};
+use super::libraries::{Row, libcrypto};
+use super::modules::Found;
 
 /// Jobs of one kind.
 #[derive(Clone, Copy, Debug)]
@@ -237,24 +236,25 @@ fn count(module: &Found) -> Option<usize> {
     usize::try_from(module.station().depth).ok()
 }
 
-/// Sends jobs to a module, one after the other.
-pub(crate) fn on_module(
-    machine: &Machine,
-    module: usize,
+/// Sends jobs to a module, one after the other. `unseen`: what of a request no thread's clock shows.
+pub(super) fn on_module(
+    module: &Found,
+    number: usize,
+    unseen: Line,
     kind: &Kind,
     learned: &mut Estimator,
 ) -> Result<(), Untried> {
     let session = session(kind);
     let probed = kind.fitting(kind.bytes.min(PROBE_BYTES));
-    let probe = Input::new(kind, &session, probed, 1).run_on_module(machine, module, &session, kind)?;
+    let probe = Input::new(kind, &session, probed, 1).run_on_module(module, unseen, &session, kind)?;
     let took = probe.iter().map(|sample| sample.d + sample.h).sum();
     let bytes = kind.affordable(1, (probed, took), MODULE_TIME);
     let mut samples =
-        Input::new(kind, &session, bytes, MODULE_JOBS - 1).run_on_module(machine, module, &session, kind)?;
+        Input::new(kind, &session, bytes, MODULE_JOBS - 1).run_on_module(module, unseen, &session, kind)?;
     if bytes == probed {
         samples.extend(probe);
     }
-    samples.iter().for_each(|sample| learned.saw_module(module, kind.class(), sample));
+    samples.iter().for_each(|sample| learned.saw_module(number, kind.class(), sample));
     Ok(())
 }
 
@@ -321,18 +321,17 @@ impl Input {
     /// What each job takes on a module of its own.
     fn run_on_module(
         &self,
-        machine: &Machine,
-        module: usize,
+        module: &Found,
+        unseen: Line,
         session: &Arc<Session>,
         kind: &Kind,
     ) -> Result<Vec<ModuleSample>, Untried> {
         let mut room = vec![0; self.all.len()];
         let jobs = self.jobs(session, kind.is_apart, &mut room);
-        let ModuleSetup { mut driver, .. } = machine.modules().swap_remove(module);
+        let mut driver = module.driver();
         if !driver.supports(kind.algorithm, kind.direction) {
             return Err(Untried::Unsupported);
         }
-        let unseen = machine.learned.unseen(module).unwrap_or_default();
         jobs.into_iter().map(|job| turn(&mut *driver, unseen, job).ok_or(Untried::Failed)).collect()
     }
 }

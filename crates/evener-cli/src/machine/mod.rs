@@ -5,22 +5,29 @@
 
 pub(crate) mod cost_cache;
 pub(crate) mod cpu_load;
+pub(crate) mod libraries;
 pub(crate) mod microbench;
 pub(crate) mod modules;
+pub(crate) mod options;
 pub(crate) mod processor;
+
+use std::io;
 
 use anyhow::Context as _;
 use evener::core::estimate::text::Equipment;
 use evener::core::plan::adaptive::Station;
-use evener::core::{Algorithm, Direction, Estimator, InlineDriver, Profile};
+use evener::core::{Estimator, InlineDriver, Profile};
 use evener::{CpuKit, Machinery, ModuleSetup, SystemClock, calibrate};
 use evener_driver_emulated::{CostedCpu, Preset};
 use evener_driver_libcrypto::Libcrypto;
-use evener_driver_multibuffer::{Absent, Multibuffer};
+use evener_driver_multibuffer::Absent;
 use evener_sim::lab::Runners;
 
 use crate::terminal::output;
-use modules::{Found, Named};
+use libraries::{Row, libcrypto, multibuffer, unknown_drivers};
+use microbench::{Kind, Untried};
+use modules::Found;
+use options::Emulation;
 use processor::this_processor;
 
 /// What this machine and the options make available.
@@ -34,31 +41,6 @@ pub(crate) struct Machine {
     cpu_cost: Option<Preset>,
     modules: Vec<Found>,
 }
-
-/// Modules beside the cores, and hardware that is not there, for experiments.
-#[derive(clap::Args, Clone, Default)]
-#[command(next_help_heading = "Experiments")]
-pub(crate) struct Emulation {
-    /// Adds a module: hosted:SOCKET, the module of an `evener host` (CBC encryption and hashes, more with
-    /// hosted:SOCKET,offer=all; hosted:SOCKET,uid=N where it runs as a user other than root and you); afalg:DRIVER, a driver of the kernel; devcrypto or devcrypto:/dev/NAME, a node of OCF (`evener
-    /// devices` lists both); or an emulated one, emulated:am3358, emulated:cell, or emulated:d=A+B,h=A+B. May be repeated.
-    #[arg(long = "module", value_name = "MODULE")]
-    pub(crate) modules: Vec<Named>,
-
-    /// Makes a job on the CPU as dear as on the processor of an emulated module: emulated:am3358.
-    #[arg(long, value_name = "MODULE")]
-    pub(crate) cpu_cost: Option<Preset>,
-}
-
-impl Emulation {
-    /// Whether anything is emulated, so that no figure is a speed of Evener.
-    pub(crate) fn emulates(&self) -> bool {
-        self.cpu_cost.is_some() || self.modules.iter().any(|module| matches!(module, Named::Emulated(_)))
-    }
-}
-
-/// What is measured at once.
-pub(crate) type Row = (Algorithm, Direction);
 
 /// What came of knowing the methods.
 #[derive(Debug, PartialEq, Eq)]
@@ -91,7 +73,7 @@ impl Machine {
 
     /// Sees to it that the costs of both methods are known for `asked`; with `again` measures them whether known or not.
     pub(crate) fn know(&mut self, asked: &[Row], again: bool) -> Known {
-        self.learned = cost_cache::load(self);
+        self.learned = cost_cache::load(&self.equipment(), &self.processor);
         self.know_modules(asked, again);
         let known = self.know_methods(asked, again);
         if evener::core_budget().workers() == 1 {
@@ -113,7 +95,7 @@ impl Machine {
             return Known::Before;
         }
         calibrate::measure(&mut *plain, &mut *multi, &asked, &SystemClock, &mut self.learned);
-        let kept = cost_cache::save(self, &self.learned);
+        let kept = self.save_costs(&self.learned);
         kept.map_or_else(|error| Known::NotKept(error.to_string()), |()| Known::Kept)
     }
 
@@ -140,8 +122,28 @@ impl Machine {
         }
         if is_new {
             // A cache that cannot be written costs the next run its knowledge, and this one nothing.
-            cost_cache::save(self, &self.learned).ok();
+            self.save_costs(&self.learned).ok();
         }
+    }
+
+    /// Keeps what a run learned, beside what earlier runs kept of other modules and libraries.
+    ///
+    /// # Errors
+    ///
+    /// Where there is a directory for caches and the file cannot be written into it.
+    pub(crate) fn save_costs(&self, learned: &Estimator) -> io::Result<()> {
+        cost_cache::save(&self.equipment(), &self.processor, learned)
+    }
+
+    /// Measures what jobs of one kind cost on a module, by sending it a few.
+    pub(crate) fn measure_module(
+        &self,
+        number: usize,
+        kind: &Kind,
+        learned: &mut Estimator,
+    ) -> Result<(), Untried> {
+        let unseen = self.learned.unseen(number).unwrap_or_default();
+        microbench::on_module(&self.modules[number], number, unseen, kind, learned)
     }
 
     /// What is known of costs on cores, and nothing of modules but what clocks miss of them.
@@ -225,30 +227,4 @@ impl Machinery for Machine {
     fn modules<'m>(&self) -> Vec<ModuleSetup<'m>> {
         self.modules.iter().map(|module| ModuleSetup::new(module.driver(), self.kit())).collect()
     }
-}
-
-pub(crate) fn libcrypto() -> Libcrypto {
-    Libcrypto::new().expect("it was there when the machine was looked at")
-}
-
-/// The multi-buffer driver, unless the user does not want it.
-fn multibuffer() -> Result<Multibuffer, Absent> {
-    if disabled().iter().any(|name| name == MULTIBUFFER) {
-        return Err(Absent::Disabled);
-    }
-    Multibuffer::load()
-}
-
-const MULTIBUFFER: &str = "multibuffer";
-
-/// What `EVENER_DISABLE` names.
-fn disabled() -> Vec<String> {
-    let named = std::env::var("EVENER_DISABLE").unwrap_or_default();
-    named.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
-}
-
-/// A sentence for each name that switches nothing off, so that nobody measures what he did not ask for.
-fn unknown_drivers() -> Vec<String> {
-    let unknown = disabled().into_iter().filter(|name| name != MULTIBUFFER);
-    unknown.map(|name| format!("EVENER_DISABLE names {name:?}; only {MULTIBUFFER} can be left out")).collect()
 }

@@ -10,7 +10,7 @@ use evener_driver_hosted as hosted;
 use evener_driver_kernel as kernel;
 use evener_sim::lab::Runners;
 
-use crate::machine::{Row, libcrypto};
+use super::libraries::{Row, libcrypto};
 
 /// A module that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,10 +10,9 @@ use evener_bench::crypt::{Experiment, Sizes, measure};
 use evener_bench::neighbours::Asked;
 use evener_bench::workload::Layout;
 
-use crate::command::encrypt::objective_parser;
-use crate::machine::cost_cache;
+use crate::machine::Machine;
+use crate::machine::options::{Emulation, objective_parser};
 use crate::machine::processor::this_processor;
-use crate::machine::{Emulation, Machine};
 use crate::terminal::{Exit, output};
 
 /// Encrypts jobs in memory: Evener under one or more policies, OpenSSL on one core and on all, a bare loop
@@ -141,7 +140,7 @@ pub(crate) fn run(arguments: &Crypt) -> anyhow::Result<Exit> {
     results.module_requests = machine.module_requests();
     if arguments.weighs() {
         // A cache that cannot be written costs the next run its knowledge, and this one nothing.
-        cost_cache::save(&machine, &learned).ok();
+        machine.save_costs(&learned).ok();
     }
     if let Some(path) = &arguments.json {
         std::fs::write(path, results.to_json() + "\n")

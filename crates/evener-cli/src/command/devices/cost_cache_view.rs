@@ -35,8 +35,10 @@ struct CostSource {
 
 impl KeptCosts {
     pub(crate) fn look(machine: &Machine) -> Self {
-        let file = cost_cache::file(machine);
-        let held = file.as_ref().map_or_else(|| Ok(Kept::default()), |file| cost_cache::read(file, machine));
+        let file = cost_cache::file(&machine.processor);
+        let held = file
+            .as_ref()
+            .map_or_else(|| Ok(Kept::default()), |file| cost_cache::read(file, &machine.equipment()));
         let (kept, complaint) = held.map_or_else(|it| (Kept::default(), Some(it)), |kept| (kept, None));
         let sources: Vec<CostSource> = kept.sources().map(CostSource::new).collect();
         let saved_s = (!sources.is_empty()).then_some(kept.saved_s);
@@ -71,8 +73,8 @@ impl CostSource {
 /// Removes the costs and says which.
 pub(crate) fn forget(machine: &Machine) -> anyhow::Result<Exit> {
     let nothing = "nothing was learned yet, so there is nothing to forget\n".to_owned();
-    let Some(file) = cost_cache::file(machine) else { return output::answer(nothing.as_bytes()) };
-    let held = cost_cache::read(&file, machine);
+    let Some(file) = cost_cache::file(&machine.processor) else { return output::answer(nothing.as_bytes()) };
+    let held = cost_cache::read(&file, &machine.equipment());
     let shown = Shown(&file).to_string();
     let answer = match (cost_cache::forget(&file).with_context(|| format!("cannot remove {shown}"))?, held) {
         (false, _) => nothing,

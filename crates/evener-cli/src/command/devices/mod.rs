@@ -15,9 +15,11 @@ use evener_driver_kernel::{Module, Standing, Survey, ocf, why_no_node};
 use serde::Serialize;
 
 use crate::machine::cost_cache;
+use crate::machine::libraries::Row;
 use crate::machine::modules::Named;
+use crate::machine::options::Emulation;
 use crate::machine::processor::{Processor, this_processor};
-use crate::machine::{Emulation, Known, Machine, Row};
+use crate::machine::{Known, Machine};
 use crate::terminal::{Exit, Shown, output, units};
 use cost_cache_view::KeptCosts;
 use module_check::Asked;
@@ -198,7 +200,7 @@ fn look(machine: &Machine, known: &Known) -> Seen {
         },
         drivers: vec![Driver::there(&machine.libcrypto), multibuffer(machine)],
         methods: Methods {
-            file: cost_cache::file(machine).map(|file| Shown(&file).to_string()),
+            file: cost_cache::file(&machine.processor).map(|file| Shown(&file).to_string()),
             state: state(known),
             is_plain_only: *known == Known::PlainOnly,
             size_class_bytes: calibrate::SIZES,

@@ -22,7 +22,7 @@ use evener_files::keyset::Keyset;
 use secrecy::SecretString;
 use zeroize::Zeroizing;
 
-use crate::machine::Row;
+use crate::machine::libraries::Row;
 use crate::terminal::{Shown, output};
 
 /// Options of both directions.

@@ -14,13 +14,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::ArgGroup;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use evener::core::plan::Policy;
 use evener::core::{Budget, Direction, Estimator, Objective};
 use evener_files::{Options, Progress, Request, RequestError, Source, Summary, Target, Task, process};
 
-use crate::machine::cost_cache;
-use crate::machine::{Emulation, Machine};
+use crate::machine::Machine;
+use crate::machine::options::{Emulation, objective_parser, policy_parser};
 use crate::terminal::{Exit, Shown, exit_status_help, output, signals, units};
 use keys::{For, Keys};
 use report::{Circumstances, Report};
@@ -133,16 +132,6 @@ struct Run {
 /// Memory for data in work unless told otherwise; with code and stacks a run stays under 256 MiB.
 const MEMORY_BYTES: u64 = 192 << 20;
 
-pub(crate) fn policy_parser() -> impl TypedValueParser<Value = Policy> {
-    PossibleValuesParser::new(Policy::ALL.map(Policy::name))
-        .map(|name| name.parse().expect("a possible value is a policy"))
-}
-
-pub(crate) fn objective_parser() -> impl TypedValueParser<Value = Objective> {
-    PossibleValuesParser::new(Objective::ALL.map(Objective::name))
-        .map(|name| name.parse().expect("a possible value is an objective"))
-}
-
 pub(crate) fn encrypt(arguments: &Encrypt) -> anyhow::Result<Exit> {
     arguments.run.check(Direction::Encrypt)?;
     let task = Task::Encrypt(arguments.keys.sealer(&arguments.recipients)?);
@@ -170,7 +159,7 @@ fn run(task: Task, direction: Direction, keys: &Keys, run: &Run) -> anyhow::Resu
     let summary = carry_out(request, &machine, run)?;
     if run.weighs() {
         // A cache that cannot be written costs the next run its knowledge, and this one nothing.
-        cost_cache::save(&machine, &summary.report.learned).ok();
+        machine.save_costs(&summary.report.learned).ok();
     }
     let report = Report::new(&summary, about);
     summary::failures(&report);

@@ -10,10 +10,10 @@ use evener::core::estimate::Learned;
 use evener::core::plan::adaptive::{Choice, Lane, Offer, Prospect, Queue, Route, Table, plan};
 use evener::core::{Algorithm, Direction, Estimator, Method, Nanos, Objective, SessionError};
 
-use crate::machine::cost_cache;
+use crate::machine::Machine;
 use crate::machine::cpu_load::Load;
 use crate::machine::microbench::{self, Kind, Untried};
-use crate::machine::{Emulation, Machine};
+use crate::machine::options::Emulation;
 use crate::terminal::{Exit, output, units};
 use answer::{Answer, Unseen, Way};
 
@@ -97,7 +97,7 @@ pub(crate) fn run(arguments: &Explain) -> anyhow::Result<Exit> {
     let mut ways = core_ways(&machine, &kind, &mut learned);
     ways.extend(module_ways(&machine, &kind, &mut learned));
     let not_kept = match ways.iter().any(|way| way.is_measured_now) {
-        true => cost_cache::save(&machine, &learned).err(),
+        true => machine.save_costs(&learned).err(),
         false => None,
     };
     let prospect = prospect(arguments, &machine, &kind, &learned, load);
@@ -161,7 +161,7 @@ fn module_ways(machine: &Machine, kind: &Kind, learned: &mut Estimator) -> Vec<W
         let known = |learned: &Estimator| learned.on_module(module, kind.class());
         let is_new = known(learned).d.samples == 0;
         let untried = match is_new {
-            true => microbench::on_module(machine, module, kind, learned).err(),
+            true => machine.measure_module(module, kind, learned).err(),
             false => None,
         };
         let mut way = Way::new(&name, is_new, untried);

@@ -18,7 +18,8 @@ use evener_sim::lab::{Opening, Runners};
 use evener_sim::live::{Measured, MeasuredOnModule, Module};
 use serde::{Deserialize, Serialize};
 
-use crate::machine::{Emulation, Machine};
+use crate::machine::Machine;
+use crate::machine::options::Emulation;
 
 /// Width of the bursts for which plans want `c`, as the live system's.
 const WIDTH: usize = 16;

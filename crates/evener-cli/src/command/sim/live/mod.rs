@@ -19,7 +19,8 @@ use evener_sim::lab::{Opening, Runners};
 use evener_sim::live::{Compared, Machine as Simulated, Measured, MeasuredOnModule, Module, Prediction};
 use serde::{Deserialize, Serialize};
 
-use crate::machine::{Emulation, Machine};
+use crate::machine::Machine;
+use crate::machine::options::Emulation;
 use crate::terminal::{Exit, Shown, output};
 use measurement::{MEASURE_RUNS, Source, Stage};
 use scheduler::Kernel;
