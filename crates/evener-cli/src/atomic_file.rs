@@ -1,27 +1,9 @@
-//! The directory in which the command keeps what it measured, and files there that are whole or not there at all.
+//! Files that are there whole or not at all.
 
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
-use std::{env, fs, io, process};
-
-/// Where files are kept: `EVENER_CACHE_DIR`, or `evener` in the user's directory for caches.
-pub(crate) fn directory() -> Option<PathBuf> {
-    let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    // As the XDG base directory specification has it: a relative path counts as unset.
-    let home = || set("HOME").map(|home| home.join(".cache"));
-    let caches = || set("XDG_CACHE_HOME").filter(|path| path.is_absolute()).or_else(home);
-    set("EVENER_CACHE_DIR").or_else(|| caches().map(|caches| caches.join("evener")))
-}
-
-/// One file per machine, so that those who share a home do not overwrite each other's.
-pub(crate) fn file_name(kind: &str, machine: &str) -> String {
-    // FNV-1a: a name that stays the same from release to release, which std's hasher does not promise.
-    let hash = machine.bytes().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
-    });
-    format!("{kind}-{hash:016x}.txt")
-}
+use std::path::Path;
+use std::{fs, io, process};
 
 /// Writes a file with mode `mode`, whole or not at all.
 pub(crate) fn write(file: &Path, text: &str, mode: u32) -> io::Result<()> {
@@ -46,11 +28,7 @@ pub(crate) fn write(file: &Path, text: &str, mode: u32) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn machines_that_share_a_home_have_files_of_their_own() {
-        assert_ne!(file_name("methods", "processor X"), file_name("methods", "processor Y"));
-    }
+    use std::env;
 
     #[test]
     fn a_file_is_replaced_whole_for_its_owner_only_and_leaves_no_draft() {

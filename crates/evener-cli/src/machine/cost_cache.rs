@@ -3,10 +3,10 @@
 //! [`load`] -> calibration of what is asked for and not known -> a run -> [`save`]. Nothing here stops a run: a file that cannot be read counts as none and is replaced,
 //! one that cannot be written is done without. Its format is `evener_core::estimate::text`'s.
 
-use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+use std::{env, fs};
 
 use evener::core::Estimator;
 use evener::core::estimate::text::{Equipment, Kept};
@@ -55,7 +55,25 @@ pub(super) fn save(here: &Equipment, processor: &str, learned: &Estimator) -> io
 
 /// Where the costs of a machine with this processor are kept; `None` where no directory for caches is known.
 pub(crate) fn file(processor: &str) -> Option<PathBuf> {
-    atomic_file::directory().map(|directory| directory.join(atomic_file::file_name("costs", processor)))
+    directory().map(|directory| directory.join(file_name("costs", processor)))
+}
+
+/// Where the command keeps what it measured: `EVENER_CACHE_DIR`, or `evener` in the user's directory for caches.
+fn directory() -> Option<PathBuf> {
+    let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    // As the XDG base directory specification has it: a relative path counts as unset.
+    let home = || set("HOME").map(|home| home.join(".cache"));
+    let caches = || set("XDG_CACHE_HOME").filter(|path| path.is_absolute()).or_else(home);
+    set("EVENER_CACHE_DIR").or_else(|| caches().map(|caches| caches.join("evener")))
+}
+
+/// One file per machine, so that those who share a home do not overwrite each other's.
+fn file_name(kind: &str, machine: &str) -> String {
+    // FNV-1a: a name that stays the same from release to release, which std's hasher does not promise.
+    let hash = machine.bytes().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
+    });
+    format!("{kind}-{hash:016x}.txt")
 }
 
 /// What the file holds; nothing where there is none.
@@ -91,4 +109,14 @@ pub(crate) fn forget(file: &Path) -> io::Result<bool> {
 /// Seconds since 1970.
 pub(crate) fn now_s() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).as_ref().map_or(0, Duration::as_secs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machines_that_share_a_home_have_files_of_their_own() {
+        assert_ne!(file_name("methods", "processor X"), file_name("methods", "processor Y"));
+    }
 }
