@@ -5,8 +5,7 @@
 
 use std::sync::Arc;
 
-use evener_core::{Algorithm, Direction, Job, JobError, Outcome, Session};
-use evener_driver_kernel::next_iv;
+use evener_core::{Algorithm, Direction, Job, JobError, Session};
 use evener_driver_kernel::ocf::{self, Call, CryptOp, SessionOp};
 use rustix::io::Errno;
 use zeroize::Zeroizing;
@@ -14,6 +13,7 @@ use zeroize::Zeroizing;
 use crate::TEXT_BYTES_MAX;
 use crate::clients::{Clients, Key};
 use crate::fuse::{Ioctl, Span};
+use crate::outcome::result;
 use crate::queue::Request;
 
 /// Longest key: that of a MAC (`CRYPTO_HMAC_MAX_KEY_LEN`).
@@ -245,29 +245,6 @@ fn direction(op: &CryptOp, key: &Key) -> Result<Direction, Errno> {
         ocf::DECRYPT if key.algorithm.is_cipher() => Ok(Direction::Decrypt),
         _ => Err(Errno::INVAL),
     }
-}
-
-/// What goes to the client: text or digest, and the next IV where it was asked for.
-pub(crate) fn result(job: &Job<'_>, op: &CryptOp, text: &[u8], iv: &[u8]) -> Result<Vec<u8>, Errno> {
-    match job.outcome() {
-        Outcome::Done { .. } => {}
-        Outcome::Failed(JobError::BadLength) => return Err(Errno::INVAL),
-        _ => return Err(Errno::IO),
-    }
-    let session = job.session();
-    if !session.algorithm().is_cipher() {
-        return Ok(job.tag().to_vec());
-    }
-    let mut data = job.output().to_vec();
-    if let (true, Ok(iv)) = (op.flags & ocf::WRITE_IV != 0, <&[u8; 16]>::try_from(iv)) {
-        let last = || job.output().last_chunk().copied().unwrap_or(*iv);
-        let next = match text {
-            [] => *iv,
-            text => next_iv(session.algorithm().family(), iv, text, session.direction()).unwrap_or_else(last),
-        };
-        data.extend(next);
-    }
-    Ok(data)
 }
 
 #[cfg(test)]

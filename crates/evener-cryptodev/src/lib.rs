@@ -14,6 +14,7 @@
 mod call;
 mod clients;
 mod fuse;
+mod outcome;
 mod queue;
 
 use std::fs::{File, OpenOptions};

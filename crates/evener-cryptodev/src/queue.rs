@@ -12,8 +12,8 @@ use evener_driver_kernel::ocf::CryptOp;
 use rustix::io::Errno;
 use zeroize::Zeroizing;
 
-use crate::call::result;
 use crate::fuse::{CAN_FETCH, CAN_LEAVE};
+use crate::outcome::result;
 
 /// Requests that one client may have left and not fetched, as many as cryptodev-linux begins with, and those of all clients,
 /// whose texts the server keeps. The second is a guess: 15 MiB.
