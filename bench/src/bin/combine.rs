@@ -1,6 +1,6 @@
 //! Measures combining against plain calls and prints a table:
 //! `cargo run --release -p evener-bench --bin combine -- --sizes 16384,65536 --threads 8,16,64`.
-//! What is measured and how stands in `bench/src/combine.rs`.
+//! What is measured and how stands in `bench/src/combine/mod.rs`.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, reason = "it prints a table")]
 

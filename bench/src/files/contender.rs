@@ -7,10 +7,11 @@ use std::process::Command;
 
 use evener_core::Direction;
 
-use super::ground::{self, Ground};
 use super::report::Program;
+use super::work_dir::{self, Ground};
 use super::{Plan, Rival};
-use crate::{BenchError, stopwatch};
+use crate::error::BenchError;
+use crate::programs::stopwatch;
 
 /// Who takes part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,8 +106,8 @@ impl Setting {
         };
         keygen(&[], &keyset)?;
         keygen(&["--age"], &identity)?;
-        fs::write(&list, ground::list(source)?).map_err(ground::wrong(&list))?;
-        let recipient = recipient(&fs::read_to_string(&identity).map_err(ground::wrong(&identity))?);
+        fs::write(&list, work_dir::list(source)?).map_err(work_dir::wrong(&list))?;
+        let recipient = recipient(&fs::read_to_string(&identity).map_err(work_dir::wrong(&identity))?);
         let (evener, processes) = (plan.evener.clone(), plan.processes);
         Ok(Self { evener, keyset, identity, recipient, is_tree, list, processes })
     }

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::contender::Contender;
 use super::{Contest, Plan, Rival};
+use crate::programs::stopwatch::Used;
 use crate::statistics::Spread;
-use crate::stopwatch::Used;
 
 /// Everything that was measured.
 #[derive(Debug, Serialize)]

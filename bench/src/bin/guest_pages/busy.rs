@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::kept::{Kept, find, list, median, number, under};
+use crate::stored_report::{Kept, find, list, median, number, under};
 
 /// Report, size in words, and what the module's core time may be at most, of that of the CPU alone.
 const ASKED: [(&str, &str, f64); 4] = [

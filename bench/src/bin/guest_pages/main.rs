@@ -1,6 +1,6 @@
 //! Writes the page of the papers' experiments in the test bed's guest, from what `cargo xtask testbed papers` measured there.
 //!
-//! The way: reports in a folder (`NAME.json`, [`kept::Kept`]) -> a section for each kind (`policies`, `busy`, `neighbours`,
+//! The way: reports in a folder (`NAME.json`, [`stored_report::Kept`]) -> a section for each kind (`policies`, `busy`, `neighbours`,
 //! `openssl`, `waits`, `simulated`), the papers' own figures beside ours -> a page above the folder, pictures inside: `guest-papers.md`,
 //! or `guest-virtio.md` of the folder of that name.
 #![forbid(unsafe_code)]
@@ -12,11 +12,11 @@ use anyhow::Context as _;
 use clap::Parser;
 
 mod busy;
-mod kept;
 mod neighbours;
 mod openssl;
 mod policies;
 mod simulated;
+mod stored_report;
 mod waits;
 
 /// Draws the page of the papers' experiments in the guest again, from reports that are there.
@@ -28,7 +28,7 @@ struct Arguments {
 
 fn main() -> anyhow::Result<()> {
     let Arguments { folder } = Arguments::parse();
-    let all = kept::read(&folder)?;
+    let all = stored_report::read(&folder)?;
     anyhow::ensure!(!all.is_empty(), "{} holds no report", folder.display());
     let is_virtio = folder.ends_with(VIRTIO);
     let (name, head) = if is_virtio { ("guest-virtio.md", HEAD_VIRTIO) } else { ("guest-papers.md", HEAD) };
@@ -39,7 +39,7 @@ fn main() -> anyhow::Result<()> {
     page += &openssl::section(&all, &folder)?;
     page += &waits::section(&all);
     page += &simulated::section(&all);
-    page += &kept::circumstances(&all);
+    page += &stored_report::circumstances(&all);
     if is_virtio {
         page = page.replace("(guest/", &format!("({VIRTIO}/"));
     }

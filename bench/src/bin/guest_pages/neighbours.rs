@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use evener_bench::draw::{self, Panel, Scale, Series};
+use evener_bench::plot::{self, Panel, Scale, Series};
 use serde_json::Value;
 
-use crate::kept::{Kept, bytes, list, median, number, under};
 use crate::policies::COUNTED;
+use crate::stored_report::{Kept, bytes, list, median, number, under};
 
 const POLICIES: [&str; 5] = ["cpu_only", "module_only", "round_robin", "shared_queue", "adaptive"];
 
@@ -130,7 +130,7 @@ impl Quantity {
             writeln!(text, "![{}](guest/{name})\n", self.title).ok();
             let panels: Vec<Panel> = reports.iter().map(|report| self.panel(report)).collect();
             let title = format!("{}\n{}, medians of the runs", self.title, clock.guest);
-            draw::panels(&folder.join(name), &title, "plaintext per job", axis, scale, &panels)?;
+            plot::panels(&folder.join(name), &title, "plaintext per job", axis, scale, &panels)?;
         }
         text += "| hog | bytes | nobody |";
         POLICIES.iter().for_each(|policy| write!(text, " {policy} |").unwrap_or_default());

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use evener_bench::draw::{self, Panel, Scale, Series};
+use evener_bench::plot::{self, Panel, Scale, Series};
 use evener_bench::statistics::Spread;
 use serde_json::Value;
 
-use crate::kept::{Kept, find, list, number};
+use crate::stored_report::{Kept, find, list, number};
 
 /// What a rate is to be at least, of the better of default provider and engine.
 const ASKED: f64 = 0.97;
@@ -130,7 +130,7 @@ fn draw_speed(report: &Value, path: &Path, clock: &str) -> anyhow::Result<()> {
     let title = format!(
         "openssl speed over the default provider\nGuest of the test bed, by {clock}, medians of the rounds' ratios"
     );
-    Ok(draw::panels(path, &title, "bytes of an update", "times the default's", Scale::Logarithmic, &panels)?)
+    Ok(plot::panels(path, &title, "bytes of an update", "times the default's", Scale::Logarithmic, &panels)?)
 }
 
 fn uploads(report: &Value, name: &str, clock: &str) -> String {
@@ -180,7 +180,7 @@ fn draw_uploads(report: &Value, path: &Path, clock: &str) -> anyhow::Result<()> 
     let title = format!(
         "Uploads with a module over those without\nGuest of the test bed, by {clock}, beside the paper's board"
     );
-    Ok(draw::lines(path, &title, "upload", "with over without", Scale::Linear, &series)?)
+    Ok(plot::lines(path, &title, "upload", "with over without", Scale::Linear, &series)?)
 }
 
 /// The paper's time with offload over that without.

@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::Context as _;
-use evener_bench::draw::{self, Scale, Series};
+use evener_bench::plot::{self, Scale, Series};
 use evener_sim::papers::table::{
     SEED000_TABLE2, SEED002_TABLE_A1, SEED002_TABLE_A2, SEED002_TABLE2, SEED002_TABLE3, Table,
 };
 use serde_json::Value;
 
-use crate::kept::{Kept, bytes, find, list, median, number, under};
+use crate::stored_report::{Kept, bytes, find, list, median, number, under};
 
 /// A table of a paper and what repeats it.
 struct Experiment {
@@ -209,7 +209,7 @@ impl Experiment {
         series.retain(|line| !line.points.is_empty());
         let title = format!("{}\nGuest of the test bed beside the paper's board", self.title);
         let (x, y) = ("plaintext per job", "times as fast as the CPU alone");
-        draw::lines(path, &title, x, y, Scale::Logarithmic, &series).context("a picture")
+        plot::lines(path, &title, x, y, Scale::Logarithmic, &series).context("a picture")
     }
 }
 

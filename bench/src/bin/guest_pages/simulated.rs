@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::kept::{Kept, find, list, number};
 use crate::policies::COUNTED;
+use crate::stored_report::{Kept, find, list, number};
 
 /// What times and splits may be off by, in per cent.
 const ASKED: f64 = 10.0;

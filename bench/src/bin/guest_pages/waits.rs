@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use evener_bench::statistics::Spread;
 use serde_json::Value;
 
-use crate::kept::{Kept, find, list};
 use crate::openssl::{pairs, told, values};
+use crate::stored_report::{Kept, find, list};
 
 /// The report's name.
 const NAME: &str = "waits-counted";

@@ -23,7 +23,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, ensure};
 use clap::Parser;
-use evener_bench::openssl_conf::Providers;
+use evener_bench::programs::openssl_conf::Providers;
 use evener_bench::statistics::Spread;
 use evener_core::InlineDriver as _;
 use evener_driver_libcrypto::Libcrypto;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, ensure};
-use evener_bench::openssl_conf::Providers;
+use evener_bench::programs::openssl_conf::Providers;
 
 use super::Arguments;
 

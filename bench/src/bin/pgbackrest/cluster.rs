@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use evener_bench::BenchError;
-use evener_bench::counted::Counter;
-use evener_bench::openssl_conf::Providers;
-use evener_bench::stopwatch::{self, Used};
+use evener_bench::programs::counters::Counter;
+use evener_bench::programs::openssl_conf::Providers;
+use evener_bench::programs::stopwatch::{self, Used};
 use tempfile::TempDir;
 
 /// A running cluster and its repository; both end and go when it is dropped.

@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use evener_bench::BenchError;
-use evener_bench::counted::{self, Counter, Tally, Tool};
-use evener_bench::openssl_conf::Providers;
+use evener_bench::programs::counters::{self, Counter, Tally, Tool};
+use evener_bench::programs::openssl_conf::Providers;
+use evener_bench::programs::stopwatch::Used;
 use evener_bench::statistics::Spread;
-use evener_bench::stopwatch::Used;
 
 use crate::cluster::Cluster;
 
@@ -70,12 +70,12 @@ fn count(
     work: impl Fn(Providers, &Counter) -> Result<Used, BenchError>,
 ) -> Result<(), BenchError> {
     for tool in Tool::BOTH {
-        let pairs = counted::in_turn(runs as usize, |providers| {
+        let pairs = counters::in_turn(runs as usize, |providers| {
             let counter = Counter::new(tool)?;
             work(providers, &counter)?;
             Ok(Tally::sum(counter.read()?.values()))
         })?;
-        println!("{what:<8} {}", counted::line(tool, &pairs));
+        println!("{what:<8} {}", counters::line(tool, &pairs));
     }
     Ok(())
 }

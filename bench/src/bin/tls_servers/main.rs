@@ -14,14 +14,14 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "talks to a terminal")]
 
-mod counted;
 mod load;
+mod request_counts;
 mod server;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use evener_bench::openssl_conf::Providers;
+use evener_bench::programs::openssl_conf::Providers;
 use evener_bench::statistics::Spread;
 
 use crate::server::{Kind, Server, Site};
@@ -39,7 +39,8 @@ struct Asked {
 }
 
 fn main() -> ExitCode {
-    match asked().and_then(|asked| if asked.is_counted { counted::measure(&asked) } else { measure(&asked) })
+    match asked()
+        .and_then(|asked| if asked.is_counted { request_counts::measure(&asked) } else { measure(&asked) })
     {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {

@@ -10,8 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::str::FromStr;
 use std::time::Duration;
 
-use evener_bench::counted::{Counter, Tool};
-use evener_bench::openssl_conf::Providers;
+use evener_bench::programs::counters::{Counter, Tool};
+use evener_bench::programs::openssl_conf::Providers;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tempfile::TempDir;
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use evener_bench::draw::{self, Scale, Series};
+use evener_bench::plot::{self, Scale, Series};
 use evener_sim::report::{Line, Picture, Report};
 
 use crate::terminal::{Exit, Shown, output};
@@ -50,6 +50,6 @@ fn draw(directory: &Path, picture: Picture) -> anyhow::Result<()> {
     let path = directory.join(picture.name + ".svg");
     let series = |line: Line| Series { name: line.name, points: line.points, dashed: line.is_model };
     let series: Vec<Series> = picture.lines.into_iter().map(series).collect();
-    draw::lines(&path, &picture.title, "size of a job", picture.unit, Scale::Logarithmic, &series)?;
+    plot::lines(&path, &picture.title, "size of a job", picture.unit, Scale::Logarithmic, &series)?;
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{MemfdFlags, memfd_create, statfs, statvfs, syncfs};
 use tempfile::TempDir;
 
-use crate::BenchError;
+use crate::error::BenchError;
 
 /// A folder of our own inside the one that the user chose; removed when dropped.
 pub(super) struct Ground {

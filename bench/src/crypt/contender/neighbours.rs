@@ -8,8 +8,8 @@ use evener::{Machinery, Setup, Submitted, SystemClock};
 use evener_core::{Estimator, Job, Nanos};
 
 use super::{Contender, Visit, Workload, arm_all, jobs};
-use crate::BenchError;
-use crate::neighbours::{self, Asked, Neighbours};
+use crate::crypt::neighbours::{self, Asked, Neighbours};
+use crate::error::BenchError;
 
 impl Contender {
     /// Does the cell's jobs over and over for `budget` beside the neighbours that are asked for: Evener's contenders only. With

@@ -1,16 +1,24 @@
 //! Paper 002's experiment in memory: sizes against contenders, visited in turn, run by run.
 
+pub mod contender;
+pub mod neighbours;
+pub mod report;
+mod round_budget;
+mod rounds;
+mod sync_requests;
+pub mod workload;
+
 use std::thread;
 
 use evener::{Machinery, Report};
 use evener_core::{Algorithm, Direction, Estimator, Method, Nanos};
 
-use crate::BenchError;
-use crate::contender::{Contender, Modules, Visit};
-use crate::neighbours::{Asked, Got, beside};
-use crate::report::{BesideResult, CellResult, ContenderResult, Results};
+use crate::crypt::contender::{Contender, Modules, Visit};
+use crate::crypt::neighbours::{Asked, Got, beside};
+use crate::crypt::report::{BesideResult, CellResult, ContenderResult, Results};
+use crate::crypt::workload::{Layout, Workload, log_normal_sizes, uniform_sizes};
+use crate::error::BenchError;
 use crate::statistics::Spread;
-use crate::workload::{Layout, Workload, log_normal_sizes, uniform_sizes};
 
 /// What is to be measured.
 #[derive(Clone, Debug)]

@@ -5,8 +5,8 @@
 //! same with the module, in turn -> ratios of neighbours. The start is the first process's own work, from the same runs.
 
 use evener_bench::BenchError;
-use evener_bench::counted::{Counter, Tally, Tool, in_turn, line};
-use evener_bench::openssl_conf::Providers;
+use evener_bench::programs::counters::{Counter, Tally, Tool, in_turn, line};
+use evener_bench::programs::openssl_conf::Providers;
 
 use crate::load::{self, Connection};
 use crate::server::{Kind, Server, Site};

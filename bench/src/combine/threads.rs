@@ -10,7 +10,7 @@ use evener_core::{Algorithm, Direction, Padding, Session};
 use evener_driver_libcrypto::CipherContext;
 
 use super::{Cell, Histogram, driver};
-use crate::BenchError;
+use crate::error::BenchError;
 
 /// What the threads are told. Relaxed everywhere: each acts on it when it sees it.
 pub(super) struct Crew<'c> {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 
-use crate::BenchError;
+use crate::error::BenchError;
 
 /// What commands used.
 #[derive(Clone, Copy, Debug)]

@@ -1,11 +1,11 @@
 //! Combining against plain calls: threads that each encrypt messages of their own with a key of their own.
 //!
-//! The way of a cell: [`crew`] starts the threads once -> segments of plain calls and of combined ones take turns, each
+//! The way of a cell: [`threads`] starts the threads once -> segments of plain calls and of combined ones take turns, each
 //! after some time to settle -> what was done in a segment's window is a [`Segment`] -> pairs of neighbouring segments give
 //! ratios, of which the median counts. The threads of both sides are the same, so that only the calls differ.
 
-mod crew;
 mod histogram;
+mod threads;
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -15,10 +15,10 @@ use evener_core::InlineDriver;
 use evener_driver_multibuffer::Multibuffer;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::BenchError;
+use crate::error::BenchError;
 use crate::statistics::Spread;
-use crew::Crew;
 pub use histogram::Histogram;
+use threads::Crew;
 
 /// One cell.
 #[derive(Clone, Debug)]
@@ -99,9 +99,9 @@ impl Outcome {
 /// [`BenchError::Library`] where libcrypto or libipsec-mb is missing; [`BenchError::WrongResult`].
 pub fn measure(cell: &Cell, plan: &Plan) -> Result<Outcome, BenchError> {
     let combiner = combiner(plan)?;
-    crew::verify(cell, plan.cores)?;
+    threads::verify(cell, plan.cores)?;
     let _neighbours = Neighbours::start(cell.neighbours)?;
-    crew::with(cell, &combiner, plan.pairs * 2, |crew| {
+    threads::with(cell, &combiner, plan.pairs * 2, |crew| {
         let mut pairs = Vec::with_capacity(plan.pairs);
         for pair in 0..plan.pairs {
             // The first of each pair changes, so that no side always follows the other.

@@ -14,8 +14,8 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use crate::BenchError;
-use crate::openssl_conf::Providers;
+use super::openssl_conf::Providers;
+use crate::error::BenchError;
 use crate::statistics::Spread;
 
 /// What is counted.

@@ -15,7 +15,7 @@ use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use crate::BenchError;
+use crate::error::BenchError;
 
 /// A line of a picture.
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
 //! Real files: `evener` against the programs that people use today, each started as a process of its own.
 //!
-//! The way of one figure: sources are made in a folder ([`ground`]) -> every contender works once without a
+//! The way of one figure: sources are made in a folder ([`work_dir`]) -> every contender works once without a
 //! clock, and its ciphertext is kept -> runs, in which all contenders take turns: memory is warmed, its commands
-//! ([`contender`]) are timed ([`stopwatch`](crate::stopwatch)), what came out is looked at and removed -> spreads and ratios
+//! ([`contender`]) are timed ([`stopwatch`](crate::programs::stopwatch)), what came out is looked at and removed -> spreads and ratios
 //! ([`report`]).
 //!
 //! Where the folder is on a disk, the other programs are followed by a sync, because `evener` syncs by itself.
@@ -12,16 +12,16 @@ use std::path::{Path, PathBuf};
 use evener::Cancel;
 use evener_core::Direction;
 
-use crate::BenchError;
-use crate::stopwatch::{self, Used};
+use crate::error::BenchError;
+use crate::programs::stopwatch::{self, Used};
 use contender::{Contender, Setting};
-use ground::{Ground, Shape};
 use report::CellResult;
 pub use report::Results;
+use work_dir::{Ground, Shape};
 
 mod contender;
-mod ground;
 pub mod report;
+mod work_dir;
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -117,7 +117,7 @@ pub fn usual_folders() -> Vec<PathBuf> {
     let memory = Path::new("/dev/shm");
     let memory = memory.is_dir().then(|| memory.to_owned());
     let here = PathBuf::from(".");
-    let disk = (!ground::is_tmpfs(&here)).then_some(here);
+    let disk = (!work_dir::is_tmpfs(&here)).then_some(here);
     [memory, disk].into_iter().flatten().collect()
 }
 
@@ -174,8 +174,8 @@ impl<'p> Contest<'p> {
         let ground = Ground::new(folder, room_bytes(plan, work, contenders.len()))?;
         let source = ground.path("source");
         match work {
-            Work::Large { bytes } => ground::make_file(&source, bytes)?,
-            Work::Tree { count, bytes } => ground::make_tree(&source, count, bytes)?,
+            Work::Large { bytes } => work_dir::make_file(&source, bytes)?,
+            Work::Tree { count, bytes } => work_dir::make_tree(&source, count, bytes)?,
         }
         let shape = Shape::of(&source)?;
         let setting = Setting::new(plan, &ground, work.is_tree(), &source)?;
@@ -234,7 +234,7 @@ impl<'p> Contest<'p> {
         to: &Path,
     ) -> Result<Used, BenchError> {
         if self.setting.wants_folders(contender) {
-            ground::make_folders_like(&self.source, to)?;
+            work_dir::make_folders_like(&self.source, to)?;
         }
         self.ground.settle(self.shape.bytes)?;
         let commands = self.setting.commands(contender, direction, from, to, self.ground.is_on_disk());
@@ -255,7 +255,7 @@ impl<'p> Contest<'p> {
         let shape = Shape::of(to)?;
         let fits = shape.files == self.shape.files
             && if is_plain { shape.bytes == self.shape.bytes } else { shape.bytes >= self.shape.bytes };
-        if fits && (!is_plain || run > 0 || ground::same(&self.source, to)?) {
+        if fits && (!is_plain || run > 0 || work_dir::same(&self.source, to)?) {
             return Ok(());
         }
         Err(BenchError::WrongFile {

@@ -3,7 +3,7 @@
 use evener_core::{Algorithm, Direction, InlineDriver as _, Job, Outcome, Padding, Session, TAG_BYTES_MAX};
 use evener_driver_libcrypto::Libcrypto;
 
-use crate::BenchError;
+use crate::error::BenchError;
 
 /// Where input and output of a job lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]

@@ -9,15 +9,15 @@ use evener_core::{Algorithm, Direction, Estimator, InlineDriver as _, Job, Nanos
 use evener_driver_libcrypto::{CipherContext, Libcrypto};
 use evener_driver_multibuffer::{BareLoop, BareSpan};
 
-use crate::BenchError;
-use crate::neighbours::Got;
-use crate::pace::Pace;
-use crate::race::{chunks_of, lock, race};
-use crate::singles;
+use crate::crypt::neighbours::Got;
+use crate::crypt::round_budget::Pace;
+use crate::crypt::rounds::{chunks_of, lock, race};
+use crate::crypt::sync_requests;
+use crate::crypt::workload::{Memory, Span, Spec, Workload};
+use crate::error::BenchError;
 use crate::statistics::Quantiles;
-use crate::workload::{Memory, Span, Spec, Workload};
 
-mod beside;
+mod neighbours;
 
 /// A claim of the rivals: jobs next to each other. Single ones cost memory-bound algorithms 17 to 35 %.
 const CHUNK_JOBS: usize = 16;
@@ -168,7 +168,7 @@ impl Contender {
             Self::BareMultiBuffer { workers } => bare(load, &mut memory, *workers, budget),
             Self::Evener { singly: true, .. } => {
                 let (mut jobs, setup) = (jobs(load, &mut memory), self.setup(load, machinery, learned));
-                Ok(singles::rounds(load, &mut jobs, setup, machinery.kit(), (load.turns, budget)))
+                Ok(sync_requests::rounds(load, &mut jobs, setup, machinery.kit(), (load.turns, budget)))
             }
             Self::Evener { .. } => {
                 Ok(evener_visit(load, &mut memory, || self.setup(load, machinery, learned), budget))
@@ -235,7 +235,7 @@ impl Contender {
             Self::BareMultiBuffer { .. } => bare(load, memory, 1, Nanos::ZERO).map(|_| None),
             Self::Evener { singly: true, .. } => {
                 let (mut jobs, setup) = (jobs(load, memory), self.setup(load, machinery, learned));
-                singles::rounds(load, &mut jobs, setup, machinery.kit(), (1, Nanos::ZERO));
+                sync_requests::rounds(load, &mut jobs, setup, machinery.kit(), (1, Nanos::ZERO));
                 Ok(tags(&jobs, load))
             }
             Self::Evener { .. } => {

@@ -5,15 +5,15 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::BenchError;
 use crate::crypt::Experiment;
-use crate::draw::{self, Scale, Series};
+use crate::crypt::workload::Layout;
+use crate::error::BenchError;
+use crate::plot::{self, Scale, Series};
 use crate::statistics::Spread;
-use crate::workload::Layout;
 
-mod beside;
+mod neighbours;
 
-pub use beside::BesideResult;
+pub use neighbours::BesideResult;
 
 /// Everything that a `bench crypt` measured.
 #[derive(Debug, Serialize)]
@@ -195,6 +195,6 @@ impl Results {
                 }
             }
         }
-        draw::lines(path, &title, "plaintext per job", "10^6 bytes per second", Scale::Logarithmic, &series)
+        plot::lines(path, &title, "plaintext per job", "10^6 bytes per second", Scale::Logarithmic, &series)
     }
 }

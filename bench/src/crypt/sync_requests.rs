@@ -5,10 +5,10 @@ use evener::core::driver::Clock as _;
 use evener::{Caller, CpuKit, Setup, SystemClock};
 use evener_core::{Job, Nanos};
 
-use crate::contender::{Visit, arm_all};
-use crate::pace::Pace;
+use crate::crypt::contender::{Visit, arm_all};
+use crate::crypt::round_budget::Pace;
+use crate::crypt::workload::Workload;
 use crate::statistics::Quantiles;
-use crate::workload::Workload;
 
 /// Rounds of so many turns until `budget` is used up, at least one. `jobs` come back in their order.
 pub(crate) fn rounds<'m>(

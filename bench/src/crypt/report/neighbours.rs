@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use evener_core::Nanos;
 use serde::Serialize;
 
-use crate::contender::Visit;
-use crate::neighbours::Got;
+use crate::crypt::contender::Visit;
+use crate::crypt::neighbours::Got;
 use crate::statistics::{Quantiles, Spread};
 
 /// What neighbours got beside a contender, or while nobody worked.
