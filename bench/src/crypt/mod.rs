@@ -1,60 +1,28 @@
 //! Paper 002's experiment in memory: sizes against contenders, visited in turn, run by run.
 
 pub mod contender;
+mod experiment;
 pub mod neighbours;
 pub mod report;
 mod round_budget;
 mod rounds;
 mod sync_requests;
+mod visit;
 pub mod workload;
+
+pub use experiment::{Experiment, Sizes};
 
 use std::thread;
 
 use evener::{Machinery, Report};
-use evener_core::{Algorithm, Direction, Estimator, Method, Nanos};
+use evener_core::{Estimator, Method, Nanos};
 
 use crate::crypt::contender::{Contender, Modules, Visit};
 use crate::crypt::neighbours::{Asked, Got, beside};
 use crate::crypt::report::{BesideResult, CellResult, ContenderResult, Results};
-use crate::crypt::workload::{Layout, Workload, log_normal_sizes, uniform_sizes};
+use crate::crypt::workload::{Workload, log_normal_sizes, uniform_sizes};
 use crate::error::BenchError;
 use crate::statistics::Spread;
-
-/// What is to be measured.
-#[derive(Clone, Debug)]
-pub struct Experiment {
-    /// With which algorithm.
-    pub algorithm: Algorithm,
-    /// In which direction.
-    pub direction: Direction,
-    /// Where input and output lie.
-    pub layout: Layout,
-    /// What sizes, each a cell of its own.
-    pub sizes: Sizes,
-    /// Jobs of a round.
-    pub count: usize,
-    /// Visits of each contender to each cell.
-    pub runs: usize,
-    /// Time of all visits of a contender to a cell together, so that small cells are not left to chance.
-    pub cell_time: Nanos,
-    /// CPU workers; for memory of layout `cache`.
-    pub workers: usize,
-    /// Who competes, baselines first; only Evener's beside neighbours.
-    pub contenders: Vec<Contender>,
-    /// Who else wants the cores; `None`: the contenders have the machine to themselves, and rounds begin at a barrier.
-    pub beside: Option<Asked>,
-}
-
-/// Sizes of plaintexts.
-#[derive(Clone, Debug)]
-pub enum Sizes {
-    /// Each size is a cell.
-    Each(Vec<usize>),
-    /// One cell with log-normal sizes.
-    LogNormal,
-    /// One cell with the papers' sizes, each as likely.
-    Uniform,
-}
 
 /// Measures all cells; `tell` is told what is being done. Costs go in and out by `learned`.
 ///

@@ -9,8 +9,8 @@ use evener::core::driver::Clock as _;
 use evener::{Barrier, SystemClock};
 use evener_core::Nanos;
 
-use crate::crypt::contender::Visit;
 use crate::crypt::round_budget::Pace;
+use crate::crypt::visit::Visit;
 
 pub(crate) fn chunks_of<T>(jobs: Vec<T>, chunk_jobs: usize) -> Vec<Mutex<Vec<T>>> {
     let mut jobs = jobs.into_iter().peekable();

@@ -5,8 +5,8 @@ use evener::core::driver::Clock as _;
 use evener::{Caller, CpuKit, Setup, SystemClock};
 use evener_core::{Job, Nanos};
 
-use crate::crypt::contender::{Visit, arm_all};
 use crate::crypt::round_budget::Pace;
+use crate::crypt::visit::{Visit, arm_all};
 use crate::crypt::workload::Workload;
 use crate::statistics::Quantiles;
 

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use evener_core::Direction;
 
-use super::report::Program;
+use super::program::Program;
 use super::work_dir::{self, Ground};
 use super::{Plan, Rival};
 use crate::error::BenchError;

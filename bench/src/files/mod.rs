@@ -20,6 +20,7 @@ pub use report::Results;
 use work_dir::{Ground, Shape};
 
 mod contender;
+mod program;
 pub mod report;
 mod work_dir;
 

@@ -6,6 +6,7 @@ use evener_core::Direction;
 use serde::Serialize;
 
 use super::contender::Contender;
+pub use super::program::Program;
 use super::{Contest, Plan, Rival};
 use crate::programs::stopwatch::Used;
 use crate::statistics::Spread;
@@ -25,15 +26,6 @@ pub struct Results {
     pub processes: usize,
     /// One per folder, work and direction.
     pub cells: Vec<CellResult>,
-}
-
-/// A program.
-#[derive(Debug, Serialize)]
-pub struct Program {
-    /// What it is called.
-    pub name: &'static str,
-    /// What it says of itself; `None` where it is not installed.
-    pub version: Option<String>,
 }
 
 /// One work in one folder in one direction.

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use evener_core::{Algorithm, Direction, Job, JobError, Session};
+use evener_core::{Algorithm, Direction, Job, Session};
 use evener_driver_kernel::ocf::{self, Call, CryptOp, SessionOp};
 use rustix::io::Errno;
 use zeroize::Zeroizing;

@@ -3,46 +3,28 @@
 
 use evener::core::driver::Clock as _;
 use evener::core::plan::Policy;
-use evener::{Machinery, Report, Setup, Submitted, SystemClock};
+use evener::{Machinery, Setup, Submitted, SystemClock};
 use evener_core::job::{Memory as JobMemory, Parts};
 use evener_core::{Algorithm, Direction, Estimator, InlineDriver as _, Job, Nanos, Objective, TAG_BYTES_MAX};
 use evener_driver_libcrypto::{CipherContext, Libcrypto};
 use evener_driver_multibuffer::{BareLoop, BareSpan};
 
-use crate::crypt::neighbours::Got;
 use crate::crypt::round_budget::Pace;
 use crate::crypt::rounds::{chunks_of, lock, race};
 use crate::crypt::sync_requests;
+use crate::crypt::visit::arm_all;
 use crate::crypt::workload::{Memory, Span, Spec, Workload};
 use crate::error::BenchError;
-use crate::statistics::Quantiles;
 
 mod neighbours;
+
+pub use crate::crypt::visit::Visit;
 
 /// A claim of the rivals: jobs next to each other. Single ones cost memory-bound algorithms 17 to 35 %.
 const CHUNK_JOBS: usize = 16;
 
 /// A claim of the bare loop: four fills of its lanes.
 const BARE_CHUNK_JOBS: usize = 64;
-
-/// What one visit measured.
-#[derive(Clone, Debug, Default)]
-pub struct Visit {
-    /// Time of each round, from the barrier to the end of the last job.
-    pub rounds: Vec<Nanos>,
-    /// Rounds of these that began while two workers shared a core.
-    pub crowded: usize,
-    /// Core time of all threads per round, where it is known.
-    pub core: Option<Nanos>,
-    /// One round by the paper's clock: from before the threads are created until after they are joined.
-    pub paper_clock: Option<Nanos>,
-    /// What Evener's workers did, all rounds together.
-    pub report: Option<Report>,
-    /// How long requests took that came one at a time.
-    pub requests: Option<Quantiles>,
-    /// What neighbours got, where there were any.
-    pub beside: Option<Got>,
-}
 
 /// Which modules work beside the cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -268,19 +250,6 @@ fn jobs<'m>(load: &Workload, memory: &'m mut Memory) -> Vec<Box<Job<'m>>> {
         None => Job::in_place(span.room),
     };
     load.spans(memory).into_iter().map(job).collect()
-}
-
-/// Makes jobs ready for another turn, with their input restored where a turn destroys it.
-pub(crate) fn arm_all<'m>(jobs: &mut [Box<Job<'m>>], load: &'m Workload) {
-    for (job, spec) in jobs.iter_mut().zip(&load.jobs) {
-        if load.wants_restoring() {
-            job.room_mut()[..spec.input_bytes].copy_from_slice(load.input_of(spec));
-        }
-        job.arm(&load.session, &spec.iv, spec.input_bytes);
-        if load.session.algorithm().is_aead() {
-            job.set_tag(&spec.tag);
-        }
-    }
 }
 
 /// Submits all jobs and takes all back, in order.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::crypt::Experiment;
+use crate::crypt::experiment::Experiment;
 use crate::crypt::workload::Layout;
 use crate::error::BenchError;
 use crate::plot::{self, Scale, Series};

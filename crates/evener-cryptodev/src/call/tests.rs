@@ -1,3 +1,5 @@
+use evener_core::JobError;
+
 use super::*;
 use crate::fuse::CAN_FETCH;
 use crate::queue::LEFT_MAX;
