@@ -14,32 +14,24 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod apt;
-mod awake;
-mod cpio;
 mod error;
 mod guest;
-mod initramfs;
-mod kernel;
-mod libraries;
-mod log;
-mod place;
+mod image;
+mod no_idle_states;
+mod packages;
+mod paths;
 mod profile;
+mod programs;
 mod qemu;
-mod qmp;
-mod test_program;
-mod toolchain;
-mod tools;
-mod up;
+mod setup;
 
-pub use awake::Awake;
 pub use error::Error;
-pub use guest::{Builder, Guest, Icount, Lent, Module, Outcome, USER_SPACE_MODULE};
-pub use log::KernelLog;
-pub use place::root;
+pub use guest::{
+    Builder, Guest, Icount, KernelLog, Lent, Module, ModuleCounts, Outcome, Qmp, Throttle, USER_SPACE_MODULE,
+};
+pub use no_idle_states::Awake;
+pub use paths::root;
 pub use profile::Profile;
+pub use programs::{TestProgram, Toolchain, build_tests};
 pub use qemu::lost;
-pub use qmp::{ModuleCounts, Qmp, Throttle};
-pub use test_program::{TestProgram, build_tests};
-pub use toolchain::Toolchain;
-pub use up::{Ready, Step, check, down, up};
+pub use setup::{Ready, Step, check, down, up};

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::place;
-use crate::toolchain::Cross;
+use crate::paths;
+use crate::programs::toolchain::Cross;
 
 /// A kind of guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,7 +152,7 @@ impl Profile {
 
     /// The folder with all that belongs to this profile.
     pub(crate) fn folder(self) -> PathBuf {
-        place::root().join(self.facts().name)
+        paths::root().join(self.facts().name)
     }
 
     /// The folder that is the root for programs of this profile and their libraries.

@@ -6,9 +6,9 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::apt::{self, Apt};
 use crate::error::Error;
-use crate::place;
+use crate::packages::apt::{self, Apt};
+use crate::paths;
 use crate::profile::Profile;
 
 /// First version with throttles, counters and usable vhost-user modules.
@@ -31,10 +31,10 @@ impl Qemu {
     /// [`Error::NoQemu`] where there is none that starts.
     pub(crate) fn find(profile: Profile) -> Result<Self, Error> {
         let (_, name) = profile.facts().qemu;
-        let folder = place::root().join("qemu");
+        let folder = paths::root().join("qemu");
         let unpacked = folder.join("usr/bin").join(name);
         let ours = unpacked.is_file().then_some((unpacked, Some(folder)));
-        let installed = place::on_path(name).map(|program| (program, None));
+        let installed = paths::on_path(name).map(|program| (program, None));
         let both = [ours, installed].into_iter().flatten();
         let started =
             both.filter_map(|(program, unpacked)| Self { program, unpacked, version: (0, 0) }.asked());
@@ -119,7 +119,7 @@ pub(crate) fn prepare(apt: &Apt, profile: Profile) -> Result<Qemu, Error> {
     let packages = apt
         .download_with_dependencies(package, &apt.backports)
         .or_else(|_| apt.download_with_dependencies(package, &apt.release))?;
-    let folder = place::root().join("qemu");
+    let folder = paths::root().join("qemu");
     for package in packages {
         apt::unpack(&package, &folder, &[])?;
     }

@@ -14,15 +14,16 @@ use std::time::{Duration, Instant};
 
 use nix::unistd::Pid;
 
-use super::lent::{self, Lease, Lent};
+use super::qmp::Throttle;
+use super::shared_guest::{self, Lease, Lent};
 use super::{GLANCE, Guest, Holder, Machine, ended};
 use crate::error::{Error, at};
-use crate::initramfs::Payload;
-use crate::place;
+use crate::image::initramfs::Payload;
+use crate::image::kernel;
+use crate::paths;
 use crate::profile::{Facts, Profile, WithIommu};
 use crate::qemu::Qemu;
-use crate::qmp::Throttle;
-use crate::{kernel, up};
+use crate::setup;
 
 /// Seconds after its limit at which QEMU is killed even if nobody is there to end it.
 const GRACE_S: u64 = 20;
@@ -201,7 +202,7 @@ impl Builder {
     /// [`Error::NotOfProfile`] where no guest of its profile can be that. [`Error::TimeLimit`] and [`Error::Ended`] where the guest
     /// does not come up, [`Error::Protocol`] where vfio-pci has not taken the module for user space.
     pub fn boot(self) -> Result<Guest, Error> {
-        if let Some(folder) = lent::to_borrow().filter(|_| self.in_common) {
+        if let Some(folder) = shared_guest::to_borrow().filter(|_| self.in_common) {
             return self.borrow(&folder);
         }
         self.boot_own()
@@ -226,7 +227,7 @@ impl Builder {
     fn qemu(&self) -> Result<Qemu, Error> {
         self.iommu()?;
         let qemu = Qemu::find(self.profile)?;
-        up::check(self.profile)?;
+        setup::check(self.profile)?;
         Ok(qemu)
     }
 
@@ -243,20 +244,20 @@ impl Builder {
     /// Takes the guest that lies in `folder`, as soon as nobody else has it.
     fn borrow(self, folder: &Path) -> Result<Guest, Error> {
         let limit = self.limit;
-        let control = lent::connect(folder)?;
+        let control = shared_guest::connect(folder)?;
         let holder = Holder::Lender(Lease::on(folder));
         let (folder, ends) = (folder.to_owned(), Instant::now() + limit);
         let mut guest =
             Guest { holder, control, folder, ends, limit, stdout_at: 0, stderr_at: 0, boot_s: 0.0 };
         // Its answer is the turn.
         guest.run("true")?;
-        let archive = guest.shared_folder().join(lent::PAYLOAD);
+        let archive = guest.shared_folder().join(shared_guest::PAYLOAD);
         self.payload.write_alone(self.profile, &self.profile.userland(), &archive)?;
         let brought = self.payload.paths();
         if let Holder::Lender(lease) = &mut guest.holder {
             lease.brings(brought);
         }
-        let unpacked = guest.run(&lent::welcome(&self.kernel_modules))?;
+        let unpacked = guest.run(&shared_guest::welcome(&self.kernel_modules))?;
         match unpacked.status {
             0 => Ok(guest),
             _ => Err(Error::Protocol { who: "the guest", said: unpacked.stderr }),
@@ -277,15 +278,15 @@ impl Builder {
     /// Starts the guest before it is known that it is as it must be.
     pub(crate) fn start(mut self, qemu: &Qemu) -> Result<Guest, Error> {
         self.check(qemu)?;
-        let folder = tempfile::Builder::new().prefix("boot").tempdir_in(place::folder("boots")?)?;
+        let folder = tempfile::Builder::new().prefix("boot").tempdir_in(paths::folder("boots")?)?;
         if self.in_common {
-            let shared = lent::shared(folder.path());
+            let shared = shared_guest::shared(folder.path());
             std::fs::create_dir(&shared).map_err(|error| at(&shared, error))?;
             self.share = Some(shared);
         }
         self.complete_payload()?;
         self.payload.write(self.profile, &self.profile.userland(), &folder.path().join("initrd"))?;
-        let socket = folder.path().join(lent::CONTROL);
+        let socket = folder.path().join(shared_guest::CONTROL);
         // One that is lent listens itself.
         let listener = (!self.is_lent).then(|| UnixListener::bind(&socket)).transpose();
         let listener = listener.map_err(|error| at(&socket, error))?;
@@ -312,7 +313,7 @@ impl Builder {
     pub fn shell(mut self) -> Result<(), Error> {
         let qemu = self.qemu()?;
         self.check(&qemu)?;
-        let folder = tempfile::Builder::new().prefix("boot").tempdir_in(place::folder("boots")?)?;
+        let folder = tempfile::Builder::new().prefix("boot").tempdir_in(paths::folder("boots")?)?;
         self.complete_payload()?;
         self.setting("shell=yes\n");
         self.payload.write(self.profile, &self.profile.userland(), &folder.path().join("initrd"))?;
@@ -387,7 +388,7 @@ impl Builder {
             -chardev socket,id=control,path={}{listens} -device virtserialport,chardev=control,nr=1 \
             -chardev file,id=stdout,path=stdout -device virtserialport,chardev=stdout,nr=2 \
             -chardev file,id=stderr,path=stderr -device virtserialport,chardev=stderr,nr=3",
-            lent::CONTROL
+            shared_guest::CONTROL
         );
         words.extend(more.split_whitespace().map(str::to_owned));
         Ok(words)
@@ -497,7 +498,7 @@ impl Machine {
         let control = loop {
             let came = match listener {
                 Some(listener) => accepted(listener),
-                None => lent::connect(&folder),
+                None => shared_guest::connect(&folder),
             };
             if let Ok(control) = came {
                 break control;
@@ -519,7 +520,7 @@ fn accepted(listener: &UnixListener) -> std::io::Result<BufReader<UnixStream>> {
     listener.set_nonblocking(true)?;
     let (stream, _) = listener.accept()?;
     stream.set_nonblocking(false)?;
-    lent::patient(stream)
+    shared_guest::patient(stream)
 }
 
 #[cfg(test)]

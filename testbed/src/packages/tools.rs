@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::apt::{self, Apt};
 use crate::error::Error;
-use crate::place;
+use crate::packages::apt::{self, Apt};
+use crate::paths;
 use crate::profile::Profile;
 
 /// Unpacked programs.
@@ -20,7 +20,7 @@ pub(crate) struct Tools {
 impl Tools {
     /// Where they are unpacked to.
     pub(crate) fn unpacked(profile: Profile) -> Self {
-        let folder = place::root().join("tools");
+        let folder = paths::root().join("tools");
         let host_busybox = folder.join("bin/busybox");
         let foreign = || profile.folder().join("busybox/bin/busybox");
         let is_foreign = !profile.facts().architecture.is_empty();
@@ -30,7 +30,7 @@ impl Tools {
 
     /// Fetches and unpacks them.
     pub(crate) fn fetch(apt: &Apt, profile: Profile) -> Result<Self, Error> {
-        let folder = place::folder("tools")?;
+        let folder = paths::folder("tools")?;
         let packages = apt.download(&["busybox-static", "xz-utils"])?;
         apt::unpack(&packages[0], &folder, &["./bin/busybox".to_owned()])?;
         apt::unpack(&packages[1], &folder, &["./usr/bin/xz".to_owned()])?;

@@ -5,9 +5,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::apt;
 use crate::error::Error;
-use crate::place;
+use crate::packages::apt;
+use crate::paths;
 
 /// A test program that cargo has built.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,11 +24,11 @@ pub struct TestProgram {
 ///
 /// [`Error::Program`] where cargo does not build them.
 pub fn build_tests(mut cargo: Command, words: &[&str]) -> Result<Vec<TestProgram>, Error> {
-    cargo.current_dir(place::workspace());
+    cargo.current_dir(paths::workspace());
     cargo.args(["test", "--no-run", "--message-format", "json-render-diagnostics"]).args(words);
     let output = apt::succeed("cargo", &mut cargo)?;
     let lines = output.stdout.split(|&byte| byte == b'\n');
-    Ok(lines.filter_map(|line| built(line, &place::workspace())).collect())
+    Ok(lines.filter_map(|line| built(line, &paths::workspace())).collect())
 }
 
 /// The test program of which a line of cargo's tells, if of any.

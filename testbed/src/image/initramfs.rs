@@ -9,13 +9,13 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::cpio::{self, Writer};
 use crate::error::{Error, at};
-use crate::kernel;
-use crate::libraries::Needed;
-use crate::place;
+use crate::image::cpio::{self, Writer};
+use crate::image::kernel;
+use crate::image::libraries::Needed;
+use crate::packages::tools::Tools;
+use crate::paths;
 use crate::profile::Profile;
-use crate::tools::Tools;
 
 /// PID 1 of the guest.
 const INIT: &str = include_str!("init.sh");
@@ -49,7 +49,7 @@ pub(crate) fn make_base(profile: Profile, tools: &Tools) -> Result<(), Error> {
     // What a command leaves here comes back to the host.
     archive.link("out", "run/answer/out")?;
     add_modules(&mut archive, profile)?;
-    place::write_whole(&base(profile), &archive.finish()?)?;
+    paths::write_whole(&base(profile), &archive.finish()?)?;
     Ok(())
 }
 

@@ -9,11 +9,11 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::apt::{self, Apt};
 use crate::error::{Error, at};
-use crate::place;
+use crate::packages::apt::{self, Apt};
+use crate::packages::tools::Tools;
+use crate::paths;
 use crate::profile::{Facts, Profile};
-use crate::tools::Tools;
 
 /// Start of an xz stream (xz file format, 2.1.1.1), in which the kernel lies.
 const XZ: &[u8] = b"\xfd7zXZ\0";
@@ -127,7 +127,7 @@ pub(crate) fn prepare(apt: &Apt, profile: Profile, choice: &Choice, tools: &Tool
     }
     let stamp_of_it = Stamp { choice: choice.clone(), parts };
     let text = serde_json::to_vec(&stamp_of_it).map_err(std::io::Error::from)?;
-    Ok(place::write_whole(&stamp(profile), &text)?)
+    Ok(paths::write_whole(&stamp(profile), &text)?)
 }
 
 /// Written last, so that a kernel that was prepared in part is prepared again.
@@ -163,11 +163,11 @@ fn extract(profile: Profile, tools: &Tools) -> Result<(), Error> {
     let bytes = fs::read(&image).map_err(|error| at(&image, error))?;
     let Some(start) = bytes.windows(XZ.len()).position(|window| window == XZ) else { return Ok(()) };
     let packed = profile.folder().join("vmlinux.xz");
-    place::write_whole(&packed, &bytes[start..])?;
+    paths::write_whole(&packed, &bytes[start..])?;
     let output = apt::succeed("xz", tools.xz().arg(&packed))?;
     fs::remove_file(&packed).map_err(|error| at(&packed, error))?;
     match output.stdout.starts_with(b"\x7fELF") {
-        true => Ok(place::write_whole(&elf, &output.stdout)?),
+        true => Ok(paths::write_whole(&elf, &output.stdout)?),
         false => Ok(()),
     }
 }

@@ -9,13 +9,14 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use crate::apt::Apt;
 use crate::error::{Error, at};
 use crate::guest::Guest;
+use crate::image::{initramfs, kernel};
+use crate::packages::apt::Apt;
+use crate::packages::tools::Tools;
+use crate::paths;
 use crate::profile::Profile;
 use crate::qemu::{self, Qemu};
-use crate::tools::Tools;
-use crate::{initramfs, kernel, place};
 
 /// What a set-up test bed consists of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,7 +51,7 @@ pub fn up(profile: Profile, probe: Option<&Path>, tell: &mut dyn FnMut(&Step)) -
         tell(&Step { what, took_ms: at.elapsed().as_millis() });
         at = Instant::now();
     };
-    place::folder(profile.facts().name)?;
+    paths::folder(profile.facts().name)?;
     if let Ok(ready) = check(profile) {
         return Ok(ready);
     }
@@ -71,7 +72,7 @@ pub fn up(profile: Profile, probe: Option<&Path>, tell: &mut dyn FnMut(&Step)) -
         recipe: initramfs::recipe(profile),
     };
     let text = serde_json::to_string_pretty(&ready).map_err(std::io::Error::from)?;
-    place::write_whole(&mark(profile), text.as_bytes())?;
+    paths::write_whole(&mark(profile), text.as_bytes())?;
     Ok(ready)
 }
 
@@ -111,7 +112,7 @@ fn prove(profile: Profile, probe: Option<&Path>, choice: &kernel::Choice) -> Res
             "the kernel of {package} {version} does not do AES-CBC on the module through AF_ALG: {}{}. Tried and known to do: {} {}",
             outcome.stdout, outcome.stderr, pinned.0, pinned.1
         );
-        place::write_whole(&refusal(profile), reason.as_bytes())?;
+        paths::write_whole(&refusal(profile), reason.as_bytes())?;
         return Err(Error::Packages(reason));
     }
     Ok(format!("{:.1}", guest.boot_s))
@@ -138,7 +139,7 @@ pub fn check(profile: Profile) -> Result<Ready, Error> {
 ///
 /// [`Error::Io`].
 pub fn down() -> Result<(), Error> {
-    let root = place::root();
+    let root = paths::root();
     match root.exists() {
         true => Ok(fs::remove_dir_all(&root).map_err(|error| at(&root, error))?),
         false => Ok(()),

@@ -17,17 +17,19 @@ use nix::unistd::Pid;
 use serde::Serialize;
 use tempfile::TempDir;
 
-use crate::cpio;
 use crate::error::{Error, at};
-use crate::log::KernelLog;
-use crate::qmp::Qmp;
+use crate::image::cpio;
 
-mod apart;
 mod builder;
-mod lent;
+mod kernel_log;
+mod pinning;
+mod qmp;
+mod shared_guest;
 
 pub use builder::{Builder, Icount, Module, USER_SPACE_MODULE};
-pub use lent::Lent;
+pub use kernel_log::KernelLog;
+pub use qmp::{ModuleCounts, Qmp, Throttle};
+pub use shared_guest::Lent;
 
 /// How often what we wait for is looked at.
 const GLANCE: Duration = Duration::from_millis(10);
@@ -85,7 +87,7 @@ pub struct Guest {
 #[derive(Debug)]
 enum Holder {
     We(Machine),
-    Lender(lent::Lease),
+    Lender(shared_guest::Lease),
 }
 
 /// QEMU as a process. It ends when this is dropped.
@@ -176,7 +178,7 @@ impl Guest {
     /// The folder that both see, at /share in the guest: of a guest for which [`Builder::in_common`] was asked.
     #[must_use]
     pub fn shared_folder(&self) -> PathBuf {
-        lent::shared(&self.folder)
+        shared_guest::shared(&self.folder)
     }
 
     /// Ends the guest in good order; one that is lent goes back as it came.

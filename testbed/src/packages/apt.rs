@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::error::{Error, at};
-use crate::place;
+use crate::paths;
 
 mod sources;
 
@@ -31,9 +31,9 @@ impl Apt {
     ///
     /// [`Error::Program`] where there is no apt or its lists cannot be had.
     pub(crate) fn with_new_lists(foreign: &str) -> Result<Self, Error> {
-        let folder = place::folder("apt")?;
+        let folder = paths::folder("apt")?;
         for below in ["parts", "lists/partial", "cache/archives/partial"] {
-            place::folder(&format!("apt/{below}"))?;
+            paths::folder(&format!("apt/{below}"))?;
         }
         let architectures = ["amd64", foreign].map(|name| name.trim_start_matches(':')).join(",");
         let architectures = architectures.trim_end_matches(',').to_owned();
@@ -45,7 +45,7 @@ impl Apt {
         let apt = Self {
             architectures,
             folder,
-            packages: place::folder("packages")?,
+            packages: paths::folder("packages")?,
             backports,
             release: codename,
         };

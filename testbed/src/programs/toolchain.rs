@@ -10,9 +10,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::apt::{self, Apt};
 use crate::error::{Error, at};
-use crate::place;
+use crate::packages::apt::{self, Apt};
+use crate::paths;
 use crate::profile::{Facts, Profile};
 
 /// What programs for a guest's processor are built with.
@@ -81,7 +81,7 @@ impl Toolchain {
         }
         script(&folder.join("rustc"), RUSTC)?;
         script(&folder.join("cc"), &CC.replace("GNU", cross.gnu))?;
-        place::write_whole(&folder.join(STAMP), format!("{rustc} {version}").as_bytes())?;
+        paths::write_whole(&folder.join(STAMP), format!("{rustc} {version}").as_bytes())?;
         Self::find(profile)
     }
 
@@ -103,7 +103,7 @@ impl Toolchain {
     pub fn cargo(&self, cargo: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(cargo);
         let linker = format!("CARGO_TARGET_{}_LINKER", self.target.replace('-', "_").to_uppercase());
-        command.current_dir(place::workspace());
+        command.current_dir(paths::workspace());
         command.env("CARGO_BUILD_TARGET", self.target).env("CARGO_TARGET_DIR", &self.build);
         command.env("RUSTC", self.folder.join("rustc")).env(linker, self.cc());
         command.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_PROFILE_RELEASE_DEBUG", "0");
@@ -141,7 +141,7 @@ LD_LIBRARY_PATH=$here/usr/lib/x86_64-linux-gnu exec \"$here/usr/bin/GNU-gcc\" --
 ";
 
 fn script(path: &Path, text: &str) -> Result<(), Error> {
-    place::write_whole(path, text.as_bytes())?;
+    paths::write_whole(path, text.as_bytes())?;
     fs::set_permissions(path, Permissions::from_mode(0o755)).map_err(|error| at(path, error).into())
 }
 
