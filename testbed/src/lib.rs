@@ -23,6 +23,7 @@ mod paths;
 mod profile;
 mod programs;
 mod qemu;
+mod readiness;
 mod setup;
 
 pub use error::Error;
@@ -34,4 +35,5 @@ pub use paths::root;
 pub use profile::Profile;
 pub use programs::{TestProgram, Toolchain, build_tests};
 pub use qemu::lost;
-pub use setup::{Ready, Step, check, down, up};
+pub use readiness::{Ready, check};
+pub use setup::{Step, down, up};

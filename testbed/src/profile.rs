@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use crate::paths;
-use crate::programs::toolchain::Cross;
 
 /// A kind of guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +60,20 @@ pub(crate) struct WithIommu {
     pub(crate) machine: &'static [&'static str],
     /// More words for the kernel.
     pub(crate) kernel_words: &'static str,
+}
+
+/// What programs for a guest's processor are built with.
+pub(crate) struct Cross {
+    /// Rust's name of the processor and its system.
+    pub(crate) target: &'static str,
+    /// GCC's.
+    pub(crate) gnu: &'static str,
+    /// The package of rustc and the version that everything was tried with.
+    pub(crate) rustc: (&'static str, &'static str),
+    /// Packages for the host: C compiler and linker, C library.
+    pub(crate) compilers: &'static [&'static str],
+    /// Packages for the guest that programs are linked to.
+    pub(crate) libraries: &'static [&'static str],
 }
 
 /// Flavour `amd64`: the cloud flavour lacks virtio_crypto, crypto_engine and 9p.

@@ -4,10 +4,8 @@
 //! module's driver by name. Only then `ready` is written, which guests ask for.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
-
-use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, at};
 use crate::guest::Guest;
@@ -17,19 +15,7 @@ use crate::packages::tools::Tools;
 use crate::paths;
 use crate::profile::Profile;
 use crate::qemu::{self, Qemu};
-
-/// What a set-up test bed consists of.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ready {
-    /// The kernel's package.
-    pub kernel: String,
-    /// Its version.
-    pub kernel_version: String,
-    /// Whether it is the version that everything was tried with.
-    pub kernel_is_pinned: bool,
-    /// What the base is made of ([`initramfs::recipe`]): another one makes it anew.
-    recipe: String,
-}
+use crate::readiness::{Ready, check, mark, refusal};
 
 /// A step that is done, and what it took.
 pub struct Step {
@@ -118,21 +104,6 @@ fn prove(profile: Profile, probe: Option<&Path>, choice: &kernel::Choice) -> Res
     Ok(format!("{:.1}", guest.boot_s))
 }
 
-/// What was set up.
-///
-/// # Errors
-///
-/// [`Error::NotUp`] where [`up`] has not come to its end or is to be run again; [`Error::Packages`] where its first guest
-/// had no usable module, which tests must not pass over as an absence.
-pub fn check(profile: Profile) -> Result<Ready, Error> {
-    if let Ok(reason) = fs::read_to_string(refusal(profile)) {
-        return Err(Error::Packages(reason));
-    }
-    let text = fs::read_to_string(mark(profile)).map_err(|_| Error::NotUp)?;
-    let ready: Ready = serde_json::from_str(&text).map_err(|_| Error::NotUp)?;
-    if ready.recipe == initramfs::recipe(profile) { Ok(ready) } else { Err(Error::NotUp) }
-}
-
 /// Removes all that was set up. Guests that still run keep what they have open.
 ///
 /// # Errors
@@ -144,15 +115,6 @@ pub fn down() -> Result<(), Error> {
         true => Ok(fs::remove_dir_all(&root).map_err(|error| at(&root, error))?),
         false => Ok(()),
     }
-}
-
-fn mark(profile: Profile) -> PathBuf {
-    profile.folder().join("ready")
-}
-
-/// Holds the reason for which the first guest was of no use.
-fn refusal(profile: Profile) -> PathBuf {
-    profile.folder().join("refused")
 }
 
 fn remove(path: &Path) -> Result<(), Error> {

@@ -23,7 +23,7 @@ use crate::image::kernel;
 use crate::paths;
 use crate::profile::{Facts, Profile, WithIommu};
 use crate::qemu::Qemu;
-use crate::setup;
+use crate::readiness;
 
 /// Seconds after its limit at which QEMU is killed even if nobody is there to end it.
 const GRACE_S: u64 = 20;
@@ -227,7 +227,7 @@ impl Builder {
     fn qemu(&self) -> Result<Qemu, Error> {
         self.iommu()?;
         let qemu = Qemu::find(self.profile)?;
-        setup::check(self.profile)?;
+        readiness::check(self.profile)?;
         Ok(qemu)
     }
 

@@ -1,7 +1,7 @@
 //! Programs that are built to be run in a guest: compilers for its processor, and test programs.
 
 mod test_program;
-pub(crate) mod toolchain;
+mod toolchain;
 
 pub use test_program::{TestProgram, build_tests};
 pub use toolchain::Toolchain;

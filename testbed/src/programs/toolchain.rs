@@ -13,21 +13,7 @@ use std::process::Command;
 use crate::error::{Error, at};
 use crate::packages::apt::{self, Apt};
 use crate::paths;
-use crate::profile::{Facts, Profile};
-
-/// What programs for a guest's processor are built with.
-pub(crate) struct Cross {
-    /// Rust's name of the processor and its system.
-    pub(crate) target: &'static str,
-    /// GCC's.
-    pub(crate) gnu: &'static str,
-    /// The package of rustc and the version that everything was tried with.
-    pub(crate) rustc: (&'static str, &'static str),
-    /// Packages for the host: C compiler and linker, C library.
-    pub(crate) compilers: &'static [&'static str],
-    /// Packages for the guest that programs are linked to.
-    pub(crate) libraries: &'static [&'static str],
-}
+use crate::profile::{Cross, Facts, Profile};
 
 /// Unpacked compilers for one profile.
 #[derive(Debug)]
