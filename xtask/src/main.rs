@@ -8,15 +8,15 @@ use std::process::ExitCode;
 
 mod ci;
 mod demo;
-mod figures;
-mod guest;
 mod house;
+mod measure;
 mod package;
 mod programs;
 mod rust;
-mod testbed;
 mod tidy;
 mod tree;
+
+use measure::{figures, guest, testbed};
 
 fn main() -> ExitCode {
     let words: Vec<String> = env::args().skip(1).collect();

@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 use evener_testbed::{Awake, Builder, Guest, Icount};
 use serde_json::{Value, json};
 
-use crate::figures::{circumstances, load, sleep};
+use super::figures::{circumstances, load, sleep};
+use super::papers;
 use crate::programs::built_evener;
-use crate::testbed::papers;
 use crate::tree::cargo;
 
 const USAGE: &str = "usage: cargo xtask guest speed [ROUNDS [CIPHER ...]]

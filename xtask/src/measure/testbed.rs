@@ -16,9 +16,8 @@ use evener_testbed::{
 };
 use serde_json::json;
 
+use super::papers;
 use crate::tree::cargo;
-
-pub(crate) mod papers;
 
 /// How often output of a running guest is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

@@ -2,7 +2,7 @@
 //!
 //! The way of one figure: a row of [`FIGURES`] -> `evener bench …` or `evener sim live …` -> `docs/results/NAME.md` with command, date,
 //! machine and versions, `NAME.json`, and for sizes `NAME.svg`. The guest's experiments have names too, and one page for all of them
-//! (`testbed/papers.rs`); `guest-papers` draws that page again.
+//! (`papers.rs`); `guest-papers` draws that page again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use std::process::{Command, ExitCode};
 use evener_testbed::Awake;
 use serde_json::Value;
 
+use super::papers;
 use crate::programs::{answer, built_evener, said};
-use crate::testbed::papers;
 use crate::tree::root;
 
 /// A measurement whose result is kept.

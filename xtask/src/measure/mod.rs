@@ -1,0 +1,6 @@
+//! Measurements whose results lie in docs/results: on this machine, and in the test bed's guest.
+
+pub(crate) mod figures;
+pub(crate) mod guest;
+mod papers;
+pub(crate) mod testbed;
