@@ -13,6 +13,7 @@ mod measure;
 mod package;
 mod programs;
 mod rust;
+mod text_file;
 mod tidy;
 mod tree;
 

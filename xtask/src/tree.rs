@@ -9,18 +9,12 @@ use std::{env, fs};
 use serde_json::Value;
 
 use crate::house::Room;
+pub(crate) use crate::text_file::TextFile;
 
 /// The workspace, read once.
 pub(crate) struct Tree {
     pub(crate) files: Vec<TextFile>,
     pub(crate) packages: Vec<Package>,
-}
-
-/// A file that is UTF-8.
-pub(crate) struct TextFile {
-    /// From the root of the workspace, with `/`.
-    pub(crate) path: String,
-    pub(crate) text: String,
 }
 
 /// A member of the workspace.

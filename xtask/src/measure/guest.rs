@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use evener_testbed::{Awake, Builder, Guest, Icount};
 use serde_json::{Value, json};
 
-use super::figures::{circumstances, load, sleep};
+use super::circumstances::{circumstances, load, sleep};
 use super::papers;
 use crate::programs::built_evener;
 use crate::tree::cargo;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use evener_testbed::{Awake, Guest, Icount, ModuleCounts, Qmp, USER_SPACE_MODULE};
 use serde_json::{Value, json};
 
-use super::figures::{circumstances, commit, load, sleep};
+use super::circumstances::{circumstances, commit, load, sleep};
 use crate::programs::{built_evener, run};
 use crate::tree::{cargo, root};
 

@@ -1,0 +1,79 @@
+//! Under which circumstances something was measured: date, machine, versions, load.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use evener_testbed::Awake;
+use serde_json::Value;
+
+use crate::programs::{answer, said};
+use crate::tree::root;
+
+/// Date, machine and versions, as a list.
+pub(crate) fn circumstances(evener: &Path, load_before: &str) -> Result<String, String> {
+    let mut devices = Command::new(evener);
+    devices.args(["devices", "--json"]);
+    let devices: Value = serde_json::from_str(&answer(devices)?).map_err(|error| error.to_string())?;
+    let lines = [
+        format!("date: {}", said("date", &["-u", "+%Y-%m-%d"])),
+        format!("processor: {}", processor(&devices)),
+        format!("system: {}", said("uname", &["-srm"])),
+        format!("libraries: {}", libraries(&devices)),
+        format!("compiler: {}", said("rustc", &["--version"])),
+        format!("evener: {}, commit {}", said(&evener.to_string_lossy(), &["--version"]), commit()),
+        format!("load of the machine (1 minute): {load_before} before, {} after", load()),
+    ];
+    Ok(lines.map(|line| format!("- {line}\n")).concat())
+}
+
+/// Whether the host's processors fell asleep between requests, as a line of the circumstances.
+pub(crate) fn sleep(awake: Option<&Awake>) -> String {
+    let state = if awake.is_some() { "kept awake" } else { "free to sleep" };
+    format!("- processors of the host: {state}\n")
+}
+
+fn processor(devices: &Value) -> String {
+    let processor = &devices["processor"];
+    let features: Vec<_> =
+        processor["features"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let model = processor["model"].as_str().unwrap_or("unknown");
+    format!("{model}, {} cores used; {}", devices["workers"]["count"], features.join(", "))
+}
+
+fn libraries(devices: &Value) -> String {
+    let drivers = devices["drivers"].as_array().into_iter().flatten();
+    let detail = |driver: &Value| {
+        let there = driver["detail"].as_str().map(str::to_owned);
+        there.unwrap_or_else(|| format!("no {}", driver["name"].as_str().unwrap_or("driver")))
+    };
+    drivers.map(detail).collect::<Vec<_>>().join("; ")
+}
+
+/// Short name of what is checked out; marked where files differ from it.
+pub(crate) fn commit() -> String {
+    let folder = root().to_string_lossy().into_owned();
+    said("git", &["-C", &folder, "describe", "--always", "--dirty=, changed", "--exclude", "*"])
+}
+
+/// Load of the machine over the last minute.
+pub(crate) fn load() -> String {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace().next().unwrap_or("unknown").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_is_told_from_what_evener_knows_of_it() {
+        let devices = serde_json::json!({
+            "processor": { "model": "Z80", "features": ["AES-NI", "VAES"] },
+            "workers": { "count": 2 },
+            "drivers": [{ "name": "libcrypto", "detail": "OpenSSL 3" }, { "name": "multibuffer", "missing": "no" }],
+        });
+        assert_eq!(processor(&devices), "Z80, 2 cores used; AES-NI, VAES");
+        assert_eq!(libraries(&devices), "OpenSSL 3; no multibuffer");
+    }
+}
