@@ -10,10 +10,10 @@ use evener_driver_kernel::ocf::{self, Call, CryptOp, SessionOp};
 use rustix::io::Errno;
 use zeroize::Zeroizing;
 
+use crate::async_queue::Request;
 use crate::clients::{Clients, Key};
 use crate::fuse::{Ioctl, Span};
 use crate::outcome::result;
-use crate::queue::Request;
 
 /// Longest text of a request, and so the memory that the job of [`Node::serve`](crate::Node::serve) needs: what CUSE hands over at once (32 pages) less
 /// the request's other parts.

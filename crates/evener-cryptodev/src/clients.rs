@@ -11,7 +11,7 @@ use evener_driver_kernel::ocf;
 use rustix::io::Errno;
 use zeroize::Zeroizing;
 
-use crate::queue::Queue;
+use crate::async_queue::Queue;
 
 /// Programs that may have the node open at once, and sessions of each. Guesses, which bound the memory of a server that
 /// anybody may ask.

@@ -2,7 +2,7 @@
 //!
 //! The way of one request (`node.rs`): the client's `ioctl` -> the kernel's CUSE -> a message on `/dev/cuse` (`fuse.rs`) -> a call with
 //! the memory that it names (`call.rs`; the kernel fetches that in a second round, on our word which) -> a session and a
-//! job (`clients.rs`) -> the runtime -> the reply. One that the client leaves and fetches later waits (`queue.rs`) until
+//! job (`clients.rs`) -> the runtime -> the reply. One that the client leaves and fetches later waits (`async_queue.rs`) until
 //! somebody asks for it, or nobody for anything, and then runs with all others that wait. A session that its client ends, or leaves
 //! behind, ends in the runtime as well: no driver keeps anything of its key.
 //!
@@ -11,12 +11,12 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 
+mod async_queue;
 mod call;
 mod clients;
 mod fuse;
 mod node;
 mod outcome;
-mod queue;
 
 pub use call::TEXT_BYTES_MAX;
 pub use node::{Error, Node, Served};

@@ -1,8 +1,8 @@
 use evener_core::JobError;
 
 use super::*;
+use crate::async_queue::LEFT_MAX;
 use crate::fuse::CAN_FETCH;
-use crate::queue::LEFT_MAX;
 use std::collections::BTreeMap;
 
 const ARGUMENT: u64 = 0x1000;
