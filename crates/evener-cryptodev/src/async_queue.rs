@@ -1,7 +1,13 @@
-//! Requests that clients leave and fetch later: `CIOCASYNCCRYPT`, `CIOCASYNCFETCH`.
+//! Asynchronous requests: submitted by `CIOCASYNCCRYPT`, fetched later by `CIOCASYNCFETCH`.
 //!
-//! `leave -> (waiting) -> run, with the others that wait -> (finished) -> offer -> take`. A client gets its requests back in the
-//! order in which it left them, as from cryptodev-linux, so that it knows which one it was that failed.
+//! | state of a request | entered by | left by |
+//! |---|---|---|
+//! | waiting | `submit` | `run`, as one burst with all others that wait |
+//! | finished | `run` | `offer`: a thread of its client is told where the result goes |
+//! | offered to a thread | `offer` | `take`, by that thread; a failed request ends at its offer |
+//!
+//! A client gets its requests back in the order in which it submitted them, as from cryptodev-linux, so that it knows which one
+//! failed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::mem;
@@ -12,26 +18,26 @@ use evener_driver_kernel::ocf::CryptOp;
 use rustix::io::Errno;
 use zeroize::Zeroizing;
 
-use crate::fuse::{CAN_FETCH, CAN_LEAVE};
+use crate::fuse::{POLL_IN, POLL_OUT};
 use crate::outcome::result;
 
-/// Requests that one client may have left and not fetched, as many as cryptodev-linux begins with, and those of all clients,
-/// whose texts the server keeps. The second is a guess: 15 MiB.
-pub(crate) const LEFT_MAX: usize = 16;
-const ALL_LEFT_MAX: usize = 128;
+/// Requests that one client may have submitted and not fetched, as many as cryptodev-linux begins with, and those of all clients,
+/// whose texts the server keeps. The second is assumed, not measured: 128, which are 15 MiB of texts.
+pub(crate) const CLIENT_REQUESTS_MAX: usize = 16;
+const ALL_REQUESTS_MAX: usize = 128;
 
-/// A request that is left.
-pub(crate) struct Request {
+/// A request as it is submitted.
+pub(crate) struct AsyncRequest {
     pub(crate) client: u64,
     pub(crate) op: CryptOp,
     pub(crate) session: Arc<Session>,
-    /// Brought when it was left.
+    /// Copied from the client's memory when it was submitted.
     pub(crate) text: Zeroizing<Vec<u8>>,
     pub(crate) iv: Vec<u8>,
 }
 
-/// One in the queue.
-struct Left {
+/// A request in the queue.
+struct Entry {
     client: u64,
     op: CryptOp,
     algorithm: Algorithm,
@@ -40,45 +46,45 @@ struct Left {
     offered_to: Option<u32>,
 }
 
-/// How far a request is.
+/// State of a request; one that is offered is finished, too.
 enum Stage {
-    /// It waits, with what was brought when it was left.
-    Waits { session: Arc<Session>, text: Zeroizing<Vec<u8>>, iv: Vec<u8> },
+    /// It waits, with its text and IV.
+    Waiting { session: Arc<Session>, text: Zeroizing<Vec<u8>>, iv: Vec<u8> },
     /// What goes to the client's memory.
-    Came(Result<Zeroizing<Vec<u8>>, Errno>),
+    Finished(Result<Zeroizing<Vec<u8>>, Errno>),
 }
 
-impl Left {
+impl Entry {
     fn is_waiting(&self) -> bool {
-        matches!(self.stage, Stage::Waits { .. })
+        matches!(self.stage, Stage::Waiting { .. })
     }
 }
 
-/// Who sleeps until he may go on, and what he could do before he slept.
-struct Sleeper {
+/// A client that sleeps in `poll`, and what it was ready for before that.
+struct PollWaiter {
     number: u64,
-    could: u32,
+    ready: u32,
 }
 
-/// Those of all clients, the oldest first.
+/// The requests of all clients, the oldest first.
 #[derive(Default)]
-pub(crate) struct Queue {
-    left: VecDeque<Left>,
-    sleepers: BTreeMap<u64, Sleeper>,
-    /// A client asked for what still waits, so that it will leave no more before it has that.
-    is_missed: bool,
+pub(crate) struct AsyncQueue {
+    entries: VecDeque<Entry>,
+    waiters: BTreeMap<u64, PollWaiter>,
+    /// A client asked for a request that still waits, so it will submit no more before it has that.
+    is_wanted: bool,
 }
 
-impl Queue {
-    /// Takes a request; `EBUSY` where there are too many.
-    pub(crate) fn leave(&mut self, request: Request) -> Result<(), Errno> {
+impl AsyncQueue {
+    /// Queues a request; `EBUSY` where there are too many.
+    pub(crate) fn submit(&mut self, request: AsyncRequest) -> Result<(), Errno> {
         if !self.has_room(request.client) {
             return Err(Errno::BUSY);
         }
-        let Request { client, op, session, text, iv } = request;
+        let AsyncRequest { client, op, session, text, iv } = request;
         let algorithm = session.algorithm();
-        let stage = Stage::Waits { session, text, iv };
-        self.left.push_back(Left { client, op, algorithm, stage, offered_to: None });
+        let stage = Stage::Waiting { session, text, iv };
+        self.entries.push_back(Entry { client, op, algorithm, stage, offered_to: None });
         Ok(())
     }
 
@@ -88,111 +94,110 @@ impl Queue {
         // One that was offered to this thread before was not fetched then.
         let place = self.finished(client, Some(thread)).or_else(|| self.finished(client, None));
         let Some(place) = place else {
-            self.is_missed = true;
+            self.is_wanted = true;
             return Err(Errno::BUSY);
         };
-        if let Stage::Came(Err(errno)) = self.left[place].stage {
-            self.left.remove(place);
+        if let Stage::Finished(Err(errno)) = self.entries[place].stage {
+            self.entries.remove(place);
             return Err(errno);
         }
-        let left = &mut self.left[place];
-        left.offered_to = Some(thread);
-        Ok((left.op, left.algorithm))
+        let entry = &mut self.entries[place];
+        entry.offered_to = Some(thread);
+        Ok((entry.op, entry.algorithm))
     }
 
     /// What was offered to `thread`, and what goes to the client's memory.
     pub(crate) fn take(&mut self, client: u64, thread: u32) -> Result<(CryptOp, Zeroizing<Vec<u8>>), Errno> {
         let place = self.finished(client, Some(thread)).ok_or(Errno::BUSY)?;
-        match self.left.remove(place) {
-            Some(Left { op, stage: Stage::Came(came), .. }) => Ok((op, came?)),
+        match self.entries.remove(place) {
+            Some(Entry { op, stage: Stage::Finished(outcome), .. }) => Ok((op, outcome?)),
             _ => Err(Errno::BUSY),
         }
     }
 
     fn finished(&self, client: u64, offered_to: Option<u32>) -> Option<usize> {
         let is_it =
-            |left: &Left| left.client == client && !left.is_waiting() && left.offered_to == offered_to;
-        self.left.iter().position(is_it)
+            |entry: &Entry| entry.client == client && !entry.is_waiting() && entry.offered_to == offered_to;
+        self.entries.iter().position(is_it)
     }
 
     pub(crate) fn is_waiting(&self) -> bool {
-        self.left.iter().any(Left::is_waiting)
+        self.entries.iter().any(Entry::is_waiting)
     }
 
     /// Whether a request that waits has that session.
     pub(crate) fn needs(&self, session: SessionId) -> bool {
-        let is_its =
-            |left: &Left| matches!(&left.stage, Stage::Waits { session: its, .. } if its.id() == session);
-        self.left.iter().any(is_its)
+        let is_its = |entry: &Entry| matches!(&entry.stage, Stage::Waiting { session: its, .. } if its.id() == session);
+        self.entries.iter().any(is_its)
     }
 
-    /// Whether somebody has asked for what waits.
-    pub(crate) const fn is_missed(&self) -> bool {
-        self.is_missed
+    /// Whether a client has asked for a request that still waits.
+    pub(crate) const fn is_wanted(&self) -> bool {
+        self.is_wanted
     }
 
-    /// Has those that wait run as one burst, as many as there are jobs; how many that were.
+    /// Runs those that wait as one burst, as many as there are jobs, and returns how many that were.
     pub(crate) fn run<'m>(
         &mut self,
         jobs: &mut Vec<Box<Job<'m>>>,
         run: impl FnOnce(&mut Vec<Box<Job<'m>>>),
     ) -> u64 {
-        self.is_missed = false;
-        let waiting = self.left.iter_mut().filter(|left| left.is_waiting());
-        let mut waiting: Vec<&mut Left> = waiting.take(jobs.len()).collect();
+        self.is_wanted = false;
+        let waiting = self.entries.iter_mut().filter(|entry| entry.is_waiting());
+        let mut waiting: Vec<&mut Entry> = waiting.take(jobs.len()).collect();
         let idle = jobs.split_off(waiting.len());
-        for (job, left) in jobs.iter_mut().zip(&waiting) {
-            if let Stage::Waits { session, text, iv } = &left.stage {
+        for (job, entry) in jobs.iter_mut().zip(&waiting) {
+            if let Stage::Waiting { session, text, iv } = &entry.stage {
                 job.room_mut()[..text.len()].copy_from_slice(text);
                 job.arm(Arc::clone(session), iv, text.len());
             }
         }
         run(jobs);
-        for (job, left) in jobs.iter_mut().zip(&mut waiting) {
-            if let Stage::Waits { text, iv, .. } = &left.stage {
-                let came = result(job, &left.op, text, iv).map(Zeroizing::new);
+        for (job, entry) in jobs.iter_mut().zip(&mut waiting) {
+            if let Stage::Waiting { text, iv, .. } = &entry.stage {
+                let outcome = result(job, &entry.op, text, iv).map(Zeroizing::new);
                 job.room_mut()[..text.len()].fill(0);
                 job.disarm();
-                left.stage = Stage::Came(came);
+                entry.stage = Stage::Finished(outcome);
             }
         }
         jobs.extend(idle);
         waiting.len() as u64
     }
 
-    /// A client has gone, and nobody fetches what it left.
-    pub(crate) fn go(&mut self, client: u64) {
-        self.left.retain(|left| left.client != client);
-        self.sleepers.remove(&client);
+    /// A client has closed the node: its requests are dropped.
+    pub(crate) fn close(&mut self, client: u64) {
+        self.entries.retain(|entry| entry.client != client);
+        self.waiters.remove(&client);
     }
 
-    /// What a client may do now; a `sleeper` is woken when that becomes more.
+    /// What a client is ready for now; a `sleeper` is woken when that becomes more.
     pub(crate) fn poll(&mut self, client: u64, sleeper: Option<u64>) -> u32 {
-        let could = self.can(client);
-        self.is_missed |= could & CAN_FETCH == 0;
+        let ready = self.can(client);
+        self.is_wanted |= ready & POLL_IN == 0;
         if let Some(number) = sleeper {
-            self.sleepers.insert(client, Sleeper { number, could });
+            self.waiters.insert(client, PollWaiter { number, ready });
         }
-        could
+        ready
     }
 
-    /// The sleepers of clients that may do more than when they fell asleep.
-    pub(crate) fn woken(&mut self) -> Vec<u64> {
-        let sleepers = mem::take(&mut self.sleepers);
+    /// Numbers of the waiters whose clients are ready for more than when they fell asleep.
+    pub(crate) fn take_wakeups(&mut self) -> Vec<u64> {
+        let waiters = mem::take(&mut self.waiters);
         let (woken, asleep) =
-            sleepers.into_iter().partition(|(client, sleeper)| self.can(*client) & !sleeper.could != 0);
-        self.sleepers = asleep;
-        let woken: BTreeMap<u64, Sleeper> = woken;
+            waiters.into_iter().partition(|(client, sleeper)| self.can(*client) & !sleeper.ready != 0);
+        self.waiters = asleep;
+        let woken: BTreeMap<u64, PollWaiter> = woken;
         woken.into_values().map(|sleeper| sleeper.number).collect()
     }
 
     fn can(&self, client: u64) -> u32 {
-        let fetch = if self.finished(client, None).is_some() { CAN_FETCH } else { 0 };
-        fetch | if self.has_room(client) { CAN_LEAVE } else { 0 }
+        let fetch = if self.finished(client, None).is_some() { POLL_IN } else { 0 };
+        fetch | if self.has_room(client) { POLL_OUT } else { 0 }
     }
 
     fn has_room(&self, client: u64) -> bool {
-        let of_client = self.left.iter().filter(|left| left.client == client).count();
-        of_client < LEFT_MAX && self.left.len() < ALL_LEFT_MAX
+        let of_client = self.entries.iter().filter(|entry| entry.client == client).count();
+        of_client < CLIENT_REQUESTS_MAX && self.entries.len() < ALL_REQUESTS_MAX
     }
 }

@@ -10,7 +10,7 @@ use evener_driver_kernel::ocf::{self, Call, CryptOp, SessionOp};
 use rustix::io::Errno;
 use zeroize::Zeroizing;
 
-use crate::async_queue::Request;
+use crate::async_queue::AsyncRequest;
 use crate::clients::{Clients, Key};
 use crate::fuse::{Ioctl, Span};
 use crate::outcome::result;
@@ -50,7 +50,7 @@ pub(crate) fn answer<'m>(
         Call::CloseSession => close_session(ioctl, clients),
         Call::Crypt => crypt(ioctl, clients, run, burst),
         Call::SessionInfo => session_info(ioctl, clients),
-        Call::Leave => leave(ioctl, clients),
+        Call::Leave => submit(ioctl, clients),
         Call::Fetch => fetch(ioctl, clients),
     }
 }
@@ -120,16 +120,16 @@ fn session_info(ioctl: &Ioctl<'_>, clients: &mut Clients) -> Result<Answer, Errn
     Ok(Answer::Done(info))
 }
 
-/// A request, checked, with as much of the client's memory as was brought.
-struct Asked<'a> {
+/// A request that was checked, with as much of the client's memory as the kernel fetched.
+struct CheckedRequest<'a> {
     op: CryptOp,
     session: Arc<Session>,
     /// Text and IV, or nothing.
-    brought: &'a [u8],
+    data: &'a [u8],
     text_bytes: usize,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> CheckedRequest<'a> {
     /// `None` where not even the record was brought.
     fn read(ioctl: &Ioctl<'a>, clients: &mut Clients) -> Result<Option<Self>, Errno> {
         let Some(op) = CryptOp::read(ioctl.data) else { return Ok(None) };
@@ -142,7 +142,7 @@ impl<'a> Asked<'a> {
             return Err(Errno::INVAL);
         }
         let session = key.session(direction(&op, key)?)?;
-        Ok(Some(Self { op, session, brought: &ioctl.data[CryptOp::BYTES..], text_bytes }))
+        Ok(Some(Self { op, session, data: &ioctl.data[CryptOp::BYTES..], text_bytes }))
     }
 
     fn algorithm(&self) -> Algorithm {
@@ -156,8 +156,8 @@ impl<'a> Asked<'a> {
 
     /// Text and IV; fails where they are not as long as the record says.
     fn parts(&self) -> Result<(&'a [u8], &'a [u8]), Errno> {
-        match self.brought.len() == self.text_bytes + self.algorithm().iv_bytes() {
-            true => Ok(self.brought.split_at(self.text_bytes)),
+        match self.data.len() == self.text_bytes + self.algorithm().iv_bytes() {
+            true => Ok(self.data.split_at(self.text_bytes)),
             false => Err(Errno::INVAL),
         }
     }
@@ -180,26 +180,26 @@ fn crypt<'m>(
     burst: &mut Vec<Box<Job<'m>>>,
 ) -> Result<Answer, Errno> {
     let whole = record(ioctl, CryptOp::BYTES);
-    let Some(asked) = Asked::read(ioctl, clients)? else {
+    let Some(request) = CheckedRequest::read(ioctl, clients)? else {
         return Ok(Answer::Fetch { input: vec![whole], output: vec![] });
     };
-    if !ioctl.has_room && asked.brought.is_empty() {
-        return Ok(match named(rooms(&asked.op, asked.algorithm())) {
+    if !ioctl.has_room && request.data.is_empty() {
+        return Ok(match named(rooms(&request.op, request.algorithm())) {
             // Asks for no output, so it is done already.
             nothing if nothing.is_empty() => Answer::Done(Vec::new()),
-            output => Answer::Fetch { input: asked.input(whole), output },
+            output => Answer::Fetch { input: request.input(whole), output },
         });
     }
-    let (text, iv) = asked.parts()?;
+    let (text, iv) = request.parts()?;
     let job = burst.first_mut().ok_or(Errno::IO)?;
     job.room_mut()[..text.len()].copy_from_slice(text);
-    job.arm(Arc::clone(&asked.session), iv, text.len());
+    job.arm(Arc::clone(&request.session), iv, text.len());
     let fits = job.lengths_fit();
     if fits {
         run(burst);
     }
     let job = burst.first_mut().ok_or(Errno::IO)?;
-    let result = if fits { result(job, &asked.op, text, iv) } else { Err(Errno::INVAL) };
+    let result = if fits { result(job, &request.op, text, iv) } else { Err(Errno::INVAL) };
     job.room_mut()[..text.len()].fill(0);
     // Or the key would be there for as long as no other comes.
     job.disarm();
@@ -207,26 +207,26 @@ fn crypt<'m>(
 }
 
 /// `CIOCASYNCCRYPT`: what is wrong with the request itself is said at once, what becomes of it when it is fetched.
-fn leave(ioctl: &Ioctl<'_>, clients: &mut Clients) -> Result<Answer, Errno> {
+fn submit(ioctl: &Ioctl<'_>, clients: &mut Clients) -> Result<Answer, Errno> {
     let whole = record(ioctl, CryptOp::BYTES);
-    let Some(asked) = Asked::read(ioctl, clients)? else {
+    let Some(request) = CheckedRequest::read(ioctl, clients)? else {
         return Ok(Answer::Fetch { input: vec![whole], output: vec![] });
     };
-    if asked.brought.is_empty() && asked.parts().is_err() {
-        return Ok(Answer::Fetch { input: asked.input(whole), output: vec![] });
+    if request.data.is_empty() && request.parts().is_err() {
+        return Ok(Answer::Fetch { input: request.input(whole), output: vec![] });
     }
-    let (text, iv) = asked.parts()?;
-    clients.queue.leave(Request {
+    let (text, iv) = request.parts()?;
+    clients.queue.submit(AsyncRequest {
         client: ioctl.client,
-        op: asked.op,
-        session: asked.session,
+        op: request.op,
+        session: request.session,
         text: text.to_vec().into(),
         iv: iv.to_vec(),
     })?;
     Ok(Answer::Done(Vec::new()))
 }
 
-/// `CIOCASYNCFETCH`: the record as it was left, and its results where it says. Between the rounds the request is the calling
+/// `CIOCASYNCFETCH`: the record as it was submitted, and its results where it says. Between the rounds the request is the calling
 /// thread's, or another's result might come to its memory.
 fn fetch(ioctl: &Ioctl<'_>, clients: &mut Clients) -> Result<Answer, Errno> {
     if ioctl.thread == 0 {

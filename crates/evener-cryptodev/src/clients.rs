@@ -1,6 +1,6 @@
-//! Who has the node open, and the sessions of each.
+//! The clients that have the node open, and the sessions of each.
 //!
-//! `add -> key -> remove, or go -> take_ended`: a session that ended leaves nothing in any driver of the run.
+//! `add -> key -> remove, or close -> take_ended`: a session that ended leaves nothing in any driver of the run.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -11,23 +11,23 @@ use evener_driver_kernel::ocf;
 use rustix::io::Errno;
 use zeroize::Zeroizing;
 
-use crate::async_queue::Queue;
+use crate::async_queue::AsyncQueue;
 
-/// Programs that may have the node open at once, and sessions of each. Guesses, which bound the memory of a server that
-/// anybody may ask.
+/// Programs that may have the node open at once, and sessions of each. Assumed, not measured: 256 each, to bound the
+/// memory of a server that any process may call.
 const CLIENTS_MAX: usize = 256;
 const SESSIONS_MAX: usize = 256;
 
-/// All of them.
+/// The open clients.
 #[derive(Default)]
 pub(crate) struct Clients {
-    open: BTreeMap<u64, BTreeMap<u32, Key>>,
+    sessions: BTreeMap<u64, BTreeMap<u32, Key>>,
     /// Numbers given so far.
     given: u64,
     /// Sessions that have ended, of which the run was not told yet.
     ended: Vec<SessionId>,
-    /// What they left and did not fetch yet.
-    pub(crate) queue: Queue,
+    /// Asynchronous requests that are not fetched yet.
+    pub(crate) queue: AsyncQueue,
 }
 
 /// A session in OCF's sense: both directions of one key.
@@ -39,25 +39,25 @@ pub(crate) struct Key {
 }
 
 impl Clients {
-    pub(crate) fn come(&mut self) -> Result<u64, Errno> {
-        if self.open.len() >= CLIENTS_MAX {
+    pub(crate) fn open(&mut self) -> Result<u64, Errno> {
+        if self.sessions.len() >= CLIENTS_MAX {
             return Err(Errno::NFILE);
         }
         self.given += 1;
-        self.open.insert(self.given, BTreeMap::new());
+        self.sessions.insert(self.given, BTreeMap::new());
         Ok(self.given)
     }
 
     /// A client closed the node: its keys go.
-    pub(crate) fn go(&mut self, client: u64) {
-        self.queue.go(client);
-        let keys = self.open.remove(&client).into_iter().flat_map(BTreeMap::into_values);
+    pub(crate) fn close(&mut self, client: u64) {
+        self.queue.close(client);
+        let keys = self.sessions.remove(&client).into_iter().flat_map(BTreeMap::into_values);
         keys.for_each(|key| self.ended.extend(key.made()));
     }
 
     /// A new session; its number.
     pub(crate) fn add(&mut self, client: u64, key: Key) -> Result<u32, Errno> {
-        let sessions = self.open.get_mut(&client).ok_or(Errno::BADF)?;
+        let sessions = self.sessions.get_mut(&client).ok_or(Errno::BADF)?;
         if sessions.len() >= SESSIONS_MAX {
             return Err(Errno::NOSPC);
         }
@@ -67,13 +67,13 @@ impl Clients {
     }
 
     pub(crate) fn remove(&mut self, client: u64, session: u32) -> Result<(), Errno> {
-        let sessions = self.open.get_mut(&client).ok_or(Errno::BADF)?;
+        let sessions = self.sessions.get_mut(&client).ok_or(Errno::BADF)?;
         let key = sessions.remove(&session).ok_or(Errno::INVAL)?;
         self.ended.extend(key.made());
         Ok(())
     }
 
-    /// Sessions that have ended and that nothing needs any more: what was left with one runs before.
+    /// Sessions that have ended and that nothing needs any more: requests that were submitted with one run before.
     pub(crate) fn take_ended(&mut self) -> Vec<SessionId> {
         let needed =
             |session: &SessionId| self.queue.needs(*session) && !cfg!(mutant = "ended_before_its_requests");
@@ -83,7 +83,7 @@ impl Clients {
     }
 
     pub(crate) fn key(&mut self, client: u64, session: u32) -> Result<&mut Key, Errno> {
-        let sessions = self.open.get_mut(&client).ok_or(Errno::BADF)?;
+        let sessions = self.sessions.get_mut(&client).ok_or(Errno::BADF)?;
         sessions.get_mut(&session).ok_or(Errno::INVAL)
     }
 }
@@ -142,18 +142,18 @@ mod tests {
     #[test]
     fn a_client_sees_its_own_sessions_alone_and_they_go_with_it() {
         let mut clients = Clients::default();
-        let (one, other) = (clients.come().unwrap(), clients.come().unwrap());
+        let (one, other) = (clients.open().unwrap(), clients.open().unwrap());
         let session = clients.add(one, key(11, 0, 16).unwrap()).unwrap();
         assert!(clients.key(one, session).is_ok());
         assert_eq!(clients.key(other, session).err(), Some(Errno::INVAL));
-        clients.go(one);
+        clients.close(one);
         assert_eq!(clients.key(one, session).err(), Some(Errno::BADF));
     }
 
     #[test]
     fn a_client_gets_so_many_sessions_and_no_more() {
         let mut clients = Clients::default();
-        let client = clients.come().unwrap();
+        let client = clients.open().unwrap();
         let all: Vec<_> = (0..SESSIONS_MAX).map(|_| clients.add(client, key(11, 0, 16).unwrap())).collect();
         assert!(all.iter().all(Result::is_ok));
         assert_eq!(clients.add(client, key(11, 0, 16).unwrap()), Err(Errno::NOSPC));

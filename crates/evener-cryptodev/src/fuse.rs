@@ -30,10 +30,10 @@ const SCHEDULE_NOTIFY: u32 = 1;
 /// `FUSE_NOTIFY_POLL`: what is told then.
 const NOTIFY_POLL: i32 = 1;
 
-/// A client may fetch (`POLLIN`, `POLLRDNORM`), and leave a request (`POLLOUT`, `POLLWRNORM`).
-pub(crate) const CAN_FETCH: u32 = 0x41;
-/// See [`CAN_FETCH`].
-pub(crate) const CAN_LEAVE: u32 = 0x104;
+/// A finished request can be fetched: `POLLIN`, `POLLRDNORM`.
+pub(crate) const POLL_IN: u32 = 0x41;
+/// A request can be submitted: `POLLOUT`, `POLLWRNORM`.
+pub(crate) const POLL_OUT: u32 = 0x104;
 
 /// What the kernel asks.
 #[derive(Debug, PartialEq, Eq)]
@@ -139,7 +139,7 @@ pub(crate) enum Reply {
     },
     /// A call went well; these bytes go to the room asked for, one part behind the other.
     Ioctl(Vec<u8>),
-    /// What a client may do: [`CAN_FETCH`], [`CAN_LEAVE`].
+    /// What a client may do: [`POLL_IN`], [`POLL_OUT`].
     Polled(u32),
 }
 
@@ -187,7 +187,7 @@ pub(crate) fn init_reply(unique: u64, name: &str) -> Vec<u8> {
     framed(unique, 0, &body)
 }
 
-/// Wakes who sleeps until he may go on: an answer to no message.
+/// Wakes a client that sleeps in `poll`: a notification, which answers no message.
 pub(crate) fn wake(sleeper: u64) -> Vec<u8> {
     framed(0, NOTIFY_POLL, &sleeper.to_ne_bytes())
 }
@@ -251,7 +251,7 @@ mod tests {
             bytes.extend(9_u64.to_ne_bytes());
             bytes.extend([0; 24]);
             [5_u64, 6].iter().for_each(|word| bytes.extend(word.to_ne_bytes()));
-            [flags, CAN_FETCH].iter().for_each(|word| bytes.extend(word.to_ne_bytes()));
+            [flags, POLL_IN].iter().for_each(|word| bytes.extend(word.to_ne_bytes()));
             let request = Request::Poll { client: 5, sleeper };
             assert_eq!(Message::parse(&bytes), Some(Message { unique: 9, request }));
             assert_eq!(Message::parse(&bytes[..63]), None);

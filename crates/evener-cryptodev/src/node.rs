@@ -17,14 +17,16 @@ use crate::fuse::{self, Message, Reply, Request};
 /// The door of the kernel's CUSE.
 const CUSE: &str = "/dev/cuse";
 
-/// How often a server that nobody asks looks whether it is to stop.
-const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+/// How often a server without requests checks whether it is to stop.
+const CANCEL_CHECK_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
-/// How long requests that were left wait for others to run with, where nobody asks for them: several rounds of a call. A guess.
-const LINGER: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+/// How long asynchronous requests wait for others to run with, where no client asks for them. Assumed, not measured: 1 ms,
+/// several rounds of a call.
+const BATCH_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 
-/// Messages that pass requests which were left, before these run: three bring one of them, so this is a burst of 16. A guess.
-const PASSED_MAX: u32 = 48;
+/// Messages that overtake asynchronous requests before these run: three bring one of them, so
+/// this is a burst of 16. Assumed, not measured.
+const OVERTAKES_MAX: u32 = 48;
 
 /// Why there can be no node.
 #[derive(Debug, thiserror::Error)]
@@ -51,8 +53,8 @@ pub enum Error {
 pub struct Served {
     /// All requests.
     pub requests: u64,
-    /// Those among them that were left, to be fetched later.
-    pub left: u64,
+    /// Those among them that were asynchronous.
+    pub async_requests: u64,
 }
 
 /// A node that exists as long as this does.
@@ -82,7 +84,7 @@ impl Node {
 
     /// Answers requests until `cancel`. Jobs run by `caller`; `jobs`, at least one, bring the memory for them, of
     /// [`TEXT_BYTES_MAX`](crate::TEXT_BYTES_MAX) and
-    /// a block each: so many of those that clients left run side by side.
+    /// a block each: so many asynchronous requests run side by side.
     ///
     /// # Errors
     ///
@@ -95,39 +97,39 @@ impl Node {
     ) -> Result<Served, Error> {
         let mut served = Served::default();
         let mut clients = Clients::default();
-        let mut passed = 0;
+        let mut overtakes = 0;
         while !cancel.is_cancelled() {
             let waits = clients.queue.is_waiting();
-            let is_due = clients.queue.is_missed() || passed >= PASSED_MAX;
+            let is_due = clients.queue.is_wanted() || overtakes >= OVERTAKES_MAX;
             let mut answer = None;
-            if waits && (is_due || !self.has_message(&LINGER)?) {
-                served.left += clients.queue.run(&mut jobs, |jobs| caller.crypt(jobs));
-                passed = 0;
+            if waits && (is_due || !self.has_message(&BATCH_WAIT)?) {
+                served.async_requests += clients.queue.run(&mut jobs, |jobs| caller.crypt(jobs));
+                overtakes = 0;
             } else {
-                answer = self.turn(caller, &mut jobs, &mut clients, &mut served)?;
+                answer = self.serve_one(caller, &mut jobs, &mut clients, &mut served)?;
             }
             clients.take_ended().into_iter().for_each(|session| caller.end_session(session));
             if let Some((unique, reply)) = answer {
-                self.say(&reply.bytes(unique))?;
-                passed = if waits { passed + 1 } else { 0 };
+                self.send(&reply.bytes(unique))?;
+                overtakes = if waits { overtakes + 1 } else { 0 };
             }
-            for sleeper in clients.queue.woken() {
-                self.say(&fuse::wake(sleeper))?;
+            for sleeper in clients.queue.take_wakeups() {
+                self.send(&fuse::wake(sleeper))?;
             }
         }
-        served.requests += served.left;
+        served.requests += served.async_requests;
         Ok(served)
     }
 
     /// The answer to the next message, where one comes and wants one.
-    fn turn<'m>(
+    fn serve_one<'m>(
         &mut self,
         caller: &mut Caller<'_, 'm>,
         jobs: &mut Vec<Box<Job<'m>>>,
         clients: &mut Clients,
         served: &mut Served,
     ) -> Result<Option<(u64, Reply)>, Error> {
-        if !self.has_message(&GLANCE)? {
+        if !self.has_message(&CANCEL_CHECK_INTERVAL)? {
             return Ok(None);
         }
         let Some(message) = self.next()? else { return Ok(None) };
@@ -142,7 +144,7 @@ impl Node {
     }
 
     /// A client that was killed meanwhile takes no reply: `ENOENT`.
-    fn say(&self, message: &[u8]) -> Result<(), Error> {
+    fn send(&self, message: &[u8]) -> Result<(), Error> {
         match (&self.cuse).write_all(message) {
             Err(error) if error.raw_os_error() != Some(Errno::NOENT.raw_os_error()) => {
                 Err(Error::Refused(error))
@@ -152,9 +154,9 @@ impl Node {
     }
 
     /// Whether a message is there, after so long at most.
-    fn has_message(&self, patience: &Timespec) -> Result<bool, Error> {
+    fn has_message(&self, timeout: &Timespec) -> Result<bool, Error> {
         let mut asked = [PollFd::from_borrowed_fd(self.cuse.as_fd(), PollFlags::IN)];
-        match poll(&mut asked, Some(patience)) {
+        match poll(&mut asked, Some(timeout)) {
             Ok(count) => Ok(count > 0),
             Err(Errno::INTR) => Ok(false),
             Err(error) => Err(Error::Refused(error.into())),
@@ -184,9 +186,9 @@ fn answer<'m>(
 ) -> Option<Reply> {
     Some(match message.request {
         Request::Poll { client, sleeper } => Reply::Polled(clients.queue.poll(client, sleeper)),
-        Request::Open => clients.come().map_or_else(Reply::Error, Reply::Opened),
+        Request::Open => clients.open().map_or_else(Reply::Error, Reply::Opened),
         Request::Release { client } => {
-            clients.go(client);
+            clients.close(client);
             Reply::Empty
         }
         Request::Ioctl(ioctl) => match call::answer(&ioctl, clients, run, burst) {

@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &Cryptodev) -> anyhow::Result<Exit> {
     ));
     let (served, _) =
         evener::run(setup, |runtime| node.serve(&mut runtime.caller(machine.kit()), jobs, &cancel));
-    let Served { requests, left } = served?;
-    output::line(format_args!("served {requests} requests, {left} of them left to be fetched later"));
+    let Served { requests, async_requests } = served?;
+    output::line(format_args!("served {requests} requests, {async_requests} of them left to be fetched later"));
     Ok(Exit::Stopped)
 }

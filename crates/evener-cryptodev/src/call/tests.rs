@@ -1,8 +1,8 @@
 use evener_core::JobError;
 
 use super::*;
-use crate::async_queue::LEFT_MAX;
-use crate::fuse::CAN_FETCH;
+use crate::async_queue::CLIENT_REQUESTS_MAX;
+use crate::fuse::POLL_IN;
 use std::collections::BTreeMap;
 
 const ARGUMENT: u64 = 0x1000;
@@ -24,7 +24,7 @@ struct Client {
 impl Client {
     fn new() -> Self {
         let mut clients = Clients::default();
-        let number = clients.come().unwrap();
+        let number = clients.open().unwrap();
         Self { memory: BTreeMap::new(), clients, number, thread: 1, meanwhile: None }
     }
 
@@ -161,9 +161,9 @@ fn requests_that_were_left_are_fetched_in_their_order_when_they_are_done() {
         op(&mut client, turn);
         assert_eq!(queued(&mut client, Call::Leave), Ok(vec![]));
     }
-    assert!(!client.clients.queue.is_missed());
+    assert!(!client.clients.queue.is_wanted());
     assert_eq!(queued(&mut client, Call::Fetch), Err(Errno::BUSY));
-    assert!(client.clients.queue.is_missed(), "they need not wait for others any more");
+    assert!(client.clients.queue.is_wanted(), "they need not wait for others any more");
     assert_eq!((client.run_left(), client.run_left(), client.run_left()), (4, 1, 0));
     for turn in 0..5 {
         let written = queued(&mut client, Call::Fetch).unwrap();
@@ -180,17 +180,17 @@ fn a_client_leaves_so_many_requests_until_it_fetches_one() {
     let mut client = Client::new();
     let session = client.open(11, 0, &[1; 16]).unwrap();
     client.request(session, 0, &[7; 16]);
-    let all: Vec<_> = (0..=LEFT_MAX).map(|_| queued(&mut client, Call::Leave)).collect();
-    assert_eq!(all.iter().position(|it| *it == Err(Errno::BUSY)), Some(LEFT_MAX));
+    let all: Vec<_> = (0..=CLIENT_REQUESTS_MAX).map(|_| queued(&mut client, Call::Leave)).collect();
+    assert_eq!(all.iter().position(|it| *it == Err(Errno::BUSY)), Some(CLIENT_REQUESTS_MAX));
     assert_eq!(client.clients.queue.poll(client.number, Some(8)), 0);
-    assert_eq!((client.run_left(), client.clients.queue.woken()), (4, vec![8]));
-    assert_eq!(client.clients.queue.poll(client.number, Some(9)), CAN_FETCH);
-    assert_eq!(client.clients.queue.woken(), [0; 0], "nothing that it could not do before");
+    assert_eq!((client.run_left(), client.clients.queue.take_wakeups()), (4, vec![8]));
+    assert_eq!(client.clients.queue.poll(client.number, Some(9)), POLL_IN);
+    assert_eq!(client.clients.queue.take_wakeups(), [0; 0], "nothing that it could not do before");
     assert!(queued(&mut client, Call::Fetch).is_ok());
-    assert_eq!(client.clients.queue.woken(), [9]);
+    assert_eq!(client.clients.queue.take_wakeups(), [9]);
     assert_eq!(queued(&mut client, Call::Leave), Ok(vec![]));
     // What it left goes with it.
-    client.clients.go(client.number);
+    client.clients.close(client.number);
     assert_eq!(client.run_left(), 0);
 }
 
