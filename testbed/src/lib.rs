@@ -1,6 +1,6 @@
 //! The test bed: a weak CPU with an asynchronous crypto module, on every machine that has QEMU.
 //!
-//! The way: [`up`] fetches packages and proves a first guest -> [`Guest::builder`] says which module, programs and
+//! Steps: [`up`] fetches packages and proves a first guest -> [`Guest::builder`] says which module, programs and
 //! settings a guest has -> [`Guest::run`] runs commands in it and gives status, output, files and the kernel's log ->
 //! [`Guest::qmp`] looks at the module from outside. `docs/testbed.md` tells what such a guest is good for and what not.
 //!

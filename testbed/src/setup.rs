@@ -1,6 +1,6 @@
 //! Setting the test bed up, and proving that it is as it must be.
 //!
-//! The way: lists -> QEMU -> busybox -> kernel -> base of the initramfs -> a first guest, in which AF_ALG must bind the
+//! Steps: lists -> QEMU -> busybox -> kernel -> base of the initramfs -> a first guest, in which AF_ALG must bind the
 //! module's driver by name. Only then `ready` is written, which guests ask for.
 
 use std::fs;

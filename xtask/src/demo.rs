@@ -1,6 +1,6 @@
 //! `cargo xtask demo`: Evener at work on a sample tree, beside other programs, and two pictures.
 //!
-//! The way: build -> sample -> key -> encrypt -> decrypt -> compare -> the same work beside cp and OpenSSL ->
+//! Steps: build -> sample -> key -> encrypt -> decrypt -> compare -> the same work beside cp and OpenSSL ->
 //! pictures of this machine's methods and of the papers' experiment. All of it lands in `demo/`.
 
 use std::ffi::OsStr;

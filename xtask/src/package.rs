@@ -1,7 +1,7 @@
 //! `cargo xtask install` and `cargo xtask deb`: the command, the provider's module, manual pages and completions where
 //! they belong.
 //!
-//! The way: an optimised build -> what goes where ([`Layout`]) -> each file under a temporary name, renamed -> for the
+//! Steps: an optimised build -> what goes where ([`Layout`]) -> each file under a temporary name, renamed -> for the
 //! package also a control file, `dpkg-deb`, and a look at what came of it: OpenSSL loads the module out of it.
 
 use std::path::{Path, PathBuf};

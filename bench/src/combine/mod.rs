@@ -1,6 +1,6 @@
 //! Combining against plain calls: threads that each encrypt messages of their own with a key of their own.
 //!
-//! The way of a cell: [`threads`] starts the threads once -> segments of plain calls and of combined ones take turns, each
+//! Steps of a cell: [`threads`] starts the threads once -> segments of plain calls and of combined ones take turns, each
 //! after some time to settle -> what was done in a segment's window is a [`Segment`] -> pairs of neighbouring segments give
 //! ratios, of which the median counts. The threads of both sides are the same, so that only the calls differ.
 
@@ -18,7 +18,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::error::BenchError;
 use crate::statistics::Spread;
 pub use histogram::Histogram;
-use threads::Crew;
+use threads::CellThreads;
 
 /// One cell.
 #[derive(Clone, Debug)]
@@ -101,14 +101,14 @@ pub fn measure(cell: &Cell, plan: &Plan) -> Result<Outcome, BenchError> {
     let combiner = combiner(plan)?;
     threads::verify(cell, plan.cores)?;
     let _neighbours = Neighbours::start(cell.neighbours)?;
-    threads::with(cell, &combiner, plan.pairs * 2, |crew| {
+    threads::with(cell, &combiner, plan.pairs * 2, |cell_threads| {
         let mut pairs = Vec::with_capacity(plan.pairs);
         for pair in 0..plan.pairs {
             // The first of each pair changes, so that no side always follows the other.
             let first = pair % 2;
             let mut sides = [0, 1].map(|turn| {
                 let side = (first + turn) % 2;
-                (side, segment(crew, plan, pair * 2 + turn, side == 1))
+                (side, segment(cell_threads, plan, pair * 2 + turn, side == 1))
             });
             sides.sort_by_key(|(side, _)| *side);
             pairs.push(sides);
@@ -141,13 +141,13 @@ impl Timed {
     }
 }
 
-fn segment(crew: &Crew<'_>, plan: &Plan, index: usize, combined: bool) -> (usize, Timed) {
-    crew.turn_to(combined);
+fn segment(cell_threads: &CellThreads<'_>, plan: &Plan, index: usize, combined: bool) -> (usize, Timed) {
+    cell_threads.turn_to(combined);
     std::thread::sleep(plan.settle);
     let (wall, core) = (Instant::now(), process_time());
-    crew.open(index);
+    cell_threads.open(index);
     std::thread::sleep(plan.window);
-    crew.close();
+    cell_threads.close();
     (index, Timed { wall: wall.elapsed(), core: process_time() - core })
 }
 

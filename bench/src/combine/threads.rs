@@ -13,7 +13,7 @@ use super::{Cell, Histogram, driver};
 use crate::error::BenchError;
 
 /// What the threads are told. Relaxed everywhere: each acts on it when it sees it.
-pub(super) struct Crew<'c> {
+pub(super) struct CellThreads<'c> {
     combiner: &'c Combiner,
     cell: &'c Cell,
     combines: AtomicBool,
@@ -22,7 +22,7 @@ pub(super) struct Crew<'c> {
     ends: AtomicBool,
 }
 
-impl Crew<'_> {
+impl CellThreads<'_> {
     pub(super) fn turn_to(&self, combined: bool) {
         self.combines.store(combined, Ordering::Relaxed);
     }
@@ -41,18 +41,21 @@ pub(super) fn with<T>(
     cell: &Cell,
     combiner: &Combiner,
     segments: usize,
-    lead: impl FnOnce(&Crew<'_>) -> T,
+    lead: impl FnOnce(&CellThreads<'_>) -> T,
 ) -> Result<(T, Vec<Histogram>), BenchError> {
     let ends = AtomicBool::new(false);
-    let crew = Crew { combiner, cell, combines: AtomicBool::new(false), window: AtomicUsize::new(0), ends };
+    let cell_threads =
+        CellThreads { combiner, cell, combines: AtomicBool::new(false), window: AtomicUsize::new(0), ends };
     let members = (0..cell.threads).map(|thread| Member::new(cell, thread));
     let members = members.collect::<Result<Vec<_>, _>>()?;
     thread::scope(|scope| {
-        let crew = &crew;
-        let threads: Vec<_> =
-            members.into_iter().map(|member| scope.spawn(move || member.work(crew, segments))).collect();
-        let led = lead(crew);
-        crew.ends.store(true, Ordering::Relaxed);
+        let cell_threads = &cell_threads;
+        let threads: Vec<_> = members
+            .into_iter()
+            .map(|member| scope.spawn(move || member.work(cell_threads, segments)))
+            .collect();
+        let led = lead(cell_threads);
+        cell_threads.ends.store(true, Ordering::Relaxed);
         let mut times = vec![Histogram::default(); segments];
         for thread in threads {
             let own = thread.join().map_err(|_| BenchError::Library("a thread panicked".into()))??;
@@ -117,18 +120,18 @@ impl Member {
     }
 
     /// Encrypts until the end; the times of its calls, segment by segment.
-    fn work(mut self, crew: &Crew<'_>, segments: usize) -> Result<Vec<Histogram>, BenchError> {
+    fn work(mut self, cell_threads: &CellThreads<'_>, segments: usize) -> Result<Vec<Histogram>, BenchError> {
         let mut times = vec![Histogram::default(); segments];
         let mut due = Instant::now();
-        while !crew.ends.load(Ordering::Relaxed) {
-            let start = match crew.cell.rate {
+        while !cell_threads.ends.load(Ordering::Relaxed) {
+            let start = match cell_threads.cell.rate {
                 None => Instant::now(),
-                Some(rate) => self.wait_for_next(&mut due, crew.cell.threads, rate),
+                Some(rate) => self.wait_for_next(&mut due, cell_threads.cell.threads, rate),
             };
-            let combiner = crew.combines.load(Ordering::Relaxed).then_some(crew.combiner);
+            let combiner = cell_threads.combines.load(Ordering::Relaxed).then_some(cell_threads.combiner);
             self.encrypt(combiner)?;
             let taken = start.elapsed();
-            if let Some(segment) = crew.window.load(Ordering::Relaxed).checked_sub(1) {
+            if let Some(segment) = cell_threads.window.load(Ordering::Relaxed).checked_sub(1) {
                 times[segment].add(u64::try_from(taken.as_nanos()).unwrap_or(u64::MAX));
             }
         }

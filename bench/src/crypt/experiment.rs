@@ -3,7 +3,7 @@
 use evener_core::{Algorithm, Direction, Nanos};
 
 use crate::crypt::contender::Contender;
-use crate::crypt::neighbours::Asked;
+use crate::crypt::neighbours::NeighbourSpec;
 use crate::crypt::workload::Layout;
 
 /// What is to be measured.
@@ -28,7 +28,7 @@ pub struct Experiment {
     /// Who competes, baselines first; only Evener's beside neighbours.
     pub contenders: Vec<Contender>,
     /// Who else wants the cores; `None`: the contenders have the machine to themselves, and rounds begin at a barrier.
-    pub beside: Option<Asked>,
+    pub beside: Option<NeighbourSpec>,
 }
 
 /// Sizes of plaintexts.

@@ -18,7 +18,7 @@ use evener::{Machinery, Report};
 use evener_core::{Estimator, Method, Nanos};
 
 use crate::crypt::contender::{Contender, Modules, Visit};
-use crate::crypt::neighbours::{Asked, Got, beside};
+use crate::crypt::neighbours::{NeighbourReport, NeighbourSpec, beside};
 use crate::crypt::report::{BesideResult, CellResult, ContenderResult, Results};
 use crate::crypt::workload::{Workload, log_normal_sizes, uniform_sizes};
 use crate::error::BenchError;
@@ -95,7 +95,7 @@ fn measure_cell(
 }
 
 /// What neighbours get of the machine while nobody works.
-fn left_alone(asked: Asked, time: Nanos) -> Got {
+fn left_alone(asked: NeighbourSpec, time: Nanos) -> NeighbourReport {
     beside(asked, |all| all.watch(|| thread::sleep(time.into())).1)
 }
 
@@ -135,7 +135,12 @@ fn micros(time: Nanos) -> f64 {
     time.as_secs_f64() * 1e6
 }
 
-fn summarise(contender: &Contender, visits: &[Visit], alone: &[Got], load: &Workload) -> ContenderResult {
+fn summarise(
+    contender: &Contender,
+    visits: &[Visit],
+    alone: &[NeighbourReport],
+    load: &Workload,
+) -> ContenderResult {
     let values =
         |value: fn(&Visit) -> Option<f64>| Spread::of(&visits.iter().filter_map(value).collect::<Vec<_>>());
     let reports = visits.iter().filter_map(|visit| visit.report.as_ref());

@@ -1,7 +1,7 @@
 //! Neighbours: what work does to other programs on the same cores.
 //!
-//! The way of one look: [`beside`] starts a hog and a probe -> [`Neighbours::watch`] -> the hog computes as long as it wants and
-//! is let, the probe sets alarms and sees how late it wakes -> [`Got`].
+//! Steps of one look: [`beside`] starts a hog and a probe -> [`Neighbours::watch`] -> the hog computes as long as it wants and
+//! is let, the probe sets alarms and sees how late it wakes -> [`NeighbourReport`].
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +16,7 @@ use rustix::time::Timespec;
 
 use crate::statistics::Quantiles;
 
-/// Time in which the hog wants its part of a core. A guess: ten times a scheduler's slice and more.
+/// Time in which the hog wants its part of a core. Assumed, not measured: ten times a scheduler's slice and more.
 const PERIOD: Nanos = Nanos::from_millis(20);
 /// Steps of the hog between two looks at its clock: 5 us on a current core, twenty times as much on an emulated one.
 const UNIT_STEPS: u32 = 5_000;
@@ -26,7 +26,7 @@ const ALARM_MAX: Nanos = Nanos::from_millis(3);
 
 /// Who is to be there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct NeighbourSpec {
     /// Part of a core that the hog wants, 0 to 100 per cent; there is none at 0.
     pub hog_percent: u8,
     /// Whether there is a probe.
@@ -48,7 +48,7 @@ pub struct Neighbours {
 
 /// What neighbours got while they were watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Got {
+pub struct NeighbourReport {
     /// Time that passed.
     pub wall: Nanos,
     /// Time for which all cores of the machine together were not idle, in steps of 10 ms; `None` where the system does not tell.
@@ -62,7 +62,7 @@ pub struct Got {
 }
 
 /// Does `work` beside the neighbours that are asked for.
-pub fn beside<T>(asked: Asked, work: impl FnOnce(&Neighbours) -> T) -> T {
+pub fn beside<T>(asked: NeighbourSpec, work: impl FnOnce(&Neighbours) -> T) -> T {
     let neighbours = Neighbours::default();
     thread::scope(|scope| {
         let all = &neighbours;
@@ -91,7 +91,7 @@ impl Drop for End<'_> {
 
 impl Neighbours {
     /// Does `work` and sees what neighbours got meanwhile.
-    pub fn watch<T>(&self, work: impl FnOnce() -> T) -> (T, Got) {
+    pub fn watch<T>(&self, work: impl FnOnce() -> T) -> (T, NeighbourReport) {
         self.is_watched.store(true, Ordering::Relaxed);
         let (start, idle) = (self.seen(), idle_time());
         let done = work();
@@ -102,7 +102,7 @@ impl Neighbours {
         let busy = |((before, _), (now, cores)): ((Nanos, u32), (Nanos, u32))| {
             Nanos(wall.0 * u64::from(cores)) - (now - before)
         };
-        let got = Got {
+        let got = NeighbourReport {
             wall,
             busy: idle.zip(now_idle).map(busy),
             core: end.1 - start.1,
@@ -180,8 +180,10 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    fn look(hog_percent: u8, probe: bool) -> Got {
-        beside(Asked { hog_percent, probe }, |all| all.watch(|| thread::sleep(Duration::from_millis(200))).1)
+    fn look(hog_percent: u8, probe: bool) -> NeighbourReport {
+        beside(NeighbourSpec { hog_percent, probe }, |all| {
+            all.watch(|| thread::sleep(Duration::from_millis(200))).1
+        })
     }
 
     #[test]

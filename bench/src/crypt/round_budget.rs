@@ -9,8 +9,8 @@ use evener_core::Nanos;
 /// keep busy it takes a hundred times as long, and rounds that wait for that say nothing anyway.
 const VISIT_BUDGETS_MAX: u64 = 10;
 
-/// How far a visit has come. There is always one round.
-pub(crate) struct Pace {
+/// The budget of a visit, and what of it is used. There is always one round.
+pub(crate) struct RoundBudget {
     budget: Nanos,
     used: Nanos,
     began: Nanos,
@@ -18,7 +18,7 @@ pub(crate) struct Pace {
     pub(crate) crowded: usize,
 }
 
-impl Pace {
+impl RoundBudget {
     pub(crate) fn new(budget: Nanos) -> Self {
         Self { budget, used: Nanos::ZERO, began: SystemClock.now(), rounds: Vec::new(), crowded: 0 }
     }

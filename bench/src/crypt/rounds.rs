@@ -1,4 +1,4 @@
-//! How rivals race: threads that take chunks of jobs, round after round, from the barrier on that holds Evener's
+//! Rounds of the rivals: threads that take chunks of jobs, round after round, from the barrier on that holds Evener's
 //! workers too.
 
 use std::sync::Mutex;
@@ -9,7 +9,7 @@ use evener::core::driver::Clock as _;
 use evener::{Barrier, SystemClock};
 use evener_core::Nanos;
 
-use crate::crypt::round_budget::Pace;
+use crate::crypt::round_budget::RoundBudget;
 use crate::crypt::visit::Visit;
 
 pub(crate) fn chunks_of<T>(jobs: Vec<T>, chunk_jobs: usize) -> Vec<Mutex<Vec<T>>> {
@@ -25,8 +25,8 @@ pub(crate) fn lock<T>(chunk: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     chunk.lock().expect("no worker panics")
 }
 
-/// Threads that race through chunks, round after round, from a barrier on: the one that holds Evener's workers.
-struct Track {
+/// Threads that take chunks, round after round, from a barrier on: the one that holds Evener's workers.
+struct RivalThreads {
     barrier: Barrier,
     next: AtomicUsize,
     ended: AtomicUsize,
@@ -35,8 +35,8 @@ struct Track {
     core_ns: AtomicU64,
 }
 
-/// Runs rounds until `budget` is used up ([`Pace`]); without budget each job is done exactly once.
-pub(crate) fn race<C: Send>(
+/// Runs rounds until `budget` is used up ([`RoundBudget`]); without budget each job is done exactly once.
+pub(crate) fn run_rounds<C: Send>(
     chunks: &[Mutex<C>],
     mut work: Vec<impl FnMut(&mut C) + Send>,
     turns: usize,
@@ -44,11 +44,11 @@ pub(crate) fn race<C: Send>(
     restore: impl Fn(),
 ) -> Visit {
     if budget == Nanos::ZERO {
-        track_once(chunks, &mut work);
+        run_once(chunks, &mut work);
         return Visit::default();
     }
     let clock = SystemClock;
-    let track = Track {
+    let threads = RivalThreads {
         barrier: Barrier::new(work.len()),
         next: AtomicUsize::new(0),
         ended: AtomicUsize::new(0),
@@ -57,33 +57,33 @@ pub(crate) fn race<C: Send>(
         core_ns: AtomicU64::new(0),
     };
     let workers = work.len();
-    let mut pace = Pace::new(budget);
-    track.barrier.hold();
+    let mut round_budget = RoundBudget::new(budget);
+    threads.barrier.hold();
     thread::scope(|scope| {
         for (worker, work) in work.iter_mut().enumerate() {
-            let track = &track;
+            let threads = &threads;
             let starter = thread::current();
-            scope.spawn(move || track.run(worker, chunks, work, &starter));
+            scope.spawn(move || threads.run(worker, chunks, work, &starter));
         }
-        while pace.wants_more() {
-            pace.round(turns, || {
+        while round_budget.wants_more() {
+            round_budget.round(turns, || {
                 restore();
-                track.one_turn(workers)
+                threads.one_turn(workers)
             });
         }
-        track.over.store(true, Ordering::Release);
+        threads.over.store(true, Ordering::Release);
     });
-    let core = Nanos(track.core_ns.into_inner() / pace.rounds.len() as u64);
+    let core = Nanos(threads.core_ns.into_inner() / round_budget.rounds.len() as u64);
     restore();
     let start = clock.now();
-    track_once(chunks, &mut work);
+    run_once(chunks, &mut work);
     let paper_clock = Nanos((clock.now() - start).0 * turns as u64);
-    let Pace { rounds, crowded, .. } = pace;
+    let RoundBudget { rounds, crowded, .. } = round_budget;
     Visit { rounds, crowded, core: Some(core), paper_clock: Some(paper_clock), ..Visit::default() }
 }
 
 /// One round by the paper's clock: threads made for it and joined after it.
-fn track_once<C: Send>(chunks: &[Mutex<C>], work: &mut [impl FnMut(&mut C) + Send]) {
+fn run_once<C: Send>(chunks: &[Mutex<C>], work: &mut [impl FnMut(&mut C) + Send]) {
     let next = AtomicUsize::new(0);
     thread::scope(|scope| {
         for work in work {
@@ -103,7 +103,7 @@ fn take_chunks<C>(next: &AtomicUsize, chunks: &[Mutex<C>], work: &mut impl FnMut
     has_worked
 }
 
-impl Track {
+impl RivalThreads {
     /// Opens the barrier once and waits for the end; returns the time between, and whether workers had cores of their own.
     fn one_turn(&self, workers: usize) -> (Nanos, bool) {
         self.barrier.hold();

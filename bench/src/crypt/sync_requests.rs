@@ -5,7 +5,7 @@ use evener::core::driver::Clock as _;
 use evener::{Caller, CpuKit, Setup, SystemClock};
 use evener_core::{Job, Nanos};
 
-use crate::crypt::round_budget::Pace;
+use crate::crypt::round_budget::RoundBudget;
 use crate::crypt::visit::{Visit, arm_all};
 use crate::crypt::workload::Workload;
 use crate::statistics::Quantiles;
@@ -18,11 +18,11 @@ pub(crate) fn rounds<'m>(
     kit: CpuKit,
     (turns, budget): (usize, Nanos),
 ) -> Visit {
-    let (mut pace, mut times) = (Pace::new(budget), Vec::new());
+    let (mut round_budget, mut times) = (RoundBudget::new(budget), Vec::new());
     let ((), report) = evener::run(setup, |runtime| {
         let mut caller = runtime.caller(kit);
-        while pace.wants_more() {
-            pace.round(turns, || {
+        while round_budget.wants_more() {
+            round_budget.round(turns, || {
                 arm_all(jobs, load);
                 let before = times.len();
                 one_by_one(&mut caller, jobs, &mut times);
@@ -30,9 +30,9 @@ pub(crate) fn rounds<'m>(
             });
         }
     });
-    let core = report.total().core_time().map(|core| Nanos(core.0 / pace.rounds.len() as u64));
+    let core = report.total().core_time().map(|core| Nanos(core.0 / round_budget.rounds.len() as u64));
     Visit {
-        rounds: pace.rounds,
+        rounds: round_budget.rounds,
         core,
         report: Some(report),
         requests: Quantiles::of(times),

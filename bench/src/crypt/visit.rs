@@ -3,7 +3,7 @@
 use evener::Report;
 use evener_core::{Job, Nanos};
 
-use crate::crypt::neighbours::Got;
+use crate::crypt::neighbours::NeighbourReport;
 use crate::crypt::workload::Workload;
 use crate::statistics::Quantiles;
 
@@ -23,7 +23,7 @@ pub struct Visit {
     /// How long requests took that came one at a time.
     pub requests: Option<Quantiles>,
     /// What neighbours got, where there were any.
-    pub beside: Option<Got>,
+    pub beside: Option<NeighbourReport>,
 }
 
 /// Makes jobs ready for another turn, with their input restored where a turn destroys it.

@@ -8,7 +8,7 @@ use std::process::Command;
 use evener_core::Direction;
 
 use super::program::Program;
-use super::work_dir::{self, Ground};
+use super::work_dir::{self, WorkDir};
 use super::{Plan, Rival};
 use crate::error::BenchError;
 use crate::programs::stopwatch;
@@ -94,11 +94,11 @@ impl Setting {
     /// Makes keys, and the list of `source`'s files.
     pub(super) fn new(
         plan: &Plan,
-        ground: &Ground,
+        work_dir: &WorkDir,
         is_tree: bool,
         source: &Path,
     ) -> Result<Self, BenchError> {
-        let [keyset, identity, list] = ["key.json", "identity", "list"].map(|name| ground.path(name));
+        let [keyset, identity, list] = ["key.json", "identity", "list"].map(|name| work_dir.path(name));
         let keygen = |arguments: &[&str], file: &Path| {
             let mut command = Command::new(&plan.evener);
             command.arg("keygen").args(arguments).arg(file);

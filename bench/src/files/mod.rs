@@ -1,6 +1,6 @@
 //! Real files: `evener` against the programs that people use today, each started as a process of its own.
 //!
-//! The way of one figure: sources are made in a folder ([`work_dir`]) -> every contender works once without a
+//! Steps of one figure: sources are made in a folder ([`work_dir`]) -> every contender works once without a
 //! clock, and its ciphertext is kept -> runs, in which all contenders take turns: memory is warmed, its commands
 //! ([`contender`]) are timed ([`stopwatch`](crate::programs::stopwatch)), what came out is looked at and removed -> spreads and ratios
 //! ([`report`]).
@@ -17,7 +17,7 @@ use crate::programs::stopwatch::{self, Used};
 use contender::{Contender, Setting};
 use report::CellResult;
 pub use report::Results;
-use work_dir::{Ground, Shape};
+use work_dir::{Shape, WorkDir};
 
 mod contender;
 mod program;
@@ -153,7 +153,7 @@ struct Contest<'p> {
     work: Work,
     contenders: &'p [Contender],
     cancel: &'p Cancel,
-    ground: Ground,
+    work_dir: WorkDir,
     setting: Setting,
     source: PathBuf,
     shape: Shape,
@@ -172,29 +172,29 @@ impl<'p> Contest<'p> {
         tell: &mut impl FnMut(&str),
     ) -> Result<Self, BenchError> {
         tell(&format!("{} in {}: making it, and encrypting it once untimed", work.name(), folder.display()));
-        let ground = Ground::new(folder, room_bytes(plan, work, contenders.len()))?;
-        let source = ground.path("source");
+        let work_dir = WorkDir::new(folder, room_bytes(plan, work, contenders.len()))?;
+        let source = work_dir.path("source");
         match work {
             Work::Large { bytes } => work_dir::make_file(&source, bytes)?,
             Work::Tree { count, bytes } => work_dir::make_tree(&source, count, bytes)?,
         }
         let shape = Shape::of(&source)?;
-        let setting = Setting::new(plan, &ground, work.is_tree(), &source)?;
+        let setting = Setting::new(plan, &work_dir, work.is_tree(), &source)?;
         let ciphers = Vec::new();
         let mut contest =
-            Self { plan, folder, work, contenders, cancel, ground, setting, source, shape, ciphers };
+            Self { plan, folder, work, contenders, cancel, work_dir, setting, source, shape, ciphers };
         contest.encrypt_once()?;
         Ok(contest)
     }
 
     fn encrypt_once(&mut self) -> Result<(), BenchError> {
         for &contender in self.contenders {
-            let cipher = self.ground.path(&format!("cipher-{}", contender.file_name()));
+            let cipher = self.work_dir.path(&format!("cipher-{}", contender.file_name()));
             self.turn(contender, Direction::Encrypt, &self.source, &cipher)?;
             if contender.encrypts() {
                 self.ciphers.push(cipher);
             } else {
-                self.ground.discard(&cipher, self.work.is_tree())?;
+                self.work_dir.discard(&cipher, self.work.is_tree())?;
                 self.ciphers.push(self.source.clone());
             }
         }
@@ -220,10 +220,10 @@ impl<'p> Contest<'p> {
     fn timed(&self, index: usize, direction: Direction, run: usize) -> Result<Used, BenchError> {
         let contender = self.contenders[index];
         let from = if direction == Direction::Encrypt { &self.source } else { &self.ciphers[index] };
-        let to = self.ground.path(&format!("{direction}-{run}-{}", contender.file_name()));
+        let to = self.work_dir.path(&format!("{direction}-{run}-{}", contender.file_name()));
         let used = self.turn(contender, direction, from, &to)?;
         self.check(contender, direction, run, &to)?;
-        self.ground.discard(&to, self.work.is_tree())?;
+        self.work_dir.discard(&to, self.work.is_tree())?;
         Ok(used)
     }
 
@@ -237,8 +237,8 @@ impl<'p> Contest<'p> {
         if self.setting.wants_folders(contender) {
             work_dir::make_folders_like(&self.source, to)?;
         }
-        self.ground.settle(self.shape.bytes)?;
-        let commands = self.setting.commands(contender, direction, from, to, self.ground.is_on_disk());
+        self.work_dir.settle(self.shape.bytes)?;
+        let commands = self.setting.commands(contender, direction, from, to, self.work_dir.is_on_disk());
         let used = stopwatch::time(commands);
         // Looked at first: what the terminal stops along with us has failed for no other reason.
         if self.cancel.is_cancelled() { Err(BenchError::Stopped) } else { used }

@@ -80,8 +80,8 @@ impl CellResult {
         let shape = contest.shape;
         Self {
             folder: contest.folder.display().to_string(),
-            file_system: contest.ground.file_system(),
-            synced: contest.ground.is_on_disk(),
+            file_system: contest.work_dir.file_system(),
+            synced: contest.work_dir.is_on_disk(),
             work: contest.work.name(),
             direction: direction.to_string(),
             files: shape.files,

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::error::BenchError;
 
 /// A folder of our own inside the one that the user chose; removed when dropped.
-pub(super) struct Ground {
+pub(super) struct WorkDir {
     folder: TempDir,
     file_system: &'static str,
 }
@@ -22,7 +22,7 @@ pub(super) struct Shape {
     pub(super) bytes: u64,
 }
 
-impl Ground {
+impl WorkDir {
     /// # Errors
     ///
     /// [`BenchError::Cell`] where there is no room for `room_bytes`.
@@ -207,7 +207,7 @@ pub(super) fn wrong(path: &Path) -> impl Fn(io::Error) -> BenchError {
 }
 
 const CHUNK_BYTES: u64 = 1 << 20;
-/// Which part of its output a program may need as memory besides. A guess: 256 MiB for 1 GiB.
+/// Which part of its output a program may need as memory besides. Assumed, not measured: a quarter, 256 MiB for 1 GiB.
 const SPARE: u64 = 4;
 
 const TMPFS: &str = "tmpfs";
@@ -226,14 +226,14 @@ const FILE_SYSTEMS: [(i64, &str); 7] = [
 mod tests {
     use super::*;
 
-    fn ground() -> Ground {
-        Ground::new(&std::env::temp_dir(), 1 << 20).unwrap()
+    fn work_dir() -> WorkDir {
+        WorkDir::new(&std::env::temp_dir(), 1 << 20).unwrap()
     }
 
     #[test]
     fn a_tree_has_the_files_it_was_asked_for_and_no_two_are_alike() {
-        let ground = ground();
-        let root = ground.path("tree");
+        let work_dir = work_dir();
+        let root = work_dir.path("tree");
         make_tree(&root, 205, 100).unwrap();
         assert_eq!(Shape::of(&root).unwrap(), Shape { files: 205, bytes: 20_500 });
         let files = paths(&root).unwrap().into_iter().filter(|path| path.is_file());
@@ -243,8 +243,8 @@ mod tests {
 
     #[test]
     fn one_changed_byte_or_name_is_a_difference() {
-        let ground = ground();
-        let [one, other] = ["one", "other"].map(|name| ground.path(name));
+        let work_dir = work_dir();
+        let [one, other] = ["one", "other"].map(|name| work_dir.path(name));
         make_tree(&one, 3, 2_000_000).unwrap();
         make_folders_like(&one, &other).unwrap();
         for file in paths(&one).unwrap().iter().filter(|path| path.is_file()) {
@@ -264,15 +264,15 @@ mod tests {
 
     #[test]
     fn a_folder_without_room_is_refused_before_anything_is_written() {
-        let refused = Ground::new(&std::env::temp_dir(), u64::MAX).err().unwrap();
+        let refused = WorkDir::new(&std::env::temp_dir(), u64::MAX).err().unwrap();
         assert!(matches!(refused, BenchError::Cell(_)), "{refused}");
     }
 
     #[test]
     fn shared_memory_is_a_tmpfs() {
         if Path::new("/dev/shm").is_dir() {
-            let ground = Ground::new(Path::new("/dev/shm"), 0).unwrap();
-            assert_eq!((ground.file_system(), ground.is_on_disk()), ("tmpfs", false));
+            let work_dir = WorkDir::new(Path::new("/dev/shm"), 0).unwrap();
+            assert_eq!((work_dir.file_system(), work_dir.is_on_disk()), ("tmpfs", false));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Counts of what programs do, where times stray by more than what is asked: instructions by valgrind's callgrind, system
 //! calls by strace.
 //!
-//! The way of one count: [`Counter::words`] stand before a command -> the tool leaves files in the counter's folder, callgrind
+//! Steps of one count: [`Counter::words`] stand before a command -> the tool leaves files in the counter's folder, callgrind
 //! one per process -> [`Counter::read`] adds them up, part by part, when all processes have ended -> a [`Tally`].
 //!
 //! A process that was forked and runs no other program begins, for callgrind, with its parent's count. Whoever subtracts two

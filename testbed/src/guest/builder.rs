@@ -1,6 +1,6 @@
 //! What a guest is made of, and its start.
 //!
-//! The way: programs, files and settings -> an initramfs in a folder of this boot -> QEMU, which connects to our socket
+//! Steps: programs, files and settings -> an initramfs in a folder of this boot -> QEMU, which connects to our socket
 //! -> init says `up`.
 
 use std::fs::File;

@@ -1,6 +1,6 @@
 //! A guest that runs, and commands in it.
 //!
-//! The way of a command: one line to port 1 (`run`, base64) -> a shell in the guest; what it writes goes to files of the
+//! Steps of a command: one line to port 1 (`run`, base64) -> a shell in the guest; what it writes goes to files of the
 //! host through ports 2 and 3 -> `done STATUS ...` and an archive of /out come back on port 1. Whatever takes longer
 //! than the guest's limit ends the guest.
 
@@ -188,7 +188,7 @@ impl Guest {
     /// [`Error::TimeLimit`] where it does not power off; it is ended then all the same.
     pub fn shut_down(mut self) -> Result<(), Error> {
         if let Holder::Lender(lease) = &self.holder {
-            let command = lease.farewell();
+            let command = lease.release_command();
             return self.run(&command).map(drop);
         }
         self.control.get_mut().write_all(b"end\n")?;

@@ -1,6 +1,6 @@
 //! One guest for several programs, for one after the other: who tests everything boots it once.
 //!
-//! The way: [`Builder::lend`](super::Builder::lend) boots it, and QEMU listens at its control port -> a program to which [`LENT`] names the boot's folder
+//! Steps: [`Builder::lend`](super::Builder::lend) boots it, and QEMU listens at its control port -> a program to which [`GUEST_VARIABLE`] names the boot's folder
 //! connects; the first answer is its turn -> what it brings is unpacked from /share -> commands -> what it brought is removed, and
 //! the next one's connection is taken. Who leaves in the middle of a command leaves a guest that nobody takes any more.
 
@@ -14,15 +14,15 @@ use super::{GLANCE, Guest, Holder, Machine};
 use crate::error::{Error, at};
 
 /// Names the folder of the guest that is lent.
-pub(crate) const LENT: &str = "EVENER_TESTBED_GUEST";
+pub(crate) const GUEST_VARIABLE: &str = "EVENER_TESTBED_GUEST";
 /// In the boot's folder: the socket of port 1.
 pub(crate) const CONTROL: &str = "control.sock";
 /// In the shared folder: what a borrower brings.
 pub(super) const PAYLOAD: &str = ".payload";
 /// In the boot's folder while a command runs.
 const BUSY: &str = "busy";
-/// How long a guest may take to power off. A guess.
-const FAREWELL: Duration = Duration::from_secs(60);
+/// How long a guest may take to power off. Assumed, not measured.
+const POWER_OFF_LIMIT: Duration = Duration::from_secs(60);
 
 /// A guest to lend. It ends with this.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Lent {
     /// Name and value of the variable by which programs find it.
     #[must_use]
     pub fn variable(&self) -> (&'static str, PathBuf) {
-        (LENT, self.0.folder.path().to_owned())
+        (GUEST_VARIABLE, self.0.folder.path().to_owned())
     }
 
     /// Ends it in good order, if it listens.
@@ -48,7 +48,7 @@ impl Lent {
     pub fn end(mut self) -> Result<(), Error> {
         connect(self.0.folder.path())?.get_mut().write_all(b"end\n")?;
         let since = Instant::now();
-        while self.0.child.try_wait()?.is_none() && since.elapsed() < FAREWELL {
+        while self.0.child.try_wait()?.is_none() && since.elapsed() < POWER_OFF_LIMIT {
             std::thread::sleep(GLANCE);
         }
         Ok(())
@@ -81,7 +81,7 @@ impl Lease {
     }
 
     /// The command that removes what was brought, and what it left where everybody writes.
-    pub(super) fn farewell(&self) -> String {
+    pub(super) fn release_command(&self) -> String {
         format!("rm -rf /share/* /share/{PAYLOAD} /tmp/* {}", self.brought.join(" "))
     }
 }
@@ -103,7 +103,7 @@ pub(super) fn shared(folder: &Path) -> PathBuf {
 /// The guest that is lent to this program: none where nobody lends one, or where somebody left it in the middle.
 #[allow(clippy::print_stdout, reason = "a boot more than there need be is to be seen")]
 pub(super) fn to_borrow() -> Option<PathBuf> {
-    let folder = PathBuf::from(env::var_os(LENT)?);
+    let folder = PathBuf::from(env::var_os(GUEST_VARIABLE)?);
     if folder.join(BUSY).exists() {
         println!("somebody left the guest in common in the middle of a command: another is booted");
         return None;

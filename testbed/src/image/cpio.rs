@@ -1,7 +1,7 @@
 //! Archives in cpio's "newc" form, which the kernel unpacks as its first file system (Linux,
 //! Documentation/driver-api/early-userspace/buffer-format.rst) and in which the guest sends files back.
 //!
-//! The way of an archive: entries are written one after the other, each folder before what lies in it -> `finish`
+//! Steps of an archive: entries are written one after the other, each folder before what lies in it -> `finish`
 //! writes the trailer. Several archives behind each other are unpacked as one.
 
 use std::collections::{BTreeMap, BTreeSet};

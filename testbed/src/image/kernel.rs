@@ -1,6 +1,6 @@
 //! The guest's kernel: the distribution's own package, unpacked and never installed.
 //!
-//! The way: the pinned version, else the newest of its flavour -> unpacked -> modules indexed by busybox's depmod
+//! Steps: the pinned version, else the newest of its flavour -> unpacked -> modules indexed by busybox's depmod
 //! -> the ELF kernel taken out of the compressed image. QEMU boots that through its PVH note at once, where the image
 //! would first unpack itself, which takes six seconds under emulation (measured).
 

@@ -1,6 +1,6 @@
 //! Packages of the distribution, fetched and unpacked without rights and without a change to the system.
 //!
-//! The way: the system's own archives are written down anew, with backports besides -> apt reads their lists into
+//! Steps: the system's own archives are written down anew, with backports besides -> apt reads their lists into
 //! `target/testbed/apt` -> packages are downloaded into `target/testbed/packages` -> `dpkg-deb` unpacks them.
 //! apt checks signatures as always.
 

@@ -1,6 +1,6 @@
 //! Compilers for programs of a guest whose processor is another than the host's: packages unpacked, nothing installed.
 //!
-//! The way: a version of rustc that the archives have as a standard library for the guest, too -> both, a C compiler
+//! Steps: a version of rustc that the archives have as a standard library for the guest, too -> both, a C compiler
 //! that links for the guest, and OpenSSL's headers, unpacked into one folder, which is the root of both compilers ->
 //! [`Toolchain::cargo`], which builds with them, each call in the same folder beside theirs.
 

@@ -1,6 +1,6 @@
 //! libFuzzer for a few seconds on each target of `fuzz/`, with the stable compiler.
 //!
-//! The way: flags that count what code was reached -> one build for all targets -> each target on a copy of its seeds,
+//! Steps: flags that count what code was reached -> one build for all targets -> each target on a copy of its seeds,
 //! one per core -> passed, or failed with the path of what made it crash. Without AddressSanitizer, which wants a nightly
 //! compiler and stays by hand: CONTRIBUTING.md says how.
 

@@ -1,6 +1,6 @@
 //! The provider and its conformance tests on OpenSSL 3.5 and the newest 4.x.
 //!
-//! The way: `x` fetched sources into `target/foreign/later` -> each is built where it lies, once -> the tests are linked
+//! Steps: `x` fetched sources into `target/foreign/later` -> each is built where it lies, once -> the tests are linked
 //! to that libcrypto and run by its commands. Where the library has the soname of the installed one, the
 //! distribution's programs use it too; where not, their tests would only repeat what `./x test` says and are left out.
 

@@ -1,6 +1,6 @@
 //! All checks in one run.
 //!
-//! The way: formatting, lints, tidy, dependencies -> models of the ring -> fuzzing -> tests -> other programs ([`STEPS`]) -> one closing
+//! Steps: formatting, lints, tidy, dependencies -> models of the ring -> fuzzing -> tests -> other programs ([`STEPS`]) -> one closing
 //! line `N passed, N failed`, which sums up what the test runners reported and counts every other failure as one.
 //! What is not installed is named as skipped, never as passed.
 
@@ -156,7 +156,7 @@ fn models(flags: &str) -> Command {
     command
 }
 
-/// A guess, far beyond what they take on a busy machine.
+/// Assumed, not measured: far beyond what they take on a busy machine.
 const MODELS_SECONDS_MAX: &str = "3600";
 
 /// Breaks one marked line after the other; each must turn a test of its crate red.

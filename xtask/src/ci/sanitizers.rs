@@ -1,7 +1,7 @@
 //! Tests of the ring, of what threads share in the runtime and of the provider, watched by LLVM's thread sanitizer: no data
 //! race. Tests of the provider, watched by the address sanitizer: nothing is touched outside its memory, or after its end.
 //!
-//! The way: is there a nightly toolchain, for races with the sources of std -> a crate is built with the sanitizer, in a folder of
+//! Steps: is there a nightly toolchain, for races with the sources of std -> a crate is built with the sanitizer, in a folder of
 //! its own, for races with std -> the crate's tests, which a finding fails. Std is built along for races, because its own
 //! synchronisation would else go unseen: the last drop of an `Arc` would look like a race.
 

@@ -1,6 +1,6 @@
 //! The workspace's tests.
 //!
-//! The way: all test programs one after the other, as cargo does, but for those that other programs keep busy ([`SIDE_BY_SIDE`])
+//! Steps: all test programs one after the other, as cargo does, but for those that other programs keep busy ([`SIDE_BY_SIDE`])
 //! -> those, two at a time, and for guests' tests one guest that they use in turn ([`lend_guest`]). Each has a limit of time
 //! ([`runner`]).
 
@@ -107,7 +107,7 @@ pub(super) fn runner(seconds: &str) -> Option<(String, String)> {
     Some((variable, format!("timeout --verbose --kill-after=10 {seconds}")))
 }
 
-/// Guesses, beyond what the longest test program takes on a busy machine: one of a commit, and one with all that is long.
+/// Assumed, not measured: beyond what the longest test program takes on a busy machine: one of a commit, and one with all that is long.
 pub(super) const TEST_SECONDS_MAX: &str = "900";
 pub(super) const LONG_TEST_SECONDS_MAX: &str = "7200";
 

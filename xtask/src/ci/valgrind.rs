@@ -1,6 +1,6 @@
 //! The provider's own tests, watched by valgrind: nothing is read before it was written or outside its memory.
 //!
-//! The way: is it here -> the tests of `evener-provider`, the programs that they start included -> what it finds is printed
+//! Steps: is it here -> the tests of `evener-provider`, the programs that they start included -> what it finds is printed
 //! where they expect silence, and fails them. Valgrind 3.19 knows no vector registers of 512 bits, so that lanes are
 //! skipped under it.
 

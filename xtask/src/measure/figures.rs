@@ -1,6 +1,6 @@
 //! `cargo xtask figures`: measures again what README and documents say about speed.
 //!
-//! The way of one figure: a row of [`FIGURES`] -> `evener bench …` or `evener sim live …` -> `docs/results/NAME.md` with command, date,
+//! Steps of one figure: a row of [`FIGURES`] -> `evener bench …` or `evener sim live …` -> `docs/results/NAME.md` with command, date,
 //! machine and versions, `NAME.json`, and for sizes `NAME.svg`. The guest's experiments have names too, and one page for all of them
 //! (`papers.rs`); `guest-papers` draws that page again.
 

@@ -2,7 +2,7 @@
 //!
 //! `speed` compares OpenSSL's own engine for AF_ALG with the default provider and ours at the papers' sizes; `uploads`
 //! is paper 003's experiment, from the guest to an nginx on this machine; `count` tells the instructions that all of
-//! this takes. The way: provider and program are built -> nginx, for uploads -> a guest -> what `testbed-openssl`
+//! this takes. Steps: provider and program are built -> nginx, for uploads -> a guest -> what `testbed-openssl`
 //! prints there.
 
 use std::fs;

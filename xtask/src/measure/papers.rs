@@ -1,6 +1,6 @@
 //! `cargo xtask testbed papers`: the papers' experiments in a guest, and the page of them.
 //!
-//! The way: a row of [`REPORTS`] -> a guest of its own -> the command in it, on the module behind AF_ALG -> its report, with command and
+//! Steps: a row of [`REPORTS`] -> a guest of its own -> the command in it, on the module behind AF_ALG -> its report, with command and
 //! circumstances, in `docs/results/guest/NAME.json` ([`keep`]) -> `guest_pages` of the bench draws all reports that are there ([`draw`]).
 //! `cargo xtask figures` takes the same names. Under `NAME-counted` a report is made in a guest whose clock counts instructions, under
 //! `virtio/NAME-counted` with a module that the command drives itself, kept and drawn beside these.

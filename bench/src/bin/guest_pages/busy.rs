@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::stored_report::{Kept, find, list, median, number, under};
+use crate::stored_report::{StoredReport, find, list, median, number, under};
 
 /// Report, size in words, and what the module's core time may be at most, of that of the CPU alone.
 const ASKED: [(&str, &str, f64); 4] = [
@@ -16,7 +16,7 @@ const ASKED: [(&str, &str, f64); 4] = [
 const POLICIES: [&str; 4] = ["cpu_only", "module_only", "shared_queue", "adaptive"];
 
 /// The section; empty where nothing of it was run.
-pub(crate) fn section(all: &[Kept]) -> anyhow::Result<String> {
+pub(crate) fn section(all: &[StoredReport]) -> anyhow::Result<String> {
     let rows: Vec<String> =
         ASKED.iter().filter_map(|row| Some(told(row, &find(all, row.0)?.report))).collect();
     if rows.is_empty() {

@@ -1,6 +1,6 @@
 //! Writes the page of the papers' experiments in the test bed's guest, from what `cargo xtask testbed papers` measured there.
 //!
-//! The way: reports in a folder (`NAME.json`, [`stored_report::Kept`]) -> a section for each kind (`policies`, `busy`, `neighbours`,
+//! Steps: reports in a folder (`NAME.json`, [`stored_report::StoredReport`]) -> a section for each kind (`policies`, `busy`, `neighbours`,
 //! `openssl`, `waits`, `simulated`), the papers' own figures beside ours -> a page above the folder, pictures inside: `guest-papers.md`,
 //! or `guest-virtio.md` of the folder of that name.
 #![forbid(unsafe_code)]

@@ -7,7 +7,7 @@ use evener_bench::plot::{self, Panel, Scale, Series};
 use serde_json::Value;
 
 use crate::policies::COUNTED;
-use crate::stored_report::{Kept, bytes, list, median, number, under};
+use crate::stored_report::{StoredReport, bytes, list, median, number, under};
 
 const POLICIES: [&str; 5] = ["cpu_only", "module_only", "round_robin", "shared_queue", "adaptive"];
 
@@ -92,13 +92,13 @@ do ([testbed](../testbed.md)). The module has real time. What the probe waits fo
 };
 
 /// A section for each clock of which there is a report, with its pictures in `folder`.
-pub(crate) fn section(all: &[Kept], folder: &Path) -> anyhow::Result<String> {
+pub(crate) fn section(all: &[StoredReport], folder: &Path) -> anyhow::Result<String> {
     let sections = CLOCKS.iter().map(|clock| clock.section(all, folder));
     Ok(sections.collect::<anyhow::Result<Vec<_>>>()?.concat())
 }
 
 impl Clock {
-    fn section(&self, all: &[Kept], folder: &Path) -> anyhow::Result<String> {
+    fn section(&self, all: &[StoredReport], folder: &Path) -> anyhow::Result<String> {
         let mut reports: Vec<&Value> =
             all.iter().filter(|kept| self.is_of(&kept.name)).map(|kept| &kept.report).collect();
         reports.sort_by_key(|report| report["hog_percent"].as_u64());
@@ -293,7 +293,7 @@ mod tests {
     }
 
     /// Three sizes: beside adaptive the hog does more than beside the shared queue, less within the bounds, and less.
-    fn report(percent: u64) -> Kept {
+    fn report(percent: u64) -> StoredReport {
         let cell = |size: &str, ours: [f64; 3]| {
             let one = |policy: &str, work: [f64; 3]| {
                 let late = spread(work.map(|share| share * 1000.0));
@@ -308,13 +308,13 @@ mod tests {
             [cell("16", [0.7, 0.8, 0.9]), cell("256", [0.3, 0.45, 0.5]), cell("1024", [0.1, 0.2, 0.3])];
         let report = json!({ "hog_percent": percent, "runs": 3, "cells": cells });
         let text = String::new;
-        Kept { name: format!("hog-{percent}"), command: text(), circumstances: text(), report }
+        StoredReport { name: format!("hog-{percent}"), command: text(), circumstances: text(), report }
     }
 
     /// The same, measured by counted instructions.
-    fn counted(percent: u64) -> Kept {
+    fn counted(percent: u64) -> StoredReport {
         let kept = report(percent);
-        Kept { name: format!("{}{COUNTED}", kept.name), ..kept }
+        StoredReport { name: format!("{}{COUNTED}", kept.name), ..kept }
     }
 
     fn pictures(text: &str) -> Vec<&str> {

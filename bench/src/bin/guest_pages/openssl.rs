@@ -7,7 +7,7 @@ use evener_bench::plot::{self, Panel, Scale, Series};
 use evener_bench::statistics::Spread;
 use serde_json::Value;
 
-use crate::stored_report::{Kept, find, list, number};
+use crate::stored_report::{StoredReport, find, list, number};
 
 /// What a rate is to be at least, of the better of default provider and engine.
 const ASKED: f64 = 0.97;
@@ -22,7 +22,7 @@ const CORE: &str = "core_ns_per_byte";
 const WITHOUT: &str = "no module";
 
 /// Both parts, as far as they were run, with a picture in `folder`.
-pub(crate) fn section(all: &[Kept], folder: &Path) -> anyhow::Result<String> {
+pub(crate) fn section(all: &[StoredReport], folder: &Path) -> anyhow::Result<String> {
     let mut text = String::new();
     for (name, clock) in by_clocks("openssl-speed") {
         if let Some(kept) = find(all, &name) {
@@ -224,8 +224,8 @@ mod tests {
 
     use super::*;
 
-    fn run(name: &str, report: Value) -> Kept {
-        Kept { name: name.to_owned(), command: String::new(), circumstances: String::new(), report }
+    fn run(name: &str, report: Value) -> StoredReport {
+        StoredReport { name: name.to_owned(), command: String::new(), circumstances: String::new(), report }
     }
 
     /// One row of `openssl speed`: rates by way and round, and the same core time everywhere.

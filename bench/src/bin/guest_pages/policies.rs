@@ -10,7 +10,7 @@ use evener_sim::papers::table::{
 };
 use serde_json::Value;
 
-use crate::stored_report::{Kept, bytes, find, list, median, number, under};
+use crate::stored_report::{StoredReport, bytes, find, list, median, number, under};
 
 /// A table of a paper and what repeats it.
 struct Experiment {
@@ -102,7 +102,7 @@ const ASKED: f64 = 0.98;
 const ASKED_OF_BOUND: f64 = 1.08;
 
 /// All experiments that were run, with pictures in `folder`.
-pub(crate) fn section(all: &[Kept], folder: &Path) -> anyhow::Result<String> {
+pub(crate) fn section(all: &[StoredReport], folder: &Path) -> anyhow::Result<String> {
     let mut text = String::from(
         "\n## Policies over sizes\n\nTimes as fast as `cpu_only` of the same runs, of the paper's board and of the guest: paper / guest. \
          Adaptive over the best of the other policies, and over the shared queue: the median of the runs' ratios, in brackets its \
@@ -137,7 +137,7 @@ ratios of policies are read. The module has real time: it is QEMU's.
 
 impl Experiment {
     /// What is told of the report whose name ends so; nothing where it was not made.
-    fn section(&self, all: &[Kept], folder: &Path, ending: &str) -> anyhow::Result<String> {
+    fn section(&self, all: &[StoredReport], folder: &Path, ending: &str) -> anyhow::Result<String> {
         let Some(kept) = find(all, &format!("{}{ending}", self.name)) else { return Ok(String::new()) };
         if has_sizes(&kept.report) {
             self.draw(&kept.report, &folder.join(&kept.name).with_extension("svg"))?;
@@ -145,7 +145,7 @@ impl Experiment {
         self.told(kept)
     }
 
-    fn told(&self, Kept { name, report, .. }: &Kept) -> anyhow::Result<String> {
+    fn told(&self, StoredReport { name, report, .. }: &StoredReport) -> anyhow::Result<String> {
         let Self { title, note, .. } = self;
         let mut text = format!("\n### {title}\n\n");
         if has_sizes(report) {
@@ -296,7 +296,7 @@ fn verdict(report: &Value) -> String {
 }
 
 /// How many of the jobs the module took, beside paper 002's table 3.
-fn split(all: &[Kept], ending: &str) -> anyhow::Result<String> {
+fn split(all: &[StoredReport], ending: &str) -> anyhow::Result<String> {
     let Some(kept) = find(all, &format!("aes-128-encrypt{ending}")) else { return Ok(String::new()) };
     let mut text = String::from(
         "\n### Jobs on the module (paper 002, table 3)\n\nIn per cent of all jobs: paper / guest.\n\n\

@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::policies::COUNTED;
-use crate::stored_report::{Kept, find, list, number};
+use crate::stored_report::{StoredReport, find, list, number};
 
 /// What times and splits may be off by, in per cent.
 const ASKED: f64 = 10.0;
 
 /// The section; empty where it was not run.
-pub(crate) fn section(all: &[Kept]) -> String {
+pub(crate) fn section(all: &[StoredReport]) -> String {
     let titles = [("", "by the guest's own clock"), (COUNTED, "by counted instructions")];
     let told = titles.iter().filter_map(|(ending, clock)| {
         let kept = find(all, &format!("simulated{ending}"))?;

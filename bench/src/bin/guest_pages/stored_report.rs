@@ -10,7 +10,7 @@ use serde_json::Value;
 
 /// One file of the folder.
 #[derive(Deserialize)]
-pub(crate) struct Kept {
+pub(crate) struct StoredReport {
     /// Its name, without ending.
     #[serde(skip)]
     pub(crate) name: String,
@@ -23,7 +23,7 @@ pub(crate) struct Kept {
 }
 
 /// All reports of a folder, by name.
-pub(crate) fn read(folder: &Path) -> anyhow::Result<Vec<Kept>> {
+pub(crate) fn read(folder: &Path) -> anyhow::Result<Vec<StoredReport>> {
     let mut all = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| format!("{}", folder.display()))? {
         let path = entry?.path();
@@ -31,21 +31,22 @@ pub(crate) fn read(folder: &Path) -> anyhow::Result<Vec<Kept>> {
             continue;
         }
         let read = || format!("{}", path.display());
-        let kept: Kept = serde_json::from_slice(&fs::read(&path).with_context(read)?).with_context(read)?;
+        let kept: StoredReport =
+            serde_json::from_slice(&fs::read(&path).with_context(read)?).with_context(read)?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        all.push(Kept { name, ..kept });
+        all.push(StoredReport { name, ..kept });
     }
     all.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(all)
 }
 
 /// The report of that name, where it was made.
-pub(crate) fn find<'k>(all: &'k [Kept], name: &str) -> Option<&'k Kept> {
+pub(crate) fn find<'k>(all: &'k [StoredReport], name: &str) -> Option<&'k StoredReport> {
     all.iter().find(|kept| kept.name == name)
 }
 
 /// What was run, and where; once where several came about alike.
-pub(crate) fn circumstances(all: &[Kept]) -> String {
+pub(crate) fn circumstances(all: &[StoredReport]) -> String {
     let mut text = "\n## Commands and circumstances\n".to_owned();
     let mut seen = Vec::new();
     for kept in all {

@@ -6,7 +6,7 @@ use evener_bench::statistics::Spread;
 use serde_json::Value;
 
 use crate::openssl::{pairs, told, values};
-use crate::stored_report::{Kept, find, list};
+use crate::stored_report::{StoredReport, find, list};
 
 /// The report's name.
 const NAME: &str = "waits-counted";
@@ -30,7 +30,7 @@ const WAYS: [(&str, &str); 8] = [
 ];
 
 /// The table, where that was run.
-pub(crate) fn section(all: &[Kept]) -> String {
+pub(crate) fn section(all: &[StoredReport]) -> String {
     let Some(kept) = find(all, NAME) else { return String::new() };
     let rows: Vec<&Value> = list(&kept.report, "rows").collect();
     let mut text = format!(
@@ -72,8 +72,12 @@ mod tests {
             })
             .collect();
         let report = json!({ "rounds": 3, "requests": 4_000, "rows": [{ "bytes": 4_096, "ways": ways }] });
-        let kept =
-            Kept { name: NAME.to_owned(), command: String::new(), circumstances: String::new(), report };
+        let kept = StoredReport {
+            name: NAME.to_owned(),
+            command: String::new(),
+            circumstances: String::new(),
+            report,
+        };
         let text = section(&[kept]);
         let line = |start: &str| text.lines().find(|line| line.starts_with(start)).map(str::to_owned);
         assert!(

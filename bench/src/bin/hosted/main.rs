@@ -7,7 +7,7 @@
 //! libcrypto's before it counts anything. With `--provider` they are those of `openssl speed -multi`, with Evener's provider and without it,
 //! one message at a time, and they share all cores with the host.
 //!
-//! The way: [`compare`] -> in each round both ways (`processes.rs`, or `programs.rs`, beside `host.rs`) -> a table, and [`keep`].
+//! Steps: [`compare`] -> in each round both ways (`processes.rs`, or `programs.rs`, beside `host.rs`) -> a table, and [`keep`].
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, reason = "it prints a table")]
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]

@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p evener-bench --bin pgbackrest -- [--counted] evener.so [RUNS [SCALE]]`
 //!
-//! The way: a PostgreSQL cluster is generated with `pgbench` (`cluster.rs`) -> full backups with
+//! Steps: a PostgreSQL cluster is generated with `pgbench` (`cluster.rs`) -> full backups with
 //! `repo-cipher-type=aes-256-cbc` and `process-max=8` are made and restored in turn without and with the module ->
 //! what one has made the other restores, and the restored cluster is compared with the original -> medians with
 //! bounds of the ratios. `--counted` counts instructions and system calls of all processes instead, which repeat where times do

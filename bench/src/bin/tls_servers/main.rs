@@ -3,7 +3,7 @@
 //! `cargo run --release -p evener-bench --bin tls_servers -- [--runs N] [--seconds S | --counted] [--server NAME]...
 //! [--set KEY=VALUE]... evener.so`
 //!
-//! The way of one figure: two servers of a kind are started on loopback, one on OpenSSL's default provider and one
+//! Steps of one figure: two servers of a kind are started on loopback, one on OpenSSL's default provider and one
 //! with the module (`server.rs`) -> `wrk` asks the one, then the other, in turn (`load.rs`) -> the core time of all
 //! threads of a server, from the kernel's own accounts, divided by the requests -> ratios of neighbours, and their
 //! median with bounds. Core time, because on a machine where client and server share the cores the rate of requests

@@ -1,6 +1,6 @@
 //! Instructions and system calls of a request, counted.
 //!
-//! The way of one figure: a server is started behind a counter, asked so often by one connection after the other request, and
+//! Steps of one figure: a server is started behind a counter, asked so often by one connection after the other request, and
 //! ended -> another like it is asked twice as often -> the difference is that of the requests, without start and end -> the
 //! same with the module, in turn -> ratios of neighbours. The start is the first process's own work, from the same runs.
 

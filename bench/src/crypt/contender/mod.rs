@@ -9,8 +9,8 @@ use evener_core::{Algorithm, Direction, Estimator, InlineDriver as _, Job, Nanos
 use evener_driver_libcrypto::{CipherContext, Libcrypto};
 use evener_driver_multibuffer::{BareLoop, BareSpan};
 
-use crate::crypt::round_budget::Pace;
-use crate::crypt::rounds::{chunks_of, lock, race};
+use crate::crypt::round_budget::RoundBudget;
+use crate::crypt::rounds::{chunks_of, lock, run_rounds};
 use crate::crypt::sync_requests;
 use crate::crypt::visit::arm_all;
 use crate::crypt::workload::{Memory, Span, Spec, Workload};
@@ -293,11 +293,11 @@ fn evener_rounds<'m>(
     setup: Setup<'m>,
     budget: Nanos,
 ) -> Visit {
-    let mut pace = Pace::new(budget);
+    let mut round_budget = RoundBudget::new(budget);
     let ((), report) = evener::run(setup, |runtime| {
         let (mut inlet, mut outlet) = runtime.stream();
-        while pace.wants_more() {
-            pace.round(load.turns, || {
+        while round_budget.wants_more() {
+            round_budget.round(load.turns, || {
                 arm_all(jobs, load);
                 runtime.hold();
                 let count = jobs.len();
@@ -312,7 +312,7 @@ fn evener_rounds<'m>(
             });
         }
     });
-    let Pace { rounds, crowded, .. } = pace;
+    let RoundBudget { rounds, crowded, .. } = round_budget;
     let core = report.total().core_time().map(|core| Nanos(core.0 / rounds.len() as u64));
     Visit { rounds, crowded, core, report: Some(report), ..Visit::default() }
 }
@@ -326,7 +326,7 @@ fn openssl(load: &Workload, memory: &mut Memory, workers: usize, budget: Nanos) 
         let drivers: Result<Vec<_>, _> = (0..workers).map(|_| Libcrypto::new()).collect();
         let mut drivers = drivers.map_err(|error| library(&error))?;
         let work = drivers.iter_mut().map(|driver| |chunk: &mut Vec<Box<Job<'_>>>| driver.run(chunk));
-        return Ok(race(&chunks, work.collect(), load.turns, budget, || ()));
+        return Ok(run_rounds(&chunks, work.collect(), load.turns, budget, || ()));
     }
     let spans = load.spans(memory).into_iter().zip(&load.jobs);
     let rivals: Vec<_> = spans.map(|(span, spec)| Rival { span, spec: *spec }).collect();
@@ -341,7 +341,7 @@ fn openssl(load: &Workload, memory: &mut Memory, workers: usize, budget: Nanos) 
             chunks.iter().for_each(|chunk| lock(chunk).iter_mut().for_each(|rival| rival.restore(load)));
         }
     };
-    Ok(race(&chunks, work.collect(), load.turns, budget, restore))
+    Ok(run_rounds(&chunks, work.collect(), load.turns, budget, restore))
 }
 
 fn bare(load: &Workload, memory: &mut Memory, workers: usize, budget: Nanos) -> Result<Visit, BenchError> {
@@ -356,7 +356,7 @@ fn bare(load: &Workload, memory: &mut Memory, workers: usize, budget: Nanos) -> 
     let loops: Result<Vec<_>, _> = (0..workers).map(|_| BareLoop::load(load.session.key())).collect();
     let mut loops = loops.map_err(|error| BenchError::Library(error.to_string()))?;
     let work = loops.iter_mut().map(|bare| |chunk: &mut Vec<BareSpan<'_>>| bare.encrypt(chunk));
-    Ok(race(&chunks, work.collect(), load.turns, budget, || ()))
+    Ok(run_rounds(&chunks, work.collect(), load.turns, budget, || ()))
 }
 
 /// One job of OpenSSL's.

@@ -8,7 +8,7 @@ use evener::{Machinery, Setup, Submitted, SystemClock};
 use evener_core::{Estimator, Job, Nanos};
 
 use super::{Contender, Visit, Workload, arm_all, jobs};
-use crate::crypt::neighbours::{self, Asked, Neighbours};
+use crate::crypt::neighbours::{self, NeighbourSpec, Neighbours};
 use crate::error::BenchError;
 
 impl Contender {
@@ -25,7 +25,7 @@ impl Contender {
         verify: bool,
         machinery: &dyn Machinery,
         learned: &Estimator,
-        asked: Asked,
+        asked: NeighbourSpec,
     ) -> Result<Visit, BenchError> {
         let mut memory = load.memory();
         if verify {

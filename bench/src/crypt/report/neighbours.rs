@@ -6,7 +6,7 @@ use evener_core::Nanos;
 use serde::Serialize;
 
 use crate::crypt::contender::Visit;
-use crate::crypt::neighbours::Got;
+use crate::crypt::neighbours::NeighbourReport;
 use crate::statistics::{Quantiles, Spread};
 
 /// What neighbours got beside a contender, or while nobody worked.
@@ -30,23 +30,23 @@ pub struct BesideResult {
 
 impl BesideResult {
     /// Of the visits of a contender, beside what neighbours got `alone` in the same runs; `None` where there were none.
-    pub(crate) fn of(visits: &[Visit], alone: &[Got]) -> Option<Self> {
-        let pairs: Vec<(&Got, &Got)> =
+    pub(crate) fn of(visits: &[Visit], alone: &[NeighbourReport]) -> Option<Self> {
+        let pairs: Vec<(&NeighbourReport, &NeighbourReport)> =
             visits.iter().filter_map(|visit| visit.beside.as_ref()).zip(alone).collect();
         let rounds =
             |visit: &Visit| Some(visit.beside?.busy?.as_secs_f64() * 1e3 / count(visit.rounds.len()));
-        let all: Vec<Got> = pairs.iter().map(|(got, _)| **got).collect();
+        let all: Vec<NeighbourReport> = pairs.iter().map(|(got, _)| **got).collect();
         let hog_speed = spread(pairs.iter().map(|(got, alone)| Some(speed(got)? / speed(alone)?)));
         Some(Self { hog_speed, busy_milliseconds: spread(visits.iter().map(rounds)), ..Self::alone(&all)? })
     }
 
     /// Of looks at neighbours that had the machine to themselves; `None` where there were none.
-    pub(crate) fn alone(looks: &[Got]) -> Option<Self> {
-        let wall = |got: &Got| got.wall.as_secs_f64();
+    pub(crate) fn alone(looks: &[NeighbourReport]) -> Option<Self> {
+        let wall = |got: &NeighbourReport| got.wall.as_secs_f64();
         let late = |of: fn(Quantiles) -> Nanos| {
             spread(looks.iter().map(|got| Some(of(got.late?).as_secs_f64() * 1e6)))
         };
-        let share = |got: &Got| (got.units > 0).then(|| got.core.as_secs_f64() / wall(got));
+        let share = |got: &NeighbourReport| (got.units > 0).then(|| got.core.as_secs_f64() / wall(got));
         (!looks.is_empty()).then(|| Self {
             busy_cores: spread(looks.iter().map(|got| Some(got.busy?.as_secs_f64() / wall(got)))),
             busy_milliseconds: None,
@@ -78,7 +78,7 @@ impl BesideResult {
 }
 
 /// Units of work per second; `None` without a hog.
-fn speed(got: &Got) -> Option<f64> {
+fn speed(got: &NeighbourReport) -> Option<f64> {
     (got.units > 0).then(|| count(got.units) / got.wall.as_secs_f64())
 }
 
@@ -95,12 +95,18 @@ fn count(number: impl TryInto<u64>) -> f64 {
 mod tests {
     use super::*;
 
-    fn got(wall_ms: u64, core_ms: u64, units: u64) -> Got {
+    fn got(wall_ms: u64, core_ms: u64, units: u64) -> NeighbourReport {
         let (wall, core) = (Nanos::from_millis(wall_ms), Nanos::from_millis(core_ms));
-        Got { wall, core, units, busy: Some(core), late: Quantiles::of(vec![Nanos::from_micros(wall_ms)]) }
+        NeighbourReport {
+            wall,
+            core,
+            units,
+            busy: Some(core),
+            late: Quantiles::of(vec![Nanos::from_micros(wall_ms)]),
+        }
     }
 
-    fn visit(beside: Got, rounds: usize) -> Visit {
+    fn visit(beside: NeighbourReport, rounds: usize) -> Visit {
         Visit { rounds: vec![Nanos(1); rounds], beside: Some(beside), ..Visit::default() }
     }
 
@@ -122,7 +128,7 @@ mod tests {
     #[test]
     fn without_neighbours_nothing_is_told_of_them() {
         assert!(BesideResult::of(&[Visit::default()], &[]).is_none());
-        let nobody = BesideResult::alone(&[Got { late: None, ..got(100, 0, 0) }]).unwrap();
+        let nobody = BesideResult::alone(&[NeighbourReport { late: None, ..got(100, 0, 0) }]).unwrap();
         assert!(nobody.hog_share.is_none() && nobody.late_microseconds.is_none());
     }
 }

@@ -1,6 +1,6 @@
 //! Instructions that the whole guest needs for what OpenSSL's commands do, its kernel's part and interrupts included.
 //!
-//! The way: a clock of which each instruction takes two nanoseconds (`Icount::NEAR_AM3358`) -> what a command, an update or an
+//! Steps: a clock of which each instruction takes two nanoseconds (`Icount::NEAR_AM3358`) -> what a command, an update or an
 //! upload keeps the processor busy for -> thousands of instructions, by every way side by side. A module works in real time beside that
 //! clock, so nothing is said of how long anything takes.
 

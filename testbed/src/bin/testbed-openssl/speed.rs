@@ -1,6 +1,6 @@
 //! Rates of `openssl speed` and `openssl enc`, and what of the guest's core a byte takes, by every way in turn.
 //!
-//! The way of a cell: `openssl speed` starts -> it says that it [`BEGINS`] -> some [`seconds`] -> it says how many updates it
+//! Steps of a cell: `openssl speed` starts -> it says that it [`BEGINS`] -> some [`seconds`] -> it says how many updates it
 //! did -> its own rate, and what the core was not idle for in between, so that neither start nor end counts; of
 //! `openssl enc` all of it counts.
 

@@ -3,7 +3,7 @@
 //! OpenSSL's engine and the provider's two ways to wait stand beside them, by `openssl speed`. The bare ways say how near to
 //! the engine a caller can come that a module which hangs is not to keep, and one whose input is to stay whole until the result is there.
 //!
-//! The way of a bare request: [`Seat::send`] has the kernel copy the text -> [`Seat::receive`] sleeps until the module has answered, on the
+//! Steps of a bare request: [`Seat::send`] has the kernel copy the text -> [`Seat::receive`] sleeps until the module has answered, on the
 //! caller's thread or on one of our own, which are told by [`thread::park`] -> the result is where the text was.
 
 use std::io::IoSlice;

@@ -7,7 +7,7 @@ use evener::core::plan::Policy;
 use evener::core::{Algorithm, Direction, Family, Nanos, Objective};
 use evener_bench::contender::{Contender, Modules};
 use evener_bench::crypt::{Experiment, Sizes, measure};
-use evener_bench::neighbours::Asked;
+use evener_bench::neighbours::NeighbourSpec;
 use evener_bench::workload::Layout;
 
 use crate::machine::Machine;
@@ -157,9 +157,9 @@ pub(crate) fn run(arguments: &Crypt) -> anyhow::Result<Exit> {
 
 impl Crypt {
     /// Who else is to want the cores.
-    fn beside(&self) -> Option<Asked> {
+    fn beside(&self) -> Option<NeighbourSpec> {
         let is_asked = self.hog.is_some() || self.probe_latency;
-        is_asked.then(|| Asked { hog_percent: self.hog.unwrap_or(0), probe: self.probe_latency })
+        is_asked.then(|| NeighbourSpec { hog_percent: self.hog.unwrap_or(0), probe: self.probe_latency })
     }
 
     /// Whether the adaptive policy has modules to weigh against the CPU.
