@@ -6,7 +6,7 @@ use evener::{Machinery as _, Setup};
 use evener_cryptodev::{Node, Served, TEXT_BYTES_MAX};
 
 use crate::machine::Machine;
-use crate::machine::options::{Emulation, policy_parser};
+use crate::machine::options::{ModuleOptions, policy_parser};
 use crate::terminal::{Exit, output, signals};
 
 /// Makes a node like /dev/crypto and serves it, until it is stopped.
@@ -25,7 +25,7 @@ pub(crate) struct Cryptodev {
     policy: Policy,
 
     #[command(flatten)]
-    emulation: Emulation,
+    module_options: ModuleOptions,
 }
 
 /// Room beyond the longest text.
@@ -35,8 +35,8 @@ const BLOCK_BYTES: usize = 16;
 const SIDE_BY_SIDE: usize = 16;
 
 pub(crate) fn run(arguments: &Cryptodev) -> anyhow::Result<Exit> {
-    let machine = Machine::new(&arguments.emulation)?;
-    let cancel = signals::on_signals()?;
+    let machine = Machine::new(&arguments.module_options)?;
+    let cancel = signals::cancel_on_signals()?;
     let node = Node::new(&arguments.name)?;
     let mut rooms = vec![vec![0; TEXT_BYTES_MAX + BLOCK_BYTES]; SIDE_BY_SIDE];
     let jobs = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
@@ -54,6 +54,8 @@ pub(crate) fn run(arguments: &Cryptodev) -> anyhow::Result<Exit> {
     let (served, _) =
         evener::run(setup, |runtime| node.serve(&mut runtime.caller(machine.kit()), jobs, &cancel));
     let Served { requests, async_requests } = served?;
-    output::line(format_args!("served {requests} requests, {async_requests} of them left to be fetched later"));
+    output::line(format_args!(
+        "served {requests} requests, {async_requests} of them left to be fetched later"
+    ));
     Ok(Exit::Stopped)
 }

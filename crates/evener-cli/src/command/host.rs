@@ -1,6 +1,6 @@
 //! `evener host`: owns a module and serves it to other processes until it is told to stop.
 //!
-//! The way: options -> [`Module`] -> `evener_host::run` -> its report as JSON.
+//! Steps: options -> [`Module`] -> `evener_host::run` -> its report as JSON.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -17,8 +17,8 @@ use evener_driver_libcrypto::Libcrypto;
 use evener_host::{Access, Limits, Module, Setup};
 
 use crate::machine::Machine;
-use crate::machine::options::Emulation;
-use crate::terminal::{Exit, Shown, output, signals, units};
+use crate::machine::options::ModuleOptions;
+use crate::terminal::{Exit, PathDisplay, output, signals, units};
 
 /// Owns a module and serves it to local programs and QEMU guests.
 ///
@@ -151,8 +151,8 @@ pub(crate) fn run(arguments: &Host) -> anyhow::Result<Exit> {
     let access = Access { uids: arguments.uids.clone(), gids: arguments.gids.clone() };
     let (socket, control) = (arguments.socket.clone(), arguments.control.clone());
     let setup = Setup { socket, control, access, limits, module };
-    let cancel = signals::on_signals()?;
-    let told = || output::line(format_args!("serving at {}", Shown(&arguments.socket)));
+    let cancel = signals::cancel_on_signals()?;
+    let told = || output::line(format_args!("serving at {}", PathDisplay(&arguments.socket)));
     let report = evener_host::run(setup, &cancel, told)?;
     let mut text = serde_json::to_vec_pretty(&report)?;
     text.push(b'\n');
@@ -179,19 +179,19 @@ fn module(kind: &Kind, request_bytes_max: usize) -> anyhow::Result<Module> {
 }
 
 /// After which such a module is taken for dead: two seconds, as in a run, and what the longest request takes one that
-/// does a megabyte in a second. Guesses.
+/// does a megabyte in a second. Both are assumed, not measured: far more than a module that works needs.
 fn silence(request_bytes_max: usize) -> Duration {
     Duration::from_secs(2) + Duration::from_micros(request_bytes_max as u64)
 }
 
 fn core(kind: &Kind) -> anyhow::Result<Module> {
-    let mut machine = Machine::new(&Emulation::default())?;
+    let mut machine = Machine::new(&ModuleOptions::default())?;
     let profile = match (kind, &machine.multibuffer) {
         (Kind::Multibuffer, Err(absent)) => return Err(anyhow!("multibuffer: {absent}")),
         (_, Ok(multi)) => multi.clone(),
         (_, Err(_)) => machine.libcrypto.clone(),
     };
-    machine.know(&WORTH_KNOWING.map(|algorithm| (algorithm, Direction::Encrypt)), false);
+    machine.load_or_measure_costs(&WORTH_KNOWING.map(|algorithm| (algorithm, Direction::Encrypt)), false);
     let kit = machine.kit().sharing(&Arc::new(Costs::new(machine.costs_of_cores())));
     Ok(Module::core(profile, kit, Algorithm::ALL.to_vec()))
 }

@@ -11,7 +11,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use evener_files::age_keys::{NewIdentity, generate_identity};
 use evener_files::keyset::{Keyset, Template};
 
-use crate::terminal::{Exit, Shown, output};
+use crate::terminal::{Exit, PathDisplay, output};
 
 /// Makes a key.
 ///
@@ -74,11 +74,11 @@ fn write_secret(file: &Path, secret: &[u8]) -> anyhow::Result<()> {
         .create_new(true)
         .mode(0o600)
         .open(file)
-        .with_context(|| format!("cannot make {}", Shown(file)))?;
+        .with_context(|| format!("cannot make {}", PathDisplay(file)))?;
     let written = made.write_all(secret).and_then(|()| made.sync_all());
     if written.is_err() {
         // Half a key is worse than none; that it cannot be removed adds nothing to the message below.
         fs::remove_file(file).ok();
     }
-    written.with_context(|| format!("cannot write {}", Shown(file)))
+    written.with_context(|| format!("cannot write {}", PathDisplay(file)))
 }

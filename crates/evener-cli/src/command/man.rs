@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 
-use crate::terminal::{Exit, Shown, output};
+use crate::terminal::{Exit, PathDisplay, output};
 
 /// Prints the manual page, or writes the pages of all subcommands into a directory.
 #[derive(clap::Args)]
@@ -21,7 +21,7 @@ pub(crate) struct Man {
 pub(crate) fn run(arguments: &Man, command: clap::Command) -> anyhow::Result<Exit> {
     match &arguments.directory {
         Some(directory) => {
-            let place = || format!("cannot write manual pages into {}", Shown(directory));
+            let place = || format!("cannot write manual pages into {}", PathDisplay(directory));
             clap_mangen::generate_to(command, directory).with_context(place)?;
             Ok(Exit::Done)
         }

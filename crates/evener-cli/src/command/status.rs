@@ -1,6 +1,6 @@
 //! `evener status`: what the provider counts in this user's programs, while they run.
 //!
-//! The way: statistics files of this user, or of one process -> [`Process`], as it stands in the JSON -> [`text`].
+//! Steps: statistics files of this user, or of one process -> [`Process`], as it stands in the JSON -> [`text`].
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

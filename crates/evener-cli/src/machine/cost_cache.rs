@@ -12,7 +12,7 @@ use evener::core::Estimator;
 use evener::core::estimate::text::{Equipment, Kept};
 
 use crate::atomic_file;
-use crate::terminal::{Shown, output};
+use crate::terminal::{PathDisplay, output};
 
 /// Longest file that is read: twice what all classes in all ways of the CPU and a module would take.
 const FILE_BYTES_MAX: u64 = 4 << 20;
@@ -26,7 +26,7 @@ pub(super) fn load(here: &Equipment, processor: &str) -> Estimator {
             if let (Some(line), Some(file)) = (kept.unknown_line(), &file) {
                 output::warning(format_args!(
                     "{}: line {line} is of another version and left out",
-                    Shown(file)
+                    PathDisplay(file)
                 ));
             }
             kept.estimator(here)
@@ -82,7 +82,7 @@ fn file_name(kind: &str, machine: &str) -> String {
 ///
 /// A sentence about a file that cannot be used.
 pub(crate) fn read(file: &Path, here: &Equipment) -> Result<Kept, String> {
-    let about = |fact: &dyn std::fmt::Display| format!("{}: {fact}", Shown(file));
+    let about = |fact: &dyn std::fmt::Display| format!("{}: {fact}", PathDisplay(file));
     let opened = match fs::File::open(file) {
         Ok(opened) => opened,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Kept::default()),

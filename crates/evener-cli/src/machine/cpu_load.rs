@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// How busy the cores are without the jobs in question.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Load {
+pub(crate) struct CpuLoad {
     /// Cores that this process may use.
     pub(crate) cores: usize,
     /// Threads of others that run or wait for a core, on average.
@@ -17,7 +17,7 @@ pub(crate) struct Load {
 const LOOKS: u32 = 10;
 const BETWEEN: Duration = Duration::from_millis(2);
 
-impl Load {
+impl CpuLoad {
     /// Looks for 20 ms. Where the system does not tell, nobody else runs.
     pub(crate) fn now() -> Self {
         let looks = (0..LOOKS).map(|_| {
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn an_idle_core_has_no_price_and_the_last_one_has_the_full() {
-        let load = |others| Load { cores: 4, others };
+        let load = |others| CpuLoad { cores: 4, others };
         assert_eq!(
             [0.0, 2.0, 2.5, 3.0, 9.0].map(|others| load(others).price(1, 1)),
             [0.0, 0.0, 0.5, 1.0, 1.0]

@@ -5,7 +5,7 @@ use evener_driver_libcrypto::Libcrypto;
 use evener_driver_multibuffer::{Absent, Multibuffer};
 
 /// What is measured at once.
-pub(crate) type Row = (Algorithm, Direction);
+pub(crate) type Operation = (Algorithm, Direction);
 
 pub(crate) fn libcrypto() -> Libcrypto {
     Libcrypto::new().expect("it was there when the machine was looked at")
@@ -27,7 +27,7 @@ fn disabled() -> Vec<String> {
     named.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
 }
 
-/// A sentence for each name that switches nothing off, so that nobody measures what he did not ask for.
+/// A sentence for each name that switches nothing off, so that nothing is measured that was not asked for.
 pub(super) fn unknown_drivers() -> Vec<String> {
     let unknown = disabled().into_iter().filter(|name| name != MULTIBUFFER);
     unknown.map(|name| format!("EVENER_DISABLE names {name:?}; only {MULTIBUFFER} can be left out")).collect()

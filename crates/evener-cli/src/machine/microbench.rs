@@ -1,6 +1,6 @@
-//! Measures what a job costs where nothing was learned of it: a few bursts on this core, a few jobs on a module.
+//! A microbenchmark of one kind of job whose costs are not known yet: a few bursts on this core, a few jobs on a module.
 //!
-//! The way of a trial: one small job says about how long the others take -> as large a part of the size asked for as
+//! Steps: one small job says about how long the others take -> as large a part of the size asked for as
 //! the time allows -> bursts or jobs like those of a run -> samples for the estimator.
 
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use evener::core::{
 use evener::unseen;
 use evener_driver_libcrypto::Libcrypto;
 
-use super::libraries::{Row, libcrypto};
-use super::modules::Found;
+use super::libraries::{Operation, libcrypto};
+use super::modules::OpenModule;
 
 /// Jobs of one kind.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kind {
+pub(crate) struct JobKind {
     pub(crate) algorithm: Algorithm,
     pub(crate) direction: Direction,
     /// Bytes of a job.
@@ -34,14 +34,14 @@ pub(crate) struct Kind {
 
 /// Why there is no cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Untried {
+pub(crate) enum NotMeasured {
     /// It does not do such jobs.
     Unsupported,
     /// It failed one, or did not answer.
     Failed,
 }
 
-impl Kind {
+impl JobKind {
     pub(crate) fn class(&self) -> Class {
         Class::of(self.algorithm, self.direction, self.bytes, self.is_apart)
     }
@@ -80,7 +80,7 @@ const MODULE_JOBS: usize = 4;
 const CARRIED_BYTES_MAX: usize = 64 << 10;
 /// The same for ciphers that a driver can cut into such pieces, one behind the other.
 const IN_PIECES_BYTES_MAX: usize = 64 << 20;
-/// A piece of work beside which a module is measured on the only core. A guess.
+/// Bytes of the job that the only core repeats while a module is measured beside it. Assumed, not measured: 4 KiB, a usual job.
 const PIECE_BYTES: usize = 4_096;
 /// The burst width whose cost modules are held against.
 pub(crate) const WIDTH: usize = 16;
@@ -92,22 +92,22 @@ const MODULE_TIME: Nanos = Nanos::from_millis(250);
 const PATIENCE: Nanos = Nanos::from_millis(2_000);
 
 /// Runs bursts by `method` on this core, in at most `limit` of core time where no single job takes longer.
-pub(crate) fn on_core(
+pub(crate) fn measure_core(
     driver: &mut dyn InlineDriver,
     method: Method,
-    kind: &Kind,
+    kind: &JobKind,
     limit: Nanos,
     learned: &mut Estimator,
-) -> Result<(), Untried> {
+) -> Result<(), NotMeasured> {
     let takes = driver.job_bytes_max(kind.algorithm, kind.direction);
     if !driver.supports(kind.algorithm, kind.direction) || kind.bytes > takes {
-        return Err(Untried::Unsupported);
+        return Err(NotMeasured::Unsupported);
     }
     let began = SystemClock.thread_time();
     let session = session(kind);
     let probed = kind.fitting(kind.bytes.min(PROBE_BYTES));
     let probe = Input::new(kind, &session, probed, 1);
-    let took = probe.run(driver, &session, kind.is_apart, 1).ok_or(Untried::Failed)?;
+    let took = probe.run(driver, &session, kind.is_apart, 1).ok_or(NotMeasured::Failed)?;
     // The first burst only warms up.
     let bytes = kind.affordable(kind.burst, (probed, took), Nanos(limit.0 / 8)).min(takes);
     let expected = to_u64(bytes * kind.burst).saturating_mul(took.0) / to_u64(probed);
@@ -115,7 +115,7 @@ pub(crate) fn on_core(
     let bursts = (SPAN_BYTES / (bytes * kind.burst)).min(by_time).clamp(1, SPAN_BURSTS_MAX);
     let input = Input::new(kind, &session, bytes, bursts * kind.burst);
     for sample in 0..=SAMPLES {
-        let core = input.run(driver, &session, kind.is_apart, kind.burst).ok_or(Untried::Failed)?;
+        let core = input.run(driver, &session, kind.is_apart, kind.burst).ok_or(NotMeasured::Failed)?;
         let is_last = SystemClock.thread_time() - began + core + core > limit;
         if sample > 0 || is_last {
             let (jobs, all) = (to_u64(kind.burst), to_u64(bytes * kind.burst));
@@ -129,7 +129,7 @@ pub(crate) fn on_core(
 }
 
 /// What threads' clocks do not show of a request on a module; `None` where that cannot be measured now.
-pub(crate) fn unseen(module: &Found) -> Option<Line> {
+pub(super) fn overhead(module: &OpenModule) -> Option<Line> {
     let does = |algorithm: &&Algorithm| module.does((**algorithm, Direction::Encrypt));
     let algorithm = *Algorithm::ALL.iter().find(does)?;
     let (kind, session) = longest((algorithm, Direction::Encrypt));
@@ -152,8 +152,8 @@ fn work() -> impl FnMut() + Send {
 }
 
 /// A job of `bytes` for a core.
-fn work_of(row: Row, bytes: usize) -> impl FnMut() + Send {
-    let kind = Kind { bytes, ..longest(row).0 };
+fn work_of(row: Operation, bytes: usize) -> impl FnMut() + Send {
+    let kind = JobKind { bytes, ..longest(row).0 };
     let (mut cpu, session, mut room) = (libcrypto(), session(&kind), vec![0; bytes]);
     move || {
         let mut job = [Job::in_place(&mut room)];
@@ -163,7 +163,7 @@ fn work_of(row: Row, bytes: usize) -> impl FnMut() + Send {
 }
 
 /// Whether anything is known of what such jobs take on a module.
-pub(crate) fn is_known(learned: &Estimator, module: usize, (algorithm, direction): Row) -> bool {
+pub(crate) fn is_known(learned: &Estimator, module: usize, (algorithm, direction): Operation) -> bool {
     let class = Class::of(algorithm, direction, unseen::SIZES[0], true);
     learned.on_module(module, class).d.samples > 0
 }
@@ -172,9 +172,9 @@ pub(crate) fn is_known(learned: &Estimator, module: usize, (algorithm, direction
 /// it does not do them, or fails one. Nothing is left to first jobs of a run, which open a key and wait beside a core that
 /// works. What a core takes is measured in turn with it, and kept where nothing is known of it.
 pub(crate) fn first_costs(
-    module: &Found,
+    module: &OpenModule,
     number: usize,
-    (algorithm, direction): Row,
+    (algorithm, direction): Operation,
     unseen: Line,
     learned: &mut Estimator,
 ) -> Option<()> {
@@ -224,26 +224,26 @@ fn carried(table: &CostTable, bytes: usize) -> Cost {
 }
 
 /// A job of the longest size that a module is measured with.
-fn longest((algorithm, direction): Row) -> (Kind, Arc<Session>) {
+fn longest((algorithm, direction): Operation) -> (JobKind, Arc<Session>) {
     let bytes = unseen::SIZES[unseen::SIZES.len() - 1];
-    let kind = Kind { algorithm, direction, bytes, burst: 1, is_apart: false };
+    let kind = JobKind { algorithm, direction, bytes, burst: 1, is_apart: false };
     let session = session(&kind);
     (kind, session)
 }
 
 /// Requests that a module is kept busy with.
-fn count(module: &Found) -> Option<usize> {
+fn count(module: &OpenModule) -> Option<usize> {
     usize::try_from(module.station().depth).ok()
 }
 
 /// Sends jobs to a module, one after the other. `unseen`: what of a request no thread's clock shows.
-pub(super) fn on_module(
-    module: &Found,
+pub(super) fn measure_module(
+    module: &OpenModule,
     number: usize,
     unseen: Line,
-    kind: &Kind,
+    kind: &JobKind,
     learned: &mut Estimator,
-) -> Result<(), Untried> {
+) -> Result<(), NotMeasured> {
     let session = session(kind);
     let probed = kind.fitting(kind.bytes.min(PROBE_BYTES));
     let probe = Input::new(kind, &session, probed, 1).run_on_module(module, unseen, &session, kind)?;
@@ -259,7 +259,7 @@ pub(super) fn on_module(
 }
 
 /// A session with a fixed key that is nobody's.
-fn session(kind: &Kind) -> Arc<Session> {
+fn session(kind: &JobKind) -> Arc<Session> {
     let key: Vec<u8> = (0..=254).take(kind.algorithm.key_bytes().unwrap_or(32)).collect();
     let session = Session::new(kind.algorithm, kind.direction, Padding::None, &key);
     Arc::new(session.expect("the key has the algorithm's length, and there is something to decrypt"))
@@ -275,7 +275,7 @@ struct Input {
 }
 
 impl Input {
-    fn new(kind: &Kind, session: &Session, bytes: usize, jobs: usize) -> Self {
+    fn new(kind: &JobKind, session: &Session, bytes: usize, jobs: usize) -> Self {
         let (mut one, mut tag) = (vec![0; bytes], [0; TAG_BYTES_MAX]);
         if kind.algorithm.is_aead() && kind.direction == Direction::Decrypt {
             tag = seal(session, &mut one);
@@ -321,18 +321,18 @@ impl Input {
     /// What each job takes on a module of its own.
     fn run_on_module(
         &self,
-        module: &Found,
+        module: &OpenModule,
         unseen: Line,
         session: &Arc<Session>,
-        kind: &Kind,
-    ) -> Result<Vec<ModuleSample>, Untried> {
+        kind: &JobKind,
+    ) -> Result<Vec<ModuleSample>, NotMeasured> {
         let mut room = vec![0; self.all.len()];
         let jobs = self.jobs(session, kind.is_apart, &mut room);
         let mut driver = module.driver();
         if !driver.supports(kind.algorithm, kind.direction) {
-            return Err(Untried::Unsupported);
+            return Err(NotMeasured::Unsupported);
         }
-        jobs.into_iter().map(|job| turn(&mut *driver, unseen, job).ok_or(Untried::Failed)).collect()
+        jobs.into_iter().map(|job| turn(&mut *driver, unseen, job).ok_or(NotMeasured::Failed)).collect()
     }
 }
 
@@ -406,9 +406,9 @@ mod tests {
             (slow(), Algorithm::Sha256, 1 << 30, 16),
         ];
         for (mut driver, algorithm, bytes, burst) in cases {
-            let kind = Kind { algorithm, direction: Direction::Encrypt, bytes, burst, is_apart: true };
+            let kind = JobKind { algorithm, direction: Direction::Encrypt, bytes, burst, is_apart: true };
             let (mut learned, began) = (Estimator::new(0), SystemClock.thread_time());
-            assert_eq!(on_core(&mut *driver, Method::Plain, &kind, LIMIT, &mut learned), Ok(()));
+            assert_eq!(measure_core(&mut *driver, Method::Plain, &kind, LIMIT, &mut learned), Ok(()));
             let spent = SystemClock.thread_time() - began;
             assert!(spent < LIMIT, "{kind:?}: {spent}");
             assert!(learned.cpu(kind.class(), Method::Plain, burst).is_some(), "{kind:?}");

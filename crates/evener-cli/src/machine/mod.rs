@@ -1,6 +1,6 @@
-//! The drivers of a run: what one core works with, and the modules.
+//! This machine: the drivers that its cores encrypt with, the crypto modules beside them, and what jobs cost on each.
 //!
-//! [`Machine::new`] looks once at what is there; [`Machine::know`] fetches what earlier runs learned and measures what a run
+//! [`Machine::new`] looks once at what is there; [`Machine::load_or_measure_costs`] fetches what earlier runs learned and measures what a run
 //! needs beyond it; after that every thread gets its own drivers.
 
 pub(crate) mod cost_cache;
@@ -24,10 +24,10 @@ use evener_driver_multibuffer::Absent;
 use evener_sim::lab::Runners;
 
 use crate::terminal::output;
-use libraries::{Row, libcrypto, multibuffer, unknown_drivers};
-use microbench::{Kind, Untried};
-use modules::Found;
-use options::Emulation;
+use libraries::{Operation, libcrypto, multibuffer, unknown_drivers};
+use microbench::{JobKind, NotMeasured};
+use modules::OpenModule;
+use options::ModuleOptions;
 use processor::this_processor;
 
 /// What this machine and the options make available.
@@ -39,20 +39,20 @@ pub(crate) struct Machine {
     /// What is known of costs.
     pub(crate) learned: Estimator,
     cpu_cost: Option<Preset>,
-    modules: Vec<Found>,
+    modules: Vec<OpenModule>,
 }
 
-/// What came of knowing the methods.
+/// Where the costs of the methods come from.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Known {
+pub(crate) enum MethodCosts {
     /// There is nothing to choose: without multi-buffer library everything is plain.
     PlainOnly,
     /// Everything asked for was measured by an earlier run.
-    Before,
-    /// Something was measured now and kept.
-    Kept,
-    /// Something was measured now and could not be kept, because of this.
-    NotKept(String),
+    Cached,
+    /// Something was measured now and saved.
+    Saved,
+    /// Something was measured now and could not be saved, because of this.
+    NotSaved(String),
 }
 
 impl Machine {
@@ -61,21 +61,21 @@ impl Machine {
     /// # Errors
     ///
     /// Where libcrypto cannot be used, for then nothing can; and where a module that was asked for cannot be.
-    pub(crate) fn new(emulation: &Emulation) -> anyhow::Result<Self> {
+    pub(crate) fn new(module_options: &ModuleOptions) -> anyhow::Result<Self> {
         unknown_drivers().iter().for_each(output::warning);
         let libcrypto = Libcrypto::new().context("libcrypto")?.profile().clone();
         let multibuffer = multibuffer().map(|driver| driver.profile().clone());
         let (processor, learned) = (this_processor().model, Estimator::default());
-        let modules = emulation.modules.iter().map(Found::new).collect::<anyhow::Result<_>>()?;
-        let cpu_cost = emulation.cpu_cost.clone();
+        let modules = module_options.modules.iter().map(OpenModule::new).collect::<anyhow::Result<_>>()?;
+        let cpu_cost = module_options.cpu_cost.clone();
         Ok(Self { processor, libcrypto, multibuffer, learned, cpu_cost, modules })
     }
 
-    /// Sees to it that the costs of both methods are known for `asked`; with `again` measures them whether known or not.
-    pub(crate) fn know(&mut self, asked: &[Row], again: bool) -> Known {
+    /// Loads the costs of both methods for `operations` from the cache and measures those that it lacks; with `again` measures all.
+    pub(crate) fn load_or_measure_costs(&mut self, operations: &[Operation], again: bool) -> MethodCosts {
         self.learned = cost_cache::load(&self.equipment(), &self.processor);
-        self.know_modules(asked, again);
-        let known = self.know_methods(asked, again);
+        self.load_or_measure_modules(operations, again);
+        let known = self.load_or_measure_methods(operations, again);
         if evener::core_budget().workers() == 1 {
             let behind =
                 (0..self.modules.len()).filter(|module| self.modules[*module].is_behind_the_kernel());
@@ -84,36 +84,36 @@ impl Machine {
         known
     }
 
-    fn know_methods(&mut self, asked: &[Row], again: bool) -> Known {
-        let is_wanted = |row: &&Row| again || !calibrate::is_known(&self.learned, **row);
-        let asked: Vec<Row> = asked.iter().filter(is_wanted).copied().collect();
-        if asked.is_empty() && self.multibuffer.is_ok() {
-            return Known::Before;
+    fn load_or_measure_methods(&mut self, operations: &[Operation], again: bool) -> MethodCosts {
+        let is_wanted = |row: &&Operation| again || !calibrate::is_known(&self.learned, **row);
+        let unknown: Vec<Operation> = operations.iter().filter(is_wanted).copied().collect();
+        if unknown.is_empty() && self.multibuffer.is_ok() {
+            return MethodCosts::Cached;
         }
-        let [Some(mut plain), Some(mut multi)] = self.drivers() else { return Known::PlainOnly };
-        if !asked.iter().any(|row| multi.supports(row.0, row.1)) {
-            return Known::Before;
+        let [Some(mut plain), Some(mut multi)] = self.drivers() else { return MethodCosts::PlainOnly };
+        if !unknown.iter().any(|row| multi.supports(row.0, row.1)) {
+            return MethodCosts::Cached;
         }
-        calibrate::measure(&mut *plain, &mut *multi, &asked, &SystemClock, &mut self.learned);
+        calibrate::measure(&mut *plain, &mut *multi, &unknown, &SystemClock, &mut self.learned);
         let kept = self.save_costs(&self.learned);
-        kept.map_or_else(|error| Known::NotKept(error.to_string()), |()| Known::Kept)
+        kept.map_or_else(|error| MethodCosts::NotSaved(error.to_string()), |()| MethodCosts::Saved)
     }
 
     /// Measures what clocks miss of modules behind the kernel and what requests take there, where no earlier run did, and
     /// keeps it. Where others use the cores nothing can be measured, and a later run tries again.
-    fn know_modules(&mut self, asked: &[Row], again: bool) {
+    fn load_or_measure_modules(&mut self, operations: &[Operation], again: bool) {
         self.learned.make_room_for(self.modules.len());
         let mut is_new = false;
         for (number, module) in
             self.modules.iter().enumerate().filter(|(_, module)| module.is_behind_the_kernel())
         {
             if again || self.learned.unseen(number).is_none() {
-                let unseen = microbench::unseen(module);
-                is_new |= unseen.is_some();
-                unseen.into_iter().for_each(|unseen| self.learned.keep_unseen(number, unseen));
+                let overhead = microbench::overhead(module);
+                is_new |= overhead.is_some();
+                overhead.into_iter().for_each(|overhead| self.learned.keep_unseen(number, overhead));
             }
             let Some(unseen) = self.learned.unseen(number) else { continue };
-            for &row in asked {
+            for &row in operations {
                 if again || !microbench::is_known(&self.learned, number, row) {
                     is_new |=
                         microbench::first_costs(module, number, row, unseen, &mut self.learned).is_some();
@@ -139,11 +139,11 @@ impl Machine {
     pub(crate) fn measure_module(
         &self,
         number: usize,
-        kind: &Kind,
+        kind: &JobKind,
         learned: &mut Estimator,
-    ) -> Result<(), Untried> {
+    ) -> Result<(), NotMeasured> {
         let unseen = self.learned.unseen(number).unwrap_or_default();
-        microbench::on_module(&self.modules[number], number, unseen, kind, learned)
+        microbench::measure_module(&self.modules[number], number, unseen, kind, learned)
     }
 
     /// What is known of costs on cores, and nothing of modules but what clocks miss of them.
@@ -159,7 +159,7 @@ impl Machine {
     /// What the first run on this machine begins with: of modules nothing, unless they are behind the kernel, for those were
     /// measured before.
     pub(crate) fn costs_to_begin_with(&self) -> Estimator {
-        let is_measured = self.modules.iter().any(Found::is_behind_the_kernel);
+        let is_measured = self.modules.iter().any(OpenModule::is_behind_the_kernel);
         if is_measured { self.learned.clone() } else { self.costs_of_cores() }
     }
 
@@ -180,18 +180,18 @@ impl Machine {
         };
         let multi = self.multibuffer.as_ref().ok().filter(|_| self.cpu_cost.is_none());
         let libraries = [Some(&plain[..]), multi.map(|profile| &profile.detail[..])];
-        let modules: Vec<Profile> = self.modules.iter().map(Found::profile).collect();
+        let modules: Vec<Profile> = self.modules.iter().map(OpenModule::profile).collect();
         Equipment::new(&self.processor, libraries, &modules)
     }
 
     /// The modules as a planner sees them.
     pub(crate) fn stations(&self) -> Vec<Station> {
-        self.modules.iter().map(Found::station).collect()
+        self.modules.iter().map(OpenModule::station).collect()
     }
 
     /// The threads of the modules' drivers.
     pub(crate) fn runners(&self) -> Vec<Runners> {
-        self.modules.iter().map(Found::runners).collect()
+        self.modules.iter().map(OpenModule::runners).collect()
     }
 
     /// Whether the kernel works for a module where no thread's clock sees it.
@@ -204,7 +204,7 @@ impl Machine {
         self.modules.iter().map(|module| module.profile().name).collect()
     }
 
-    /// Requests that modules have answered this process, whoever asked, by their names; those of which no driver counts are left out.
+    /// Requests of this process that modules have answered, by their names; those of which no driver counts are left out.
     pub(crate) fn module_requests(&self) -> Vec<(String, u64)> {
         self.modules.iter().filter_map(|module| Some((module.profile().name, module.answered()?))).collect()
     }

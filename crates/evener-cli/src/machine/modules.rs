@@ -10,17 +10,17 @@ use evener_driver_hosted as hosted;
 use evener_driver_kernel as kernel;
 use evener_sim::lab::Runners;
 
-use super::libraries::{Row, libcrypto};
+use super::libraries::{Operation, libcrypto};
 
-/// A module that was asked for.
+/// A module as the user names it: `--module`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Named {
+pub(crate) enum ModuleSpec {
     Emulated(Preset),
     Hosted(hosted::ModuleName),
     Kernel(kernel::ModuleName),
 }
 
-impl FromStr for Named {
+impl FromStr for ModuleSpec {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -42,7 +42,7 @@ impl FromStr for Named {
     }
 }
 
-impl fmt::Display for Named {
+impl fmt::Display for ModuleSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Emulated(preset) => f.write_str(preset.name()),
@@ -52,24 +52,24 @@ impl fmt::Display for Named {
     }
 }
 
-/// A module that was looked at and can be used.
-pub(crate) enum Found {
+/// A module that is there and gave right answers.
+pub(crate) enum OpenModule {
     Emulated(Preset),
     Hosted(Box<hosted::Module>),
     Kernel(kernel::Module),
 }
 
-impl Found {
-    /// Looks.
+impl OpenModule {
+    /// Opens the module, known answers included.
     ///
     /// # Errors
     ///
     /// Where the module is not there, or gives wrong answers.
-    pub(crate) fn new(named: &Named) -> anyhow::Result<Self> {
+    pub(crate) fn new(named: &ModuleSpec) -> anyhow::Result<Self> {
         Ok(match named {
-            Named::Emulated(preset) => Self::Emulated(preset.clone()),
-            Named::Hosted(name) => Self::Hosted(Box::new(hosted::Module::open(name)?)),
-            Named::Kernel(name) => Self::Kernel(kernel::Module::open(name)?),
+            ModuleSpec::Emulated(preset) => Self::Emulated(preset.clone()),
+            ModuleSpec::Hosted(name) => Self::Hosted(Box::new(hosted::Module::open(name)?)),
+            ModuleSpec::Kernel(name) => Self::Kernel(kernel::Module::open(name)?),
         })
     }
 
@@ -114,7 +114,7 @@ impl Found {
     }
 
     /// Whether it does such jobs.
-    pub(crate) fn does(&self, (algorithm, direction): Row) -> bool {
+    pub(crate) fn does(&self, (algorithm, direction): Operation) -> bool {
         match self {
             // Only its driver says more.
             Self::Emulated(_) | Self::Hosted(_) => self.driver().supports(algorithm, direction),
@@ -122,7 +122,7 @@ impl Found {
         }
     }
 
-    /// Requests that it has answered this process, whoever asked, where its driver counts them.
+    /// Requests of this process that it has answered, where its driver counts them.
     pub(crate) fn answered(&self) -> Option<u64> {
         match self {
             Self::Emulated(_) | Self::Hosted(_) => None,
@@ -146,12 +146,12 @@ mod tests {
 
     #[test]
     fn a_module_is_named_by_its_kind_and_who_errs_is_told_the_kinds() {
-        assert!(matches!("emulated:am3358".parse(), Ok(Named::Emulated(_))));
-        assert!(matches!("hosted:/run/evener.sock,offer=all".parse(), Ok(Named::Hosted(_))));
-        assert!(matches!("afalg:cryptd(cbc(aes-generic))".parse(), Ok(Named::Kernel(_))));
-        assert!(matches!("devcrypto:/dev/evener".parse(), Ok(Named::Kernel(_))));
-        let told = |text: &str| text.parse::<Named>().unwrap_err();
-        assert!(matches!("virtio:0000:00:10.0".parse(), Ok(Named::Hosted(_))));
+        assert!(matches!("emulated:am3358".parse(), Ok(ModuleSpec::Emulated(_))));
+        assert!(matches!("hosted:/run/evener.sock,offer=all".parse(), Ok(ModuleSpec::Hosted(_))));
+        assert!(matches!("afalg:cryptd(cbc(aes-generic))".parse(), Ok(ModuleSpec::Kernel(_))));
+        assert!(matches!("devcrypto:/dev/evener".parse(), Ok(ModuleSpec::Kernel(_))));
+        let told = |text: &str| text.parse::<ModuleSpec>().unwrap_err();
+        assert!(matches!("virtio:0000:00:10.0".parse(), Ok(ModuleSpec::Hosted(_))));
         assert!(told("qat0").contains("emulated:") && told("qat0").contains("hosted:"));
         assert!(told("afalg:").contains("/proc/crypto"));
         assert!(told("devcrypto:evener").contains("devcrypto:/dev/"));

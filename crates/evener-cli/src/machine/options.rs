@@ -5,27 +5,27 @@ use evener::core::Objective;
 use evener::core::plan::Policy;
 use evener_driver_emulated::Preset;
 
-use super::modules::Named;
+use super::modules::ModuleSpec;
 
 /// Modules beside the cores, and hardware that is not there, for experiments.
 #[derive(clap::Args, Clone, Default)]
 #[command(next_help_heading = "Experiments")]
-pub(crate) struct Emulation {
+pub(crate) struct ModuleOptions {
     /// Adds a module: hosted:SOCKET, the module of an `evener host` (CBC encryption and hashes, more with
     /// hosted:SOCKET,offer=all; hosted:SOCKET,uid=N where it runs as a user other than root and you); afalg:DRIVER, a driver of the kernel; devcrypto or devcrypto:/dev/NAME, a node of OCF (`evener
     /// devices` lists both); or an emulated one, emulated:am3358, emulated:cell, or emulated:d=A+B,h=A+B. May be repeated.
     #[arg(long = "module", value_name = "MODULE")]
-    pub(crate) modules: Vec<Named>,
+    pub(crate) modules: Vec<ModuleSpec>,
 
     /// Makes a job on the CPU as dear as on the processor of an emulated module: emulated:am3358.
     #[arg(long, value_name = "MODULE")]
     pub(crate) cpu_cost: Option<Preset>,
 }
 
-impl Emulation {
+impl ModuleOptions {
     /// Whether anything is emulated, so that no figure is a speed of Evener.
     pub(crate) fn emulates(&self) -> bool {
-        self.cpu_cost.is_some() || self.modules.iter().any(|module| matches!(module, Named::Emulated(_)))
+        self.cpu_cost.is_some() || self.modules.iter().any(|module| matches!(module, ModuleSpec::Emulated(_)))
     }
 }
 

@@ -6,4 +6,4 @@ pub(crate) mod signals;
 pub(crate) mod units;
 
 pub(crate) use exit_status::{Exit, exit_status_help};
-pub(crate) use output::Shown;
+pub(crate) use output::PathDisplay;

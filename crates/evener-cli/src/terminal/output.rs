@@ -23,7 +23,7 @@ pub(crate) fn failure(error: &anyhow::Error) -> Exit {
     Exit::NothingDone
 }
 
-/// Writes an answer to standard output; whoever closed it has seen enough.
+/// Writes an answer to standard output; a reader that has closed it has seen enough.
 pub(crate) fn answer(text: &[u8]) -> anyhow::Result<Exit> {
     match io::stdout().write_all(text) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -39,9 +39,9 @@ pub(crate) fn one_line(text: &str) -> String {
 }
 
 /// A path as one line of plain characters: control characters and what is not UTF-8 appear escaped.
-pub(crate) struct Shown<'p>(pub(crate) &'p Path);
+pub(crate) struct PathDisplay<'p>(pub(crate) &'p Path);
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for PathDisplay<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for chunk in self.0.as_os_str().as_bytes().utf8_chunks() {
             for character in chunk.valid().chars() {
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_path_is_shown_on_one_line_whatever_it_holds() {
-        let shown = |bytes: &[u8]| Shown(Path::new(OsStr::from_bytes(bytes))).to_string();
+        let shown = |bytes: &[u8]| PathDisplay(Path::new(OsStr::from_bytes(bytes))).to_string();
         assert_eq!(shown(b"a b/\xc3\xa4"), "a b/ä");
         assert_eq!(shown(b"a\nb\x1b[0m"), "a\\nb\\u{1b}[0m");
         assert_eq!(shown(b"\xffz"), "\\xffz");

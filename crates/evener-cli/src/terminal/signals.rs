@@ -14,7 +14,7 @@ use super::exit_status::Exit;
 /// # Errors
 ///
 /// Where the system refuses a signal handler.
-pub(crate) fn on_signals() -> anyhow::Result<Cancel> {
+pub(crate) fn cancel_on_signals() -> anyhow::Result<Cancel> {
     let cancel = Cancel::default();
     // Not SIGHUP: nohup has it ignored, and a handler would undo that.
     for signal in [SIGINT, SIGTERM] {

@@ -11,7 +11,7 @@ use evener_bench::neighbours::NeighbourSpec;
 use evener_bench::workload::Layout;
 
 use crate::machine::Machine;
-use crate::machine::options::{Emulation, objective_parser};
+use crate::machine::options::{ModuleOptions, objective_parser};
 use crate::machine::processor::this_processor;
 use crate::terminal::{Exit, output};
 
@@ -99,7 +99,7 @@ pub(crate) struct Crypt {
     svg: Option<PathBuf>,
 
     #[command(flatten)]
-    emulation: Emulation,
+    module_options: ModuleOptions,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -127,12 +127,12 @@ enum Place {
 }
 
 pub(crate) fn run(arguments: &Crypt) -> anyhow::Result<Exit> {
-    let mut machine = Machine::new(&arguments.emulation)?;
+    let mut machine = Machine::new(&arguments.module_options)?;
     let direction = match arguments.direction {
         Way::Encrypt => Direction::Encrypt,
         Way::Decrypt => Direction::Decrypt,
     };
-    machine.know(&[(arguments.algorithm, direction)], false);
+    machine.load_or_measure_costs(&[(arguments.algorithm, direction)], false);
     let experiment = experiment(arguments, direction)?;
     let mut learned = machine.learned.clone();
     let tell = |cell: &str| output::line(format_args!("measuring {cell}"));
@@ -164,7 +164,7 @@ impl Crypt {
 
     /// Whether the adaptive policy has modules to weigh against the CPU.
     fn weighs(&self) -> bool {
-        self.policies.contains(&Policy::Adaptive) && !self.emulation.modules.is_empty()
+        self.policies.contains(&Policy::Adaptive) && !self.module_options.modules.is_empty()
     }
 }
 
@@ -201,8 +201,8 @@ fn experiment(arguments: &Crypt, direction: Direction) -> anyhow::Result<Experim
 
 /// Baselines first. What is emulated, and what has neighbours, has no baseline but the same under `cpu_only`.
 fn contenders(arguments: &Crypt, direction: Direction, workers: usize) -> Vec<Contender> {
-    let emulates = arguments.emulation.emulates();
-    let modules = match (emulates, &arguments.emulation.modules[..]) {
+    let emulates = arguments.module_options.emulates();
+    let modules = match (emulates, &arguments.module_options.modules[..]) {
         (true, _) => Modules::Emulated,
         (false, []) => Modules::None,
         (false, _) => Modules::Real,

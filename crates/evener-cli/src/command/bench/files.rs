@@ -8,7 +8,7 @@ use evener_bench::BenchError;
 use evener_bench::files::{Plan, Rival, measure, usual_folders};
 
 use crate::machine::processor::this_processor;
-use crate::terminal::{Exit, Shown, output, signals, units::parse_bytes};
+use crate::terminal::{Exit, PathDisplay, output, signals, units::parse_bytes};
 
 /// Encrypts and decrypts real files: one large file and a tree of small ones, in memory and on disk.
 ///
@@ -55,7 +55,7 @@ fn rival_parser() -> impl TypedValueParser<Value = Rival> {
 
 pub(crate) fn run(arguments: &Files) -> anyhow::Result<Exit> {
     let plan = arguments.plan()?;
-    let cancel = signals::on_signals()?;
+    let cancel = signals::cancel_on_signals()?;
     let results = match measure(&plan, &cancel, |what| output::line(format_args!("measuring {what}"))) {
         Err(BenchError::Stopped) => {
             output::line("stopped; nothing is left behind");
@@ -65,7 +65,7 @@ pub(crate) fn run(arguments: &Files) -> anyhow::Result<Exit> {
     };
     if let Some(path) = &arguments.json {
         std::fs::write(path, results.to_json() + "\n")
-            .with_context(|| format!("cannot write {}", Shown(path)))?;
+            .with_context(|| format!("cannot write {}", PathDisplay(path)))?;
     }
     output::answer(results.to_text().as_bytes())
 }

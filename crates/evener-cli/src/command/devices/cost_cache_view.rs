@@ -8,11 +8,11 @@ use serde::Serialize;
 
 use crate::machine::Machine;
 use crate::machine::cost_cache;
-use crate::terminal::{Exit, Shown, output, units};
+use crate::terminal::{Exit, PathDisplay, output, units};
 
 /// What earlier runs learned of the costs of jobs.
 #[derive(Serialize)]
-pub(crate) struct KeptCosts {
+pub(crate) struct CostCacheView {
     /// Where they are kept between runs.
     file: Option<String>,
     /// When they were learned, or why there are none.
@@ -33,8 +33,8 @@ struct CostSource {
     line: String,
 }
 
-impl KeptCosts {
-    pub(crate) fn look(machine: &Machine) -> Self {
+impl CostCacheView {
+    pub(crate) fn read(machine: &Machine) -> Self {
         let file = cost_cache::file(&machine.processor);
         let held = file
             .as_ref()
@@ -48,7 +48,7 @@ impl KeptCosts {
             (None, Some(complaint)) => format!("cannot be used: {complaint}"),
             (None, None) => "nothing was learned yet".to_owned(),
         };
-        Self { file: file.map(|file| Shown(&file).to_string()), state, saved_s, sources }
+        Self { file: file.map(|file| PathDisplay(&file).to_string()), state, saved_s, sources }
     }
 
     pub(crate) fn text(&self) -> String {
@@ -75,7 +75,7 @@ pub(crate) fn forget(machine: &Machine) -> anyhow::Result<Exit> {
     let nothing = "nothing was learned yet, so there is nothing to forget\n".to_owned();
     let Some(file) = cost_cache::file(&machine.processor) else { return output::answer(nothing.as_bytes()) };
     let held = cost_cache::read(&file, &machine.equipment());
-    let shown = Shown(&file).to_string();
+    let shown = PathDisplay(&file).to_string();
     let answer = match (cost_cache::forget(&file).with_context(|| format!("cannot remove {shown}"))?, held) {
         (false, _) => nothing,
         (true, Ok(kept)) => {

@@ -1,6 +1,6 @@
 //! `evener devices`: what this machine has to encrypt with, and what it lacks.
 //!
-//! [`look`] gathers facts as they stand in the JSON; [`text`] lays the same facts out for the eye.
+//! [`inventory`] gathers facts as they stand in the JSON; [`text`] lays the same facts out for the eye.
 
 mod cost_cache_view;
 mod module_check;
@@ -15,14 +15,14 @@ use evener_driver_kernel::{Module, Standing, Survey, ocf, why_no_node};
 use serde::Serialize;
 
 use crate::machine::cost_cache;
-use crate::machine::libraries::Row;
-use crate::machine::modules::Named;
-use crate::machine::options::Emulation;
+use crate::machine::libraries::Operation;
+use crate::machine::modules::ModuleSpec;
+use crate::machine::options::ModuleOptions;
 use crate::machine::processor::{Processor, this_processor};
-use crate::machine::{Known, Machine};
-use crate::terminal::{Exit, Shown, output, units};
-use cost_cache_view::KeptCosts;
-use module_check::Asked;
+use crate::machine::{Machine, MethodCosts};
+use crate::terminal::{Exit, PathDisplay, output, units};
+use cost_cache_view::CostCacheView;
+use module_check::ModuleCheck;
 
 macro_rules! put {
     ($text:expr, $($format:tt)*) => {
@@ -46,7 +46,7 @@ pub(crate) struct Devices {
 
     /// Looks at this module too, as a run would: what it does, or why it is refused. May be repeated.
     #[arg(long = "module", value_name = "MODULE")]
-    modules: Vec<Named>,
+    modules: Vec<ModuleSpec>,
 
     /// Forgets what earlier runs learned of the costs of jobs on this processor, and does nothing else.
     #[arg(long, conflicts_with_all = ["json", "measure"])]
@@ -54,29 +54,30 @@ pub(crate) struct Devices {
 }
 
 pub(crate) fn run(arguments: &Devices) -> anyhow::Result<Exit> {
-    let mut machine = Machine::new(&Emulation::default())?;
+    let mut machine = Machine::new(&ModuleOptions::default())?;
     if arguments.forget {
         return cost_cache_view::forget(&machine);
     }
-    let known = machine.know(&every_row(), arguments.measure);
-    let mut seen = look(&machine, &known);
-    seen.asked = arguments.modules.iter().map(Asked::look).collect();
-    let answer = if arguments.json { serde_json::to_string_pretty(&seen)? + "\n" } else { text(&seen) };
+    let known = machine.load_or_measure_costs(&every_operation(), arguments.measure);
+    let mut inventory = inventory(&machine, &known);
+    inventory.asked = arguments.modules.iter().map(ModuleCheck::open).collect();
+    let answer =
+        if arguments.json { serde_json::to_string_pretty(&inventory)? + "\n" } else { text(&inventory) };
     output::answer(answer.as_bytes())
 }
 
 #[derive(Serialize)]
-struct Seen {
+struct Inventory {
     version: &'static str,
     processor: Processor,
     workers: Workers,
     drivers: Vec<Driver>,
     methods: Methods,
-    costs: KeptCosts,
+    costs: CostCacheView,
     modules: Vec<Driver>,
     /// Modules that the user asked about.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    asked: Vec<Asked>,
+    asked: Vec<ModuleCheck>,
     /// Modules that stand behind the kernel's AF_ALG.
     afalg: Afalg,
     /// Why there is no module behind OCF's node; absent where there is one.
@@ -105,7 +106,7 @@ struct KernelModule {
 
 impl Afalg {
     /// Opens each that can be bound.
-    fn look() -> Self {
+    fn survey() -> Self {
         Self::of(evener_driver_kernel::survey(), opens)
     }
 
@@ -188,9 +189,9 @@ struct MethodRow {
     multi_buffer_from: Vec<Option<u16>>,
 }
 
-fn look(machine: &Machine, known: &Known) -> Seen {
+fn inventory(machine: &Machine, known: &MethodCosts) -> Inventory {
     let budget = evener::core_budget();
-    Seen {
+    Inventory {
         version: env!("CARGO_PKG_VERSION"),
         processor: this_processor(),
         workers: Workers {
@@ -200,16 +201,16 @@ fn look(machine: &Machine, known: &Known) -> Seen {
         },
         drivers: vec![Driver::there(&machine.libcrypto), multibuffer(machine)],
         methods: Methods {
-            file: cost_cache::file(&machine.processor).map(|file| Shown(&file).to_string()),
+            file: cost_cache::file(&machine.processor).map(|file| PathDisplay(&file).to_string()),
             state: state(known),
-            is_plain_only: *known == Known::PlainOnly,
+            is_plain_only: *known == MethodCosts::PlainOnly,
             size_class_bytes: calibrate::SIZES,
-            rows: every_row().into_iter().map(|row| method_row(machine, row)).collect(),
+            rows: every_operation().into_iter().map(|row| method_row(machine, row)).collect(),
         },
-        costs: KeptCosts::look(machine),
+        costs: CostCacheView::read(machine),
         modules: Preset::known().iter().map(|preset| Driver::there(&preset.profile())).collect(),
         asked: Vec::new(),
-        afalg: Afalg::look(),
+        afalg: Afalg::survey(),
         devcrypto_missing: why_no_node(Path::new(ocf::NODE))
             .or_else(|| opens(DEVCRYPTO).err().map(|error| format!("{error:#}"))),
     }
@@ -240,23 +241,23 @@ fn multibuffer(machine: &Machine) -> Driver {
     }
 }
 
-fn state(known: &Known) -> String {
+fn state(known: &MethodCosts) -> String {
     match known {
-        Known::PlainOnly => "all plain: there is no multi-buffer library".to_owned(),
-        Known::Before => "measured by an earlier run".to_owned(),
-        Known::Kept => "measured now".to_owned(),
-        Known::NotKept(reason) => format!("measured now, and not kept: {reason}"),
+        MethodCosts::PlainOnly => "all plain: there is no multi-buffer library".to_owned(),
+        MethodCosts::Cached => "measured by an earlier run".to_owned(),
+        MethodCosts::Saved => "measured now".to_owned(),
+        MethodCosts::NotSaved(reason) => format!("measured now, and not kept: {reason}"),
     }
 }
 
 /// Everything that can be run.
-fn every_row() -> Vec<Row> {
+fn every_operation() -> Vec<Operation> {
     let both = [Direction::Encrypt, Direction::Decrypt];
     let all = Algorithm::ALL.iter().flat_map(|&algorithm| both.map(|direction| (algorithm, direction)));
     all.filter(|(algorithm, direction)| *direction == Direction::Encrypt || algorithm.is_cipher()).collect()
 }
 
-fn method_row(machine: &Machine, (algorithm, direction): Row) -> MethodRow {
+fn method_row(machine: &Machine, (algorithm, direction): Operation) -> MethodRow {
     let from = |class| machine.learned.multi_buffer_from(class);
     MethodRow {
         algorithm: algorithm.name(),
@@ -265,22 +266,22 @@ fn method_row(machine: &Machine, (algorithm, direction): Row) -> MethodRow {
     }
 }
 
-fn text(seen: &Seen) -> String {
+fn text(inventory: &Inventory) -> String {
     let mut text = String::new();
-    write_processor(&mut text, seen);
-    write_drivers(&mut text, seen);
-    write_methods(&mut text, &seen.methods);
-    text.push_str(&seen.costs.text());
+    write_processor(&mut text, inventory);
+    write_drivers(&mut text, inventory);
+    write_methods(&mut text, &inventory.methods);
+    text.push_str(&inventory.costs.text());
     text
 }
 
-fn write_processor(text: &mut String, seen: &Seen) {
-    let Processor { model, architecture, features, absent_features } = &seen.processor;
+fn write_processor(text: &mut String, inventory: &Inventory) {
+    let Processor { model, architecture, features, absent_features } = &inventory.processor;
     put!(text, "Processor");
     put!(text, "  model     {model} ({architecture})");
     put!(text, "  has       {}", list(features));
     put!(text, "  lacks     {}", list(absent_features));
-    let Workers { count, cores_allowed, cores_by_quota } = &seen.workers;
+    let Workers { count, cores_allowed, cores_by_quota } = &inventory.workers;
     let allowed = units::counted(*cores_allowed as u64, "core");
     let quota = match cores_by_quota {
         Some(cores) => format!("the cgroup's quota pays for {}", units::counted(*cores as u64, "core")),
@@ -289,9 +290,9 @@ fn write_processor(text: &mut String, seen: &Seen) {
     put!(text, "  workers   {count}: {allowed} allowed by affinity, {quota}");
 }
 
-fn write_drivers(text: &mut String, seen: &Seen) {
+fn write_drivers(text: &mut String, inventory: &Inventory) {
     put!(text, "\nDrivers");
-    for driver in &seen.drivers {
+    for driver in &inventory.drivers {
         let what = match (&driver.detail, &driver.missing) {
             (Some(detail), _) => format!("{detail}; {}", side_by_side(driver.width)),
             (None, missing) => format!("not used: {}", missing.as_deref().unwrap_or("unknown reason")),
@@ -299,13 +300,13 @@ fn write_drivers(text: &mut String, seen: &Seen) {
         put!(text, "  {:<11} {what}", driver.name);
     }
     put!(text, "\nModules");
-    text.push_str(&Asked::text(&seen.asked));
-    text.push_str(&seen.afalg.text());
-    match &seen.devcrypto_missing {
+    text.push_str(&ModuleCheck::text(&inventory.asked));
+    text.push_str(&inventory.afalg.text());
+    match &inventory.devcrypto_missing {
         None => put!(text, "  devcrypto: {}", ocf::NODE),
         Some(reason) => put!(text, "  devcrypto: none: {reason}"),
     }
-    for module in &seen.modules {
+    for module in &inventory.modules {
         put!(text, "  {}: {}", module.name, module.detail.as_deref().unwrap_or_default());
     }
 }

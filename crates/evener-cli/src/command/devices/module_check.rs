@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use evener::core::{Algorithm, Direction, Profile};
 use serde::Serialize;
 
-use crate::machine::modules::{Found, Named};
+use crate::machine::modules::{ModuleSpec, OpenModule};
 
-/// A module that was asked about.
+/// What became of a module that the user named.
 #[derive(Serialize)]
-pub(crate) struct Asked {
+pub(crate) struct ModuleCheck {
     /// As in `--module`.
     name: String,
     /// What stands behind it.
@@ -22,10 +22,10 @@ pub(crate) struct Asked {
     refused: Option<String>,
 }
 
-impl Asked {
+impl ModuleCheck {
     /// Opens the module as a run would, known answers included.
-    pub(crate) fn look(named: &Named) -> Self {
-        match Found::new(named) {
+    pub(crate) fn open(named: &ModuleSpec) -> Self {
+        match OpenModule::new(named) {
             Ok(found) => {
                 let Profile { name, detail, .. } = found.profile();
                 Self { name, detail: Some(detail), does: does(&found), refused: None }
@@ -50,7 +50,7 @@ impl Asked {
     }
 }
 
-fn does(found: &Found) -> Vec<String> {
+fn does(found: &OpenModule) -> Vec<String> {
     let driver = found.driver();
     let both = [Direction::Encrypt, Direction::Decrypt];
     let all = Algorithm::ALL.iter().flat_map(|&algorithm| both.map(|direction| (algorithm, direction)));

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use super::Finding;
 use super::probe::Probe;
-use crate::machine::modules::{Found, Named};
+use crate::machine::modules::{ModuleSpec, OpenModule};
 use crate::openssl::config::Cnf;
 use crate::openssl::system;
-use crate::terminal::Shown;
+use crate::terminal::PathDisplay;
 
 /// The configuration that OpenSSL reads here, and what is wrong with it.
 pub(super) fn of_configuration() -> (PathBuf, Vec<Finding>) {
@@ -20,7 +20,7 @@ pub(super) fn of_configuration() -> (PathBuf, Vec<Finding>) {
         Err(error) => {
             let fact = format!(
                 "OpenSSL's configuration {} cannot be read ({error}), so it loads nothing",
-                Shown(&file)
+                PathDisplay(&file)
             );
             vec![Finding::new("no-configuration", fact, "let OPENSSL_CONF name a file, or unset it")]
         }
@@ -61,7 +61,7 @@ impl Reader<'_> {
 
     fn not_configured(&self) -> Finding {
         let fact =
-            format!("{} does not name Evener's provider, so programs do not load it", Shown(self.file));
+            format!("{} does not name Evener's provider, so programs do not load it", PathDisplay(self.file));
         let cure = "`evener provider install` for a service, or OPENSSL_CONF with what `evener provider config` prints";
         Finding::new("not-configured", fact, cure)
     }
@@ -77,13 +77,13 @@ impl Reader<'_> {
         let relative = named.unwrap_or_else(|| "evener.so".into());
         let file = if relative.is_absolute() { relative } else { modules_directory()?.join(relative) };
         if !file.is_file() {
-            let fact = format!("{} is not there, and OpenSSL says nothing about it", Shown(&file));
+            let fact = format!("{} is not there, and OpenSSL says nothing about it", PathDisplay(&file));
             return Some(Finding::new("module-missing", fact, "install the package, or correct `module =`"));
         }
         if file.file_name().is_none_or(|name| name != "evener.so") {
             let fact = format!(
                 "{} is not named evener.so, so who loads it by its name does not find it",
-                Shown(&file)
+                PathDisplay(&file)
             );
             return Some(Finding::new("module-name", fact, "rename it to evener.so"));
         }
@@ -154,14 +154,14 @@ impl Reader<'_> {
         let names = set.as_deref().or_else(|| self.cnf.value(evener, "modules")).unwrap_or_default();
         let finding = |name: &str| {
             let named = match name.parse() {
-                Ok(Named::Emulated(_)) => Err("the provider has no emulated modules".to_owned()),
+                Ok(ModuleSpec::Emulated(_)) => Err("the provider has no emulated modules".to_owned()),
                 other => other,
             };
             let named = match named {
                 Ok(named) => named,
                 Err(fact) => return Some(Finding::new("no-such-module", fact, "correct `modules =`")),
             };
-            let error = Found::new(&named).err()?;
+            let error = OpenModule::new(&named).err()?;
             let cure =
                 format!("`evener devices --module {name}` says more; programs that run begin without it");
             Some(Finding::new("module-closed", format!("the crypto module cannot be used: {error:#}"), cure))

@@ -1,6 +1,6 @@
 //! `evener doctor`: who serves each algorithm, and if it is not Evener's provider, why.
 //!
-//! The way: the configuration that OpenSSL would read ([`checks`]) -> a fresh process that fetches every algorithm
+//! Steps: the configuration that OpenSSL would read ([`checks`]) -> a fresh process that fetches every algorithm
 //! ([`probe`]) -> a given program ([`program`]), or Python and Node ([`runtimes`]) -> findings, each with its cure.
 
 mod checks;
@@ -15,9 +15,9 @@ use std::path::PathBuf;
 use evener::statistics::Places;
 use serde::Serialize;
 
-use crate::terminal::{Exit, Shown, output};
+use crate::terminal::{Exit, PathDisplay, output};
 use probe::Probe;
-use program::Looked;
+use program::Inspection;
 use runtimes::Runtime;
 
 /// Says which OpenSSL programs Evener's provider serves, and what keeps it from others.
@@ -75,7 +75,7 @@ struct Answer {
     version: &'static str,
     /// The configuration that OpenSSL reads here.
     configuration: String,
-    program: Option<Looked>,
+    program: Option<Inspection>,
     openssl: Option<Probe>,
     runtimes: Vec<Runtime>,
     findings: Vec<Finding>,
@@ -98,18 +98,18 @@ pub(crate) fn run(arguments: &Doctor) -> anyhow::Result<Exit> {
 }
 
 fn examine(arguments: &Doctor) -> anyhow::Result<Answer> {
-    let program = arguments.program.as_deref().map(program::look).transpose()?;
+    let program = arguments.program.as_deref().map(program::inspect).transpose()?;
     let mut findings = program.as_ref().map(program::findings).unwrap_or_default();
-    let sees_us = program.as_ref().is_none_or(Looked::may_see_us);
-    let (configuration, mut traps) = checks::of_configuration();
+    let sees_us = program.as_ref().is_none_or(Inspection::may_see_us);
+    let (configuration, mut in_configuration) = checks::of_configuration();
     let mut openssl = None;
     if sees_us {
-        let probed = probe::ask(program.as_ref().and_then(Looked::libcrypto_directory));
-        checks::after_probe(&mut traps, &probed);
-        findings.append(&mut traps);
+        let probed = probe::query(program.as_ref().and_then(Inspection::libcrypto_directory));
+        checks::after_probe(&mut in_configuration, &probed);
+        findings.append(&mut in_configuration);
         openssl = probed.ok();
     }
-    let runtimes = if program.is_none() { runtimes::look() } else { Vec::new() };
+    let runtimes = if program.is_none() { runtimes::installed() } else { Vec::new() };
     if findings.is_empty() {
         findings.extend(runtimes.iter().filter_map(Runtime::finding));
     }
@@ -121,7 +121,7 @@ fn examine(arguments: &Doctor) -> anyhow::Result<Answer> {
             "see docs/statistics.md; EVENER_STATISTICS_DIR names one",
         ));
     }
-    let configuration = Shown(&configuration).to_string();
+    let configuration = PathDisplay(&configuration).to_string();
     Ok(Answer { version: env!("CARGO_PKG_VERSION"), configuration, program, openssl, runtimes, findings })
 }
 

@@ -72,7 +72,7 @@ pub(super) fn answer() -> anyhow::Result<Exit> {
 }
 
 /// Asks a fresh process, which looks for libcrypto in `directory` first.
-pub(super) fn ask(directory: Option<&Path>) -> anyhow::Result<Probe> {
+pub(super) fn query(directory: Option<&Path>) -> anyhow::Result<Probe> {
     let mut command = Command::new(env::current_exe().context("cannot find this command's own file")?);
     command.args(["doctor", "--probe"]).stdin(Stdio::null()).stderr(Stdio::piped());
     if let Some(directory) = directory {

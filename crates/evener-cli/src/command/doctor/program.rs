@@ -9,11 +9,11 @@ use serde::Serialize;
 
 use super::Finding;
 use super::elf::Elf;
-use crate::terminal::Shown;
+use crate::terminal::PathDisplay;
 
 /// What a program uses.
 #[derive(Serialize)]
-pub(super) struct Looked {
+pub(super) struct Inspection {
     pub(super) path: String,
     /// In words.
     pub(super) crypto: String,
@@ -65,14 +65,14 @@ const OWN_CONTEXT: [&str; 3] =
 const OWN_PROPERTIES: [&str; 2] = ["EVP_set_default_properties", "EVP_default_properties_enable_fips"];
 
 /// Reads the program at `path` and its libraries.
-pub(super) fn look(path: &Path) -> anyhow::Result<Looked> {
-    let path = fs::canonicalize(path).with_context(|| format!("cannot find {}", Shown(path)))?;
+pub(super) fn inspect(path: &Path) -> anyhow::Result<Inspection> {
+    let path = fs::canonicalize(path).with_context(|| format!("cannot find {}", PathDisplay(path)))?;
     let texts: Vec<&'static str> = MARKS.iter().map(|mark| mark.0).chain([OPENSSL]).collect();
-    let program = Elf::read(&path, &texts).with_context(|| format!("cannot read {}", Shown(&path)))?;
+    let program = Elf::read(&path, &texts).with_context(|| format!("cannot read {}", PathDisplay(&path)))?;
     let libraries = program.libraries(&texts);
     let what = crypto(&program, &libraries);
     let seen = peculiarities(&path, &program);
-    Ok(Looked { path: Shown(&path).to_string(), crypto: what.in_words(), what, seen })
+    Ok(Inspection { path: PathDisplay(&path).to_string(), crypto: what.in_words(), what, seen })
 }
 
 fn crypto(program: &Elf, libraries: &[Elf]) -> Crypto {
@@ -124,7 +124,7 @@ fn has_raised_rights(path: &Path) -> bool {
 impl Crypto {
     fn in_words(&self) -> String {
         match self {
-            Self::Shared(path) => format!("uses {}", Shown(path)),
+            Self::Shared(path) => format!("uses {}", PathDisplay(path)),
             Self::Inside => "has OpenSSL inside it".to_owned(),
             Self::Foreign(name) => format!("uses {name}"),
             Self::Unknown => "uses no OpenSSL that its file tells of".to_owned(),
@@ -132,7 +132,7 @@ impl Crypto {
     }
 }
 
-impl Looked {
+impl Inspection {
     /// Whether its cryptography loads providers at all.
     pub(super) fn may_see_us(&self) -> bool {
         matches!(&self.what, Crypto::Inside) || self.libcrypto_directory().is_some()
@@ -148,12 +148,12 @@ impl Looked {
 }
 
 /// One finding for each thing that is in the way.
-pub(super) fn findings(looked: &Looked) -> Vec<Finding> {
-    let path = &looked.path;
-    let mut found: Vec<Finding> = match &looked.what {
+pub(super) fn findings(inspection: &Inspection) -> Vec<Finding> {
+    let path = &inspection.path;
+    let mut found: Vec<Finding> = match &inspection.what {
         Crypto::Shared(library) if is_version_3(library) => vec![],
         Crypto::Shared(library) => {
-            let fact = format!("{} is not libcrypto.so.3, which this command can ask", Shown(library));
+            let fact = format!("{} is not libcrypto.so.3, which this command can ask", PathDisplay(library));
             vec![Finding::new(
                 "other-libcrypto",
                 fact,
@@ -179,7 +179,7 @@ pub(super) fn findings(looked: &Looked) -> Vec<Finding> {
             )]
         }
     };
-    found.extend(looked.seen.iter().map(|seen| seen.finding(path)));
+    found.extend(inspection.seen.iter().map(|seen| seen.finding(path)));
     found
 }
 

@@ -37,7 +37,7 @@ const CONFIGURE: &str = "start it with OPENSSL_CONF set";
 const CONFIGURE_NODE: &str =
     "start it with OPENSSL_CONF set and a `nodejs_conf` line in that file, or with --openssl-config=FILE";
 
-pub(super) fn look() -> Vec<Runtime> {
+pub(super) fn installed() -> Vec<Runtime> {
     let asked = [
         ("Python ssl", "python3", "-c", SSL, CONFIGURE),
         ("Python cryptography", "python3", "-c", CRYPTOGRAPHY, CONFIGURE),
@@ -45,12 +45,12 @@ pub(super) fn look() -> Vec<Runtime> {
     ];
     asked
         .into_iter()
-        .filter_map(|(name, program, option, script, cure)| ask(name, program, [option, script], cure))
+        .filter_map(|(name, program, option, script, cure)| query(name, program, [option, script], cure))
         .collect()
 }
 
 /// Nothing where it is not installed, or cannot do this.
-fn ask(name: &'static str, program: &str, script: [&str; 2], cure: &'static str) -> Option<Runtime> {
+fn query(name: &'static str, program: &str, script: [&str; 2], cure: &'static str) -> Option<Runtime> {
     let output =
         Command::new(program).args(script).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout);

@@ -22,13 +22,13 @@ use evener_files::keyset::Keyset;
 use secrecy::SecretString;
 use zeroize::Zeroizing;
 
-use crate::machine::libraries::Row;
-use crate::terminal::{Shown, output};
+use crate::machine::libraries::Operation;
+use crate::terminal::{PathDisplay, output};
 
 /// Options of both directions.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Keys (one kind)")]
-pub(crate) struct Keys {
+pub(crate) struct KeyOptions {
     /// Takes the age identities or the SSH key in FILE; encryption is for their recipients. May be repeated.
     #[arg(short, long = "identity", value_name = "FILE", group = "way")]
     identities: Vec<PathBuf>,
@@ -65,7 +65,7 @@ pub(crate) struct Keys {
 /// Recipients, for encryption only.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Keys (one kind)")]
-pub(crate) struct For {
+pub(crate) struct RecipientOptions {
     /// Encrypts for RECIPIENT: age1..., ssh-ed25519 ... or ssh-rsa .... May be repeated.
     #[arg(short, long = "recipient", value_name = "RECIPIENT", group = "way",
           conflicts_with_all = ["passphrase", "passphrase_file", "key"])]
@@ -104,7 +104,7 @@ impl Format {
     }
 }
 
-impl Keys {
+impl KeyOptions {
     /// The format that options and key agree on.
     pub(crate) fn format(&self) -> anyhow::Result<Format> {
         let has_passphrase = self.passphrase || self.passphrase_file.is_some();
@@ -132,7 +132,7 @@ impl Keys {
     /// # Errors
     ///
     /// A sentence about the option or the key file that does not fit.
-    pub(crate) fn sealer(&self, recipients: &For) -> anyhow::Result<Sealer> {
+    pub(crate) fn sealer(&self, recipients: &RecipientOptions) -> anyhow::Result<Sealer> {
         match self.format()? {
             Format::Tink => Ok(Sealer::Tink(self.tink()?)),
             Format::Openssl => Ok(Sealer::OpensslEnc(self.openssl(Repeat::Yes)?)),
@@ -147,7 +147,7 @@ impl Keys {
     ///
     /// # Errors
     ///
-    /// As [`Keys::sealer`].
+    /// As [`KeyOptions::sealer`].
     pub(crate) fn opener(&self) -> anyhow::Result<Opener> {
         match self.format()? {
             Format::Tink => Ok(Opener::Tink(self.tink()?)),
@@ -161,7 +161,7 @@ impl Keys {
     /// # Errors
     ///
     /// Where options do not fit each other.
-    pub(crate) fn rows(&self, direction: Direction) -> anyhow::Result<Vec<Row>> {
+    pub(crate) fn rows(&self, direction: Direction) -> anyhow::Result<Vec<Operation>> {
         let algorithms = match self.format()? {
             Format::Tink => vec![Algorithm::Aes128Gcm, Algorithm::Aes256Gcm],
             Format::Age => vec![Algorithm::ChaCha20Poly1305],
@@ -182,22 +182,22 @@ impl Keys {
 
     fn tink(&self) -> anyhow::Result<Tink> {
         let file = self.key.as_deref().context("a keyset is needed: --key KEY.json")?;
-        let keyset = Keyset::parse(&read_secret(file)?).with_context(|| Shown(file).to_string())?;
+        let keyset = Keyset::parse(&read_secret(file)?).with_context(|| PathDisplay(file).to_string())?;
         Ok(Tink::new(keyset, self.associated_data.clone().unwrap_or_default().into_vec()))
     }
 
-    fn recipients(&self, named: &For) -> anyhow::Result<Recipients> {
+    fn recipients(&self, named: &RecipientOptions) -> anyhow::Result<Recipients> {
         let mut recipients = Recipients::default();
         for text in &named.recipients {
             recipients.add(text)?;
         }
         for file in &named.recipients_files {
             let text = std::fs::read_to_string(file).with_context(|| cannot_read(file))?;
-            recipients.add_file(&text).with_context(|| Shown(file).to_string())?;
+            recipients.add_file(&text).with_context(|| PathDisplay(file).to_string())?;
         }
         for file in &self.identities {
             let added = recipients.add_identity_file(&read_secret(file)?, &mut |what| ask(file, what));
-            added.with_context(|| Shown(file).to_string())?;
+            added.with_context(|| PathDisplay(file).to_string())?;
         }
         Ok(recipients)
     }
@@ -209,7 +209,7 @@ impl Keys {
         }
         for file in &self.identities {
             let added = identities.add_file(&read_secret(file)?, &mut |what| ask(file, what));
-            added.with_context(|| Shown(file).to_string())?;
+            added.with_context(|| PathDisplay(file).to_string())?;
         }
         Ok(identities)
     }
@@ -241,7 +241,10 @@ fn read_secret(path: &Path) -> anyhow::Result<Zeroizing<Vec<u8>>> {
     let metadata = file.metadata().with_context(|| cannot_read(path))?;
     if metadata.is_file() && metadata.mode() & 0o044 != 0 {
         let mode = metadata.mode() & 0o777;
-        output::warning(format_args!("others can read {} (mode {mode:04o}); chmod 600 helps", Shown(path)));
+        output::warning(format_args!(
+            "others can read {} (mode {mode:04o}); chmod 600 helps",
+            PathDisplay(path)
+        ));
     }
     // Room for all of it and a byte from the start, so that no copy is left behind by growing.
     let expected = usize::try_from(metadata.len()).unwrap_or_default().min(SECRET_BYTES_MAX);
@@ -249,16 +252,17 @@ fn read_secret(path: &Path) -> anyhow::Result<Zeroizing<Vec<u8>>> {
     let limit = SECRET_BYTES_MAX as u64 + 1;
     file.by_ref().take(limit).read_to_end(&mut secret).with_context(|| cannot_read(path))?;
     if secret.len() > SECRET_BYTES_MAX {
-        bail!("{} is longer than a key can be", Shown(path));
+        bail!("{} is longer than a key can be", PathDisplay(path));
     }
     Ok(secret)
 }
 
-/// Longest file that is taken for a key, so that a slip of the hand does not read a disk. A guess.
+/// Longest file that is taken for a key, so that a wrong path does not read a whole disk. Assumed, not measured: 16 MiB, far
+/// beyond any key.
 const SECRET_BYTES_MAX: usize = 16 << 20;
 
 fn cannot_read(path: &Path) -> String {
-    format!("cannot read {}", Shown(path))
+    format!("cannot read {}", PathDisplay(path))
 }
 
 fn from_terminal(repeat: Repeat) -> anyhow::Result<Zeroizing<Vec<u8>>> {
@@ -277,7 +281,7 @@ fn from_terminal(repeat: Repeat) -> anyhow::Result<Zeroizing<Vec<u8>>> {
 
 /// Asks for the passphrase of an encrypted key file.
 fn ask(file: &Path, what: &str) -> Option<SecretString> {
-    let prompt = format!("Passphrase of {what} {}: ", Shown(file));
+    let prompt = format!("Passphrase of {what} {}: ", PathDisplay(file));
     rpassword::prompt_password(prompt).ok().map(SecretString::from)
 }
 

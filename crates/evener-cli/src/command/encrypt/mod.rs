@@ -19,10 +19,10 @@ use evener::core::{Budget, Direction, Estimator, Objective};
 use evener_files::{Options, Progress, Request, RequestError, Source, Summary, Target, Task, process};
 
 use crate::machine::Machine;
-use crate::machine::options::{Emulation, objective_parser, policy_parser};
-use crate::terminal::{Exit, Shown, exit_status_help, output, signals, units};
-use keys::{For, Keys};
-use report::{Circumstances, Report};
+use crate::machine::options::{ModuleOptions, objective_parser, policy_parser};
+use crate::terminal::{Exit, PathDisplay, exit_status_help, output, signals, units};
+use keys::{KeyOptions, RecipientOptions};
+use report::{Report, RunFacts};
 
 /// Encrypts files and directories.
 ///
@@ -47,11 +47,11 @@ use report::{Circumstances, Report};
 )]
 pub(crate) struct Encrypt {
     #[command(flatten)]
-    recipients: For,
+    recipients: RecipientOptions,
     #[command(flatten)]
-    keys: Keys,
+    keys: KeyOptions,
     #[command(flatten)]
-    run: Run,
+    run: RunOptions,
 }
 
 /// Decrypts files and directories.
@@ -72,15 +72,15 @@ pub(crate) struct Encrypt {
 )]
 pub(crate) struct Decrypt {
     #[command(flatten)]
-    keys: Keys,
+    keys: KeyOptions,
     #[command(flatten)]
-    run: Run,
+    run: RunOptions,
 }
 
 /// Inputs, output and how to work.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Files")]
-struct Run {
+struct RunOptions {
     /// Files and directories; `-` is standard input.
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<OsString>,
@@ -114,7 +114,7 @@ struct Run {
     memory: Option<u64>,
 
     #[command(flatten)]
-    emulation: Emulation,
+    module_options: ModuleOptions,
 
     /// Who takes which segment where there is a module.
     #[arg(long, value_name = "POLICY", value_parser = policy_parser(), default_value = Policy::Adaptive.name())]
@@ -144,16 +144,16 @@ pub(crate) fn decrypt(arguments: &Decrypt) -> anyhow::Result<Exit> {
     run(task, Direction::Decrypt, &arguments.keys, &arguments.run)
 }
 
-fn run(task: Task, direction: Direction, keys: &Keys, run: &Run) -> anyhow::Result<Exit> {
-    let mut machine = Machine::new(&run.emulation)?;
-    machine.know(&keys.rows(direction)?, false);
+fn run(task: Task, direction: Direction, keys: &KeyOptions, run: &RunOptions) -> anyhow::Result<Exit> {
+    let mut machine = Machine::new(&run.module_options)?;
+    machine.load_or_measure_costs(&keys.rows(direction)?, false);
     let mut options = run.options();
     options.learned.clone_from(&machine.learned);
-    let about = Circumstances {
+    let about = RunFacts {
         direction: if direction == Direction::Encrypt { "encrypt" } else { "decrypt" },
         format: keys.format()?.name(),
         policy: options.policy.name(),
-        emulated_cpu: run.emulation.cpu_cost.as_ref().map(|preset| preset.name().to_owned()),
+        emulated_cpu: run.module_options.cpu_cost.as_ref().map(|preset| preset.name().to_owned()),
     };
     let request = Request { task, sources: run.sources(), target: run.target(), options };
     let summary = carry_out(request, &machine, run)?;
@@ -187,8 +187,8 @@ fn budget(percent: u8) -> Budget {
 }
 
 /// Does it. Where the memory was not chosen by the user, segments that need more get it.
-fn carry_out(mut request: Request, machine: &Machine, run: &Run) -> anyhow::Result<Summary> {
-    let cancel = signals::on_signals()?;
+fn carry_out(mut request: Request, machine: &Machine, run: &RunOptions) -> anyhow::Result<Summary> {
+    let cancel = signals::cancel_on_signals()?;
     let progress = Progress::default();
     progress::shown_while(&progress, !run.quiet, || {
         let first = process(&request, machine, &progress, &cancel);
@@ -201,7 +201,7 @@ fn carry_out(mut request: Request, machine: &Machine, run: &Run) -> anyhow::Resu
     .map_err(Into::into)
 }
 
-impl Run {
+impl RunOptions {
     /// What no library would find wrong.
     fn check(&self, direction: Direction) -> anyhow::Result<()> {
         let to_stdout = self.target() == Target::Stdout;
@@ -213,7 +213,7 @@ impl Run {
         if to_stdout && self.json.as_deref() == Some(Path::new("-")) {
             bail!("data and report cannot both go to standard output");
         }
-        match (self.policy, &self.emulation.modules[..]) {
+        match (self.policy, &self.module_options.modules[..]) {
             (Policy::CpuOnly | Policy::Adaptive, _) | (_, [_, ..]) => Ok(()),
             (policy, []) => bail!("--policy {policy} needs a module: --module"),
         }
@@ -221,7 +221,7 @@ impl Run {
 
     /// Whether the adaptive policy has modules to weigh against the CPU.
     fn weighs(&self) -> bool {
-        self.policy == Policy::Adaptive && !self.emulation.modules.is_empty()
+        self.policy == Policy::Adaptive && !self.module_options.modules.is_empty()
     }
 
     fn sources(&self) -> Vec<Source> {
@@ -252,6 +252,6 @@ impl Run {
         if file == Path::new("-") {
             return output::answer(json.as_bytes()).map(drop);
         }
-        std::fs::write(file, json).with_context(|| format!("cannot write the report {}", Shown(file)))
+        std::fs::write(file, json).with_context(|| format!("cannot write the report {}", PathDisplay(file)))
     }
 }

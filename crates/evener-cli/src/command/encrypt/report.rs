@@ -8,7 +8,7 @@ use evener::{ModuleReport, WorkerReport};
 use evener_files::Summary;
 use serde::Serialize;
 
-use crate::terminal::{Exit, Shown};
+use crate::terminal::{Exit, PathDisplay};
 
 /// A run's facts.
 #[derive(Serialize)]
@@ -71,7 +71,7 @@ pub(crate) struct Entry {
 }
 
 /// What the summary of a run does not know of itself.
-pub(crate) struct Circumstances {
+pub(crate) struct RunFacts {
     pub(crate) direction: &'static str,
     pub(crate) format: &'static str,
     pub(crate) policy: &'static str,
@@ -88,7 +88,7 @@ pub(crate) fn exit(summary: &Summary) -> Exit {
 }
 
 impl Report {
-    pub(crate) fn new(summary: &Summary, about: Circumstances) -> Self {
+    pub(crate) fn new(summary: &Summary, about: RunFacts) -> Self {
         let outcome = match exit(summary) {
             Exit::Stopped => STOPPED,
             Exit::SomeFailed => "some_failed",
@@ -174,6 +174,9 @@ impl Module {
 
 impl Entry {
     fn new(path: &Path, reason: &impl std::fmt::Display) -> Self {
-        Self { path: Shown(path).to_string(), reason: crate::terminal::output::one_line(&reason.to_string()) }
+        Self {
+            path: PathDisplay(path).to_string(),
+            reason: crate::terminal::output::one_line(&reason.to_string()),
+        }
     }
 }

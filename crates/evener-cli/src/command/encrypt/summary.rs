@@ -127,7 +127,7 @@ fn write_line(text: &mut String, line: std::fmt::Arguments<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::report::Circumstances;
+    use super::super::report::RunFacts;
     use super::*;
     use evener::core::Tally;
     use evener::{ModuleReport, WorkerReport};
@@ -147,8 +147,7 @@ mod tests {
         });
         let workers = (0..threads).map(core).chain(module).collect();
         let report = evener::Report { workers, ..evener::Report::default() };
-        let about =
-            Circumstances { direction: "encrypt", format: "tink", policy: "cpu_only", emulated_cpu: None };
+        let about = RunFacts { direction: "encrypt", format: "tink", policy: "cpu_only", emulated_cpu: None };
         let report = Report::new(&evener_files::Summary { report, ..Default::default() }, about);
         text(&report).lines().skip(2).map(output::one_line).collect()
     }

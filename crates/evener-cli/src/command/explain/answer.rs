@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use evener::core::{Method, Nanos, Objective};
 use serde_json::{Value, json};
 
-use crate::machine::cpu_load::Load;
-use crate::machine::microbench::{Kind, Untried};
+use crate::machine::cpu_load::CpuLoad;
+use crate::machine::microbench::{JobKind, NotMeasured};
 use crate::terminal::units::{bytes, counted};
 
 /// One way that a job can go.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Way {
+pub(crate) struct Candidate {
     pub(crate) name: String,
     /// Its number, where it is a module.
     pub(crate) module: Option<usize>,
@@ -28,14 +28,14 @@ pub(crate) struct Way {
     pub(crate) samples: u32,
     pub(crate) is_measured_now: bool,
     /// Of a module behind the kernel: what of `d` threads' clocks do not show.
-    pub(crate) unseen: Unseen,
-    pub(crate) untried: Option<Untried>,
+    pub(crate) unseen: Overhead,
+    pub(crate) untried: Option<NotMeasured>,
     pub(crate) is_chosen: bool,
 }
 
 /// What `d` has beyond what threads' clocks show.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) enum Unseen {
+pub(crate) enum Overhead {
     /// Nothing is missing there: a core, or an emulated module.
     #[default]
     Whole,
@@ -47,11 +47,11 @@ pub(crate) enum Unseen {
 
 /// Everything that was found out.
 pub(crate) struct Answer {
-    pub(crate) kind: Kind,
+    pub(crate) kind: JobKind,
     pub(crate) objective: Objective,
-    pub(crate) load: Load,
+    pub(crate) load: CpuLoad,
     pub(crate) lambda: f64,
-    pub(crate) ways: Vec<Way>,
+    pub(crate) ways: Vec<Candidate>,
     /// What a core takes.
     pub(crate) run_method: Method,
     pub(crate) emulated: Vec<String>,
@@ -67,7 +67,7 @@ macro_rules! put {
 
 impl Answer {
     pub(crate) fn text(&self) -> String {
-        let Kind { algorithm, direction, burst, is_apart, .. } = self.kind;
+        let JobKind { algorithm, direction, burst, is_apart, .. } = self.kind;
         let size = bytes(u64::try_from(self.kind.bytes).unwrap_or(u64::MAX));
         let layout = if is_apart { "out of place" } else { "in place" };
         let jobs = if burst == 1 { "one job".to_owned() } else { format!("a burst of {burst} jobs") };
@@ -89,7 +89,7 @@ impl Answer {
         );
         self.ways.iter().for_each(|way| self.write_way(&mut text, width, way));
         put!(text, "total = wait + service + lambda * core time; > marks where it goes");
-        self.ways.iter().filter_map(Way::about_clocks).for_each(|line| put!(text, "{line}"));
+        self.ways.iter().filter_map(Candidate::about_clocks).for_each(|line| put!(text, "{line}"));
         put!(text, "");
         put!(text, "{}", self.why());
         if !self.emulated.is_empty() {
@@ -101,7 +101,7 @@ impl Answer {
         text
     }
 
-    fn write_way(&self, text: &mut String, width: usize, way: &Way) {
+    fn write_way(&self, text: &mut String, width: usize, way: &Candidate) {
         let mark = if way.is_chosen { ">" } else { " " };
         if let Some(untried) = way.untried {
             put!(text, " {mark} {:<width$}{}", way.name, untried.reason());
@@ -152,7 +152,7 @@ impl Answer {
     }
 
     fn why_among_methods(&self, chosen: &str) -> String {
-        let known: Vec<&Way> = self.ways.iter().filter(|way| way.c.is_some()).collect();
+        let known: Vec<&Candidate> = self.ways.iter().filter(|way| way.c.is_some()).collect();
         match &known[..] {
             [] => "no way could be measured".to_owned(),
             [_] => format!("{chosen}: the only way here"),
@@ -180,7 +180,7 @@ impl Answer {
             "cores": self.load.cores,
             "other_threads": self.load.others,
             "lambda": self.lambda,
-            "ways": self.ways.iter().map(Way::json).collect::<Vec<_>>(),
+            "ways": self.ways.iter().map(Candidate::json).collect::<Vec<_>>(),
             "why": self.why(),
             "method_of_a_run": self.run_method.name(),
             "emulated": self.emulated,
@@ -191,7 +191,7 @@ impl Answer {
 }
 
 /// Why a module takes it, beside the cores or instead of them.
-fn why_module(core: &Way, module: &Way, lambda: f64) -> String {
+fn why_module(core: &Candidate, module: &Candidate, lambda: f64) -> String {
     let (c, d) = (core.c.unwrap_or_default(), module.d.unwrap_or_default());
     let costs = format!("{} costs {d} of core time, the CPU {c}", module.name);
     match (core.is_chosen, d < c) {
@@ -203,7 +203,7 @@ fn why_module(core: &Way, module: &Way, lambda: f64) -> String {
     }
 }
 
-impl Way {
+impl Candidate {
     fn total(&self) -> Option<Nanos> {
         self.total_ns.map(rounded)
     }
@@ -216,8 +216,8 @@ impl Way {
     /// What of `d` threads' clocks do not show.
     fn about_clocks(&self) -> Option<String> {
         match self.unseen {
-            Unseen::Whole => None,
-            Unseen::Measured(unseen) => Some(match self.clock_factor() {
+            Overhead::Whole => None,
+            Overhead::Measured(unseen) => Some(match self.clock_factor() {
                 Some(factor) => format!(
                     "of d of {} threads' clocks do not show {unseen}: the kernel's own threads and interrupts are not on them; d is x {factor:.1} of what they show",
                     self.name
@@ -228,7 +228,7 @@ impl Way {
                     self.name
                 ),
             }),
-            Unseen::Unknown => Some(format!(
+            Overhead::Unknown => Some(format!(
                 "d of {} is what threads' clocks show; other programs kept the cores too busy to measure what these miss",
                 self.name
             )),
@@ -237,15 +237,15 @@ impl Way {
 
     /// `d` over what threads' clocks show of it, where that is known.
     fn clock_factor(&self) -> Option<f64> {
-        let (Some(d), Unseen::Measured(unseen)) = (self.d, self.unseen) else { return None };
+        let (Some(d), Overhead::Measured(unseen)) = (self.d, self.unseen) else { return None };
         let shown = d - unseen;
         (shown > Nanos::ZERO).then(|| d.0 as f64 / shown.0 as f64)
     }
 
     fn json(&self) -> Value {
         let unseen = match self.unseen {
-            Unseen::Measured(unseen) => Some(unseen),
-            Unseen::Whole | Unseen::Unknown => None,
+            Overhead::Measured(unseen) => Some(unseen),
+            Overhead::Whole | Overhead::Unknown => None,
         };
         let ns = |time: Option<Nanos>| time.map(|time| time.0);
         json!({
@@ -261,12 +261,12 @@ impl Way {
             "clock_factor": self.clock_factor(),
             "measured_now": self.is_measured_now && self.untried.is_none(),
             "chosen": self.is_chosen,
-            "missing": self.untried.map(Untried::reason),
+            "missing": self.untried.map(NotMeasured::reason),
         })
     }
 }
 
-impl Untried {
+impl NotMeasured {
     const fn reason(self) -> &'static str {
         match self {
             Self::Unsupported => "does not do such jobs",
@@ -287,16 +287,23 @@ mod tests {
 
     #[test]
     fn what_clocks_do_not_show_is_told_as_a_time_and_as_a_factor() {
-        let way = |d, unseen| Way { name: "it".to_owned(), d: Some(Nanos(d)), unseen, ..Way::default() };
+        let way = |d, unseen| Candidate {
+            name: "it".to_owned(),
+            d: Some(Nanos(d)),
+            unseen,
+            ..Candidate::default()
+        };
         // 98 of 216 us are seen (docs/kernel.md).
-        let told = way(216_000, Unseen::Measured(Nanos(118_000)));
+        let told = way(216_000, Overhead::Measured(Nanos(118_000)));
         assert!(told.about_clocks().unwrap().ends_with("; d is x 2.2 of what they show"));
         assert!((told.json()["clock_factor"].as_f64().unwrap() - 216.0 / 98.0).abs() < 1e-9);
-        for none in [way(10, Unseen::Measured(Nanos(10))), way(10, Unseen::Unknown), way(10, Unseen::Whole)] {
+        for none in
+            [way(10, Overhead::Measured(Nanos(10))), way(10, Overhead::Unknown), way(10, Overhead::Whole)]
+        {
             assert!(none.json()["clock_factor"].is_null());
             assert!(!none.about_clocks().unwrap_or_default().contains(" x "));
         }
-        let less = way(9, Unseen::Measured(Nanos(10))).about_clocks().unwrap();
+        let less = way(9, Overhead::Measured(Nanos(10))).about_clocks().unwrap();
         assert!(less.contains("too busy to measure"), "{less}");
     }
 }

@@ -1,6 +1,6 @@
 //! `evener explain`: where a job would go now, and why.
 //!
-//! The way of an answer: what earlier runs learned -> trials of what nobody knows ([`crate::machine::microbench`]) -> the price of
+//! Steps of an answer: what earlier runs learned -> a microbenchmark of what they did not ([`crate::machine::microbench`]) -> the price of
 //! a core -> the planner's table for this one class, the same as in a run -> [`answer`].
 
 mod answer;
@@ -11,11 +11,11 @@ use evener::core::plan::adaptive::{Choice, Lane, Offer, Prospect, Queue, Route, 
 use evener::core::{Algorithm, Direction, Estimator, Method, Nanos, Objective, SessionError};
 
 use crate::machine::Machine;
-use crate::machine::cpu_load::Load;
-use crate::machine::microbench::{self, Kind, Untried};
-use crate::machine::options::Emulation;
+use crate::machine::cpu_load::CpuLoad;
+use crate::machine::microbench::{self, JobKind, NotMeasured};
+use crate::machine::options::ModuleOptions;
 use crate::terminal::{Exit, output, units};
-use answer::{Answer, Unseen, Way};
+use answer::{Answer, Candidate, Overhead};
 
 /// Says where a job would go now, and why.
 ///
@@ -54,7 +54,7 @@ pub(crate) struct Explain {
     json: bool,
 
     #[command(flatten)]
-    emulation: Emulation,
+    module_options: ModuleOptions,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -85,17 +85,18 @@ const TRIALS_MAX: Nanos = Nanos::from_millis(50);
 /// Jobs of a burst in a trial: the widest class of widths begins here, and the widest core has so many lanes.
 const TRIAL_BURST_MAX: usize = 16;
 
-/// Time until a module's sleeping worker runs. A guess: between 5 and 50 us on an idle machine.
+/// Time until a module's sleeping worker runs. Assumed, not measured: 5 us, the lower end of 5 to 50 us on an idle
+/// machine.
 const WAKE_UP: Nanos = Nanos::from_micros(5);
 
 pub(crate) fn run(arguments: &Explain) -> anyhow::Result<Exit> {
     let kind = arguments.kind()?;
-    let mut machine = Machine::new(&arguments.emulation)?;
-    machine.know(&[(kind.algorithm, kind.direction)], false);
+    let mut machine = Machine::new(&arguments.module_options)?;
+    machine.load_or_measure_costs(&[(kind.algorithm, kind.direction)], false);
     let mut learned = machine.learned.clone();
-    let load = Load::now();
-    let mut ways = core_ways(&machine, &kind, &mut learned);
-    ways.extend(module_ways(&machine, &kind, &mut learned));
+    let load = CpuLoad::now();
+    let mut ways = core_candidates(&machine, &kind, &mut learned);
+    ways.extend(module_candidates(&machine, &kind, &mut learned));
     let not_kept = match ways.iter().any(|way| way.is_measured_now) {
         true => machine.save_costs(&learned).err(),
         false => None,
@@ -119,7 +120,7 @@ pub(crate) fn run(arguments: &Explain) -> anyhow::Result<Exit> {
 }
 
 impl Explain {
-    fn kind(&self) -> anyhow::Result<Kind> {
+    fn kind(&self) -> anyhow::Result<JobKind> {
         let direction = match self.direction {
             Towards::Encrypt => Direction::Encrypt,
             Towards::Decrypt => Direction::Decrypt,
@@ -129,13 +130,13 @@ impl Explain {
         }
         let is_apart = self.layout == Layout::OutOfPlace;
         let burst = usize::try_from(self.burst)?;
-        Ok(Kind { algorithm: self.algorithm, direction, bytes: self.size, burst, is_apart })
+        Ok(JobKind { algorithm: self.algorithm, direction, bytes: self.size, burst, is_apart })
     }
 }
 
 /// Plain and multi-buffer, as far as they are there. What is not known is measured.
-fn core_ways(machine: &Machine, kind: &Kind, learned: &mut Estimator) -> Vec<Way> {
-    let trial = Kind { burst: kind.burst.min(TRIAL_BURST_MAX), ..*kind };
+fn core_candidates(machine: &Machine, kind: &JobKind, learned: &mut Estimator) -> Vec<Candidate> {
+    let trial = JobKind { burst: kind.burst.min(TRIAL_BURST_MAX), ..*kind };
     let mut ways = Vec::new();
     for (method, driver) in Method::ALL.into_iter().zip(machine.drivers()) {
         let Some(mut driver) = driver else { continue };
@@ -143,10 +144,10 @@ fn core_ways(machine: &Machine, kind: &Kind, learned: &mut Estimator) -> Vec<Way
         let is_new = mean(learned).is_none();
         let limit = Nanos(TRIALS_MAX.0 / 2);
         let untried = match is_new {
-            true => microbench::on_core(&mut *driver, method, &trial, limit, learned).err(),
+            true => microbench::measure_core(&mut *driver, method, &trial, limit, learned).err(),
             false => None,
         };
-        let mut way = Way::new(method.name(), is_new, untried);
+        let mut way = Candidate::new(method.name(), is_new, untried);
         if let Some(c) = mean(learned) {
             (way.samples, way.c) = (c.samples, c.at(kind.bytes));
         }
@@ -155,7 +156,7 @@ fn core_ways(machine: &Machine, kind: &Kind, learned: &mut Estimator) -> Vec<Way
     ways
 }
 
-fn module_ways(machine: &Machine, kind: &Kind, learned: &mut Estimator) -> Vec<Way> {
+fn module_candidates(machine: &Machine, kind: &JobKind, learned: &mut Estimator) -> Vec<Candidate> {
     let mut ways = Vec::new();
     for (module, name) in machine.module_names().into_iter().enumerate() {
         let known = |learned: &Estimator| learned.on_module(module, kind.class());
@@ -164,12 +165,12 @@ fn module_ways(machine: &Machine, kind: &Kind, learned: &mut Estimator) -> Vec<W
             true => machine.measure_module(module, kind, learned).err(),
             false => None,
         };
-        let mut way = Way::new(&name, is_new, untried);
+        let mut way = Candidate::new(&name, is_new, untried);
         way.module = Some(module);
         way.unseen = match (machine.is_behind_the_kernel(module), learned.unseen(module)) {
-            (false, _) => Unseen::Whole,
-            (true, Some(unseen)) => Unseen::Measured(unseen.at(kind.bytes as u64)),
-            (true, None) => Unseen::Unknown,
+            (false, _) => Overhead::Whole,
+            (true, Some(unseen)) => Overhead::Measured(unseen.at(kind.bytes as u64)),
+            (true, None) => Overhead::Unknown,
         };
         let (d, h) = (known(learned).d, known(learned).h);
         let at = |mean: Learned| mean.at(kind.bytes);
@@ -183,9 +184,9 @@ fn module_ways(machine: &Machine, kind: &Kind, learned: &mut Estimator) -> Vec<W
 fn prospect(
     arguments: &Explain,
     machine: &Machine,
-    kind: &Kind,
+    kind: &JobKind,
     learned: &Estimator,
-    load: Load,
+    load: CpuLoad,
 ) -> Prospect {
     let stations = machine.stations();
     let threads = u32::try_from(load.cores.min(kind.burst)).unwrap_or(u32::MAX);
@@ -214,7 +215,7 @@ fn prospect(
 }
 
 /// What each way comes to: wait + service + lambda * core time.
-fn weigh(ways: &mut [Way], lambda: f64) {
+fn weigh(ways: &mut [Candidate], lambda: f64) {
     for way in ways {
         let core = way.c.or(way.d);
         let service = core.map(|core| core + way.h.unwrap_or_default());
@@ -224,7 +225,7 @@ fn weigh(ways: &mut [Way], lambda: f64) {
 }
 
 /// Marks where the planner lets the jobs go: a single one to one way, a burst to all that would take of it.
-fn choose(ways: &mut [Way], table: &Table, prospect: &Prospect, method: Method) {
+fn choose(ways: &mut [Candidate], table: &Table, prospect: &Prospect, method: Method) {
     let waiting = |_: usize| prospect.lanes[0].waiting;
     let takes = |choice| matches!(choice, Choice::Take { .. });
     let queues = vec![Queue { wait: WAKE_UP }; prospect.stations.len()];
@@ -252,8 +253,8 @@ const fn float(time: Nanos) -> f64 {
     time.0 as f64
 }
 
-impl Way {
-    fn new(name: &str, is_measured_now: bool, untried: Option<Untried>) -> Self {
+impl Candidate {
+    fn new(name: &str, is_measured_now: bool, untried: Option<NotMeasured>) -> Self {
         Self { name: name.to_owned(), is_measured_now, untried, ..Self::default() }
     }
 }

@@ -1,16 +1,16 @@
 //! `evener provider config`: an openssl.cnf for this machine.
 //!
-//! The way: where the system's OpenSSL keeps its configuration and modules -> what that configuration says already
+//! Steps: where the system's OpenSSL keeps its configuration and modules -> what that configuration says already
 //! ([`Base`]) -> a file that includes it and adds what is missing, so that a program loses nothing.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
-use crate::machine::modules::Named;
+use crate::machine::modules::ModuleSpec;
 use crate::openssl::config::{Cnf, TOP};
 use crate::openssl::system;
-use crate::terminal::{Exit, Shown, output};
+use crate::terminal::{Exit, PathDisplay, output};
 
 /// Prints a configuration for OpenSSL that includes the system's and adds Evener's provider.
 #[derive(clap::Args)]
@@ -20,12 +20,12 @@ Examples:
   OPENSSL_CONF=$PWD/evener.cnf openssl list -providers")]
 pub(crate) struct Config {
     #[command(flatten)]
-    what: What,
+    what: ConfigOptions,
 }
 
 /// What goes into the file.
 #[derive(clap::Args)]
-pub(super) struct What {
+pub(super) struct ConfigOptions {
     /// The provider's file; without it evener.so in the module directory of the system's OpenSSL.
     #[arg(long, value_name = "FILE")]
     module: Option<PathBuf>,
@@ -36,13 +36,13 @@ pub(super) struct What {
 
     /// A crypto module that programs shall use where it pays, as hosted:SOCKET or afalg:DRIVER; may be repeated.
     #[arg(long, value_name = "NAME", value_parser = real_module)]
-    offload: Vec<Named>,
+    offload: Vec<ModuleSpec>,
 }
 
 /// A module that the provider can open.
-fn real_module(text: &str) -> Result<Named, String> {
+fn real_module(text: &str) -> Result<ModuleSpec, String> {
     match text.parse()? {
-        Named::Emulated(_) => Err("the provider has no emulated modules".to_owned()),
+        ModuleSpec::Emulated(_) => Err("the provider has no emulated modules".to_owned()),
         _ if text.contains(char::is_whitespace) => {
             Err("a name in a configuration holds no spaces".to_owned())
         }
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &Config) -> anyhow::Result<Exit> {
     output::answer(text.as_bytes())
 }
 
-impl What {
+impl ConfigOptions {
     /// The provider's file, absolute.
     pub(super) fn module(&self) -> anyhow::Result<PathBuf> {
         match &self.module {
@@ -77,13 +77,13 @@ impl What {
         let known = match Cnf::read(&base) {
             Ok(known) => known,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Cnf::default(),
-            Err(error) => return Err(error).with_context(|| format!("cannot read {}", Shown(&base))),
+            Err(error) => return Err(error).with_context(|| format!("cannot read {}", PathDisplay(&base))),
         };
         let module = self.module()?;
         for path in [&base, &module] {
             check_path(path)?;
         }
-        let offload: Vec<String> = self.offload.iter().map(Named::to_string).collect();
+        let offload: Vec<String> = self.offload.iter().map(ModuleSpec::to_string).collect();
         offload.iter().try_for_each(|name| check_path(Path::new(name)))?;
         Base { known: &known }.with_evener(writer, &base, &module, &offload)
     }
@@ -97,7 +97,7 @@ fn check_path(path: &Path) -> anyhow::Result<()> {
         {
             Ok(())
         }
-        _ => bail!("{}: OpenSSL's configuration cannot hold this path", Shown(path)),
+        _ => bail!("{}: OpenSSL's configuration cannot hold this path", PathDisplay(path)),
     }
 }
 

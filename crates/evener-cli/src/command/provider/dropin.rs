@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 
 use crate::atomic_file;
-use crate::terminal::Shown;
+use crate::terminal::PathDisplay;
 
 /// The first line of every file that is written here, and of none that is not.
 pub(super) const WRITER: &str = "evener provider install";
@@ -22,14 +22,16 @@ impl File {
     pub(super) fn check(&self) -> anyhow::Result<()> {
         match fs::symlink_metadata(&self.path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(error).with_context(|| format!("cannot look at {}", Shown(&self.path))),
+            Err(error) => Err(error).with_context(|| format!("cannot look at {}", PathDisplay(&self.path))),
             Ok(seen) if seen.is_file() && is_ours(&self.path) => Ok(()),
-            Ok(_) => bail!("{} is there already and not Evener's: it is left as it is", Shown(&self.path)),
+            Ok(_) => {
+                bail!("{} is there already and not Evener's: it is left as it is", PathDisplay(&self.path))
+            }
         }
     }
 
     pub(super) fn write(&self) -> anyhow::Result<()> {
-        let place = || format!("cannot write {}", Shown(&self.path));
+        let place = || format!("cannot write {}", PathDisplay(&self.path));
         atomic_file::write(&self.path, &self.text, 0o644).with_context(place)
     }
 }

@@ -1,6 +1,6 @@
 //! `evener provider install`: a service, a user or a system gets the provider, by files that were not there before.
 //!
-//! The way: who ([`Whom`]) -> the configuration and the drop-in that names it ([`File`]) -> checks of all -> written one
+//! Steps: who ([`Scope`]) -> the configuration and the drop-in that names it ([`File`]) -> checks of all -> written one
 //! after the other, each whole -> how to undo it.
 
 use std::env;
@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
-use super::config::What;
+use super::config::ConfigOptions;
 use super::dropin::{File, WRITER, sets_openssl_conf};
-use crate::terminal::{Exit, Shown, output};
+use crate::terminal::{Exit, PathDisplay, output};
 
 /// Lets programs load Evener's provider: writes a configuration and a drop-in that sets OPENSSL_CONF, and says how to undo it.
 ///
@@ -23,7 +23,7 @@ Examples:
   evener provider install --system --yes-system-wide")]
 pub(crate) struct Install {
     #[command(flatten)]
-    whom: Whom,
+    scope: Scope,
 
     /// Every service and session of the machine is meant.
     #[arg(long)]
@@ -34,12 +34,12 @@ pub(crate) struct Install {
     root: PathBuf,
 
     #[command(flatten)]
-    what: What,
+    what: ConfigOptions,
 }
 
 #[derive(clap::Args)]
 #[group(required = true, multiple = false)]
-struct Whom {
+struct Scope {
     /// One service of the system.
     #[arg(long, value_name = "NAME.service")]
     unit: Option<String>,
@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &Install) -> anyhow::Result<Exit> {
     let module = arguments.what.module()?;
     let there = below(&arguments.root, &module);
     if !there.is_file() {
-        bail!("{} is not there: install it first, or name it with --module", Shown(&there));
+        bail!("{} is not there: install it first, or name it with --module", PathDisplay(&there));
     }
     let plan = arguments.plan()?;
     plan.files.iter().try_for_each(File::check)?;
@@ -74,13 +74,13 @@ pub(crate) fn run(arguments: &Install) -> anyhow::Result<Exit> {
 
 impl Install {
     fn plan(&self) -> anyhow::Result<Plan> {
-        if self.yes_system_wide && !self.whom.system {
+        if self.yes_system_wide && !self.scope.system {
             bail!("--yes-system-wide goes with --system only");
         }
-        if let Some(unit) = &self.whom.unit {
+        if let Some(unit) = &self.scope.unit {
             return self.for_unit(unit);
         }
-        if self.whom.user {
+        if self.scope.user {
             return self.for_user();
         }
         if !self.yes_system_wide {
@@ -92,7 +92,7 @@ impl Install {
     fn for_unit(&self, unit: &str) -> anyhow::Result<Plan> {
         check_unit(unit)?;
         if let Some(file) = sets_openssl_conf(&self.root, unit).filter(|_| !self.what.has_base()) {
-            bail!("{} sets OPENSSL_CONF for {unit}: name that configuration with --base", Shown(&file));
+            bail!("{} sets OPENSSL_CONF for {unit}: name that configuration with --base", PathDisplay(&file));
         }
         let cnf = PathBuf::from(format!("/etc/evener/{unit}.cnf"));
         let drop_in = PathBuf::from(format!("/etc/systemd/system/{unit}.d/60-evener.conf"));
@@ -146,7 +146,7 @@ impl Plan {
             let lines: Vec<String> = lines.map(|line| format!("  {line}\n")).collect();
             format!("{what}\n{}", lines.concat())
         };
-        let paths = || self.files.iter().map(|file| Shown(&file.path).to_string());
+        let paths = || self.files.iter().map(|file| PathDisplay(&file.path).to_string());
         let after = || self.afterwards.iter().cloned();
         // What names a file goes before it.
         let removals = paths().rev().map(|path| format!("rm '{path}'"));
@@ -163,7 +163,7 @@ impl Plan {
 fn environment_d(cnf: &Path) -> anyhow::Result<String> {
     match cnf.to_str().filter(|text| !text.contains(['$', '"', '\'', '\\', '\n'])) {
         Some(text) => Ok(format!("OPENSSL_CONF=\"{text}\"\n")),
-        None => bail!("{}: a session's environment cannot hold this path", Shown(cnf)),
+        None => bail!("{}: a session's environment cannot hold this path", PathDisplay(cnf)),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `evener sim`: in virtual time, on machines that nobody needs to have; and on this one, to see whether that is right.
+//! `evener sim`: policies in virtual time, on machines that need not exist; and on this one, to check the simulator.
 
 mod live;
 mod papers;

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use evener_bench::plot::{self, Scale, Series};
 use evener_sim::report::{Line, Picture, Report};
 
-use crate::terminal::{Exit, Shown, output};
+use crate::terminal::{Exit, PathDisplay, output};
 
 /// Prints the papers' tables with the models' figures and errors beside them.
 ///
@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &Papers) -> anyhow::Result<Exit> {
         create(directory)?;
         for file in report.to_csv() {
             let path = directory.join(file.name);
-            fs::write(&path, file.text).with_context(|| format!("cannot write {}", Shown(&path)))?;
+            fs::write(&path, file.text).with_context(|| format!("cannot write {}", PathDisplay(&path)))?;
         }
     }
     if let Some(directory) = &arguments.svg {
@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &Papers) -> anyhow::Result<Exit> {
 }
 
 fn create(directory: &Path) -> anyhow::Result<()> {
-    fs::create_dir_all(directory).with_context(|| format!("cannot create {}", Shown(directory)))
+    fs::create_dir_all(directory).with_context(|| format!("cannot create {}", PathDisplay(directory)))
 }
 
 fn draw(directory: &Path, picture: Picture) -> anyhow::Result<()> {

@@ -10,7 +10,7 @@ use evener_sim::papers::am3358::Means;
 use evener_sim::scenario::{PRESETS, Scenario};
 use serde::Serialize;
 
-use crate::terminal::{Exit, Shown, output};
+use crate::terminal::{Exit, PathDisplay, output};
 
 /// Runs a scenario under some policies, in virtual time, and prints one line for each.
 ///
@@ -83,7 +83,7 @@ fn read(name: &str) -> anyhow::Result<Scenario> {
         return Ok(preset);
     }
     let presets = || PRESETS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-    let shown = Shown(Path::new(name));
+    let shown = PathDisplay(Path::new(name));
     let text = fs::read_to_string(name).with_context(|| {
         format!("cannot read {shown}, which is no preset either; those are {}", presets())
     })?;

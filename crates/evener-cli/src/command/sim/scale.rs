@@ -10,7 +10,7 @@ use evener::core::plan::Dispatch;
 use evener_sim::lab::{Choice, Chooser, Sample, View};
 use evener_sim::scale::{CORES, Cell, Figures, Mix, STREAMS};
 
-use crate::terminal::{Exit, Shown, output};
+use crate::terminal::{Exit, PathDisplay, output};
 
 /// Simulates the adaptive policy on machines of 1 to 256 cores and 1 to 64 modules, under 1 to 100 000 streams.
 ///
@@ -101,7 +101,7 @@ pub(crate) fn run(arguments: &Grid) -> anyhow::Result<Exit> {
     let rows: Vec<Row> = cells.map(row).collect::<anyhow::Result<_>>()?;
     anyhow::ensure!(!rows.is_empty(), "the grid has no such cell; cores are {CORES:?}, streams {STREAMS:?}");
     if let Some(path) = &arguments.csv {
-        fs::write(path, csv(&rows)).with_context(|| format!("cannot write {}", Shown(path)))?;
+        fs::write(path, csv(&rows)).with_context(|| format!("cannot write {}", PathDisplay(path)))?;
     }
     output::answer(table(&rows).as_bytes())
 }

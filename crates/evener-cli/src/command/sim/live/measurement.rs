@@ -1,6 +1,6 @@
 //! Live runs of one size, and what they say of costs: the live half of `evener sim live`.
 //!
-//! The way of one size: a run of the adaptive policy that learns -> a short run of each path alone, for what a job takes
+//! Steps of one size: a run of the adaptive policy that learns -> a short run of each path alone, for what a job takes
 //! beside its costs ([`Stage::measure`]) -> the runs that are to be predicted, policies in turn ([`Stage::run`]) -> both again, so
 //! that a machine that is slow for a while is so for both.
 
@@ -19,7 +19,7 @@ use evener_sim::live::{Measured, MeasuredOnModule, Module};
 use serde::{Deserialize, Serialize};
 
 use crate::machine::Machine;
-use crate::machine::options::Emulation;
+use crate::machine::options::ModuleOptions;
 
 /// Width of the bursts for which plans want `c`, as the live system's.
 const WIDTH: usize = 16;
@@ -31,13 +31,14 @@ const SAMPLES_MIN: u32 = 16;
 const ALONE_PART: usize = 4;
 const ALONE_JOBS_MIN: usize = 100;
 
-/// Jobs of a run that shows what the first of them takes beside the others. A guess: enough for both outstanding ones to be as usual.
+/// Jobs of a run that shows what the first of them takes beside the others. Assumed, not measured: 16, enough
+/// for both outstanding ones to be as usual.
 const FIRST_JOBS: usize = 16;
 
 /// Holds one job for longer than the core needs for all others.
 const KEEPS_ITS_JOB: &str = "emulated:d=1000+0,h=200000000+0";
 
-/// Measurements that a cost is taken from at least. A guess.
+/// Measurements that a cost is taken from at least. Assumed, not measured: 5, so that a median has two on either side.
 pub(crate) const MEASURE_RUNS: usize = 5;
 
 /// One run.
@@ -58,13 +59,13 @@ pub(crate) struct Stage<'a> {
     pub(crate) jobs: usize,
     pub(crate) learned: Estimator,
     /// What each measurement found.
-    pub(crate) measured: Vec<(Measured, Vec<Source>)>,
+    pub(crate) measured: Vec<(Measured, Vec<CostOrigin>)>,
 }
 
 /// Where a module's costs come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Source {
+pub(crate) enum CostOrigin {
     /// The adaptive policy learned them.
     Learned,
     /// It sent too few jobs there; they are those of the module alone.
@@ -126,7 +127,7 @@ impl Stage<'_> {
     /// # Panics
     ///
     /// Where nothing was measured.
-    pub(crate) fn costs(&self) -> (Measured, Vec<Source>) {
+    pub(crate) fn costs(&self) -> (Measured, Vec<CostOrigin>) {
         let (last, sources) = self.measured.last().expect("it was measured");
         let sorted = |of: &dyn Fn(&Measured) -> Nanos| {
             let mut values: Vec<Nanos> = self.measured.iter().map(|(measured, _)| of(measured)).collect();
@@ -157,7 +158,7 @@ impl Stage<'_> {
         (Measured { bytes: self.bytes as u64, c, hand_over, single, on_modules }, sources.clone())
     }
 
-    fn measure_once(&mut self) -> anyhow::Result<(Measured, Vec<Source>)> {
+    fn measure_once(&mut self) -> anyhow::Result<(Measured, Vec<CostOrigin>)> {
         self.run(Policy::Adaptive)?;
         let is_kernels = self.learned.unseen(0).is_some();
         let part = if is_kernels { 1 } else { ALONE_PART };
@@ -183,8 +184,10 @@ impl Stage<'_> {
     /// beside a module that takes one job and keeps it, so that the only core works undisturbed. What runs of a few jobs take is the same
     /// for all.
     fn single(&self, jobs: usize) -> anyhow::Result<Nanos> {
-        let beside =
-            Emulation { modules: vec![KEEPS_ITS_JOB.parse().map_err(anyhow::Error::msg)?], cpu_cost: None };
+        let beside = ModuleOptions {
+            modules: vec![KEEPS_ITS_JOB.parse().map_err(anyhow::Error::msg)?],
+            cpu_cost: None,
+        };
         let beside = Machine::new(&beside)?;
         let few = ALONE_JOBS_MIN.min(jobs);
         let core_of = |policy, jobs| {
@@ -230,7 +233,7 @@ impl Stage<'_> {
         first: Option<&Run>,
         c: Nanos,
         waits: Nanos,
-    ) -> Vec<(MeasuredOnModule, Source)> {
+    ) -> Vec<(MeasuredOnModule, CostOrigin)> {
         let reports = alone.report.workers.iter().filter_map(|worker| worker.module.as_ref());
         let of_module = |(index, report): (usize, &evener::ModuleReport)| {
             let station = self.machine.stations()[index];
@@ -245,7 +248,7 @@ impl Stage<'_> {
                 let of = |run| Path::of(run, index, c).unwrap_or_default();
                 let path = [of(alone), of(first)];
                 let on = behind_the_kernel(path, unseen.at(self.bytes as u64), waits);
-                return (MeasuredOnModule { is_known, ..on }, Source::Alone);
+                return (MeasuredOnModule { is_known, ..on }, CostOrigin::Alone);
             }
             let d = seen;
             // A request that waits behind another is not worked on.
@@ -254,10 +257,13 @@ impl Stage<'_> {
             let whole = Nanos((alone.makespan - checks).0 / jobs);
             let hand_over = if depth == 1 { whole - between } else { Nanos::ZERO };
             match known.at(self.bytes).filter(|_| known.d.samples >= SAMPLES_MIN) {
-                Some((d, h)) => {
-                    (MeasuredOnModule { d, h, hand_over, is_known, ..Default::default() }, Source::Learned)
+                Some((d, h)) => (
+                    MeasuredOnModule { d, h, hand_over, is_known, ..Default::default() },
+                    CostOrigin::Learned,
+                ),
+                None => {
+                    (MeasuredOnModule { d, h, hand_over, is_known, ..Default::default() }, CostOrigin::Alone)
                 }
-                None => (MeasuredOnModule { d, h, hand_over, is_known, ..Default::default() }, Source::Alone),
             }
         };
         reports.enumerate().map(of_module).collect()

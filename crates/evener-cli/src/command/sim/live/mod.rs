@@ -20,10 +20,10 @@ use evener_sim::live::{Compared, Machine as Simulated, Measured, MeasuredOnModul
 use serde::{Deserialize, Serialize};
 
 use crate::machine::Machine;
-use crate::machine::options::Emulation;
-use crate::terminal::{Exit, Shown, output};
-use measurement::{MEASURE_RUNS, Source, Stage};
-use scheduler::Kernel;
+use crate::machine::options::ModuleOptions;
+use crate::terminal::{Exit, PathDisplay, output};
+use measurement::{CostOrigin, MEASURE_RUNS, Stage};
+use scheduler::SchedulerFacts;
 
 /// Runs policies on this machine and on the simulator, by costs that were learned here, and compares the two.
 ///
@@ -76,7 +76,7 @@ pub(crate) struct Live {
     csv: Option<PathBuf>,
 
     #[command(flatten)]
-    emulation: Emulation,
+    module_options: ModuleOptions,
 }
 
 const SCHEMA: &str = "evener-sim-live/2";
@@ -88,7 +88,7 @@ struct Results {
     algorithm: String,
     emulated: Vec<String>,
     cores: usize,
-    kernel: Kernel,
+    kernel: SchedulerFacts,
     workers: u32,
     /// Jobs that a core runs side by side at its best.
     width: u32,
@@ -105,7 +105,7 @@ struct Size {
     /// What a job takes more that a core claims by itself.
     single_ns: u64,
     modules: Vec<OnModule>,
-    policies: Vec<Line>,
+    policies: Vec<PolicyResult>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -127,11 +127,11 @@ struct OnModule {
     opening_ns: [u64; 3],
     h_ns: u64,
     hand_over_ns: u64,
-    source: Source,
+    source: CostOrigin,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Line {
+struct PolicyResult {
     policy: String,
     live_ms: Spread,
     predicted_ms: f64,
@@ -153,19 +153,19 @@ pub(crate) fn run(arguments: &Live) -> anyhow::Result<Exit> {
     };
     if let Some(path) = &arguments.json {
         let json = serde_json::to_string_pretty(&results)? + "\n";
-        fs::write(path, json).with_context(|| format!("cannot write {}", Shown(path)))?;
+        fs::write(path, json).with_context(|| format!("cannot write {}", PathDisplay(path)))?;
     }
     if let Some(path) = &arguments.csv {
-        fs::write(path, csv(&results)).with_context(|| format!("cannot write {}", Shown(path)))?;
+        fs::write(path, csv(&results)).with_context(|| format!("cannot write {}", PathDisplay(path)))?;
     }
     output::answer(table(&results).as_bytes())
 }
 
 /// The report at `path` with new predictions.
 fn predict_again(path: &Path) -> anyhow::Result<Results> {
-    let text = fs::read(path).with_context(|| format!("cannot read {}", Shown(path)))?;
+    let text = fs::read(path).with_context(|| format!("cannot read {}", PathDisplay(path)))?;
     let mut results: Results = serde_json::from_slice(&text)
-        .with_context(|| format!("{} is no report of evener sim live", Shown(path)))?;
+        .with_context(|| format!("{} is no report of evener sim live", PathDisplay(path)))?;
     let Results { cores, kernel, workers, width, .. } = results;
     for size in &mut results.sizes {
         let modules = size.modules.iter().map(OnModule::module).collect();
@@ -182,11 +182,11 @@ fn predict_again(path: &Path) -> anyhow::Result<Results> {
 
 fn measure(arguments: &Live) -> anyhow::Result<Results> {
     anyhow::ensure!(
-        !arguments.emulation.modules.is_empty(),
+        !arguments.module_options.modules.is_empty(),
         "a module is needed, such as --module emulated:am3358"
     );
-    let mut machine = Machine::new(&arguments.emulation)?;
-    machine.know(&[(arguments.algorithm, Direction::Encrypt)], false);
+    let mut machine = Machine::new(&arguments.module_options)?;
+    machine.load_or_measure_costs(&[(arguments.algorithm, Direction::Encrypt)], false);
     let workers = arguments.workers.map_or_else(|| evener::core_budget().workers(), usize::from);
     let sizes: Vec<Size> = arguments
         .sizes
@@ -198,7 +198,7 @@ fn measure(arguments: &Live) -> anyhow::Result<Results> {
         algorithm: arguments.algorithm.to_string(),
         emulated: machine.emulated(),
         cores: evener::core_budget().workers(),
-        kernel: Kernel::here(),
+        kernel: SchedulerFacts::here(),
         workers: u32::try_from(workers)?,
         width: machine.kit().width(),
         runs: arguments.runs,
@@ -236,7 +236,7 @@ fn size(arguments: &Live, machine: &Machine, workers: usize, bytes: u64) -> anyh
     let cores = evener::core_budget().workers();
     let simulated = Simulated {
         cores,
-        scheduler: Kernel::here().scheduler(cores),
+        scheduler: SchedulerFacts::here().scheduler(cores),
         workers: u32::try_from(workers)?,
         width: machine.kit().width(),
         modules: stage.modules(),
@@ -254,7 +254,7 @@ fn line(
     policy: Policy,
     jobs: usize,
     (times, module_jobs): &(Vec<f64>, Vec<f64>),
-) -> anyhow::Result<Line> {
+) -> anyhow::Result<PolicyResult> {
     let live_runs = times.iter().copied().zip(module_jobs.iter().copied()).collect();
     let [live_ms, live_jobs] =
         [times, module_jobs].map(|values| Spread::of(values).context("there is at least one run"));
@@ -263,7 +263,7 @@ fn line(
         simulated.predict(measured, policy, jobs).with_context(|| format!("{policy}, simulated"))?;
     let live = Prediction { makespan_ms: live_ms.median, module_jobs: live_jobs.median };
     let compared = Compared { jobs, live, predicted };
-    Ok(Line {
+    Ok(PolicyResult {
         policy: policy.name().to_owned(),
         live_ms,
         predicted_ms: predicted.makespan_ms,
@@ -280,11 +280,11 @@ impl Size {
     fn new(
         measured: &Measured,
         simulated: &Simulated,
-        sources: Vec<Source>,
+        sources: Vec<CostOrigin>,
         jobs: usize,
-        policies: Vec<Line>,
+        policies: Vec<PolicyResult>,
     ) -> Self {
-        let module = |((on, module), source): ((&MeasuredOnModule, &Module), Source)| OnModule {
+        let module = |((on, module), source): ((&MeasuredOnModule, &Module), CostOrigin)| OnModule {
             units: module.units,
             depth: module.depth,
             runners: [module.runners.count, module.runners.together],
@@ -344,7 +344,7 @@ impl OnModule {
 /// A bar of 10 per cent; a split counts where it is off by so much of the modules' jobs and by a hundredth of all.
 const ERROR_MAX: f64 = 10.0;
 
-impl Line {
+impl PolicyResult {
     fn is_judged(&self) -> bool {
         self.policy != Policy::Polling.name()
     }
@@ -376,7 +376,7 @@ fn table(results: &Results) -> String {
         .ok();
         for module in &size.modules {
             let OnModule { d_ns, unseen_ns, driver_ns, opening_ns, h_ns, hand_over_ns, source, .. } = module;
-            let source = if *source == Source::Learned { "learned" } else { "measured alone" };
+            let source = if *source == CostOrigin::Learned { "learned" } else { "measured alone" };
             write!(
                 text,
                 "; d {:.1} ({:.1} unseen, {:.1} the driver's), h {:.1}, hand-over {:.1}, first {:.0} us ({source})",
@@ -411,10 +411,10 @@ fn table(results: &Results) -> String {
 }
 
 fn summary(results: &Results) -> String {
-    let lines: Vec<&Line> =
+    let lines: Vec<&PolicyResult> =
         results.sizes.iter().flat_map(|size| &size.policies).filter(|line| line.is_judged()).collect();
     let near = lines.iter().filter(|line| line.is_near()).count();
-    let worst = |of: fn(&Line) -> f64| lines.iter().map(|line| of(line).abs()).fold(0.0, f64::max);
+    let worst = |of: fn(&PolicyResult) -> f64| lines.iter().map(|line| of(line).abs()).fold(0.0, f64::max);
     format!(
         "\n{near} of {} within 10 %; time off by {:.1} % at most, split by {:.1} % of all jobs at most\n",
         lines.len(),
@@ -434,8 +434,8 @@ fn csv(results: &Results) -> String {
     );
     for size in &results.sizes {
         for line in &size.policies {
-            let Line { policy, live_ms, predicted_ms, error_percent, .. } = line;
-            let Line { live_module_jobs, predicted_module_jobs, split_error_points, .. } = line;
+            let PolicyResult { policy, live_ms, predicted_ms, error_percent, .. } = line;
+            let PolicyResult { live_module_jobs, predicted_module_jobs, split_error_points, .. } = line;
             writeln!(
                 text,
                 "{},{},{policy},{},{predicted_ms},{error_percent},{live_module_jobs},{predicted_module_jobs},\

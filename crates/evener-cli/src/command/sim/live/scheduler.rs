@@ -13,12 +13,12 @@ const TICKS_PER_SECOND: u32 = 250;
 
 /// What decides who gets a core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Kernel {
+pub(crate) struct SchedulerFacts {
     is_by_deadline: bool,
     ticks_per_second: u32,
 }
 
-impl Kernel {
+impl SchedulerFacts {
     /// This machine's, by the kernel's version and by its tick, which is what its coarse clock resolves.
     pub(crate) fn here() -> Self {
         let tick_ns = clock_getres(ClockId::MonotonicCoarse).tv_nsec;
