@@ -24,7 +24,7 @@ pub(crate) fn folder(name: &str) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// Writes `bytes` under `path` in one step: whoever reads sees all or nothing.
+/// Writes `bytes` under `path` in one step: a reader sees all or nothing.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let above = path.parent().expect("a file below the root");
     let mut draft = tempfile::NamedTempFile::new_in(above)?;

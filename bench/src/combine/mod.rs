@@ -171,7 +171,7 @@ fn combiner(plan: &Plan) -> Result<Combiner, BenchError> {
 /// Processes that only spin. Ended when this is dropped, and by themselves after [`SPIN_MAX`].
 struct Neighbours(Vec<Child>);
 
-/// A spinning process ends by itself after this time, should nobody end it.
+/// A spinning process ends by itself after this time, should it not be ended.
 pub const SPIN_MAX: Duration = Duration::from_secs(120);
 
 impl Neighbours {

@@ -94,7 +94,7 @@ fn measure_cell(
     })
 }
 
-/// What neighbours get of the machine while nobody works.
+/// What neighbours get of the machine while no contender works.
 fn left_alone(asked: NeighbourSpec, time: Nanos) -> NeighbourReport {
     beside(asked, |all| all.watch(|| thread::sleep(time.into())).1)
 }

@@ -55,7 +55,7 @@ pub struct NeighbourReport {
     pub busy: Option<Nanos>,
     /// Core time of the hog.
     pub core: Nanos,
-    /// Units of work that it did: where interrupts are charged to whoever runs, fewer than its core time says.
+    /// Units of work that it did: where interrupts are charged to the thread that runs, fewer than its core time says.
     pub units: u64,
     /// How late the probe woke; `None` without one.
     pub late: Option<Quantiles>,

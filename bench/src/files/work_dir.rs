@@ -55,7 +55,7 @@ impl WorkDir {
 
     /// Brings folder and memory into the same state before each turn: nothing is left to be written, and the
     /// memory that the next `bytes` of output will take has just been used. Memory that a host took back from a
-    /// virtual machine costs several times as much at its next use, and would be charged to whoever is next.
+    /// virtual machine costs several times as much at its next use, and would be charged to the contender that is next.
     pub(super) fn settle(&self, bytes: u64) -> Result<(), BenchError> {
         self.sync()?;
         let touched = memfd_create("evener-bench", MemfdFlags::CLOEXEC).map_err(io::Error::from);

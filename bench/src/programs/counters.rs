@@ -55,7 +55,7 @@ impl Counter {
     /// [`BenchError::File`] where there is no folder to be had.
     pub fn new(tool: Tool) -> Result<Self, BenchError> {
         let folder = TempDir::with_prefix("evener-counted-").map_err(told(Path::new("/tmp")))?;
-        // Workers of servers write as somebody else.
+        // Workers of servers write as another user.
         let open = fs::Permissions::from_mode(0o777);
         fs::set_permissions(folder.path(), open).map_err(told(folder.path()))?;
         Ok(Self { tool, folder })

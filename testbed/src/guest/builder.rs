@@ -25,7 +25,7 @@ use crate::profile::{Facts, Profile, WithIommu};
 use crate::qemu::Qemu;
 use crate::readiness;
 
-/// Seconds after its limit at which QEMU is killed even if nobody is there to end it.
+/// Seconds after its limit at which QEMU is killed even if no program is there to end it.
 const GRACE_S: u64 = 20;
 /// Settings that init reads.
 const SETTINGS: &str = "etc/testbed";
@@ -241,7 +241,7 @@ impl Builder {
         }
     }
 
-    /// Takes the guest that lies in `folder`, as soon as nobody else has it.
+    /// Takes the guest that lies in `folder`, as soon as no other program has it.
     fn borrow(self, folder: &Path) -> Result<Guest, Error> {
         let limit = self.limit;
         let control = shared_guest::connect(folder)?;

@@ -2,7 +2,8 @@
 //!
 //! Steps: [`Builder::lend`](super::Builder::lend) boots it, and QEMU listens at its control port -> a program to which [`GUEST_VARIABLE`] names the boot's folder
 //! connects; the first answer is its turn -> what it brings is unpacked from /share -> commands -> what it brought is removed, and
-//! the next one's connection is taken. Who leaves in the middle of a command leaves a guest that nobody takes any more.
+//! the next one's connection is taken. A program that ends in the middle of a command leaves a guest that
+//! none takes any more.
 
 use std::io::{self, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
@@ -55,7 +56,7 @@ impl Lent {
     }
 }
 
-/// The use of a guest that somebody else ends.
+/// The use of a guest that another program ends.
 #[derive(Debug)]
 pub(super) struct Lease {
     busy: PathBuf,
@@ -100,7 +101,7 @@ pub(super) fn shared(folder: &Path) -> PathBuf {
     folder.join("share")
 }
 
-/// The guest that is lent to this program: none where nobody lends one, or where somebody left it in the middle.
+/// The guest that is lent to this program: none where no program lends one, or where one left it in the middle of a command.
 #[allow(clippy::print_stdout, reason = "a boot more than there need be is to be seen")]
 pub(super) fn to_borrow() -> Option<PathBuf> {
     let folder = PathBuf::from(env::var_os(GUEST_VARIABLE)?);

@@ -1,4 +1,4 @@
-//! What a byte costs the guest's core, whoever's clock it is on.
+//! What a byte costs the guest's core, on whichever clock it is.
 
 use std::fmt::Write as _;
 

@@ -78,7 +78,7 @@ impl Site {
     pub(crate) fn new(objects: &[(&str, usize)], module: &Path, settings: &[String]) -> Result<Self, String> {
         let folder = TempDir::with_prefix("evener-servers-").map_err(|error| error.to_string())?;
         let site = Self { folder };
-        // Servers that are started by root read as somebody else.
+        // Servers that are started by root read as another user.
         let readable = fs::Permissions::from_mode(0o755);
         fs::set_permissions(site.folder.path(), readable).map_err(|error| error.to_string())?;
         for &(name, bytes) in objects {

@@ -49,7 +49,7 @@ pub struct CellResult {
     pub plain_bytes: usize,
     /// In the order of the experiment.
     pub contenders: Vec<ContenderResult>,
-    /// What neighbours got while nobody worked.
+    /// What neighbours got while no contender worked.
     pub nobody: Option<BesideResult>,
 }
 

@@ -9,16 +9,16 @@ use crate::crypt::contender::Visit;
 use crate::crypt::neighbours::NeighbourReport;
 use crate::statistics::{Quantiles, Spread};
 
-/// What neighbours got beside a contender, or while nobody worked.
+/// What neighbours got beside a contender, or while none worked.
 #[derive(Debug, Serialize)]
 pub struct BesideResult {
-    /// Cores of the machine that were not idle, whoever used them.
+    /// Cores of the machine that were not idle, for whatever reason.
     pub busy_cores: Option<Spread>,
     /// The same as time for a round, in milliseconds.
     pub busy_milliseconds: Option<Spread>,
     /// Part of a core that the hog had, by its clock.
     pub hog_share: Option<Spread>,
-    /// Work that the hog did per time over what it does while nobody works, in the same run.
+    /// Work that the hog did per time over what it does while no contender works, in the same run.
     pub hog_speed: Option<Spread>,
     /// How late the probe woke: half of its alarms no later.
     pub late_microseconds: Option<Spread>,

@@ -18,7 +18,7 @@ const LOOKS: u32 = 10;
 const BETWEEN: Duration = Duration::from_millis(2);
 
 impl CpuLoad {
-    /// Looks for 20 ms. Where the system does not tell, nobody else runs.
+    /// Samples for 20 ms. Where the system does not tell, no other thread is taken to run.
     pub(crate) fn now() -> Self {
         let looks = (0..LOOKS).map(|_| {
             thread::sleep(BETWEEN);

@@ -209,7 +209,7 @@ impl Machine {
         self.modules.iter().filter_map(|module| Some((module.profile().name, module.answered()?))).collect()
     }
 
-    /// What is emulated, so that nobody takes the figures for a speed of Evener.
+    /// What is emulated: figures are then no speed of Evener.
     pub(crate) fn emulated(&self) -> Vec<String> {
         let cpu = self.cpu_cost.iter().map(|cpu| format!("the CPU cost of {}", cpu.name()));
         let modules = self.modules.iter().filter(|module| module.is_emulated());

@@ -26,7 +26,7 @@ pub(super) struct Probe {
 #[derive(Serialize, Deserialize)]
 pub(super) struct Served {
     pub(super) name: String,
-    /// A provider's name; null: nobody.
+    /// A provider's name; null: none serves it.
     pub(super) by: Option<String>,
     /// Whether Evener's provider has it.
     pub(super) evener_has_it: bool,
@@ -93,7 +93,7 @@ pub(super) fn query(directory: Option<&Path>) -> anyhow::Result<Probe> {
 }
 
 impl Probe {
-    /// Algorithms that Evener has and somebody else serves.
+    /// Algorithms that Evener has and another provider serves.
     pub(super) fn missed(&self) -> Vec<&str> {
         let missed =
             self.algorithms.iter().filter(|one| one.evener_has_it && one.by.as_deref() != Some("evener"));

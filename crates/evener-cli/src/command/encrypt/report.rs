@@ -123,7 +123,7 @@ impl Report {
         self.outcome == STOPPED
     }
 
-    /// What was emulated, so that nobody takes the figures for a speed of Evener.
+    /// What was emulated: figures are then no speed of Evener.
     pub(crate) fn emulated(&self) -> Vec<String> {
         let cpu = self.emulated_cpu.iter().map(|cpu| format!("the CPU cost of {cpu}"));
         let modules = self.workers.iter().filter(|worker| worker.emulated).map(|worker| worker.name.clone());

@@ -80,7 +80,7 @@ fn shares(text: &mut String, workers: &[Worker]) {
 }
 
 /// Bytes by plain, multi-buffer and module of each worker, or of all workers of the CPU together where they
-/// are many. A module that did nothing is there too: somebody asked for it.
+/// are many. A module that did nothing is there too: the user named it.
 fn rows(workers: &[Worker]) -> Vec<(String, [u64; 3])> {
     let (modules, cores): (Vec<&Worker>, Vec<&Worker>) =
         workers.iter().partition(|worker| worker.module.is_some());

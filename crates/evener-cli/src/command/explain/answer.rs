@@ -41,7 +41,7 @@ pub(crate) enum Overhead {
     Whole,
     /// So much of a request, by a calibration.
     Measured(Nanos),
-    /// Something is missing, and nobody could measure how much.
+    /// Something is missing, and how much could not be measured.
     Unknown,
 }
 

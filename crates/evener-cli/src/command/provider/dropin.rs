@@ -18,7 +18,7 @@ pub(super) struct File {
 }
 
 impl File {
-    /// Refuses where somebody else's file stands in its place.
+    /// Refuses where a file that this command did not write stands in its place.
     pub(super) fn check(&self) -> anyhow::Result<()> {
         match fs::symlink_metadata(&self.path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),

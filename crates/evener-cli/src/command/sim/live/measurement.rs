@@ -162,7 +162,7 @@ impl Stage<'_> {
         self.run(Policy::Adaptive)?;
         let is_kernels = self.learned.unseen(0).is_some();
         let part = if is_kernels { 1 } else { ALONE_PART };
-        // As many for each worker, so that nobody waits for the last one.
+        // As many for each worker, so that none waits for the last one.
         let alone = (self.jobs / part).max(ALONE_JOBS_MIN).min(self.jobs).next_multiple_of(self.workers);
         let cpu = self.run_of(Policy::CpuOnly, alone)?;
         let modules = self.run_of(Policy::ModuleOnly, alone)?;
@@ -320,7 +320,7 @@ impl Path {
 }
 
 /// Costs of a module behind the kernel, kept busy by itself with many requests and with a `few`: from what clocks show of them, what of
-/// each they do not, `unseen`, and the time in which nobody works for a single one. What the few took beyond their part is the first one's.
+/// each they do not, `unseen`, and the time in which no core works for a single one. What the few took beyond their part is the first one's.
 fn behind_the_kernel([many, few]: [Path; 2], unseen: Nanos, waits: Nanos) -> MeasuredOnModule {
     let [first, usual] = many.beyond(few);
     // A run too short to tell.
@@ -339,7 +339,7 @@ fn behind_the_kernel([many, few]: [Path; 2], unseen: Nanos, waits: Nanos) -> Mea
 }
 
 /// A request as `d`, what of it is `unseen`, and `h`: from what clocks show of it, what they do not, the time between two results, and
-/// that in which nobody works for a single one.
+/// that in which no core works for a single one.
 ///
 /// The kernel has one request worked on at a time, so while the module works on one, that time less the kernel's part, the thread of
 /// the path prepares the next. Where a path takes the only core, the time between two results says nothing of the module, which
