@@ -6,7 +6,7 @@
 use std::process::ExitCode;
 use std::{fmt, fs};
 
-use crate::house::{DOCUMENT, with_table};
+use self::table::{DOCUMENT, with_table};
 use crate::tree::{Tree, root};
 
 mod directions;
@@ -16,6 +16,7 @@ mod options;
 mod places;
 mod rooms;
 mod sentences;
+mod table;
 mod variables;
 mod words;
 
@@ -50,7 +51,7 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
-/// Prints what is not in order inside one crate, whether or not [`run`] asks for that yet.
+/// Prints what is not in order inside one crate.
 pub(crate) fn inside(name: &str) -> ExitCode {
     let tree = match Tree::read() {
         Ok(tree) => tree,

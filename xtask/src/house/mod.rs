@@ -7,10 +7,8 @@ mod arrows;
 mod circles;
 mod modules;
 mod rooms;
-mod table;
 
 pub(crate) use arrows::{Arrow, arrows};
 pub(crate) use circles::circles;
 pub(crate) use modules::Crate;
 pub(crate) use rooms::{Room, room_of};
-pub(crate) use table::{DOCUMENT, with_table};

@@ -3,19 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Finding;
-use crate::house::{Arrow, Crate, DOCUMENT, Room, arrows, circles, room_of, with_table};
+use super::table::{DOCUMENT, with_table};
+use crate::house::{Arrow, Crate, Room, arrows, circles, room_of};
 use crate::tree::{Package, TextFile};
 
 /// Most source files of a folder at one level, and of a crate without rooms: what one looks over without scrolling.
 const FILES_MAX: usize = 15;
 
-/// Crates that are not in order yet. None is added.
-const NOT_YET: &[&str] = &["evener-bench", "evener-cli", "evener-cryptodev", "evener-testbed", "xtask"];
-
-/// Findings of all crates but those.
+/// Findings of all crates.
 pub(super) fn check(packages: &[Package], files: &[TextFile]) -> Vec<Finding> {
-    let in_order = packages.iter().filter(|package| !NOT_YET.contains(&package.name.as_str()));
-    let mut all: Vec<Finding> = in_order.flat_map(|package| check_package(package, files)).collect();
+    let mut all: Vec<Finding> = packages.iter().flat_map(|package| check_package(package, files)).collect();
     all.extend(
         files.iter().find(|file| file.path == DOCUMENT).and_then(|file| not_as_made(file, packages, files)),
     );

@@ -1,16 +1,16 @@
 //! The table of rooms for people: each room with its first sentence and what it may use, made from the rows and the sources.
 
-use super::rooms::Room;
+use crate::house::Room;
 use crate::tree::{Package, TextFile};
 
 /// The document that has the table.
-pub(crate) const DOCUMENT: &str = "docs/ARCHITECTURE.md";
+pub(super) const DOCUMENT: &str = "docs/ARCHITECTURE.md";
 
 const BEGIN: &str = "<!-- The rooms: made by `cargo xtask rooms`. -->\n";
 const END: &str = "<!-- The end of the rooms. -->\n";
 
 /// The document with the table as it is to be; nothing where it has no place for one.
-pub(crate) fn with_table(document: &str, packages: &[Package], files: &[TextFile]) -> Option<String> {
+pub(super) fn with_table(document: &str, packages: &[Package], files: &[TextFile]) -> Option<String> {
     let (before, rest) = document.split_once(BEGIN)?;
     let (_, after) = rest.split_once(END)?;
     Some(format!("{before}{BEGIN}{}{END}{after}", table(packages, files)))
