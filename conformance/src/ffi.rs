@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Seconds after which a child that stands still is ended. A guess: what children have to do takes milliseconds.
+/// Seconds after which a child that stands still is ended. Assumed, not measured: what children have to do takes milliseconds.
 const CHILD_SECONDS_MAX: u32 = 120;
 
 /// Runs `body` in a child; whether the child came to its end without a panic.

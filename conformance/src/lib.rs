@@ -1,6 +1,6 @@
 //! One suite for every driver, method and door of Evener.
 //!
-//! The way of one check: a published case or seeded noise becomes an [`Ask`] -> [`answers`] makes jobs of asks and
+//! Path of one check: a published case or seeded noise becomes an [`Ask`] -> [`answers`] makes jobs of asks and
 //! sends them along a [`Way`] (a driver, a core's kit, the runtime) -> [`Answer`]s, which the publisher's bytes or
 //! libcrypto, one job at a time, judge. What is tested stands under `tests/`; here is what the tests share.
 //!

@@ -88,7 +88,7 @@ fn tolerance(driver: &str) -> &'static Tolerance {
     listed.expect("all drivers are listed")
 }
 
-/// A guess: twenty times what it takes on an idle machine.
+/// Assumed, not measured: twenty times what it takes on an idle machine.
 const LIFE: Duration = Duration::from_secs(400);
 
 /// Guests of which one must be as recorded: a host that others keep busy is not so for ever, and what a request costs more it costs in all.

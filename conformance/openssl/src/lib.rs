@@ -1,6 +1,6 @@
 //! Test suites of other hands, through OpenSSL with and without Evener's provider.
 //!
-//! The way of one check: `x` fetches a suite ([`fetched`]) -> a [`Setup`] writes OpenSSL's configuration, with the
+//! Path of one check: `x` fetches a suite ([`fetched`]) -> a [`Setup`] writes OpenSSL's configuration, with the
 //! default provider alone or with Evener's before it -> the suite runs under both ([`bounded`]) -> what it says
 //! under the one judges what it says under the other. The suites stand under `tests/`; `docs/conformance.md` says
 //! what each proves and what it does not.

@@ -30,7 +30,7 @@ const SOME: u64 = 4;
 const BURSTS: usize = 8;
 /// The papers' module.
 const AM3358: &str = "emulated:am3358";
-/// For what comes sooner or later, on a host that does other things for minutes. A guess.
+/// For what comes sooner or later, on a host that does other things for minutes. Assumed, not measured.
 const PATIENCE: Duration = Duration::from_secs(400);
 /// Of the guest.
 const LIFE: Duration = Duration::from_secs(1_500);

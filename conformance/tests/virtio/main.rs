@@ -28,7 +28,7 @@ use programs::Built;
 /// Measured: 23 s, on a quiet host.
 const LIFE: Duration = Duration::from_secs(500);
 
-/// For what comes sooner or later, on a host that does other things. A guess.
+/// For what comes sooner or later, on a host that does other things. Assumed, not measured.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]

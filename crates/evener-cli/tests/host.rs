@@ -126,7 +126,7 @@ fn options_limit_what_comes_and_open_the_socket() {
     ];
     let host = Host::start(&place, &options.concat());
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!(mode(&host.socket), 0o666, "others may knock");
+    assert_eq!(mode(&host.socket), 0o666, "others may connect");
     assert_eq!(mode(&host.control), 0o600);
     let mut first = connect(&host.socket);
     assert!(greet(&mut first).is_some());
@@ -150,7 +150,7 @@ fn another_user_is_served_only_where_it_is_named() {
     let cases: [(&[&str], bool, u64); 4] = [
         // The socket's mode keeps it out.
         (&[], false, 0),
-        // Everybody may knock, and the kernel says who it is.
+        // Everybody may connect, and the kernel says who it is.
         (&["--allow-uid", "12346", "--allow-gid", "12346"], false, 1),
         (&["--allow-uid", STRANGER], true, 0),
         (&["--allow-gid", STRANGER], true, 0),

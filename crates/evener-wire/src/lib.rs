@@ -1,6 +1,6 @@
 //! What goes over the host's wire, as types: bytes in, checked values out, and back.
 //!
-//! The way of one session: [`Header`] and a payload (`message.rs`) set up memory and rings ([`MemoryTable`],
+//! Path of one session: [`Header`] and a payload (`message.rs`) set up memory and rings ([`MemoryTable`],
 //! [`RingAddresses`], `payload.rs`) -> [`CreateSession`] (`session.rs`) -> data requests in a ring, each with a
 //! [`DataRequest`] in front (`request.rs`), numbers from `numbers.rs` (Evener's algorithms in them: `algorithm.rs`), answered by a [`Status`] -> close. What a host does is
 //! in its [`Config`] (`config.rs`). A device that has no socket in front of it is told of sessions by its control queue (`control.rs`).

@@ -77,5 +77,5 @@ fn burn_until(goal: Nanos) -> Nanos {
     }
 }
 
-/// Enough that one of them is not interrupted. A guess.
+/// Enough that one of them is not interrupted. Assumed, not measured.
 const LOOKS: usize = 8;

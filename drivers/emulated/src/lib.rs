@@ -1,6 +1,6 @@
 //! An emulated module: real results, programmed time, faults on request.
 //!
-//! The way of one job: `submit` computes its result at once into memory of its own and keeps the core busy
+//! Path of one job: `submit` computes its result at once into memory of its own and keeps the core busy
 //! until `d` is used up (`core_time.rs`); the job then waits for a unit and for `h`, while the core sleeps in
 //! `poll`; `poll` publishes it. What a module costs stands in its [`Preset`] (`preset.rs`, `tables.rs`), what
 //! goes wrong with it in its [`Control`] (`control.rs`). [`CostedCpu`] is the other half of an emulated

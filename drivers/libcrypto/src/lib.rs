@@ -1,6 +1,6 @@
 //! Driver for OpenSSL's libcrypto: one job after the other on the calling core.
 //!
-//! The way of one job: [`Libcrypto`] finds the context that belongs to its session (`evener_core::cache`) or
+//! Path of one job: [`Libcrypto`] finds the context that belongs to its session (`evener_core::cache`) or
 //! prepares one with the key set, sets the IV, and runs the span (`cipher.rs`). What is fetched from libcrypto
 //! is fetched once per process (`primitive.rs`); everything unsafe stands in `ffi.rs` and below `ffi/`. [`service`] tells which provider
 //! serves an algorithm.
@@ -35,7 +35,7 @@ pub enum LibcryptoError {
     KeyRefused(Algorithm),
 }
 
-/// Contexts kept: as many sessions as a wide burst has jobs. A guess.
+/// Contexts kept: as many sessions as a wide burst has jobs. Assumed, not measured.
 const SESSIONS_MAX: usize = 32;
 
 /// libcrypto on one thread.

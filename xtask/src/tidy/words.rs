@@ -1,16 +1,88 @@
 //! Words that no file of the repository contains.
 
 use super::Finding;
-use crate::rust::has_word;
+use crate::rust::{has_word, is_word};
 use crate::tree::TextFile;
 
 // Written in two halves, so that this file is held to its own rule.
 const UNFINISHED: &[&str] = &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
 const PLACES: &[&str] = &[concat!("/wo", "rk/"), concat!("../sha", "red"), concat!("/ro", "ot/")];
 
-/// Findings for marks of unfinished work and for paths that exist on one machine only.
+/// Words of sources that gave way to the field's (docs/glossary.md), and what is said instead.
+const RETIRED: &[(&str, &str)] = &[
+    (concat!("un", "told"), "pending samples"),
+    (concat!("Wei", "gher"), "adaptive policy"),
+    (concat!("vi", "gil"), "spin"),
+    (concat!("stre", "ak"), "run"),
+    (concat!("birth", "place"), "creator"),
+    (concat!("kno", "ck"), "wake, connect"),
+    (concat!("furn", "ish"), "prepare"),
+    (concat!("fare", "well"), "shutdown grace"),
+    (concat!("mis", "spelt"), "typo"),
+    (concat!("A gu", "ess"), "Assumed, not measured: a value, and why"),
+    (concat!("The way", " of"), "Path of"),
+];
+
+/// Names of files that say what was done to something and not what the file holds.
+const NO_NOUNS: &[&str] = &[
+    "asked",
+    "combined",
+    "counted",
+    "ended",
+    "explained",
+    "fetched",
+    "hashed",
+    "held",
+    "kept",
+    "keyed",
+    "known",
+    "learned",
+    "left",
+    "lent",
+    "listed",
+    "owned",
+    "padded",
+    "passed",
+    "planned",
+    "published",
+    "queued",
+    "seen",
+    "shared",
+    "timed",
+    "unseen",
+];
+
+/// Findings for marks of unfinished work, for paths that exist on one machine only, and for words and names that were given up.
 pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
-    files.iter().flat_map(check_file).collect()
+    let sources = || files.iter().filter(|file| file.path.ends_with(".rs"));
+    let mut all: Vec<Finding> = files.iter().flat_map(check_file).collect();
+    all.extend(sources().flat_map(retired));
+    all.extend(sources().filter_map(no_noun));
+    all
+}
+
+fn retired(file: &TextFile) -> Vec<Finding> {
+    let lines = file.text.lines().enumerate();
+    let all = lines.flat_map(|(number, line)| {
+        let here = RETIRED.iter().filter(move |(word, _)| has_phrase(line, word));
+        here.map(move |(word, instead)| (number + 1, format!("`{word}` was given up: {instead}")))
+    });
+    all.map(|(line, message)| Finding::new(&file.path, line, message)).collect()
+}
+
+/// Whether `phrase` stands in `line` with nothing of a word before or behind it.
+fn has_phrase(line: &str, phrase: &str) -> bool {
+    line.match_indices(phrase).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        let behind = line[at + phrase.len()..].chars().next();
+        !before.into_iter().chain(behind).any(is_word)
+    })
+}
+
+fn no_noun(file: &TextFile) -> Option<Finding> {
+    let stem = file.path.rsplit('/').next()?.strip_suffix(".rs")?;
+    let is_ours = file.path.contains("/src/") && NO_NOUNS.contains(&stem);
+    is_ours.then(|| Finding::new(&file.path, 1, "a file is named by the noun that it holds"))
 }
 
 fn check_file(file: &TextFile) -> Vec<Finding> {
@@ -42,6 +114,28 @@ mod tests {
             assert!(found[0].starts_with(&format!("a.rs:2: `{word}`")), "{found:?}");
         }
         assert!(found_in(concat!("mktemp -d XX", "XX", "XX")).is_empty());
+    }
+
+    #[test]
+    fn words_that_were_given_up_are_found_whole_and_in_sources_only() {
+        for (word, instead) in RETIRED {
+            let found = found_in(&format!("fn a() {{}}\n// {word} it"));
+            assert!(found[0].starts_with("a.rs:2: ") && found[0].contains(instead), "{found:?}");
+            assert!(found_in(&format!("// x{word}y")).is_empty(), "{word} within a word");
+            let page = TextFile { path: "a.md".into(), text: (*word).to_owned() };
+            assert!(check(&[page]).is_empty());
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_no_noun_is_found() {
+        let file = |path: &str| TextFile { path: path.into(), text: String::new() };
+        let found =
+            check(&[file("crates/c/src/kept.rs"), file("crates/c/src/cache.rs"), file("tests/kept.rs")]);
+        assert_eq!(
+            found,
+            [Finding::new("crates/c/src/kept.rs", 1, "a file is named by the noun that it holds")]
+        );
     }
 
     #[test]

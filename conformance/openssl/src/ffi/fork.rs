@@ -1,6 +1,6 @@
 //! A child process that goes on where its parent is.
 //!
-//! The way of a child that hangs: a tick each second that it can run -> after [`TICKS_MAX`] of them it says where it
+//! Path of a child that hangs: a tick each second that it can run -> after [`TICKS_MAX`] of them it says where it
 //! stands and ends -> its parent tells how it ended. Time in which nobody lets it run is no fault of it: while a process
 //! is stopped or starved, ticks become one.
 
@@ -48,7 +48,7 @@ pub fn forked(body: impl FnOnce()) -> Result<(), String> {
 const PANICKED: c_int = 1;
 const STOOD: c_int = 2;
 
-/// A guess: a child has one story's rest to tell, which takes milliseconds.
+/// Assumed, not measured: a child has one story's rest to tell, which takes milliseconds.
 const TICKS_MAX: u32 = 60;
 
 /// Seconds of the child's own.

@@ -574,7 +574,7 @@ pub fn clear_errors() {
     unsafe { ERR_clear_error() };
 }
 
-/// Seconds after which a child that stands still is ended. A guess: each has milliseconds of work.
+/// Seconds after which a child that stands still is ended. Assumed, not measured: each has milliseconds of work.
 const CHILD_SECONDS_MAX: c_uint = 120;
 
 /// Runs `body` in a child of this process; whether it returned true there, in time.

@@ -1,7 +1,7 @@
 //! The lab makes one run: machine, costs, workload and a chooser go in, a report comes out.
 //!
 //! Path of one job: it arrives and waits in the backlog (`state/backlog.rs`) -> an idle worker asks the chooser
-//! (`chooser.rs`; `planned.rs` for the papers' policies) -> a CPU worker computes it (`threads/cpu_worker.rs`), or a module
+//! (`chooser.rs`; `fixed_plan.rs` for the papers' policies) -> a CPU worker computes it (`threads/cpu_worker.rs`), or a module
 //! worker prepares it (`threads/module_worker.rs`), a thread of the driver takes it from the driver's queue
 //! (`state/driver_queue.rs`) and calls the kernel with it (`threads/runner.rs`), the kernel's part of the path hands it to the module
 //! and takes it back (`threads/kernel_thread.rs`) -> it is counted and the chooser told what it took
@@ -9,7 +9,7 @@
 //! the head of the backlog.
 
 mod chooser;
-mod planned;
+mod fixed_plan;
 mod readout;
 mod report;
 mod setup;
@@ -21,7 +21,7 @@ use evener_core::Nanos;
 use evener_core::plan::Dispatch;
 
 pub use chooser::{Busy, Choice, Chooser, ClassView, Path, Sample, View, Which, Worker, WorkerView};
-pub use planned::Planned;
+pub use fixed_plan::Planned;
 pub use report::{JobReport, ModuleReport, Report, WorkerReport};
 pub use setup::{
     CHECKED_FIRST, Class, CpuCap, CpuSide, ModuleCost, ModulePath, ModuleSide, Opening, Runners, Setup,

@@ -9,12 +9,12 @@
 //! | file | what it has |
 //! |---|---|
 //! | `measurement.rs` | one request from its beginning to its end |
-//! | `learned.rs` | guard, costs and tables, under one lock |
+//! | `knowledge.rs` | guard, costs and tables, under one lock |
 //! | `sampling.rs` | which requests are looked at |
 //! | `unsampled_run.rs` | requests that follow one that went, without a look |
 //! | `trial.rs` | requests that find out what a module takes |
 
-mod learned;
+mod knowledge;
 mod measurement;
 mod sampling;
 mod trial;
@@ -30,7 +30,7 @@ use evener_core::statistics::Kind;
 use evener_core::{Class, Nanos};
 use evener_ring::{Mapping, PerProcess};
 
-use self::learned::{Choice, Learned};
+use self::knowledge::{Choice, Learned};
 pub use self::measurement::Turn;
 use self::unsampled_run::{UnsampledRun, UnsampledRuns};
 use crate::SystemClock;
