@@ -12,7 +12,3 @@ pub(crate) const TIMES_EXPECTED: u64 = 64;
 /// Least silence that counts as death, whatever a request is known to take. Assumed, not measured: 500 ms, because a machine may stand still
 /// for a while.
 pub(crate) const SILENCE_MIN: Nanos = Nanos::from_millis(500);
-
-/// Silence after which a module is taken for dead, as the command has it (`crates/evener-cli`). Assumed, not measured: 2 s, a hundred times
-/// the slowest request of any preset.
-pub(crate) const SILENCE_MAX: Nanos = Nanos::from_millis(2_000);

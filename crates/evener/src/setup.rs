@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use evener_core::driver::Clock;
+use evener_core::driver::SILENCE_MAX;
 use evener_core::plan::{Plan, Policy, Snapshot};
 use evener_core::{Budget, Estimator, Nanos, Objective, QueuedDriver};
 
-use crate::module_limits::SILENCE_MAX;
 use crate::{Cancel, CpuKit, SystemClock, core_budget};
 
 /// A module and what its worker needs beside it.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
+use evener::core::driver::SILENCE_MAX;
 use evener::core::{Algorithm, Direction};
 use evener::{Costs, Machinery as _};
 use evener_driver_emulated::{Emulated, Preset};
@@ -178,10 +179,10 @@ fn module(kind: &Kind, request_bytes_max: usize) -> anyhow::Result<Module> {
     }
 }
 
-/// After which such a module is taken for dead: two seconds, as in a run, and what the longest request takes one that
+/// After which such a module is taken for dead: the silence of a run, and what the longest request takes one that
 /// does a megabyte in a second. Both are assumed, not measured: far more than a module that works needs.
 fn silence(request_bytes_max: usize) -> Duration {
-    Duration::from_secs(2) + Duration::from_micros(request_bytes_max as u64)
+    Duration::from(SILENCE_MAX) + Duration::from_micros(request_bytes_max as u64)
 }
 
 fn core(kind: &Kind) -> anyhow::Result<Module> {

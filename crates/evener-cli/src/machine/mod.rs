@@ -79,7 +79,7 @@ impl Machine {
         if evener::core_budget().workers() == 1 {
             let behind =
                 (0..self.modules.len()).filter(|module| self.modules[*module].is_behind_the_kernel());
-            behind.for_each(|module| self.learned.pair_up(module, microbench::WIDTH));
+            behind.for_each(|module| self.learned.pair_up(module, evener::core::estimate::PLAN_WIDTH));
         }
         known
     }

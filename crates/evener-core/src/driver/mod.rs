@@ -12,6 +12,10 @@ use crate::job::session::{Session, SessionId};
 use crate::job::{Job, JobError};
 use crate::units::Nanos;
 
+/// Silence after which a module, a device or a host is taken for dead, wherever one waits for it. Assumed, not measured: 2 s, because the
+/// slowest request of any preset takes a hundredth of that, and a host on a busy machine answers in a thousandth.
+pub const SILENCE_MAX: Nanos = Nanos::from_millis(2_000);
+
 /// What a driver says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use evener_core::driver::SILENCE_MAX;
 use evener_ring::virtqueue::{Device, Events, Mapped};
 
 use crate::access::Peer;
@@ -138,11 +139,11 @@ impl Client {
         sessions
     }
 
-    /// Waits until the rings that `which` names hold nothing and have shown all, at most for [`PATIENCE`], while nothing more is taken
+    /// Waits until the rings that `which` names hold nothing and have shown all, at most for [`SILENCE_MAX`], while nothing more is taken
     /// from them.
     /// What a module holds longer finds its ring in another life.
     pub(crate) fn quiesce(&self, which: impl Fn(usize) -> bool) -> MutexGuard<'_, State> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + Duration::from(SILENCE_MAX);
         let mut state = self.lock();
         for (index, ring) in state.rings.iter_mut().enumerate() {
             ring.is_closing |= which(index);
@@ -167,10 +168,6 @@ impl Client {
 fn holds_any(device: &Device<Mapped>) -> bool {
     device.in_flight() > 0 || device.has_unshown() && !cfg!(mutant = "host_stops_unshown")
 }
-
-/// How long a client that stops a ring waits for what a module holds of it. Assumed, not measured: 2 s, because no
-/// request of any preset takes longer.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Files from descriptors, as memory needs them.
 pub(crate) fn files(descriptors: Vec<OwnedFd>) -> Vec<File> {

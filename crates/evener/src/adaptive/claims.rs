@@ -7,12 +7,13 @@
 use std::sync::atomic::Ordering;
 
 use evener_core::Nanos;
+use evener_core::estimate::PLAN_WIDTH;
 use evener_core::guard::CONTROL_JOBS_FIRST;
 use evener_core::plan::adaptive::{CLAIM_TIME, Choice, Table};
 
 use super::claim::{Claim, WAIT_FOR_CONTROL};
 use super::planning::{PLAN_AGE_MAX, PLAN_AGE_ON_ONE_CORE};
-use super::{AdaptivePolicy, WIDTH, WorkerKind};
+use super::{AdaptivePolicy, WorkerKind};
 use crate::queue::class_queues::ClassQueues;
 
 /// Jobs that a module's worker takes at once at most, and how many times as many wait then at least: the last ones are asked about one
@@ -24,7 +25,7 @@ const ROWS_MIN: u32 = 16;
 /// Jobs that a core does in [`CLAIM_TIME`] at so much each; where that is not known, one fill of lanes.
 fn jobs_in_time(each: Nanos) -> u32 {
     match each {
-        Nanos::ZERO => u32::try_from(WIDTH).expect("a width is small"),
+        Nanos::ZERO => u32::try_from(PLAN_WIDTH).expect("a width is small"),
         each => u32::try_from(CLAIM_TIME.0 / each.0).unwrap_or(u32::MAX).max(1),
     }
 }

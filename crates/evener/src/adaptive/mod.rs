@@ -42,9 +42,6 @@ pub(crate) use self::single_requests::Single;
 use crate::Costs;
 use crate::queue::class_queues::CLASS_QUEUES_MAX;
 
-/// Burst width that plans count with: cores run what waits in full lanes.
-const WIDTH: usize = 16;
-
 /// The adaptive policy at work.
 pub(crate) struct AdaptivePolicy {
     fixed: RunFacts,

@@ -1,9 +1,10 @@
 //! What the planner is shown of a run: estimates, guard, what waits, what a module keeps too long.
 
+use evener_core::estimate::PLAN_WIDTH;
 use evener_core::plan::adaptive::{Lane, Offer, Prospect, Station, all_of_turn};
 use evener_core::{Class, Estimator, Nanos, Objective};
 
-use super::{State, WIDTH};
+use super::State;
 use crate::core_price::contested;
 
 /// What never changes during a run.
@@ -66,7 +67,7 @@ impl RunFacts {
         let late: Vec<Nanos> = modules.clone().map(late).collect();
         let row = |(queue, &class): (usize, &Class)| {
             let bytes = size(class);
-            let c = estimator.c(class, bytes, WIDTH);
+            let c = estimator.c(class, bytes, PLAN_WIDTH);
             let offer = |module: usize| {
                 let tries_left = estimator.tries_left(module, class, moment.now);
                 // Where turns are taken, a lock is an alarm, and the turn decides.

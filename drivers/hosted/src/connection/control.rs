@@ -9,6 +9,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use evener_core::driver::SILENCE_MAX;
 use evener_fd::CheckedFd;
 use evener_ring::virtqueue::Events;
 use evener_wire::{
@@ -27,10 +28,6 @@ use zeroize::Zeroizing;
 use crate::connection::error::Trouble;
 use crate::connection::layout::{BASE, Parts};
 use crate::module_name::Trusted;
-
-/// How long the host may take for an answer. Assumed, not measured: 2 s, because that is a thousand times what it takes
-/// on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The socket.
 #[derive(Debug)]
@@ -55,9 +52,10 @@ impl Control {
         let socket = socket.map_err(failed)?;
         // The first also limits the wait for a host that accepts nobody.
         for way in [Timeout::Send, Timeout::Recv] {
-            set_socket_timeout(&socket, way, Some(PATIENCE)).map_err(failed)?;
+            set_socket_timeout(&socket, way, Some(SILENCE_MAX.into())).map_err(failed)?;
         }
-        let connected = until(Instant::now() + PATIENCE, || Ok(connect(&socket, &address)?));
+        let connected =
+            until(Instant::now() + Duration::from(SILENCE_MAX), || Ok(connect(&socket, &address)?));
         connected.map_err(|error| Trouble::system("its socket", &error))?;
         let uid = socket_peercred(&socket).map_err(failed)?.uid.as_raw();
         if !trusted.has(uid, geteuid().as_raw()) {
@@ -166,7 +164,7 @@ impl Control {
         if !files.is_empty() {
             beside.push(SendAncillaryMessage::ScmRights(&files));
         }
-        let (slices, deadline) = ([IoSlice::new(&bytes)], Instant::now() + PATIENCE);
+        let (slices, deadline) = ([IoSlice::new(&bytes)], Instant::now() + Duration::from(SILENCE_MAX));
         let first = || Ok(sendmsg(self.socket.checked()?, &slices, &mut beside, SendFlags::NOSIGNAL)?);
         let mut sent = until(deadline, first).map_err(failed)?;
         // A stream socket takes short messages whole; a signal may cut a wait for room.
@@ -179,7 +177,7 @@ impl Control {
 
     /// Reads the answer to `message`, which has the length of `payload`.
     fn receive(&self, message: Message, payload: &mut [u8]) -> Result<(), Trouble> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + Duration::from(SILENCE_MAX);
         let mut header = [0; HEADER_BYTES];
         self.read_whole(&mut header, deadline)?;
         let header = Header::parse(&header)?;
@@ -190,7 +188,7 @@ impl Control {
         self.read_whole(payload, deadline)
     }
 
-    /// Fills `room`, at most until `deadline`, or for one read of [`PATIENCE`] beyond.
+    /// Fills `room`, at most until `deadline`, or for one read of [`SILENCE_MAX`] beyond.
     fn read_whole(&self, mut room: &mut [u8], deadline: Instant) -> Result<(), Trouble> {
         while !room.is_empty() {
             let read =

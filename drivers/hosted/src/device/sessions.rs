@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use evener_core::driver::SILENCE_MAX;
 use evener_fd::CheckedFd;
 use evener_ring::Region;
 use evener_ring::virtqueue::{Driver, Events, Mapped, Piece};
@@ -17,9 +18,6 @@ use crate::connection::layout::{BASE, Parts};
 use crate::connection::layout::{CONTROL_BYTES as PART_BYTES, inside};
 use crate::connection::link::home;
 use crate::connection::wait::Waiter;
-
-/// How long a device may take for an answer, as a host may.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Ids among which sessions of an owner before are looked for, and closed: four times what QEMU's device (10.0) holds, which keeps its sessions
 /// over a reset and gives each new one the lowest free number.
@@ -140,7 +138,7 @@ impl Sessions {
         if self.queue.publish() {
             self.bell.ring(self.number);
         }
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + Duration::from(SILENCE_MAX);
         while !self.queue.wake_after(1)? {
             match until.saturating_duration_since(Instant::now()) {
                 Duration::ZERO => return Err(Trouble::Silent),

@@ -4,8 +4,9 @@ mod lazy;
 
 use std::process;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use evener_core::driver::SILENCE_MAX;
 use evener_core::driver::SingleDriver;
 use evener_core::known::{self, KNOWN, Wrong};
 use evener_core::{Algorithm, Direction, Job, Profile, QueuedDriver};
@@ -192,13 +193,10 @@ impl Module {
     fn run(&self, jobs: &mut Vec<Box<Job<'_>>>) {
         let mut driver = self.job_driver();
         let began = Instant::now();
-        known::ask(&mut driver, jobs, || began.elapsed() >= TRIAL_PATIENCE);
+        known::ask(&mut driver, jobs, || began.elapsed() >= SILENCE_MAX.into());
         *self.connection.lock().unwrap_or_else(PoisonError::into_inner) = driver.into_shared();
     }
 }
 
 /// Jobs of one question, so that requests are under way side by side.
 const ANSWERS: usize = 5;
-
-/// How long known answers may take.
-const TRIAL_PATIENCE: Duration = Duration::from_secs(2);

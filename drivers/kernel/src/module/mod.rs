@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use evener_core::driver::SILENCE_MAX;
 use evener_core::driver::SingleDriver;
 use evener_core::known::{self, KNOWN};
 use evener_core::{Algorithm, Direction, Family, Job, Outcome, Padding, Profile, QueuedDriver, Session};
@@ -203,7 +204,7 @@ impl Module {
     /// Runs jobs through a driver of their own; those that do not come back in time come back as lost, and then it is false.
     fn run(&self, jobs: &mut Vec<Box<Job<'_>>>) -> bool {
         let began = Instant::now();
-        known::ask(&mut *self.driver(), jobs, || began.elapsed() >= TRIAL_PATIENCE)
+        known::ask(&mut *self.driver(), jobs, || began.elapsed() >= SILENCE_MAX.into())
     }
 
     /// Compares the time of requests one after the other with that of as many side by side.
@@ -269,9 +270,6 @@ const ANSWERS: usize = 5;
 /// Requests that wait at the pool for a thread that comes back: without one it sleeps before each request until the module's worker
 /// has woken it, and with several that worker is woken for some results together. Measured with counted instructions (docs/kernel.md).
 const WAITING: u32 = 6;
-
-/// How long known answers may take; a module that hangs at the first request is none.
-const TRIAL_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Jobs that show whether a module works side by side: long enough that its own time counts, few enough for some
 /// milliseconds in all.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use evener::SystemClock;
 use evener::core::cost::Line;
 use evener::core::driver::Clock as _;
+use evener::core::driver::SILENCE_MAX;
 use evener::core::estimate::ModuleSample;
 use evener::core::{
     Direction, InlineDriver, Job, Nanos, Outcome, Padding, QueuedDriver, Session, TAG_BYTES_MAX,
@@ -13,9 +14,6 @@ use evener_driver_libcrypto::Libcrypto;
 
 use super::super::modules::OpenModule;
 use super::{JobKind, NotMeasured, to_u64};
-
-/// Silence after which a module is taken for dead, as in a run.
-const SILENCE_MAX: Nanos = Nanos::from_millis(2_000);
 
 /// A session with a fixed key, which protects nothing.
 pub(super) fn session(kind: &JobKind) -> Arc<Session> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use evener::SystemClock;
 use evener::core::cost::{CostTable, Line};
+use evener::core::estimate::PLAN_WIDTH;
 use evener::core::estimate::{Learned, OnModule, width_class};
 use evener::core::{
     Algorithm, Class, Cost, Direction, Estimator, Family, InlineDriver as _, Job, Method, Nanos, Session,
@@ -22,8 +23,6 @@ const CARRIED_BYTES_MAX: usize = 64 << 10;
 const IN_PIECES_BYTES_MAX: usize = 64 << 20;
 /// Bytes of the job that the only core repeats while a module is measured beside it. Assumed, not measured: 4 KiB, a usual job.
 const PIECE_BYTES: usize = 4_096;
-/// The burst width whose cost modules are held against.
-pub(crate) const WIDTH: usize = 16;
 /// Samples that the costs of a module's first burst are worth: those of a burst's least disturbed part.
 const FIRST_SAMPLES: u32 = 16;
 
@@ -106,9 +105,9 @@ pub(crate) fn first_costs(
         let known = OnModule { d, h, ..OnModule::default() };
         let class = Class::of(algorithm, direction, bytes, is_apart);
         learned.keep_module(number, class, known);
-        if cores == 1 && learned.c(class, bytes, WIDTH).is_none() {
+        if cores == 1 && learned.c(class, bytes, PLAN_WIDTH).is_none() {
             let c = Learned::kept(float(cost.c.0), mean_bytes, 1);
-            learned.keep_cpu(class, Method::Plain, width_class(WIDTH), c);
+            learned.keep_cpu(class, Method::Plain, width_class(PLAN_WIDTH), c);
         }
     }
     Some(())

@@ -14,7 +14,7 @@ use evener::core::{Algorithm, Class, Direction, Estimator, Family, InlineDriver,
 
 use super::modules::OpenModule;
 use input::{Input, session};
-pub(crate) use kernel_module::{WIDTH, first_costs, is_known, overhead};
+pub(crate) use kernel_module::{first_costs, is_known, overhead};
 
 /// Jobs of one kind.
 #[derive(Clone, Copy, Debug)]

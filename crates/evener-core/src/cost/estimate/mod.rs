@@ -22,6 +22,10 @@ use crate::job::class::Class;
 use crate::job::method::Method;
 use crate::units::Nanos;
 
+/// The burst width whose `c` plans count with, and against which modules are held: cores run what waits in full lanes, and AVX-512 has
+/// sixteen (libipsec-mb).
+pub const PLAN_WIDTH: usize = 16;
+
 /// Jobs of a class that are sent to a module of which nothing is known.
 pub const TRIES_MAX: u32 = 4;
 

@@ -6,13 +6,14 @@
 //! ([`AdaptivePolicy::on_module_drained`]) -> the core goes on, and its next burst is measured. Where modules have the class, the module's
 //! worker sees that it is the core's turn, drains, and the core runs its jobs.
 
+use evener_core::estimate::PLAN_WIDTH;
 use evener_core::plan::adaptive::Table;
 use evener_core::{Class, Nanos};
 
 use super::accounts::{JOBS, Phase, TrialCost, Turns};
 use crate::adaptive::claim::{Claim, WAIT_FOR_CONTROL};
 use crate::adaptive::planning::PLAN_AGE_ON_ONE_CORE;
-use crate::adaptive::{AdaptivePolicy, WIDTH, WorkerKind};
+use crate::adaptive::{AdaptivePolicy, WorkerKind};
 use crate::queue::class_queues::ClassQueues;
 
 impl AdaptivePolicy {
@@ -139,7 +140,7 @@ impl AdaptivePolicy {
             turns.phase = Phase::Nobody;
             drop(turns);
             // The other half of the pair: the next burst of the core.
-            self.costs.sample_next(queues.classes()[queue], WIDTH);
+            self.costs.sample_next(queues.classes()[queue], PLAN_WIDTH);
             self.turn_is_over(queues, now);
         }
         is_over || cfg!(mutant = "core_woken_in_turn")

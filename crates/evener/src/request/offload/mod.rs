@@ -22,6 +22,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use evener_core::driver::SILENCE_MAX;
 use evener_core::driver::{SingleDriver, Text};
 use evener_core::{Algorithm, Direction, Nanos, QueuedDriver, Session, SessionId};
 use evener_ring::Eras;
@@ -32,7 +33,7 @@ pub use queue_state::OutOfService;
 use request_queue::{RequestQueue, Submission};
 
 pub use super::policy;
-use crate::module_limits::{SILENCE_MAX, SILENCE_MIN, TIMES_EXPECTED};
+use crate::module_limits::{SILENCE_MIN, TIMES_EXPECTED};
 
 /// Wakes a caller that was put aside; may be rung by any thread, once and at any time after.
 pub trait Bell: Send {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use evener::core::driver::Clock as _;
+use evener::core::estimate::PLAN_WIDTH;
 use evener::core::plan::Policy;
 use evener::core::plan::adaptive::{Station, all_of_turn};
 use evener::core::{Algorithm, Class, Direction, Estimator, Nanos, Objective};
@@ -20,9 +21,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::machine::Machine;
 use crate::machine::options::ModuleOptions;
-
-/// Width of the bursts for which plans want `c`, as the live system's.
-const WIDTH: usize = 16;
 
 /// Samples of `d` and `h` from which on a learned cost is used; below them, what the path alone took.
 const SAMPLES_MIN: u32 = 16;
@@ -171,7 +169,7 @@ impl Stage<'_> {
         anyhow::ensure!(modules.module_jobs > 0, "no module does {} of {} B", self.algorithm, self.bytes);
         let waits = if is_kernels { self.waits(alone)? } else { Nanos::ZERO };
         let cpu_alone = cpu_alone(&cpu, alone);
-        let c = self.learned.c(self.class(), self.bytes, WIDTH).unwrap_or(cpu_alone);
+        let c = self.learned.c(self.class(), self.bytes, PLAN_WIDTH).unwrap_or(cpu_alone);
         let each = Nanos(cpu.makespan.0 * self.workers as u64 / alone as u64);
         let (on_modules, sources) = self.on_modules(&modules, first.as_ref(), c, waits).into_iter().unzip();
         // Beside a module behind the kernel a run begins with what a calibration knows, of single jobs.

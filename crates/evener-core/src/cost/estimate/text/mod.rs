@@ -32,6 +32,7 @@ use std::fmt::Write as _;
 
 pub use self::line::{BadLine, Wrong};
 use self::line::{Key, Line, Quantity};
+use super::PLAN_WIDTH;
 use super::{Estimator, Learned, OnModule};
 use crate::cost;
 use crate::driver::Profile;
@@ -42,9 +43,6 @@ const HEAD: &str = "evener costs 1";
 
 /// Samples that a kept mean counts as at most, so that what is measured now moves it: two weights of a sample.
 pub const SAMPLES_MAX: u32 = 16;
-
-/// The burst width whose `c` those of modules are held against: full lanes.
-const WIDTH: usize = 16;
 
 /// Sources that a file keeps at most, those used last first. Assumed, not measured: 32, because nobody alternates
 /// between more.
@@ -215,7 +213,7 @@ impl Kept {
             part.unseen = learned.unseen(module).or(part.unseen);
             let part = &mut part.costs;
             for (class, known) in learned.all_on_module(module).filter(|(_, known)| known.d.samples > 0) {
-                let known = learned.at_todays_speed(class, known, WIDTH);
+                let known = learned.at_todays_speed(class, known, PLAN_WIDTH);
                 part.insert((class, Quantity::D, 0), bare(known.d));
                 part.insert((class, Quantity::H, 0), bare(known.h));
             }
