@@ -16,22 +16,18 @@ use crate::cipher::message::Message;
 use crate::cipher::{buffering, calls, gcm, route};
 use crate::core::Core;
 use crate::core::errors::Reason;
-use crate::ffi::{SLOTS, by_slot, dispatch, params};
+use crate::ffi::{dispatch, params};
 use crate::inner_cipher::call::{Init, Update};
-use crate::inner_provider::dispatch_table::erased;
+use crate::inner_provider::dispatch_table::{entry_at, erased};
 use crate::state::rows::CipherRow;
 
 /// The functions that stand in a cipher's table instead of the inner ones.
 pub(crate) fn replacements(slot: usize) -> Vec<(c_int, Function)> {
-    static NEWCTX: [NewCtx; SLOTS] = by_slot!(newctx);
-    static GETTABLE: [GettableParams; SLOTS] = by_slot!(gettable_params);
-    static SETTABLE_CTX: [CtxParamsList; SLOTS] = by_slot!(settable_ctx_params);
-    static GETTABLE_CTX: [CtxParamsList; SLOTS] = by_slot!(gettable_ctx_params);
     vec![
-        (number::CIPHER_NEWCTX, erased!(NEWCTX[slot], NewCtx)),
-        (number::CIPHER_GETTABLE_PARAMS, erased!(GETTABLE[slot], GettableParams)),
-        (number::CIPHER_SETTABLE_CTX_PARAMS, erased!(SETTABLE_CTX[slot], CtxParamsList)),
-        (number::CIPHER_GETTABLE_CTX_PARAMS, erased!(GETTABLE_CTX[slot], CtxParamsList)),
+        entry_at!(slot, CIPHER_NEWCTX, newctx: NewCtx),
+        entry_at!(slot, CIPHER_GETTABLE_PARAMS, gettable_params: GettableParams),
+        entry_at!(slot, CIPHER_SETTABLE_CTX_PARAMS, settable_ctx_params: CtxParamsList),
+        entry_at!(slot, CIPHER_GETTABLE_CTX_PARAMS, gettable_ctx_params: CtxParamsList),
         (number::CIPHER_ENCRYPT_INIT, erased!(encrypt_init, CipherInit)),
         (number::CIPHER_DECRYPT_INIT, erased!(decrypt_init, CipherInit)),
         (number::CIPHER_ENCRYPT_SKEY_INIT, erased!(encrypt_skey_init, CipherSkeyInit)),

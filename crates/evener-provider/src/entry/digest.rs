@@ -4,15 +4,16 @@
 use std::ffi::{c_int, c_uchar, c_void};
 use std::ptr;
 
-use evener_ossl_sys::{CtxParamsList, DigestDigest, Dispatch, GettableParams, NewCtx, Param, number};
+use evener_ossl_sys::{CtxParamsList, DigestDigest, Dispatch, GettableParams, NewCtx, number};
 
 use evener_core::statistics::Kind;
 
+use super::parameter_lists::{context_lists, method_lists};
 use super::{digest_stats, provider_of};
 use crate::core::find;
-use crate::ffi::{SLOTS, by_slot, dispatch};
+use crate::ffi::dispatch;
 use crate::inner_provider::InnerProvider;
-use crate::inner_provider::dispatch_table::{Offer, Wrapped, erased};
+use crate::inner_provider::dispatch_table::{Offer, Wrapped, entry_at};
 use crate::state::ProvCtx;
 use crate::state::rows::DigestRow;
 
@@ -54,23 +55,22 @@ fn kind(name: &str) -> Kind {
 }
 
 fn replacements(slot: usize) -> Vec<(c_int, evener_ossl_sys::Function)> {
-    static NEWCTX: [NewCtx; SLOTS] = by_slot!(newctx);
-    static DIGEST: [DigestDigest; SLOTS] = by_slot!(digest);
-    static GETTABLE: [GettableParams; SLOTS] = by_slot!(gettable_params);
-    static SETTABLE_CTX: [CtxParamsList; SLOTS] = by_slot!(settable_ctx_params);
-    static GETTABLE_CTX: [CtxParamsList; SLOTS] = by_slot!(gettable_ctx_params);
     vec![
-        (number::DIGEST_NEWCTX, erased!(NEWCTX[slot], NewCtx)),
-        (number::DIGEST_DIGEST, erased!(DIGEST[slot], DigestDigest)),
-        (number::DIGEST_GETTABLE_PARAMS, erased!(GETTABLE[slot], GettableParams)),
-        (number::DIGEST_SETTABLE_CTX_PARAMS, erased!(SETTABLE_CTX[slot], CtxParamsList)),
-        (number::DIGEST_GETTABLE_CTX_PARAMS, erased!(GETTABLE_CTX[slot], CtxParamsList)),
+        entry_at!(slot, DIGEST_NEWCTX, newctx: NewCtx),
+        entry_at!(slot, DIGEST_DIGEST, digest: DigestDigest),
+        entry_at!(slot, DIGEST_GETTABLE_PARAMS, gettable_params: GettableParams),
+        entry_at!(slot, DIGEST_SETTABLE_CTX_PARAMS, settable_ctx_params: CtxParamsList),
+        entry_at!(slot, DIGEST_GETTABLE_CTX_PARAMS, gettable_ctx_params: CtxParamsList),
     ]
 }
 
 fn row_of<'p>(provctx: *mut c_void, slot: usize) -> Option<&'p DigestRow> {
     provider_of(provctx)?.bound()?.digests.rows.get(slot)
 }
+
+method_lists! { gettable_params: gettable }
+
+context_lists! { settable_ctx_params: settable_ctx, gettable_ctx_params: gettable_ctx }
 
 dispatch! {
     fn newctx[SLOT](provctx: *mut c_void) -> *mut c_void {
@@ -86,26 +86,5 @@ dispatch! {
         let Some(digest) = row.digest else { return 0 };
         // SAFETY: as above; the rest is the caller's.
         unsafe { digest(row.provider, input, len, out, written, room) }
-    }
-
-    fn gettable_params[SLOT](provctx: *mut c_void) -> *const Param {
-        let Some(row) = row_of(provctx, SLOT) else { return ptr::null() };
-        let Some(gettable) = row.gettable else { return ptr::null() };
-        // SAFETY: the inner function with the inner provider's context.
-        unsafe { gettable(row.provider) }
-    }
-
-    fn settable_ctx_params[SLOT](ctx: *mut c_void, provctx: *mut c_void) -> *const Param {
-        let Some(row) = row_of(provctx, SLOT) else { return ptr::null() };
-        let Some(settable) = row.settable_ctx else { return ptr::null() };
-        // SAFETY: as above; a digest's context is the inner provider's.
-        unsafe { settable(ctx, row.provider) }
-    }
-
-    fn gettable_ctx_params[SLOT](ctx: *mut c_void, provctx: *mut c_void) -> *const Param {
-        let Some(row) = row_of(provctx, SLOT) else { return ptr::null() };
-        let Some(gettable) = row.gettable_ctx else { return ptr::null() };
-        // SAFETY: as above.
-        unsafe { gettable(ctx, row.provider) }
     }
 }

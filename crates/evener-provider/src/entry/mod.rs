@@ -12,6 +12,7 @@ mod cipher_rows;
 mod digest;
 mod digest_stats;
 mod offers;
+mod parameter_lists;
 mod passthrough;
 mod pipelines;
 pub(crate) mod provider;

@@ -7,44 +7,29 @@
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
-use evener_ossl_sys::{CtxParamsList, Function, GettableParams, NewCtx, Param, number};
+use evener_ossl_sys::{CtxParamsList, Function, GettableParams, NewCtx};
 
 use super::cipher::{gettable_params, row_of};
-use crate::ffi::{SLOTS, by_slot, dispatch};
-use crate::inner_provider::dispatch_table::erased;
+use super::parameter_lists::context_lists;
+use crate::ffi::dispatch;
+use crate::inner_provider::dispatch_table::entry_at;
 
 /// The functions that stand in such a table instead of the inner ones.
 pub(crate) fn replacements(slot: usize) -> Vec<(c_int, Function)> {
-    static NEWCTX: [NewCtx; SLOTS] = by_slot!(newctx);
-    static GETTABLE: [GettableParams; SLOTS] = by_slot!(gettable_params);
-    static SETTABLE_CTX: [CtxParamsList; SLOTS] = by_slot!(settable_ctx_params);
-    static GETTABLE_CTX: [CtxParamsList; SLOTS] = by_slot!(gettable_ctx_params);
     vec![
-        (number::CIPHER_NEWCTX, erased!(NEWCTX[slot], NewCtx)),
-        (number::CIPHER_GETTABLE_PARAMS, erased!(GETTABLE[slot], GettableParams)),
-        (number::CIPHER_SETTABLE_CTX_PARAMS, erased!(SETTABLE_CTX[slot], CtxParamsList)),
-        (number::CIPHER_GETTABLE_CTX_PARAMS, erased!(GETTABLE_CTX[slot], CtxParamsList)),
+        entry_at!(slot, CIPHER_NEWCTX, newctx: NewCtx),
+        entry_at!(slot, CIPHER_GETTABLE_PARAMS, gettable_params: GettableParams),
+        entry_at!(slot, CIPHER_SETTABLE_CTX_PARAMS, settable_ctx_params: CtxParamsList),
+        entry_at!(slot, CIPHER_GETTABLE_CTX_PARAMS, gettable_ctx_params: CtxParamsList),
     ]
 }
+
+context_lists! { settable_ctx_params: settable_ctx, gettable_ctx_params: gettable_ctx }
 
 dispatch! {
     fn newctx[SLOT](provctx: *mut c_void) -> *mut c_void {
         let Some(row) = row_of(provctx, SLOT) else { return ptr::null_mut() };
         // SAFETY: the inner function with the inner provider's context.
         unsafe { (row.newctx)(row.provider) }
-    }
-
-    fn settable_ctx_params[SLOT](ctx: *mut c_void, provctx: *mut c_void) -> *const Param {
-        let Some(row) = row_of(provctx, SLOT) else { return ptr::null() };
-        let Some(settable) = row.settable_ctx else { return ptr::null() };
-        // SAFETY: as above; the context is the inner provider's, or null.
-        unsafe { settable(ctx, row.provider) }
-    }
-
-    fn gettable_ctx_params[SLOT](ctx: *mut c_void, provctx: *mut c_void) -> *const Param {
-        let Some(row) = row_of(provctx, SLOT) else { return ptr::null() };
-        let Some(gettable) = row.gettable_ctx else { return ptr::null() };
-        // SAFETY: as above.
-        unsafe { gettable(ctx, row.provider) }
     }
 }

@@ -3,13 +3,14 @@
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
-use evener_ossl_sys::{CtxParamsList, Dispatch, GettableParams, Param, RandNewCtx, number};
+use evener_ossl_sys::{CtxParamsList, Dispatch, GettableParams, RandNewCtx, number};
 
+use super::parameter_lists::{context_lists, method_lists};
 use super::provider_of;
 use crate::core::find;
-use crate::ffi::{SLOTS, by_slot, dispatch};
+use crate::ffi::dispatch;
 use crate::inner_provider::InnerProvider;
-use crate::inner_provider::dispatch_table::{Offer, Wrapped, erased};
+use crate::inner_provider::dispatch_table::{Offer, Wrapped, entry_at};
 use crate::state::rows::RandRow;
 
 /// The generators that we offer.
@@ -36,15 +37,11 @@ fn row(provider: *mut c_void, functions: &[Dispatch]) -> Option<RandRow> {
 }
 
 fn replacements(slot: usize) -> Vec<(c_int, evener_ossl_sys::Function)> {
-    static NEWCTX: [RandNewCtx; SLOTS] = by_slot!(newctx);
-    static GETTABLE: [GettableParams; SLOTS] = by_slot!(gettable_params);
-    static SETTABLE_CTX: [CtxParamsList; SLOTS] = by_slot!(settable_ctx_params);
-    static GETTABLE_CTX: [CtxParamsList; SLOTS] = by_slot!(gettable_ctx_params);
     vec![
-        (number::RAND_NEWCTX, erased!(NEWCTX[slot], RandNewCtx)),
-        (number::RAND_GETTABLE_PARAMS, erased!(GETTABLE[slot], GettableParams)),
-        (number::RAND_SETTABLE_CTX_PARAMS, erased!(SETTABLE_CTX[slot], CtxParamsList)),
-        (number::RAND_GETTABLE_CTX_PARAMS, erased!(GETTABLE_CTX[slot], CtxParamsList)),
+        entry_at!(slot, RAND_NEWCTX, newctx: RandNewCtx),
+        entry_at!(slot, RAND_GETTABLE_PARAMS, gettable_params: GettableParams),
+        entry_at!(slot, RAND_SETTABLE_CTX_PARAMS, settable_ctx_params: CtxParamsList),
+        entry_at!(slot, RAND_GETTABLE_CTX_PARAMS, gettable_ctx_params: CtxParamsList),
     ]
 }
 
@@ -52,31 +49,14 @@ fn row_of<'p>(provctx: *mut c_void, slot: usize) -> Option<&'p RandRow> {
     provider_of(provctx)?.bound()?.rands.rows.get(slot)
 }
 
+method_lists! { gettable_params: gettable }
+
+context_lists! { settable_ctx_params: settable_ctx, gettable_ctx_params: gettable_ctx }
+
 dispatch! {
     fn newctx[SLOT](provctx: *mut c_void, parent: *mut c_void, parent_calls: *const Dispatch) -> *mut c_void {
         let Some(row) = row_of(provctx, SLOT) else { return ptr::null_mut() };
         // SAFETY: the inner function with the inner provider's context; the parent comes with its own functions.
         unsafe { (row.newctx)(row.provider, parent, parent_calls) }
-    }
-
-    fn gettable_params[SLOT](provctx: *mut c_void) -> *const Param {
-        let Some(row) = row_of(provctx, SLOT) else { return ptr::null() };
-        let Some(gettable) = row.gettable else { return ptr::null() };
-        // SAFETY: the inner function with the inner provider's context.
-        unsafe { gettable(row.provider) }
-    }
-
-    fn settable_ctx_params[SLOT](ctx: *mut c_void, provctx: *mut c_void) -> *const Param {
-        let Some(row) = row_of(provctx, SLOT) else { return ptr::null() };
-        let Some(settable) = row.settable_ctx else { return ptr::null() };
-        // SAFETY: as above; a generator's context is the inner provider's.
-        unsafe { settable(ctx, row.provider) }
-    }
-
-    fn gettable_ctx_params[SLOT](ctx: *mut c_void, provctx: *mut c_void) -> *const Param {
-        let Some(row) = row_of(provctx, SLOT) else { return ptr::null() };
-        let Some(gettable) = row.gettable_ctx else { return ptr::null() };
-        // SAFETY: as above.
-        unsafe { gettable(ctx, row.provider) }
     }
 }

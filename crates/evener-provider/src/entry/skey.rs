@@ -5,11 +5,12 @@ use std::ptr;
 
 use evener_ossl_sys::{Dispatch, GettableParams, Param, SkeymgmtGenerate, SkeymgmtImport, number};
 
+use super::parameter_lists::method_lists;
 use super::provider_of;
 use crate::core::find;
-use crate::ffi::{SLOTS, by_slot, dispatch};
+use crate::ffi::dispatch;
 use crate::inner_provider::InnerProvider;
-use crate::inner_provider::dispatch_table::{Offer, Wrapped, erased};
+use crate::inner_provider::dispatch_table::{Offer, Wrapped, entry_at};
 use crate::state::rows::SkeyRow;
 
 /// The kinds of key objects that we offer: none before OpenSSL 3.5.
@@ -36,21 +37,19 @@ fn row(provider: *mut c_void, functions: &[Dispatch]) -> SkeyRow {
 }
 
 fn replacements(slot: usize) -> Vec<(c_int, evener_ossl_sys::Function)> {
-    static IMPORT: [SkeymgmtImport; SLOTS] = by_slot!(import);
-    static GENERATE: [SkeymgmtGenerate; SLOTS] = by_slot!(generate);
-    static IMP_SETTABLE: [GettableParams; SLOTS] = by_slot!(imp_settable_params);
-    static GEN_SETTABLE: [GettableParams; SLOTS] = by_slot!(gen_settable_params);
     vec![
-        (number::SKEYMGMT_IMPORT, erased!(IMPORT[slot], SkeymgmtImport)),
-        (number::SKEYMGMT_GENERATE, erased!(GENERATE[slot], SkeymgmtGenerate)),
-        (number::SKEYMGMT_IMP_SETTABLE_PARAMS, erased!(IMP_SETTABLE[slot], GettableParams)),
-        (number::SKEYMGMT_GEN_SETTABLE_PARAMS, erased!(GEN_SETTABLE[slot], GettableParams)),
+        entry_at!(slot, SKEYMGMT_IMPORT, import: SkeymgmtImport),
+        entry_at!(slot, SKEYMGMT_GENERATE, generate: SkeymgmtGenerate),
+        entry_at!(slot, SKEYMGMT_IMP_SETTABLE_PARAMS, imp_settable_params: GettableParams),
+        entry_at!(slot, SKEYMGMT_GEN_SETTABLE_PARAMS, gen_settable_params: GettableParams),
     ]
 }
 
 fn row_of<'p>(provctx: *mut c_void, slot: usize) -> Option<&'p SkeyRow> {
     provider_of(provctx)?.bound()?.skeys.rows.get(slot)
 }
+
+method_lists! { imp_settable_params: imp_settable, gen_settable_params: gen_settable }
 
 dispatch! {
     fn import[SLOT](provctx: *mut c_void, selection: c_int, params: *const Param) -> *mut c_void {
@@ -65,19 +64,5 @@ dispatch! {
         let Some(generate) = row.generate else { return ptr::null_mut() };
         // SAFETY: as above.
         unsafe { generate(row.provider, params) }
-    }
-
-    fn imp_settable_params[SLOT](provctx: *mut c_void) -> *const Param {
-        let Some(row) = row_of(provctx, SLOT) else { return ptr::null() };
-        let Some(settable) = row.imp_settable else { return ptr::null() };
-        // SAFETY: as above.
-        unsafe { settable(row.provider) }
-    }
-
-    fn gen_settable_params[SLOT](provctx: *mut c_void) -> *const Param {
-        let Some(row) = row_of(provctx, SLOT) else { return ptr::null() };
-        let Some(settable) = row.gen_settable else { return ptr::null() };
-        // SAFETY: as above.
-        unsafe { settable(row.provider) }
     }
 }

@@ -20,6 +20,18 @@ macro_rules! erased {
 }
 pub(crate) use erased;
 
+/// The entry of a function that there is once per slot, with the number it stands under.
+macro_rules! entry_at {
+    ($slot:ident, $number:ident, $function:ident: $type:ty) => {{
+        static FUNCTIONS: [$type; $crate::ffi::SLOTS] = $crate::ffi::by_slot!($function);
+        (
+            evener_ossl_sys::number::$number,
+            $crate::inner_provider::dispatch_table::erased!(FUNCTIONS[$slot], $type),
+        )
+    }};
+}
+pub(crate) use entry_at;
+
 /// The algorithms of one operation that we offer: `rows[n]` belongs to `algorithms[n]` and to slot `n`.
 pub(crate) struct Offer<R> {
     pub(crate) rows: Box<[R]>,
