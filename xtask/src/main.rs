@@ -7,8 +7,8 @@ use std::env;
 use std::process::ExitCode;
 
 mod ci;
+mod crate_graph;
 mod demo;
-mod house;
 mod measure;
 mod package;
 mod programs;

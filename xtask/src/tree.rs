@@ -8,7 +8,7 @@ use std::{env, fs};
 
 use serde_json::Value;
 
-use crate::house::Room;
+use crate::crate_graph::Room;
 pub(crate) use crate::text_file::TextFile;
 
 /// The workspace, read once.

@@ -6,7 +6,7 @@
 //!
 //! A file is known by a mark on its open file description, which `dup` and `fork` share and nothing else has: the signal number of
 //! `fcntl(F_SETSIG)`, which has no effect without `O_ASYNC`, which nobody sets on a file of ours. To read it is the shortest of system calls
-//! (0.16 us where `fstat` takes 0.36, AMD EPYC, Linux 6.18). Beside it a count per number tells ours from a later one of ours at the same number.
+//! (0.2 us where its inode takes 0.4, docs/results/instructions.md). Beside it a count per number tells ours from a later one of ours at the same number.
 //! Where marks cannot be set, or the number is beyond the counts, device and inode are what is left, as with OpenSSL: exact for sockets and
 //! pipes, while events, epolls and the files of VFIO share one inode and a device node has one for all who open it. Not taken: `kcmp` (a second
 //! descriptor that may be closed too, and not in every kernel), and `/proc/self/fdinfo` (a file opened and read per look).

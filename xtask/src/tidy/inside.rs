@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Finding;
 use super::table::{DOCUMENT, with_table};
-use crate::house::{Arrow, Crate, Room, arrows, circles, room_of};
+use crate::crate_graph::{Arrow, Crate, Room, arrows, circles, room_of};
 use crate::tree::{Package, TextFile};
 
 /// Most source files of a folder at one level, and of a crate without rooms: what one looks over without scrolling.
@@ -35,7 +35,7 @@ pub(super) fn check_package(package: &Package, files: &[TextFile]) -> Vec<Findin
     let mut all = crowded(package, files);
     for root in &package.roots {
         match Crate::read(root, files) {
-            Ok(house) => all.extend(check_crate(package, root, &arrows(&house), files)),
+            Ok(krate) => all.extend(check_crate(package, root, &arrows(&krate), files)),
             Err(reason) => all.push(Finding::new(root, 1, reason)),
         }
     }

@@ -1,6 +1,6 @@
 //! The table of rooms for people: each room with its first sentence and what it may use, made from the rows and the sources.
 
-use crate::house::Room;
+use crate::crate_graph::Room;
 use crate::tree::{Package, TextFile};
 
 /// The document that has the table.

@@ -13,11 +13,11 @@ pub(crate) struct Arrow {
 }
 
 /// All arrows of a crate. A module's to its own descendants are left out: what it is made of is no dependence.
-pub(crate) fn arrows(house: &Crate) -> Vec<Arrow> {
+pub(crate) fn arrows(krate: &Crate) -> Vec<Arrow> {
     let mut all: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
-    let parted = parted(house);
-    for (path, module) in &house.modules {
-        let names = uses(house, path, module).into_iter().chain(calls(module, &parted));
+    let parted = parted(krate);
+    for (path, module) in &krate.modules {
+        let names = uses(krate, path, module).into_iter().chain(calls(module, &parted));
         for (to, name) in names {
             if to.1 != module.file && !is_within(path, &to.0) {
                 all.entry((module.file.clone(), to.1)).or_default().insert(name);
@@ -35,7 +35,7 @@ fn is_within(ancestor: &[String], path: &[String]) -> bool {
 }
 
 /// What a module imports and names, with the places where that is defined.
-fn uses(house: &Crate, path: &[String], module: &Module) -> Vec<(Place, String)> {
+fn uses(krate: &Crate, path: &[String], module: &Module) -> Vec<(Place, String)> {
     let imported = module.imports.iter().map(|import| {
         let mut path = import.path.clone();
         if import.name.is_none() {
@@ -45,7 +45,7 @@ fn uses(house: &Crate, path: &[String], module: &Module) -> Vec<(Place, String)>
     });
     let named = module.paths.iter().map(|names| through_import(module, names));
     let all = imported.chain(named);
-    all.filter_map(|names| house.find(path, &names)).collect()
+    all.filter_map(|names| krate.find(path, &names)).collect()
 }
 
 /// A path that begins with an imported name, written out.
@@ -118,13 +118,13 @@ const DEPTH_MAX: usize = 8;
 
 /// Methods whose `impl` block stands in another file than their type, by their names, as far as no other function of the crate has that,
 /// and none of the standard library's that is called everywhere.
-fn parted(house: &Crate) -> BTreeMap<String, Place> {
+fn parted(krate: &Crate) -> BTreeMap<String, Place> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for (_, functions) in house.modules.values().flat_map(|module| &module.impls) {
+    for (_, functions) in krate.modules.values().flat_map(|module| &module.impls) {
         functions.iter().for_each(|name| *counts.entry(name).or_default() += 1);
     }
     let mut parted = BTreeMap::new();
-    for (path, module) in &house.modules {
+    for (path, module) in &krate.modules {
         let elsewhere = module.impls.iter().filter(|(of, _)| !module.defines.contains(of));
         let functions = elsewhere.flat_map(|(_, functions)| functions);
         let is_known =

@@ -1,6 +1,6 @@
 //! Rooms: the folders and files right below a crate's `src`, and which of them may use which.
 //!
-//! A crate says so in its manifest, from the top of the house down: `[[package.metadata.rooms]]` with `room = "submit"` and
+//! A crate says so in its manifest, from the top down: `[[package.metadata.rooms]]` with `room = "submit"` and
 //! `may-use = ["queue"]`. The first file (lib.rs, main.rs) is no room and may use all.
 
 use serde_json::Value;
