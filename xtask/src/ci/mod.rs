@@ -1,12 +1,13 @@
 //! All checks in one run.
 //!
 //! Steps: formatting, lints, tidy, dependencies -> models of the ring -> fuzzing -> tests -> other programs ([`STEPS`]) -> one closing
-//! line `N passed, N failed`, which sums up what the test runners reported and counts every other failure as one.
+//! line `N passed, N failed`, which sums up what the test runners reported and counts every other failure as one. What failed is said
+//! once more before it.
 //! What is not installed is named as skipped, never as passed.
 
-use std::io::{self, BufRead as _, BufReader, Write};
+use std::io;
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 use std::{env, fs};
 
 use crate::tidy;
@@ -16,7 +17,10 @@ mod fuzz;
 mod later;
 mod sanitizers;
 mod suites;
+mod tally;
 mod valgrind;
+
+use tally::{Tally, said_by};
 
 /// How much to run.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -64,8 +68,7 @@ pub(crate) fn run(depth: Depth, names: &[&str]) -> ExitCode {
     };
     let mut tally = Tally::new(io::stdout());
     steps.iter().for_each(|step| (step.run)(&mut tally, depth));
-    tally.say(&format!("{} passed, {} failed", tally.passed, tally.failed));
-    if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if tally.close() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// The steps of these names, in their own order; all of `depth` where none is named.
@@ -244,107 +247,6 @@ fn tink(tally: &mut Tally) {
     tally.run_tests(step, script);
 }
 
-fn succeeds(cargo_words: &[&str]) -> bool {
-    cargo().args(cargo_words).output().is_ok_and(|output| output.status.success())
-}
-
-/// What passed and failed so far, and where it is told.
-struct Tally {
-    passed: u64,
-    failed: u64,
-    told: Box<dyn Write>,
-}
-
-impl Tally {
-    fn new(told: impl Write + 'static) -> Self {
-        Self { passed: 0, failed: 0, told: Box::new(told) }
-    }
-
-    fn say(&mut self, line: &str) {
-        // A reader that went away is no reason to stop checking.
-        writeln!(self.told, "{line}").unwrap_or_default();
-    }
-
-    fn fail(&mut self, step: &str) {
-        self.say(&format!("failed: {step}"));
-        self.failed += 1;
-    }
-
-    /// Runs `cargo` with `words` if `probe` shows that it can be run here.
-    fn check(&mut self, step: &str, probe: &[&str], words: &[&str]) {
-        if !succeeds(probe) {
-            return self.say(&format!("skipped: {step} (`cargo {}` fails here)", probe.join(" ")));
-        }
-        self.say(&format!("== {step}"));
-        if !cargo().args(words).status().is_ok_and(|status| status.success()) {
-            self.fail(step);
-        }
-    }
-
-    /// Runs a test runner and adds up its results. One that fails without a failed test counts as one failure.
-    fn run_tests(&mut self, step: &str, command: Command) {
-        self.count_tests(step, |tally| listen(command, |line| tally.hear(line)));
-    }
-
-    /// The same, where `heard` says whether the runner succeeded, once all that it said was heard.
-    fn count_tests(&mut self, step: &str, heard: impl FnOnce(&mut Self) -> bool) {
-        self.say(&format!("== {step}"));
-        let before = self.failed;
-        if !heard(self) && self.failed == before {
-            self.fail(step);
-        }
-    }
-
-    /// Runs a test runner that must fail a test, because something was broken on purpose.
-    fn expect_red(&mut self, mutant: &str, mut command: Command) {
-        self.say(&format!("== mutant {mutant}"));
-        let output = command.stderr(Stdio::inherit()).output();
-        // One that does not build runs no tests.
-        let is_red = output.is_ok_and(|output| {
-            String::from_utf8_lossy(&output.stdout).contains("running ") && !output.status.success()
-        });
-        match is_red {
-            true => self.passed += 1,
-            false => self.fail(&format!("no test noticed the mutant {mutant}")),
-        }
-    }
-
-    /// Passes a test runner's line on, and adds up what it reports.
-    fn hear(&mut self, line: &str) {
-        self.say(line);
-        if let Some((passed, failed)) = results(line) {
-            self.passed += passed;
-            self.failed += failed;
-        }
-    }
-}
-
-/// Runs a command and hands on what it says; returns whether it succeeded.
-fn listen(mut command: Command, mut hear: impl FnMut(&str)) -> bool {
-    let Ok(mut child) = command.stdout(Stdio::piped()).spawn() else { return false };
-    let output = child.stdout.take().expect("it was piped above");
-    BufReader::new(output).lines().map_while(Result::ok).for_each(|line| hear(&line));
-    child.wait().is_ok_and(|status| status.success())
-}
-
-/// What a command said, all of it, and whether it succeeded.
-fn said_by(command: Command) -> (Vec<String>, bool) {
-    let mut lines = Vec::new();
-    let succeeded = listen(command, |line| lines.push(line.to_owned()));
-    (lines, succeeded)
-}
-
-/// The counts in a test runner's line: `test result: ok. 3 passed; 0 failed; …` or `3 passed, 0 failed`.
-fn results(line: &str) -> Option<(u64, u64)> {
-    let counts = match line.strip_prefix("test result: ") {
-        Some(result) => result.split_once(". ")?.1,
-        None => line,
-    };
-    let mut parts = counts.split([';', ',']).map(str::trim);
-    let mut count = |word| parts.next()?.strip_suffix(word)?.trim_end().parse().ok();
-    Some((count("passed")?, count("failed")?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -357,34 +259,11 @@ mod tests {
     }
 
     #[test]
-    fn a_runner_s_results_are_read_whether_green_or_red() {
-        let line =
-            "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.1s";
-        assert_eq!(results(line), Some((12, 0)));
-        assert_eq!(results("test result: FAILED. 3 passed; 2 failed; 0 ignored"), Some((3, 2)));
-        assert_eq!(results("4 passed, 1 failed"), Some((4, 1)));
-        assert_eq!(results("test a ... ok"), None);
-        assert_eq!(results("test result: ok"), None);
-    }
-
-    #[test]
     fn a_cargo_deny_that_cannot_read_the_advisories_is_known_by_its_version() {
         assert_eq!(knows_todays_advisories("cargo-deny 0.18.3\n"), Some(false));
         assert_eq!(knows_todays_advisories("cargo-deny 0.18.6\n"), Some(true));
         assert_eq!(knows_todays_advisories("cargo-deny 0.19.0\n"), Some(true));
         assert_eq!(knows_todays_advisories(""), None);
-    }
-
-    #[test]
-    fn results_add_up_and_a_silent_failure_counts_as_one() {
-        let mut tally = Tally::new(io::sink());
-        tally.run_tests("green", shell("echo 'test result: ok. 3 passed; 0 failed; 0 ignored'"));
-        tally.run_tests("red", shell("echo 'test result: FAILED. 1 passed; 2 failed; 0 ignored'; exit 101"));
-        assert_eq!((tally.passed, tally.failed), (4, 2));
-        tally.run_tests("does not build", shell("exit 101"));
-        assert_eq!((tally.passed, tally.failed), (4, 3));
-        tally.run_tests("not there", Command::new("/nonexistent"));
-        assert_eq!((tally.passed, tally.failed), (4, 4));
     }
 
     #[test]
@@ -397,15 +276,5 @@ mod tests {
         assert_eq!(names(Depth::Full, &["sanitizers", "miri"]), ["miri", "sanitizers"]);
         let refused = chosen(Depth::Full, &["miri", "mirri"]).err().unwrap();
         assert!(refused.contains("\"mirri\"") && refused.contains("mutants, miri"), "{refused}");
-    }
-
-    #[test]
-    fn a_mutant_that_no_test_notices_is_a_failure() {
-        let mut tally = Tally::new(io::sink());
-        tally.expect_red("noticed", shell("echo running 1 test; exit 101"));
-        assert_eq!((tally.passed, tally.failed), (1, 0));
-        tally.expect_red("survivor", shell("echo running 1 test; echo test result: ok. 1 passed"));
-        tally.expect_red("does not build", shell("exit 101"));
-        assert_eq!((tally.passed, tally.failed), (1, 2));
     }
 }
