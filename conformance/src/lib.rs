@@ -15,8 +15,8 @@ mod noise;
 mod process;
 mod random_request;
 mod request;
+mod route;
 mod runtime;
-mod way;
 
 pub use ffi::is_right_in_child;
 pub use known_answers::ask_all;
@@ -25,5 +25,5 @@ pub use noise::noise;
 pub use process::Process;
 pub use random_request::{kinds, session};
 pub use request::{Answer, Ask, Burst, Layout, Way, answers};
+pub use route::{Direct, Kit, judged, libcrypto, multibuffer};
 pub use runtime::{ByRuntime, Door};
-pub use way::{Direct, Kit, judged, libcrypto, multibuffer};

@@ -7,7 +7,7 @@ use evener_core::{JobError, Nanos, QueuedDriver};
 
 use crate::request::Ask;
 use crate::request::Burst;
-use crate::way::{Kit, libcrypto};
+use crate::route::{Kit, libcrypto};
 
 /// Gives a module's driver jobs as it takes them, and returns all of them.
 ///

@@ -6,7 +6,7 @@ use evener_core::{Algorithm, Direction, Outcome, Padding, Session};
 
 use crate::noise::noise;
 use crate::request::{Ask, Layout};
-use crate::way::judged;
+use crate::route::judged;
 
 /// A session whose key follows from `seed`.
 ///

@@ -12,7 +12,7 @@ use evener_driver_emulated::{Control, Emulated, Fault, Preset, When};
 use evener_driver_libcrypto::Libcrypto;
 
 use crate::request::{Burst, Way};
-use crate::way::{Kit, libcrypto};
+use crate::route::{Kit, libcrypto};
 
 /// Where jobs go in and come out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@
 #![allow(clippy::print_stdout, clippy::panic, reason = "helpers of tests are tests; what is skipped is said")]
 
 mod hangs;
-mod later;
+mod lazy;
 mod processes;
 mod programs;
 mod sessions;
@@ -36,7 +36,7 @@ fn what_is_claimed_of_a_device_that_programs_drive_themselves_holds_in_the_guest
     let Some(mut scene) = Scene::boot() else { return };
     sessions::are_libcryptos_and_counted(&mut scene);
     processes::do_not_disturb_each_other(&mut scene);
-    later::is_reserved_and_taken(&mut scene);
+    lazy::is_reserved_and_taken(&mut scene);
     hangs::are_left(&mut scene);
     if scene.built.has_command() {
         programs::say_why_there_is_no_device(&mut scene);

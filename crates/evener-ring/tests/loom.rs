@@ -1,4 +1,4 @@
-//! Small models of ring, doorbell and, in `loom/gather.rs`, the gathering of callers, each run through every interleaving
+//! Small models of ring, doorbell and, in `loom/combining_list.rs`, the gathering of callers, each run through every interleaving
 //! with few preemptions.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p evener-ring --release --test loom`. loom knows which write happened before which
@@ -15,8 +15,8 @@
 //! ```
 #![cfg(loom)]
 
-#[path = "loom/gather.rs"]
-mod gather;
+#[path = "loom/combining_list.rs"]
+mod combining_list;
 #[path = "loom/virtqueue.rs"]
 mod virtqueue;
 

@@ -4,10 +4,10 @@
 //! library, and everything unsafe stands there. [`Absent`] says why a machine is without the library.
 #![allow(unsafe_code, reason = "room: libipsec-mb is C; all of it in ffi/")]
 
-mod absence;
 mod driver;
 mod ffi;
+mod unavailable;
 
-pub use crate::absence::Absent;
 pub use crate::driver::Multibuffer;
 pub use crate::ffi::{BareLoop, BareSpan};
+pub use crate::unavailable::Absent;

@@ -1,6 +1,6 @@
 //! Any calls in any order, sensible ones more often.
 
-use super::twins::{Layout, Twins};
+use super::context_pair::{Layout, Twins};
 use super::{Dice, Pair};
 use crate::ffi::forked;
 

@@ -4,16 +4,16 @@
 //! each call twice, in a library with the default provider alone and in one with Evener's, and compare what C sees:
 //! code, lengths, every byte of input and output, IVs, tags. The first difference ends it, with all calls so far.
 
-mod dice;
+mod context_pair;
 mod general;
+mod random;
 mod records;
-mod twins;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use dice::Dice;
+use random::Dice;
 
 use crate::ffi::{Digest, Library};
 

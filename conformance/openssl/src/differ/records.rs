@@ -1,6 +1,6 @@
 //! Records as libssl runs them: sealed, then opened, at times damaged on the way.
 
-use super::twins::Twins;
+use super::context_pair::Twins;
 use super::{Dice, Pair};
 
 /// On the wire: SSL 3, TLS 1.0 to 1.2, DTLS 1.0 and 1.2.

@@ -29,8 +29,8 @@ use self::keyring::Keyring;
 use self::padding_blocks::Tails;
 use self::self_test::Wrong;
 use self::survey::Survey;
-use crate::absence::Absent;
 use crate::ffi::{self, AesKeys, GcmKeys, HmacKeys, KeySize, Manager, Work, load_first, load_first_of};
+use crate::unavailable::Absent;
 
 /// libipsec-mb on one thread.
 ///

@@ -6,8 +6,8 @@ use std::ffi::{CStr, c_char, c_void};
 use std::mem::{size_of, transmute_copy};
 use std::ptr::NonNull;
 
-use crate::absence::Absent;
 use crate::ffi::layout::{RELEASES, Release, Symbols};
+use crate::unavailable::Absent;
 
 /// File names under which distributions install the library, newest first.
 const NAMES: [&CStr; 2] = [c"libIPSec_MB.so.2", c"libIPSec_MB.so.1"];

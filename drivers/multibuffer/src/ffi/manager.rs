@@ -7,7 +7,6 @@ use std::sync::Arc;
 use evener_core::Hash;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use crate::absence::Absent;
 use crate::ffi::job_slots::JobSlots;
 use crate::ffi::keys::{AesKeys, GcmKeys, HmacKeys, KeySize, address, address_mut};
 use crate::ffi::layout::{
@@ -15,6 +14,7 @@ use crate::ffi::layout::{
 };
 use crate::ffi::library::Library;
 use crate::ffi::memory::Memory;
+use crate::unavailable::Absent;
 
 /// The library on one thread.
 pub(crate) struct Manager {

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use evener_core::BLOCK_BYTES;
 use evener_core::padding::{pad, padded_bytes};
 
-use crate::absence::Absent;
 use crate::ffi::keys::{AesKeys, KeySize, address};
 use crate::ffi::layout::{BURST_JOBS_MAX, LANE_BYTES_MAX};
 use crate::ffi::library::load_first;
 use crate::ffi::manager::{CHECKED, Manager};
 use crate::ffi::span::Span;
 use crate::ffi::work::Work;
+use crate::unavailable::Absent;
 
 /// One buffer, to be encrypted by [`BareLoop`].
 pub struct BareSpan<'m> {

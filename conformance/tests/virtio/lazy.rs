@@ -11,8 +11,8 @@ use evener_testbed::USER_SPACE_MODULE;
 use super::{SILENCE, Scene, is_here, name, works};
 
 pub(super) fn is_reserved_and_taken(scene: &mut Scene) {
-    scene.test("later::who_has_reserved_it_has_it_and_takes_it_with_the_first_request");
-    scene.test("later::a_child_that_was_forked_before_that_leaves_it_to_its_parent");
+    scene.test("lazy::who_has_reserved_it_has_it_and_takes_it_with_the_first_request");
+    scene.test("lazy::a_child_that_was_forked_before_that_leaves_it_to_its_parent");
 }
 
 /// The device, reserved; elsewhere than in the guest nothing, said aloud.
