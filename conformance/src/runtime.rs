@@ -6,7 +6,7 @@ use evener::core::plan::Policy;
 use evener::{CpuKit, ModuleSetup, Report, Runtime, Setup, Submitted, run};
 use evener_core::estimate::{Learned, OnModule};
 use evener_core::{
-    Algorithm, Class, Direction, Estimator, InlineDriver, IsOver, Job, Method, Nanos, Profile,
+    Algorithm, Class, Direction, Estimator, HasEnded, InlineDriver, Job, Method, Nanos, Profile,
 };
 use evener_driver_emulated::{Control, Emulated, Fault, Preset, When};
 use evener_driver_libcrypto::Libcrypto;
@@ -42,7 +42,7 @@ pub struct ByRuntime {
 /// Costs next to nothing, so that a test takes no longer than its threads.
 const QUICK: &str = "emulated:d=0+0,h=1000+0,units=8";
 /// Silence after which the module is taken for dead.
-const PATIENCE: Nanos = Nanos::from_millis(50);
+const TIMEOUT: Nanos = Nanos::from_millis(50);
 
 impl ByRuntime {
     /// A run without module.
@@ -107,7 +107,7 @@ impl Way for ByRuntime {
         let control = module.as_ref().map(Emulated::control);
         let modules = module.into_iter().map(|module| ModuleSetup {
             check_every: self.check_every,
-            patience: PATIENCE,
+            timeout: TIMEOUT,
             ..ModuleSetup::new(Box::new(module), Kit::plain().into_inner())
         });
         let setup = self.setup(control.as_ref(), modules.collect());
@@ -163,7 +163,7 @@ impl InlineDriver for AfterModule {
         self.libcrypto.run(burst);
     }
 
-    fn forget(&mut self, is_over: IsOver<'_>) {
-        self.libcrypto.forget(is_over);
+    fn forget(&mut self, has_ended: HasEnded<'_>) {
+        self.libcrypto.forget(has_ended);
     }
 }

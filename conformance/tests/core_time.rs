@@ -258,7 +258,7 @@ const LENGTH: Nanos = Nanos::from_millis(200);
 const MODULE_LENGTH: Nanos = Nanos::from_millis(400);
 /// Requests that are handed over together.
 const BURST: usize = 32;
-const PATIENCE: Nanos = Nanos::from_millis(20_000);
+const TIMEOUT: Nanos = Nanos::from_millis(20_000);
 
 /// Whether this is the guest; says so where it is not.
 fn is_in_guest() -> bool {
@@ -279,7 +279,7 @@ fn opened<M, E: Display>(open: impl Fn() -> Result<M, E>) -> M {
     loop {
         match open() {
             Ok(module) => return module,
-            Err(error) => assert!(SystemClock.now() - start < PATIENCE, "{error}"),
+            Err(error) => assert!(SystemClock.now() - start < TIMEOUT, "{error}"),
         }
         thread::sleep(Duration::from_millis(10));
     }
@@ -355,7 +355,7 @@ fn pass<'m>(driver: &mut dyn QueuedDriver<'m>, jobs: &mut Burst<'m>) {
                 break;
             }
         }
-        assert!(driver.poll(&mut done, PATIENCE) > 0, "the module does not answer");
+        assert!(driver.poll(&mut done, TIMEOUT) > 0, "the module does not answer");
     }
     *jobs = done;
 }

@@ -18,7 +18,7 @@ use evener_conformance::{
 };
 use evener_core::driver::Unanswered;
 use evener_core::{
-    Algorithm, Direction, InlineDriver, IsOver, Job, JobError, Nanos, Outcome, Padding, Profile,
+    Algorithm, Direction, HasEnded, InlineDriver, Job, JobError, Nanos, Outcome, Padding, Profile,
     QueuedDriver, Session,
 };
 use evener_cryptodev::{Node, TEXT_BYTES_MAX};
@@ -54,7 +54,7 @@ const NODE_LENGTHS: &[usize] =
     &[0, 1, 15, 16, 17, 255, 4_096, 32_752, 32_768, 32_784, 65_552, 120 << 10, 131_072];
 
 /// Jobs before a module is asked for one more.
-const PATIENCE: Nanos = Nanos::from_millis(20_000);
+const TIMEOUT: Nanos = Nanos::from_millis(20_000);
 
 /// Modules of this machine, then software; nothing, said aloud, where AF_ALG is missing.
 fn modules() -> Vec<Module> {
@@ -97,7 +97,7 @@ struct Alone(Module);
 
 impl Way for Alone {
     fn run<'m>(&mut self, jobs: Burst<'m>) -> Burst<'m> {
-        all_by(&mut *self.0.driver(), jobs, PATIENCE)
+        all_by(&mut *self.0.driver(), jobs, TIMEOUT)
     }
 }
 
@@ -106,7 +106,7 @@ struct AtHost(evener_driver_hosted::Module);
 
 impl Way for AtHost {
     fn run<'m>(&mut self, jobs: Burst<'m>) -> Burst<'m> {
-        all_by(&mut *self.0.driver(), jobs, PATIENCE)
+        all_by(&mut *self.0.driver(), jobs, TIMEOUT)
     }
 }
 
@@ -114,19 +114,19 @@ impl Way for AtHost {
 struct ByRun<'a> {
     module: &'a Module,
     /// Silence after which it is taken for dead.
-    patience: Nanos,
+    timeout: Nanos,
     report: Report,
 }
 
 impl<'a> ByRun<'a> {
     fn new(module: &'a Module) -> Self {
-        Self { module, patience: PATIENCE, report: Report::default() }
+        Self { module, timeout: TIMEOUT, report: Report::default() }
     }
 }
 
 impl Way for ByRun<'_> {
     fn run<'m>(&mut self, jobs: Burst<'m>) -> Burst<'m> {
-        let (jobs, report) = by_run(self.module.driver(), jobs, self.patience);
+        let (jobs, report) = by_run(self.module.driver(), jobs, self.timeout);
         self.report = report;
         jobs
     }
@@ -284,7 +284,7 @@ fn a_module_that_is_full_of_keys_loses_no_job_and_is_not_blamed() {
             let mut job = Job::in_place(memory.leak());
             job.arm(Arc::clone(&ask.session), &ask.iv, ask.input.len());
             assert!(holder.submit(job).is_ok());
-            holder.poll(&mut done, PATIENCE);
+            holder.poll(&mut done, TIMEOUT);
             assert_eq!(done.len(), 1);
         }
     }
@@ -338,7 +338,7 @@ fn with_host(module: &Module, body: impl FnOnce(evener_driver_hosted::Module)) -
         control: None,
         access: evener_host::Access::default(),
         limits: evener_host::Limits::default(),
-        module: evener_host::Module::queued(module.driver(), PATIENCE.into()),
+        module: evener_host::Module::queued(module.driver(), TIMEOUT.into()),
     };
     let (cancel, (ready, is_ready)) = (Cancel::default(), channel());
     std::thread::scope(|scope| {
@@ -388,7 +388,7 @@ fn hand_over(driver: &mut dyn QueuedDriver<'static>, ask: &Ask) {
 
 fn taken(driver: &mut dyn QueuedDriver<'static>) -> Answer {
     let mut done = Vec::new();
-    driver.poll(&mut done, PATIENCE);
+    driver.poll(&mut done, TIMEOUT);
     let [job] = &done[..] else { panic!("{} jobs came back", done.len()) };
     Answer { outcome: job.outcome(), output: job.output().to_vec(), tag: job.tag().to_vec() }
 }
@@ -451,8 +451,8 @@ impl InlineDriver for Lies {
         }
     }
 
-    fn forget(&mut self, is_over: IsOver<'_>) {
-        self.0.forget(is_over);
+    fn forget(&mut self, has_ended: HasEnded<'_>) {
+        self.0.forget(has_ended);
     }
 }
 
@@ -527,8 +527,8 @@ impl InlineDriver for Stalls {
         self.0.run(burst);
     }
 
-    fn forget(&mut self, is_over: IsOver<'_>) {
-        self.0.forget(is_over);
+    fn forget(&mut self, has_ended: HasEnded<'_>) {
+        self.0.forget(has_ended);
     }
 }
 
@@ -540,11 +540,11 @@ const BEFORE: u64 = 12;
 const SILENCE: Nanos = Nanos::from_millis(3_000);
 
 /// A run by a module: jobs that it did, how many were redone, and why it is out. All results are libcrypto's.
-fn run_by(module: &Module, patience: Nanos) -> (u64, u64, Option<Quarantine>) {
+fn run_by(module: &Module, timeout: Nanos) -> (u64, u64, Option<Quarantine>) {
     let key = |seed| session(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, seed);
     let keys = [21, 22, 23].map(key);
     let asks: Vec<Ask> = (0..RUN_JOBS).map(|at| Ask::noisy(&keys[at % 3], 4_096, at)).collect();
-    let mut way = ByRun { patience, ..ByRun::new(module) };
+    let mut way = ByRun { timeout, ..ByRun::new(module) };
     let came = answers(&mut way, &asks);
     asks.iter().zip(&came).for_each(|(ask, answer)| assert_eq!(*answer, judged(ask), "{}", ask.what()));
     let served = way.report.workers.iter().find_map(|worker| worker.module.clone()).expect("a module");
@@ -566,7 +566,7 @@ fn a_node_that_hangs_in_mid_request_is_out_until_its_requests_are_back() {
         // They come back one after the other.
         let is_back = (0..200).any(|_| {
             std::thread::sleep(Duration::from_millis(50));
-            run_by(&module, PATIENCE) == (RUN_JOBS as u64, 0, None)
+            run_by(&module, TIMEOUT) == (RUN_JOBS as u64, 0, None)
         });
         assert!(is_back, "it is never used again");
         println!("{}: out while it hung", module.profile().name);

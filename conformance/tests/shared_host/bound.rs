@@ -13,7 +13,7 @@ use evener_conformance::{Ask, Burst, Process, judged, libcrypto, session};
 use evener_core::{Algorithm, Direction, Job, JobError, Method, Outcome, Padding, Session};
 use evener_driver_hosted::Module;
 
-use super::{Host, PATIENCE, asked_at};
+use super::{Host, TIMEOUT, asked_at};
 
 /// Time enough to be killed in the middle: half a second for all jobs.
 const MODULE: &str = "emulated:d=0+0,h=5000000+0,depth=8";
@@ -60,7 +60,7 @@ fn a_host_that_is_killed_fails_what_only_it_may_do_and_no_core_does_it() {
 fn wait_until(is_so: impl Fn() -> bool) {
     let since = Instant::now();
     while !is_so() {
-        assert!(since.elapsed() < PATIENCE, "it never came to that");
+        assert!(since.elapsed() < TIMEOUT, "it never came to that");
         thread::sleep(Duration::from_millis(2));
     }
 }

@@ -23,7 +23,7 @@ use evener::core::plan::Policy;
 use evener::{Cancel, CpuKit, ModuleSetup};
 use evener_conformance::{Ask, Burst, Way, answers, judged, libcrypto, session};
 use evener_core::{
-    Algorithm, Direction, IsOver, Job, Nanos, Outcome, Padding, Profile, QueuedDriver, Refusal, Session,
+    Algorithm, Direction, HasEnded, Job, Nanos, Outcome, Padding, Profile, QueuedDriver, Refusal, Session,
     known,
 };
 use evener_driver_emulated::{Emulated, Preset};
@@ -35,7 +35,7 @@ const GUEST_JOBS: usize = 200;
 const BYTES: usize = 4_096;
 /// Keys of each client.
 const KEYS: usize = 3;
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const LIFE: Duration = Duration::from_secs(400);
 
 /// Not so quick that a guest under emulation never finds it busy.
@@ -252,7 +252,7 @@ fn work(
             (count..count + round).map(|at| Ask::noisy(&keys[at % KEYS], BYTES, seed + at % 97)).collect();
         let mut jobs: Vec<_> = asks.iter().enumerate().map(|(mark, ask)| job(ask, mark as u64)).collect();
         let since = Instant::now();
-        assert!(known::ask(driver, &mut jobs, || since.elapsed() > PATIENCE), "all come back");
+        assert!(known::ask(driver, &mut jobs, || since.elapsed() > TIMEOUT), "all come back");
         jobs.sort_by_key(|job| job.mark);
         for (job, (mark, ask)) in jobs.iter().zip(asks.iter().enumerate()) {
             assert_eq!((job.mark, job.outcome()), (mark as u64, Outcome::Done { written: BYTES }));
@@ -336,7 +336,7 @@ impl Way for ByModule<'_> {
     fn run<'m>(&mut self, mut jobs: Burst<'m>) -> Burst<'m> {
         let kit = || CpuKit::new(Box::new(libcrypto()), None);
         let driver = Watched { driver: self.module.driver(), done: 0, tell: self.tell.clone() };
-        let module = ModuleSetup { patience: SILENCE, ..ModuleSetup::new(Box::new(driver), kit()) };
+        let module = ModuleSetup { timeout: SILENCE, ..ModuleSetup::new(Box::new(driver), kit()) };
         let setup = evener::Setup {
             policy: Policy::ModuleOnly,
             modules: vec![module],
@@ -377,8 +377,8 @@ impl<'m> QueuedDriver<'m> for Watched<'m> {
         submitted
     }
 
-    fn poll(&mut self, done: &mut Vec<Box<Job<'m>>>, patience: Nanos) -> usize {
-        let count = self.driver.poll(done, patience);
+    fn poll(&mut self, done: &mut Vec<Box<Job<'m>>>, timeout: Nanos) -> usize {
+        let count = self.driver.poll(done, timeout);
         self.done += count as u64;
         count
     }
@@ -395,8 +395,8 @@ impl<'m> QueuedDriver<'m> for Watched<'m> {
         self.driver.abandon(given_back);
     }
 
-    fn forget(&mut self, is_over: IsOver<'_>) {
-        self.driver.forget(is_over);
+    fn forget(&mut self, has_ended: HasEnded<'_>) {
+        self.driver.forget(has_ended);
     }
 }
 

@@ -31,7 +31,7 @@ const BURSTS: usize = 8;
 /// The papers' module.
 const AM3358: &str = "emulated:am3358";
 /// For what comes sooner or later, on a host that does other things for minutes. Assumed, not measured.
-const PATIENCE: Duration = Duration::from_secs(400);
+const TIMEOUT: Duration = Duration::from_secs(400);
 /// Of the guest.
 const LIFE: Duration = Duration::from_secs(1_500);
 
@@ -87,7 +87,7 @@ impl Scene {
     fn wait_until(&self, what: &str, mut is_so: impl FnMut() -> bool) {
         let since = Instant::now();
         while !is_so() {
-            assert!(since.elapsed() < PATIENCE, "{what} never came; the guest said\n{}", self.told());
+            assert!(since.elapsed() < TIMEOUT, "{what} never came; the guest said\n{}", self.told());
             thread::sleep(Duration::from_millis(5));
         }
     }

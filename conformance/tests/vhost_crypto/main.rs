@@ -22,7 +22,7 @@ use evener_core::{
 use evener_driver_hosted::Module;
 use evener_driver_libcrypto::Libcrypto;
 
-const PATIENCE: Nanos = Nanos::from_millis(20_000);
+const TIMEOUT: Nanos = Nanos::from_millis(20_000);
 
 /// First release of DPDK with the session message that we send.
 const LONG_SESSION_SINCE: (u32, u32) = (25, 3);
@@ -131,7 +131,7 @@ fn through(
                 Err((_, refusal)) => panic!("{refusal:?}"),
             }
         }
-        assert!(driver.poll(&mut done, PATIENCE) > 0, "nothing comes back");
+        assert!(driver.poll(&mut done, TIMEOUT) > 0, "nothing comes back");
     }
     done.sort_by_key(|job| job.mark);
     done

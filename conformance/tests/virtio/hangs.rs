@@ -20,7 +20,7 @@ pub(super) fn are_left(scene: &mut Scene) {
     scene.test("hangs::the_next_process_is_served");
 }
 
-const PATIENCE: Nanos = Nanos::from_millis(200);
+const TIMEOUT: Nanos = Nanos::from_millis(200);
 /// A device that is slowed down by its bytes lets a tenth of a second pass at once, which is one request.
 const BEFORE_MAX: usize = 4;
 
@@ -38,7 +38,7 @@ fn who_waits_leaves_with_his_text_as_it_was() {
     let (single, asks) = (module.single(), asks(BEFORE_MAX));
     let left = asks.iter().find_map(|ask| {
         let began = Instant::now();
-        match in_place(&*single, ask, PATIENCE) {
+        match in_place(&*single, ask, TIMEOUT) {
             Ok(output) => assert!(output == judged(ask).output, "{}", ask.what()),
             Err(Unanswered::Late) => return Some(began.elapsed()),
             Err(error) => panic!("{error:?}"),
@@ -46,7 +46,7 @@ fn who_waits_leaves_with_his_text_as_it_was() {
         None
     });
     let left = left.expect("it never hangs");
-    assert!(left >= PATIENCE.into() && left < Duration::from_secs(15), "{left:?}");
+    assert!(left >= TIMEOUT.into() && left < Duration::from_secs(15), "{left:?}");
     // Of it nobody knows what it will do yet.
     assert_eq!(in_place(&*single, &asks[0], SILENCE), LOST, "without waiting");
     drop((single, module));
@@ -58,7 +58,7 @@ fn who_waits_leaves_with_his_text_as_it_was() {
 #[ignore = "a part of another one, which runs it in a guest"]
 fn a_run_redoes_what_the_device_holds() {
     let Some(module) = device() else { return };
-    let (asks, mut way) = (asks(60), ByRun::new(&module, PATIENCE));
+    let (asks, mut way) = (asks(60), ByRun::new(&module, TIMEOUT));
     are_right(&mut way, &asks);
     assert_eq!(way.quarantine(), Some(Quarantine::Hung));
     let (by_module, redone) = (way.by_module(), way.report.total().redone);

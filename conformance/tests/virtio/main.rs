@@ -29,7 +29,7 @@ use programs::Built;
 const LIFE: Duration = Duration::from_secs(500);
 
 /// For what comes sooner or later, on a host that does other things. Assumed, not measured.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[test]
 fn what_is_claimed_of_a_device_that_programs_drive_themselves_holds_in_the_guest() {
@@ -138,7 +138,7 @@ impl Scene {
             .iter()
             .any(|line| line.contains(WAITS) || line.contains("test result"))
         {
-            assert!(since.elapsed() < PATIENCE, "{name}: {:?}", &lines(&stdout)[before..]);
+            assert!(since.elapsed() < TIMEOUT, "{name}: {:?}", &lines(&stdout)[before..]);
             thread::sleep(Duration::from_millis(10));
         }
         self.let_pass(0);
@@ -162,7 +162,7 @@ fn wait_for_the_host() {
     println!("{WAITS}");
     let (go, since) = (PathBuf::from("/share").join(GO), Instant::now());
     while !go.exists() {
-        assert!(since.elapsed() < PATIENCE, "the host does nothing");
+        assert!(since.elapsed() < TIMEOUT, "the host does nothing");
         thread::sleep(Duration::from_millis(10));
     }
 }

@@ -139,13 +139,13 @@ fn a_forked_child_does_its_jobs_without_the_device_and_its_parent_goes_on() {
 pub(super) struct ByRun<'a> {
     module: &'a Module,
     /// Silence after which it is taken for dead.
-    patience: Nanos,
+    timeout: Nanos,
     pub(super) report: Report,
 }
 
 impl<'a> ByRun<'a> {
-    pub(super) fn new(module: &'a Module, patience: Nanos) -> Self {
-        Self { module, patience, report: Report::default() }
+    pub(super) fn new(module: &'a Module, timeout: Nanos) -> Self {
+        Self { module, timeout, report: Report::default() }
     }
 
     pub(super) fn by_module(&self) -> u64 {
@@ -159,7 +159,7 @@ impl<'a> ByRun<'a> {
 
 impl Way for ByRun<'_> {
     fn run<'m>(&mut self, jobs: Burst<'m>) -> Burst<'m> {
-        let (jobs, report) = by_run(self.module.driver(), jobs, self.patience);
+        let (jobs, report) = by_run(self.module.driver(), jobs, self.timeout);
         self.report = report;
         jobs
     }

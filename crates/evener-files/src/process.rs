@@ -102,7 +102,7 @@ fn setup<'m>(
         ..Setup::default()
     };
     let plan = setup.plan();
-    if plan.cpu.jobs_max > 0 && !matches!(plan.dispatch, Dispatch::Pull | Dispatch::Weigh) {
+    if plan.cpu.jobs_max > 0 && !matches!(plan.dispatch, Dispatch::SharedQueue | Dispatch::ByCost) {
         setup.workers = kits.iter().map(|_| machinery.kit()).collect();
     }
     setup

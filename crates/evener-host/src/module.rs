@@ -114,9 +114,9 @@ impl ModuleRunner {
                 let silent = queue.silent();
                 let driver = &mut *queue.driver;
                 let has_all = submit(driver, &mut self.waiting, &mut self.spare, done, &mut self.is_gone);
-                let patience = if has_all { Nanos::ZERO } else { FULL_PATIENCE };
+                let timeout = if has_all { Nanos::ZERO } else { FULL_TIMEOUT };
                 let before = done.len();
-                driver.poll(done, patience);
+                driver.poll(done, timeout);
                 self.is_gone |= done[before..].iter().any(|job| is_lost(job));
                 if done.len() > before {
                     queue.progress = Instant::now();
@@ -146,7 +146,7 @@ impl ModuleRunner {
 
     /// How long a round may sleep for new requests: a module that holds jobs has to be looked at, the less often the longer
     /// it has been quiet.
-    pub(crate) fn patience(&self, quiet_rounds: u32) -> Option<Duration> {
+    pub(crate) fn timeout(&self, quiet_rounds: u32) -> Option<Duration> {
         match &self.work {
             Work::Queued(queue) if queue.driver.in_flight() > 0 => {
                 Some((GLANCE * (1 << quiet_rounds.min(5))).min(GLANCE_LONGEST))
@@ -257,7 +257,7 @@ const SHARES_MAX: usize = 4;
 const FILL_LEAST: usize = 8;
 
 /// Longest sleep in a module that is full; then clients are looked after.
-const FULL_PATIENCE: Nanos = Nanos::from_millis(1);
+const FULL_TIMEOUT: Nanos = Nanos::from_millis(1);
 
 /// Longest sleep for new requests while a module that could take some holds others. Assumed, not measured: 50 us,
 /// because that is a tenth of a typical request.

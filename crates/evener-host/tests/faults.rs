@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use evener_core::{Algorithm, Direction, IsOver, Job, JobError, Nanos, Profile, QueuedDriver, Refusal};
+use evener_core::{Algorithm, Direction, HasEnded, Job, JobError, Nanos, Profile, QueuedDriver, Refusal};
 use evener_driver_emulated::{Control, Emulated, Fault, Preset, When};
 use evener_driver_libcrypto::Libcrypto;
 use evener_host::Module;
@@ -216,9 +216,9 @@ impl QueuedDriver<'static> for Own {
         self.driver.submit(job)
     }
 
-    fn poll(&mut self, done: &mut Vec<Box<Job<'static>>>, patience: Nanos) -> usize {
+    fn poll(&mut self, done: &mut Vec<Box<Job<'static>>>, timeout: Nanos) -> usize {
         let before = done.len();
-        let count = self.driver.poll(done, patience);
+        let count = self.driver.poll(done, timeout);
         if let Some(job) = done.get_mut(before) {
             self.told.error.lock().unwrap().take().into_iter().for_each(|error| job.fail(error));
         }
@@ -233,9 +233,9 @@ impl QueuedDriver<'static> for Own {
         self.driver.abandon(given_back);
     }
 
-    fn forget(&mut self, is_over: IsOver<'_>) {
+    fn forget(&mut self, has_ended: HasEnded<'_>) {
         self.told.forgets.fetch_add(1, SeqCst);
-        self.driver.forget(is_over);
+        self.driver.forget(has_ended);
     }
 }
 

@@ -14,12 +14,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use evener::CpuKit;
-use evener_core::{Algorithm, Direction, InlineDriver, IsOver, Job, Profile, SessionId};
+use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, Profile, SessionId};
 use evener_driver_emulated::{Emulated, Preset};
 use evener_driver_libcrypto::Libcrypto;
 use evener_driver_multibuffer::Multibuffer;
 use evener_host::Module;
-use support::{ALL_FEATURES, Host, PATIENCE, Raw, cipher, noise};
+use support::{ALL_FEATURES, Host, Raw, TIMEOUT, cipher, noise};
 
 /// Sessions of which a driver keeps something.
 type Kept = Arc<Mutex<BTreeSet<SessionId>>>;
@@ -41,9 +41,9 @@ impl InlineDriver for Watched {
         self.0.run(burst);
     }
 
-    fn forget(&mut self, is_over: IsOver<'_>) {
-        self.1.lock().unwrap().retain(|id| !is_over(*id));
-        self.0.forget(is_over);
+    fn forget(&mut self, has_ended: HasEnded<'_>) {
+        self.1.lock().unwrap().retain(|id| !has_ended(*id));
+        self.0.forget(has_ended);
     }
 }
 
@@ -63,7 +63,7 @@ fn emulated(kept: &Kept) -> Module {
 
 /// Waits until so many are kept.
 fn comes_to(kept: &Kept, count: usize) -> bool {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while kept.lock().unwrap().len() != count {
         if Instant::now() >= deadline {
             return false;
@@ -212,7 +212,7 @@ fn no_key_is_left_in_the_hosts_memory() {
             close(&raw, session);
             // An answer shows that the order was read; the module's thread looks when it comes to it.
             raw.ask(17);
-            let deadline = Instant::now() + PATIENCE;
+            let deadline = Instant::now() + TIMEOUT;
             while host.holds(&key) > 0 {
                 assert!(Instant::now() < deadline, "{module}: {} copies are left", host.holds(&key));
                 std::thread::sleep(Duration::from_millis(20));

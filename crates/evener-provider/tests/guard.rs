@@ -14,7 +14,7 @@ use std::time::Duration;
 use evener::statistics::{Places, of_process};
 use evener_core::guard::CONTROL_JOBS_FIRST;
 use evener_core::statistics::{Count, Kind, Row};
-use evener_core::{Algorithm, Direction, InlineDriver, IsOver, Job, Profile};
+use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, Profile};
 use evener_driver_multibuffer::Multibuffer;
 use evener_provider::{
     Engine, OSSL_provider_init, Raw, RawError, add_engine, offer_pipelines_anyway, run_lanes_by,
@@ -108,8 +108,8 @@ impl InlineDriver for SlowLanes {
         self.0.run(jobs);
     }
 
-    fn forget(&mut self, is_over: IsOver<'_>) {
-        self.0.forget(is_over);
+    fn forget(&mut self, has_ended: HasEnded<'_>) {
+        self.0.forget(has_ended);
     }
 }
 

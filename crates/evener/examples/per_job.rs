@@ -12,7 +12,7 @@ use std::thread;
 
 use evener::{CpuKit, Setup, Submitted, SystemClock, run};
 use evener_core::driver::Clock as _;
-use evener_core::{Algorithm, Direction, InlineDriver, IsOver, Job, Nanos, Padding, Profile, Session};
+use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, Nanos, Padding, Profile, Session};
 
 /// Says done.
 struct Idle(Profile);
@@ -33,7 +33,7 @@ impl InlineDriver for Idle {
         }
     }
 
-    fn forget(&mut self, _: IsOver<'_>) {}
+    fn forget(&mut self, _: HasEnded<'_>) {}
 }
 
 fn kit() -> CpuKit {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use evener_core::driver::Clock;
 use evener_core::{
-    Algorithm, Class, Direction, InlineDriver, IsOver, Job, JobError, Method, Nanos, Outcome, Sample, Tally,
+    Algorithm, Class, Direction, HasEnded, InlineDriver, Job, JobError, Method, Nanos, Outcome, Sample, Tally,
 };
 
 use crate::Costs;
@@ -135,10 +135,10 @@ impl CpuKit {
     }
 
     /// Drops, and wipes, what its drivers have made of sessions that have ended ([`InlineDriver::forget`]).
-    pub fn forget(&mut self, is_over: IsOver<'_>) {
-        self.plain.forget(is_over);
+    pub fn forget(&mut self, has_ended: HasEnded<'_>) {
+        self.plain.forget(has_ended);
         if let Some(multi) = &mut self.multi {
-            multi.forget(is_over);
+            multi.forget(has_ended);
         }
     }
 

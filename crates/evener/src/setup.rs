@@ -18,7 +18,7 @@ pub struct ModuleSetup<'m> {
     /// One in so many jobs is checked against the CPU, the first few always; 1 checks all.
     pub check_every: u32,
     /// A module that holds jobs and finishes none for this long is taken for dead.
-    pub patience: Nanos,
+    pub timeout: Nanos,
 }
 
 impl<'m> ModuleSetup<'m> {
@@ -26,7 +26,7 @@ impl<'m> ModuleSetup<'m> {
     /// taken for dead.
     #[must_use]
     pub fn new(driver: Box<dyn QueuedDriver<'m> + 'm>, redo: CpuKit) -> Self {
-        Self { driver, redo, check_every: CHECK_EVERY, patience: SILENCE_MAX }
+        Self { driver, redo, check_every: CHECK_EVERY, timeout: SILENCE_MAX }
     }
 }
 

@@ -5,7 +5,7 @@ mod support;
 
 use evener::{CpuKit, Report, Setup, run};
 use evener_core::plan::Policy;
-use evener_core::{Algorithm, Direction, InlineDriver, IsOver, Job, JobError, Outcome, Profile};
+use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, JobError, Outcome, Profile};
 use evener_driver_libcrypto::Libcrypto;
 
 use support::module::{Fault, Scripted, scripted};
@@ -28,8 +28,8 @@ impl InlineDriver for Free {
         self.0.run(burst);
     }
 
-    fn forget(&mut self, is_over: IsOver<'_>) {
-        self.0.forget(is_over);
+    fn forget(&mut self, has_ended: HasEnded<'_>) {
+        self.0.forget(has_ended);
     }
 }
 

@@ -9,7 +9,7 @@ use std::thread;
 
 use evener::{CpuKit, ModuleSetup, Runtime, Setup, Submitted, run};
 use evener_core::plan::Policy;
-use evener_core::{Algorithm, Direction, InlineDriver, IsOver, Job, Profile, SessionId};
+use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, Profile, SessionId};
 use evener_driver_emulated::{Emulated, Preset};
 use evener_driver_libcrypto::Libcrypto;
 
@@ -39,9 +39,9 @@ impl InlineDriver for Watched {
         self.libcrypto.run(burst);
     }
 
-    fn forget(&mut self, is_over: IsOver<'_>) {
-        self.kept.lock().unwrap().retain(|(number, id)| *number != self.number || !is_over(*id));
-        self.libcrypto.forget(is_over);
+    fn forget(&mut self, has_ended: HasEnded<'_>) {
+        self.kept.lock().unwrap().retain(|(number, id)| *number != self.number || !has_ended(*id));
+        self.libcrypto.forget(has_ended);
     }
 }
 

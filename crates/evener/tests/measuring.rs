@@ -96,7 +96,7 @@ fn a_module_takes_no_more_jobs_once_it_is_held() {
         let seen = module.seen();
         let setup = Setup {
             policy: Policy::ModuleOnly,
-            modules: vec![ModuleSetup { patience: Nanos::from_millis(60_000), ..scripted(module, 1_000) }],
+            modules: vec![ModuleSetup { timeout: Nanos::from_millis(60_000), ..scripted(module, 1_000) }],
             home_jobs: 512,
             ..Setup::default()
         };

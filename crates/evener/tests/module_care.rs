@@ -174,8 +174,8 @@ fn a_module_whose_costs_are_known_is_not_waited_for_as_long_as_one_that_nobody_k
     let mut rooms = rooms(&cases);
     // It announces more than it takes, so that its worker looks often.
     let module = Scripted::new(Fault::Hang(0)).with_depth(2).on_clock(&clock, Nanos::from_millis(100));
-    let patience = Nanos::from_millis(3_600_000);
-    let modules = vec![ModuleSetup { patience, ..scripted(module, 1_000) }];
+    let timeout = Nanos::from_millis(3_600_000);
+    let modules = vec![ModuleSetup { timeout, ..scripted(module, 1_000) }];
     let setup = Setup {
         policy: Policy::Adaptive,
         modules,

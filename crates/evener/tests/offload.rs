@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use evener::offload::{Bell, Offload, OutOfService, Request};
 use evener_core::driver::{SingleDriver, Text, Unanswered};
-use evener_core::{Algorithm, Direction, InlineDriver as _, IsOver, Job, JobError, Nanos, Padding, Session};
+use evener_core::{
+    Algorithm, Direction, HasEnded, InlineDriver as _, Job, JobError, Nanos, Padding, Session,
+};
 use evener_driver_emulated::{Emulated, Fault, Preset, When};
 use evener_driver_libcrypto::Libcrypto;
 
@@ -164,9 +166,9 @@ impl<E: Fn(u32) -> Result<(), Unanswered> + Send + Sync> SingleDriver for Single
         _: &Session,
         _: &[u8; 16],
         text: &mut dyn Text,
-        patience: Nanos,
+        timeout: Nanos,
     ) -> Result<(), Unanswered> {
-        assert_eq!((text.input(), patience), (&TEXT[..], ALLOWED));
+        assert_eq!((text.input(), timeout), (&TEXT[..], ALLOWED));
         (self.ends)(self.count.fetch_add(1, Relaxed)).map(|()| text.take(&right()))
     }
 
@@ -178,7 +180,7 @@ impl<E: Fn(u32) -> Result<(), Unanswered> + Send + Sync> SingleDriver for Single
         USED
     }
 
-    fn forget(&self, _: IsOver<'_>) {}
+    fn forget(&self, _: HasEnded<'_>) {}
 }
 
 /// Core time of its threads.

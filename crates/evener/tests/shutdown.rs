@@ -11,7 +11,7 @@ use std::thread;
 
 use evener::{Cancel, CpuKit, Setup, Submitted, run};
 use evener_core::plan::Policy;
-use evener_core::{Algorithm, Direction, InlineDriver, IsOver, Job, JobError, Outcome, Profile};
+use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, JobError, Outcome, Profile};
 
 use support::drivers::gated_kit;
 use support::module::{Fault, Scripted, scripted};
@@ -92,7 +92,7 @@ impl InlineDriver for Panics {
         panic!("a bug, on purpose");
     }
 
-    fn forget(&mut self, _: IsOver<'_>) {}
+    fn forget(&mut self, _: HasEnded<'_>) {}
 }
 
 fn panicking_kit(has_panicked: &Arc<AtomicBool>) -> CpuKit {

@@ -18,7 +18,7 @@ use evener_wire::{Message, WireError, features, protocol_features};
 
 use support::{Nonsense, Peer, Wrong, soon};
 
-const PATIENCE: Nanos = Nanos::from_millis(20_000);
+const TIMEOUT: Nanos = Nanos::from_millis(20_000);
 const BYTES: usize = 4_096;
 const JOBS: u64 = 6;
 const LOST: Outcome = Outcome::Failed(JobError::ModuleLost);
@@ -48,11 +48,11 @@ fn submit(driver: &mut dyn QueuedDriver<'static>, session: &Arc<Session>) {
     (0..JOBS).for_each(|mark| driver.submit(armed(session, mark)).unwrap());
 }
 
-/// Whatever is under way, each job once, by its mark. Nothing may last until the end of the patience.
+/// Whatever is under way, each job once, by its mark. Nothing may last until the end of the timeout.
 fn all_back(driver: &mut dyn QueuedDriver<'static>) -> Vec<Box<Job<'static>>> {
     let mut done = Vec::new();
     while driver.in_flight() > 0 {
-        assert!(driver.poll(&mut done, PATIENCE) > 0, "it waits in vain");
+        assert!(driver.poll(&mut done, TIMEOUT) > 0, "it waits in vain");
     }
     assert_eq!(driver.poll(&mut done, Nanos::ZERO), 0, "nothing comes twice");
     done.sort_by_key(|job| job.mark);

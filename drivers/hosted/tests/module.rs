@@ -18,7 +18,7 @@ use evener_driver_libcrypto::Libcrypto;
 
 use support::{Peer, nowhere, soon};
 
-const PATIENCE: Nanos = Nanos::from_millis(5_000);
+const TIMEOUT: Nanos = Nanos::from_millis(5_000);
 /// When jobs that are not back will not come.
 const LATE: Duration = Duration::from_secs(60);
 
@@ -229,7 +229,7 @@ fn a_full_queue_is_in_flight_and_one_poll_shows_all_of_it_without_a_kick_for_eac
     assert_eq!((refusal, driver.in_flight()), (Refusal::Full, count));
     assert_eq!(peer.orders.requests.load(SeqCst), asked, "nothing is shown before it is polled for");
     let mut done = Vec::new();
-    assert!(driver.poll(&mut done, PATIENCE) > 0);
+    assert!(driver.poll(&mut done, TIMEOUT) > 0);
     assert!(
         soon(|| peer.orders.requests.load(SeqCst) == asked + u64::from(DEPTH)),
         "all are shown at the first poll"
@@ -238,10 +238,10 @@ fn a_full_queue_is_in_flight_and_one_poll_shows_all_of_it_without_a_kick_for_eac
     // One of this poll, and what the host had not counted yet of earlier ones.
     assert!(kicks < u64::from(DEPTH) / 2, "{kicks} kicks");
     while done.len() < count {
-        assert!(driver.poll(&mut done, PATIENCE) > 0);
+        assert!(driver.poll(&mut done, TIMEOUT) > 0);
     }
     driver.submit(last).unwrap();
-    driver.poll(&mut done, PATIENCE);
+    driver.poll(&mut done, TIMEOUT);
     let right = expected(&session, &text(4096), &[], b"");
     assert!(done.len() == count + 1 && done.iter().all(|job| seen(job) == right));
 }
@@ -266,7 +266,7 @@ fn a_host_that_is_awake_is_not_kicked() {
     // The last one makes the host count what came before: an event adds up.
     driver.submit(last).unwrap();
     while driver.in_flight() > 0 {
-        driver.poll(&mut done, PATIENCE);
+        driver.poll(&mut done, TIMEOUT);
     }
     let kicks = peer.orders.kicks.load(SeqCst) - kicks;
     assert!(kicks <= 2, "{kicks} kicks: one for the first request, one where it slept before the last");
@@ -297,7 +297,7 @@ fn a_host_that_goes_away_in_mid_run_is_noticed_at_once_and_loses_no_job() {
     peer.orders.ends_after.store(peer.orders.requests.load(SeqCst).try_into().unwrap(), SeqCst);
     let (mut done, original) = (Vec::new(), text(4096));
     jobs(rooms, &session).into_iter().for_each(|job| driver.submit(job).unwrap());
-    // A patience of an hour: only the end of the connection can end this.
+    // A timeout of an hour: only the end of the connection can end this.
     while driver.in_flight() > 0 {
         assert!(driver.poll(&mut done, Nanos::from_millis(3_600_000)) > 0);
     }
@@ -424,7 +424,7 @@ fn a_full_host_gets_a_new_session_for_an_old_one_and_says_full_where_none_can_go
     assert_eq!(refusal, Refusal::Full, "both sessions are in use");
     let mut done = Vec::new();
     while driver.in_flight() > 0 {
-        driver.poll(&mut done, PATIENCE);
+        driver.poll(&mut done, TIMEOUT);
     }
     done.extend(drain(&mut *driver, vec![third]));
     assert!(done.len() == 3 && done.iter().all(|job| matches!(job.outcome(), Outcome::Done { .. })));

@@ -15,7 +15,7 @@ use std::io;
 
 use anyhow::Context as _;
 use evener::core::estimate::text::Equipment;
-use evener::core::plan::adaptive::Station;
+use evener::core::plan::adaptive::ModuleCapacity;
 use evener::core::{Estimator, InlineDriver, Profile};
 use evener::{CpuKit, Machinery, ModuleSetup, SystemClock, calibrate};
 use evener_driver_emulated::{CostedCpu, Preset};
@@ -185,8 +185,8 @@ impl Machine {
     }
 
     /// The modules as a planner sees them.
-    pub(crate) fn stations(&self) -> Vec<Station> {
-        self.modules.iter().map(OpenModule::station).collect()
+    pub(crate) fn capacities(&self) -> Vec<ModuleCapacity> {
+        self.modules.iter().map(OpenModule::capacity).collect()
     }
 
     /// The threads of the modules' drivers.

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use evener::{CpuKit, Setup, run};
-use evener_core::{Algorithm, Direction, InlineDriver, IsOver, Profile, Session, SessionId, SessionRef};
+use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Profile, Session, SessionId, SessionRef};
 use evener_driver_kernel::ocf::{Call, CryptOp, SessionOp};
 
 use super::*;
@@ -43,8 +43,8 @@ impl InlineDriver for Watched {
         }
     }
 
-    fn forget(&mut self, is_over: IsOver<'_>) {
-        self.kept.made.lock().unwrap().retain(|id| !is_over(*id));
+    fn forget(&mut self, has_ended: HasEnded<'_>) {
+        self.kept.made.lock().unwrap().retain(|id| !has_ended(*id));
     }
 }
 

@@ -11,7 +11,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use evener::offload::{Answer, Bell, Offload, Pending, Request, patience};
+use evener::offload::{Answer, Bell, Offload, Pending, Request, timeout};
 use evener_core::driver::Text;
 use evener_core::job::Memory;
 use evener_core::job::SessionRef;
@@ -96,7 +96,7 @@ impl Module {
     /// Takes in one of many jobs, which is waited for.
     fn put(&self, job: &Job<'_>, generation: u32) -> Option<Pending<'_>> {
         let SessionRef::Shared(session) = job.session_ref() else { return None };
-        let allowed = patience(Nanos::ZERO, 0);
+        let allowed = timeout(Nanos::ZERO, 0);
         let request = Request { session: &session, iv: job.iv(), input: job.input(), allowed };
         self.offload.put(generation, &request, None)
     }
@@ -241,7 +241,7 @@ impl Engine for Module {
     fn run(&self, raw: &mut Raw<'_>) -> Result<(), RawError> {
         let session = raw.session().ok_or(RawError::Undone)?;
         let generation = fork::generation();
-        let allowed = patience(raw.expected(), self.offload.ahead(generation));
+        let allowed = timeout(raw.expected(), self.offload.ahead(generation));
         if raw.job.is_none() {
             if let Some(done) = self.ask_for(raw, &session, allowed, generation) {
                 return done;

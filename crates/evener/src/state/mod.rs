@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use evener_core::driver::Clock;
 use evener_core::guard::Counters;
-use evener_core::plan::adaptive::Station;
+use evener_core::plan::adaptive::ModuleCapacity;
 use evener_core::plan::{Dispatch, Plan};
 use evener_core::{Budget, Class, Job};
 use evener_ring::CachePadded;
@@ -59,13 +59,13 @@ pub(crate) struct Shared<'m> {
 impl<'m> Shared<'m> {
     pub(crate) fn new(setup: Setup<'m>, plan: Plan, cpu_workers: usize, modules: &[ModuleSetup<'_>]) -> Self {
         let costs = Arc::new(Costs::new(setup.learned));
-        let adaptive = (plan.dispatch == Dispatch::Weigh).then(|| {
+        let adaptive = (plan.dispatch == Dispatch::ByCost).then(|| {
             let fixed = RunFacts {
                 objective: setup.objective,
                 cores: setup.cores,
                 cpu_workers: cpu_workers + setup.callers,
                 first_module_worker: cpu_workers,
-                stations: modules.iter().map(station).collect(),
+                capacities: modules.iter().map(capacity).collect(),
                 check_every: modules.iter().map(|module| module.check_every.max(1)).collect(),
                 does: modules.iter().map(classes_done).collect(),
             };
@@ -153,9 +153,9 @@ fn split_off_owner<'m>(jobs: &mut Vec<Box<Job<'m>>>, home: u32) -> Vec<Box<Job<'
 
 /// A module as the planner sees it. A driver says only how many requests it takes; that its units are as many makes
 /// no difference to the turn that is measured.
-fn station(module: &ModuleSetup<'_>) -> Station {
+fn capacity(module: &ModuleSetup<'_>) -> ModuleCapacity {
     let depth = module.driver.profile().width.max(1);
-    Station { units: depth, depth }
+    ModuleCapacity { units: depth, depth }
 }
 
 /// By [`Class::index`]: whether the module does it.

@@ -83,7 +83,7 @@ impl<'r, 'm> Caller<'r, 'm> {
     }
 
     fn poll_ended(&mut self) {
-        self.shared.backlog.ended().poll(&self.cursor, |is_over| self.kit.forget(is_over));
+        self.shared.backlog.ended().poll(&self.cursor, |has_ended| self.kit.forget(has_ended));
     }
 
     /// Runs jobs where the caller stands.
@@ -189,7 +189,7 @@ impl<'r, 'm> Caller<'r, 'm> {
     /// brings its own jobs, so of the jobs of each the share of all callers stays.
     fn keep_share(&mut self, waiting: &mut Vec<Box<Job<'m>>>, kept: &mut Vec<Box<Job<'m>>>) {
         let own = self.shared.callers_work;
-        if self.shared.plan.dispatch != Dispatch::Deal || own == 0 {
+        if self.shared.plan.dispatch != Dispatch::RoundRobin || own == 0 {
             return;
         }
         let hands = own + self.shared.backlog.worker_count();
@@ -204,7 +204,7 @@ impl<'r, 'm> Caller<'r, 'm> {
     /// nothing, with the time after which that may be otherwise.
     fn help(&mut self) -> Result<(), Option<Nanos>> {
         let plan = &self.shared.plan;
-        if plan.dispatch == Dispatch::Deal {
+        if plan.dispatch == Dispatch::RoundRobin {
             return Err(None);
         }
         // The monitor would hand the next job to a worker that waits: a caller that waits takes it.

@@ -31,7 +31,7 @@ impl<'m> Shared<'m> {
     pub(crate) fn work_as_core(&self, worker: usize, take: &Take, kit: &mut CpuKit) {
         let (mut burst, mut meter) = (Vec::new(), CoreTimeMeter::default());
         loop {
-            self.backlog.poll_ended(worker, |is_over| kit.forget(is_over));
+            self.backlog.poll_ended(worker, |has_ended| kit.forget(has_ended));
             self.backlog.stop_at_barrier(worker);
             self.wait_for_budget(&mut meter);
             match self.run_claim(worker, take, kit, &mut burst) {

@@ -6,7 +6,7 @@ use std::thread;
 
 use evener::CpuKit;
 use evener_core::driver::Clock;
-use evener_core::{Algorithm, Direction, InlineDriver, IsOver, Job, Nanos, Profile};
+use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, Nanos, Profile};
 use evener_driver_libcrypto::Libcrypto;
 
 /// libcrypto, but before each burst it waits until `may_go` says so: tests decide with it who comes first, where
@@ -32,8 +32,8 @@ impl<F: Fn() -> bool + Send> InlineDriver for Gated<F> {
         self.libcrypto.run(burst);
     }
 
-    fn forget(&mut self, is_over: IsOver<'_>) {
-        self.libcrypto.forget(is_over);
+    fn forget(&mut self, has_ended: HasEnded<'_>) {
+        self.libcrypto.forget(has_ended);
     }
 }
 
@@ -156,5 +156,5 @@ impl InlineDriver for Fake {
         }
     }
 
-    fn forget(&mut self, _: IsOver<'_>) {}
+    fn forget(&mut self, _: HasEnded<'_>) {}
 }

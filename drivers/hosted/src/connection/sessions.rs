@@ -2,7 +2,7 @@
 
 use std::sync::Weak;
 
-use evener_core::{IsOver, JobError, Session, SessionId};
+use evener_core::{HasEnded, JobError, Session, SessionId};
 use evener_wire::KEY_BYTES_MAX;
 
 use crate::connection::Connection;
@@ -85,8 +85,8 @@ impl Connection {
     }
 
     /// Closes sessions that have ended: now, or when their last request is back.
-    pub(crate) fn end_sessions(&mut self, is_over: IsOver<'_>) -> Result<(), Trouble> {
-        self.keys.mark_ended(is_over);
+    pub(crate) fn end_sessions(&mut self, has_ended: HasEnded<'_>) -> Result<(), Trouble> {
+        self.keys.mark_ended(has_ended);
         self.close_orphans()
     }
 

@@ -141,16 +141,16 @@ impl Waiter {
         ring(&self.call)
     }
 
-    /// Sleeps until there was a call that nobody was told of, for `patience` at most. May return for no reason. An end is told to all, as long
+    /// Sleeps until there was a call that nobody was told of, for `timeout` at most. May return for no reason. An end is told to all, as long
     /// as nobody reads it away.
-    pub(crate) fn sleep(&self, patience: Duration) -> Result<(), Trouble> {
-        let patience = Timespec {
-            tv_sec: patience.as_secs().try_into().unwrap_or(i64::MAX),
-            tv_nsec: patience.subsec_nanos().into(),
+    pub(crate) fn sleep(&self, timeout: Duration) -> Result<(), Trouble> {
+        let timeout = Timespec {
+            tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: timeout.subsec_nanos().into(),
         };
         let epoll = self.epoll.checked().map_err(|error| Trouble::system("a wait", &error))?;
         let mut room = [MaybeUninit::uninit(); 2];
-        match epoll::wait(epoll, &mut room, Some(&patience)) {
+        match epoll::wait(epoll, &mut room, Some(&timeout)) {
             Ok((events, _)) if events.iter().any(|event| event.data.u64() == END) => Err(Trouble::Gone),
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(errno) => Err(Trouble::system("a wait", &errno.into())),

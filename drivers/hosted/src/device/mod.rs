@@ -34,7 +34,7 @@ const DATA: u16 = 0;
 const VECTORS: u32 = 2;
 
 /// How long a device may take to be reset. Assumed, not measured: 1 s, because QEMU's is reset at once.
-const RESET_PATIENCE: Duration = Duration::from_secs(1);
+const RESET_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A device that is ready.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ pub(crate) fn open(
         return Err(Trouble::Lacks("two interrupts of kind MSI-X"));
     }
     let transport = Transport::find(&function)?;
-    transport.reset(RESET_PATIENCE)?;
+    transport.reset(RESET_TIMEOUT)?;
     function.lend(region, 0..LENT_FIRST, BASE).map_err(refused("memory for the device"))?;
     let (call, answer) = (event()?, event()?);
     function.call_by([&call, &answer]).map_err(refused("interrupts"))?;
@@ -139,7 +139,7 @@ impl Link for Device {
             return;
         }
         // One that does not let itself be reset may not reach memory at all from here on.
-        if self.transport.reset(RESET_PATIENCE).is_err() {
+        if self.transport.reset(RESET_TIMEOUT).is_err() {
             transport::silence(&self.function).unwrap_or_default();
         }
     }
@@ -160,11 +160,11 @@ fn refused(what: &'static str) -> impl Fn(std::io::Error) -> Trouble {
     move |error| Trouble::system(what, &error)
 }
 
-/// Repeats `is_done` until it holds, for `patience` at most; says whether it does.
-fn soon(patience: Duration, mut is_done: impl FnMut() -> Result<bool, Trouble>) -> Result<bool, Trouble> {
+/// Repeats `is_done` until it holds, for `timeout` at most; says whether it does.
+fn soon(timeout: Duration, mut is_done: impl FnMut() -> Result<bool, Trouble>) -> Result<bool, Trouble> {
     let began = Instant::now();
     while !is_done()? {
-        if began.elapsed() >= patience {
+        if began.elapsed() >= timeout {
             return Ok(false);
         }
         std::thread::yield_now();

@@ -124,9 +124,9 @@ impl Transport {
     }
 
     /// Has the device forget everything, and reach memory no more (2.4).
-    pub(super) fn reset(&self, patience: Duration) -> Result<(), Trouble> {
+    pub(super) fn reset(&self, timeout: Duration) -> Result<(), Trouble> {
         self.common.write_u8(at::STATE, 0)?;
-        let is_reset = soon(patience, || Ok(self.common.read_u8(at::STATE)? == 0))?;
+        let is_reset = soon(timeout, || Ok(self.common.read_u8(at::STATE)? == 0))?;
         if is_reset { Ok(()) } else { Err(Trouble::Silent) }
     }
 

@@ -135,10 +135,10 @@ fn from_one_place_to_another_whatever_was_answered_in_part_is_asked_once_more() 
 }
 
 /// Our end takes a few thousand bytes before it waits for the other, and then only so long: what it took is what a call says.
-fn narrow(request_socket: CheckedFd, patience: Duration) -> CheckedFd {
+fn narrow(request_socket: CheckedFd, timeout: Duration) -> CheckedFd {
     let stream = request_socket.checked().unwrap();
     set_socket_send_buffer_size(stream, 4_096).unwrap();
-    set_socket_timeout(stream, Timeout::Send, Some(patience)).unwrap();
+    set_socket_timeout(stream, Timeout::Send, Some(timeout)).unwrap();
     request_socket
 }
 

@@ -23,7 +23,7 @@ use std::ops::DerefMut;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use evener_core::{Algorithm, Direction, Family, Hash, InlineDriver, IsOver, Job, JobError, Profile};
+use evener_core::{Algorithm, Direction, Family, HasEnded, Hash, InlineDriver, Job, JobError, Profile};
 
 use self::keyring::Keyring;
 use self::padding_blocks::Tails;
@@ -165,10 +165,10 @@ impl InlineDriver for Multibuffer {
         }
     }
 
-    fn forget(&mut self, is_over: IsOver<'_>) {
-        self.aes.forget(is_over);
-        self.gcm.forget(is_over);
-        self.hmac.forget(is_over);
+    fn forget(&mut self, has_ended: HasEnded<'_>) {
+        self.aes.forget(has_ended);
+        self.gcm.forget(has_ended);
+        self.hmac.forget(has_ended);
     }
 }
 

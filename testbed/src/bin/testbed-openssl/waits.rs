@@ -32,7 +32,7 @@ const REQUESTS: u32 = 4_000;
 const BEFORE: u32 = 200;
 
 /// After so long a module is silent: as long as the provider waits at most.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 const DRIVER: &str = "virtio_crypto_aes_cbc";
 const KEY: [u8; 16] = [0x2b; 16];
@@ -242,12 +242,12 @@ impl Desk<'_> {
             if way != Bare::Posted {
                 runner.unpark();
             }
-            let until = Instant::now() + PATIENCE;
+            let until = Instant::now() + TIMEOUT;
             while self.answered.load(Acquire) < number {
                 if Instant::now() >= until {
                     return Err(Errno::ETIMEDOUT);
                 }
-                thread::park_timeout(PATIENCE);
+                thread::park_timeout(TIMEOUT);
             }
         }
         text.copy_from_slice(&self.room(number));

@@ -131,7 +131,7 @@ fn longest((algorithm, direction): Operation) -> (JobKind, Arc<Session>) {
 
 /// Requests that a module is kept busy with.
 fn count(module: &OpenModule) -> Option<usize> {
-    usize::try_from(module.station().depth).ok()
+    usize::try_from(module.capacity().depth).ok()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "costs and sizes are far below 2^53")]

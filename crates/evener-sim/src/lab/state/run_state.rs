@@ -63,7 +63,7 @@ impl<'a> RunState<'a> {
         let modules = (0u32..).zip(&setup.modules).map(|(index, _)| Worker { path: Path::Module, index });
         let view = |worker| WorkerView { worker, busy: Vec::new(), is_lost: false };
         let workers: Vec<WorkerView> = cpu.chain(modules).map(view).collect();
-        let lists = if chooser.dispatch() == Dispatch::Deal { workers.len() } else { 1 };
+        let lists = if chooser.dispatch() == Dispatch::RoundRobin { workers.len() } else { 1 };
         let record = |job: &Job| JobReport { class: job.class, arrived: job.at, ended: None };
         let mut state = Self {
             setup,

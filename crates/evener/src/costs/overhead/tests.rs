@@ -89,7 +89,7 @@ impl<'m> QueuedDriver<'m> for OneByOne<'_, 'm> {
         }
     }
 
-    fn poll(&mut self, done: &mut Vec<Box<Job<'m>>>, _patience: Nanos) -> usize {
+    fn poll(&mut self, done: &mut Vec<Box<Job<'m>>>, _timeout: Nanos) -> usize {
         let Some(mut job) = self.held.take() else { return 0 };
         if !std::mem::replace(&mut self.has_key, true) {
             self.world.pass(KEY_NS, 0, 0);

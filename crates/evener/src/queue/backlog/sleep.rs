@@ -94,18 +94,18 @@ impl Backlog<'_> {
     /// The bell that is rung for that queue.
     pub(crate) fn bell_of(&self, worker: usize) -> &Doorbell {
         match self.dispatch {
-            Dispatch::Weigh if worker >= self.cpu_workers => &self.class_queues().modules,
-            Dispatch::Pull | Dispatch::Weigh => &self.work,
-            Dispatch::Deal | Dispatch::Monitor => &self.worker_queues[worker].work,
+            Dispatch::ByCost if worker >= self.cpu_workers => &self.class_queues().modules,
+            Dispatch::SharedQueue | Dispatch::ByCost => &self.work,
+            Dispatch::RoundRobin | Dispatch::Monitor => &self.worker_queues[worker].work,
         }
     }
 
     /// Whether the next job would find no room.
     fn is_full(&self) -> bool {
         let queue = match self.dispatch {
-            Dispatch::Weigh if self.class_queues().is_full() => return true,
-            Dispatch::Pull | Dispatch::Monitor | Dispatch::Weigh => &self.shared,
-            Dispatch::Deal => &self.next_queue(self.deal_next.load(Ordering::Relaxed)).dealt,
+            Dispatch::ByCost if self.class_queues().is_full() => return true,
+            Dispatch::SharedQueue | Dispatch::Monitor | Dispatch::ByCost => &self.shared,
+            Dispatch::RoundRobin => &self.next_queue(self.deal_next.load(Ordering::Relaxed)).dealt,
         };
         queue.len() == queue.capacity()
     }

@@ -221,7 +221,7 @@ impl Does {
 /// Silence after which a module is taken for dead that is known to take `expected` for a request and has so many before it: as
 /// in the runtime.
 #[must_use]
-pub fn patience(expected: Nanos, ahead: u32) -> Nanos {
+pub fn timeout(expected: Nanos, ahead: u32) -> Nanos {
     match expected {
         Nanos::ZERO => SILENCE_MAX,
         each => {

@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use evener_core::estimate::ModuleSample;
 use evener_core::guard::{BySize, Load};
-use evener_core::plan::adaptive::{Lane, Offer, Prospect, Queue, Route, Station, TRY_WORK_MIN, Table, plan};
+use evener_core::plan::adaptive::{
+    ClassInput, CostOnModule, ModuleCapacity, PlanInput, Queue, Route, TRY_WORK_MIN, Table, plan,
+};
 use evener_core::{Class, Estimator, Method, Nanos, Objective};
 
 use super::measurement::Turn;
@@ -131,30 +133,30 @@ impl Learned {
             }
         }
         let bytes = *class.bytes().end().min(&(2 << 20));
-        let offer = |module: usize| {
+        let on_module = |module: usize| {
             let tries_left = self.estimator.tries_left(module, class, now);
             match self.estimator.on_module(module, class).at(bytes) {
                 // A try is made whatever else waits.
-                Some((d, h)) => Offer::Known { d, h, tries_left, is_long_untried: true },
-                None => Offer::Unknown { tries_left },
+                Some((d, h)) => CostOnModule::Known { d, h, tries_left, is_long_untried: true },
+                None => CostOnModule::Unknown { tries_left },
             }
         };
-        let lane = Lane {
+        let class_input = ClassInput {
             c: self.estimator.c(class, bytes, 1),
             waiting: 1,
-            offers: (0..ask.ahead.len()).map(offer).collect(),
+            on_modules: (0..ask.ahead.len()).map(on_module).collect(),
         };
-        let prospect = Prospect {
+        let plan_input = PlanInput {
             objective: Objective::Throughput,
             cpu_workers: 1,
             share: self.share.max(0.05),
             lambda: contested(self.share),
-            gives_way: false,
-            stations: vec![Station { units: 1, depth: 1 }; ask.ahead.len()],
-            lanes: vec![lane],
+            yields: false,
+            capacities: vec![ModuleCapacity { units: 1, depth: 1 }; ask.ahead.len()],
+            classes: vec![class_input],
         };
         let worked = self.worked.get(&class).copied().unwrap_or_default();
-        let table = Arc::new(plan(&prospect).having_worked(|_| worked));
+        let table = Arc::new(plan(&plan_input).having_worked(|_| worked));
         self.tables.insert(class, (now, Arc::clone(&table)));
         table
     }

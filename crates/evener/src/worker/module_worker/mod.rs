@@ -72,8 +72,8 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             worker,
             driver: setup.driver,
             fallback,
-            timeout: setup.patience,
-            deadline: setup.patience,
+            timeout: setup.timeout,
+            deadline: setup.timeout,
             verifier: Verifier::new(setup.check_every),
             tally: Tally::default(),
             quarantine: None,
@@ -108,9 +108,9 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
 
     /// One round. `false` when all is done.
     fn serve(&mut self) -> bool {
-        self.shared.backlog.poll_ended(self.worker, |is_over| {
-            self.driver.forget(is_over);
-            self.fallback.forget(is_over);
+        self.shared.backlog.poll_ended(self.worker, |has_ended| {
+            self.driver.forget(has_ended);
+            self.fallback.forget(has_ended);
         });
         if self.holds_nothing() {
             self.stop_at_barrier();
@@ -342,7 +342,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     /// Whether jobs come to this queue that no other worker would take.
     fn is_needed_without_module(&self) -> bool {
         let plan = &self.shared.plan;
-        !matches!(plan.dispatch, Dispatch::Pull | Dispatch::Weigh)
+        !matches!(plan.dispatch, Dispatch::SharedQueue | Dispatch::ByCost)
             || plan.cpu.jobs_max == 0
             || self.shared.cpu_workers == 0
     }

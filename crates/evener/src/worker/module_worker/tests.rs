@@ -11,7 +11,7 @@ use evener_core::driver::Clock;
 use evener_core::estimate::{Learned, OnModule};
 use evener_core::plan::{Policy, Snapshot, Take};
 use evener_core::{
-    Algorithm, Direction, Estimator, InlineDriver, IsOver, Job, JobError, Method, Nanos, Profile,
+    Algorithm, Direction, Estimator, HasEnded, InlineDriver, Job, JobError, Method, Nanos, Profile,
     QueuedDriver, Refusal, Session,
 };
 use evener_ring::Ticket;
@@ -142,7 +142,7 @@ impl InlineDriver for Core {
         burst.iter_mut().for_each(|job| job.done(BYTES));
     }
 
-    fn forget(&mut self, _: IsOver<'_>) {}
+    fn forget(&mut self, _: HasEnded<'_>) {}
 }
 
 /// A module that does the same, one job after the other.
@@ -180,9 +180,9 @@ impl QueuedDriver<'static> for Failing {
         Ok(())
     }
 
-    fn poll(&mut self, done: &mut Vec<Box<Job<'static>>>, patience: Nanos) -> usize {
+    fn poll(&mut self, done: &mut Vec<Box<Job<'static>>>, timeout: Nanos) -> usize {
         let next = self.held.iter().map(|(ready, ..)| *ready).min().unwrap_or(Nanos(u64::MAX));
-        self.times.sleep((next - self.times.now()).min(patience));
+        self.times.sleep((next - self.times.now()).min(timeout));
         let now = self.times.now();
         let (ready, held): (Vec<_>, Vec<_>) = self.held.drain(..).partition(|(ready, ..)| *ready <= now);
         self.held = held;
@@ -208,7 +208,7 @@ impl QueuedDriver<'static> for Failing {
         }));
     }
 
-    fn forget(&mut self, _: IsOver<'_>) {}
+    fn forget(&mut self, _: HasEnded<'_>) {}
 }
 
 /// A machine in the midst of a run.
@@ -359,10 +359,9 @@ impl Machine {
 
     fn step_core(&mut self, worker: usize) {
         let mut burst = Vec::new();
-        if let Err(patience) = self.shared.run_claim(worker, &self.take, &mut self.cores[worker], &mut burst)
-        {
+        if let Err(timeout) = self.shared.run_claim(worker, &self.take, &mut self.cores[worker], &mut burst) {
             let idle = self.shared.begin_idle(worker);
-            self.rest(worker, patience, idle);
+            self.rest(worker, timeout, idle);
         }
     }
 
@@ -374,12 +373,12 @@ impl Machine {
     }
 
     /// As `Backlog::wait_for_work`.
-    fn rest(&mut self, worker: usize, patience: Option<Nanos>, rest: IdleSpan) {
+    fn rest(&mut self, worker: usize, timeout: Option<Nanos>, rest: IdleSpan) {
         let backlog = &self.shared.backlog;
         let is_module = worker == self.cores.len();
         let sleeps = is_module && !backlog.class_queues().modules_matter() || backlog.has_nothing_for(worker);
-        let until = match patience {
-            Some(patience) if !sleeps => self.times.now() + patience,
+        let until = match timeout {
+            Some(timeout) if !sleeps => self.times.now() + timeout,
             _ => Nanos(u64::MAX),
         };
         self.resting[worker] = Some((until, backlog.bell_of(worker).listen(), rest));

@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use evener::core::driver::Clock as _;
 use evener::core::estimate::PLAN_WIDTH;
 use evener::core::plan::Policy;
-use evener::core::plan::adaptive::{Station, all_of_turn};
+use evener::core::plan::adaptive::{ModuleCapacity, all_of_turn};
 use evener::core::{Algorithm, Class, Direction, Estimator, Nanos, Objective};
 use evener::{Machinery as _, Report, SystemClock};
 use evener_bench::contender::{Contender, Modules};
@@ -234,8 +234,8 @@ impl Stage<'_> {
     ) -> Vec<(MeasuredOnModule, CostOrigin)> {
         let reports = alone.report.workers.iter().filter_map(|worker| worker.module.as_ref());
         let of_module = |(index, report): (usize, &evener::ModuleReport)| {
-            let station = self.machine.stations()[index];
-            let depth = u64::from(station.depth);
+            let capacity = self.machine.capacities()[index];
+            let depth = u64::from(capacity.depth);
             let jobs = report.tally.jobs.max(1);
             let checks = Nanos(c.0.saturating_mul(report.checked));
             let seen = Nanos((report.tally.sampled.core - checks).0 / jobs);
@@ -250,7 +250,7 @@ impl Stage<'_> {
             }
             let d = seen;
             // A request that waits behind another is not worked on.
-            let units = u64::from(station.units.min(station.depth));
+            let units = u64::from(capacity.units.min(capacity.depth));
             let h = Nanos(between.0 * units) - if depth == 1 { d } else { Nanos::ZERO };
             let whole = Nanos((alone.makespan - checks).0 / jobs);
             let hand_over = if depth == 1 { whole - between } else { Nanos::ZERO };
@@ -270,14 +270,14 @@ impl Stage<'_> {
     /// The modules as the simulator takes them.
     pub(crate) fn modules(&self) -> Vec<Module> {
         let checks = self.machine.modules().into_iter().map(|module| module.check_every).collect::<Vec<_>>();
-        let module = |((station, runners), check_every): ((Station, Runners), u32)| Module {
-            units: station.units,
-            depth: station.depth,
+        let module = |((capacity, runners), check_every): ((ModuleCapacity, Runners), u32)| Module {
+            units: capacity.units,
+            depth: capacity.depth,
             runners,
             check_every,
         };
-        let stations = self.machine.stations().into_iter().zip(self.machine.runners());
-        stations.zip(checks).map(module).collect()
+        let capacities = self.machine.capacities().into_iter().zip(self.machine.runners());
+        capacities.zip(checks).map(module).collect()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Learned costs as text, so that they outlive a run.
 //!
-//! The path of a file: [`Kept::parse`] -> [`Kept::estimator`] for the [`Equipment`] at hand -> a run ->
-//! [`Kept::renew`] with what it learned -> [`Kept::text`]. What it holds is advice: every number is brought into a
+//! The path of a file: [`CostFile::parse`] -> [`CostFile::estimator`] for the [`Equipment`] at hand -> a run ->
+//! [`CostFile::renew`] with what it learned -> [`CostFile::text`]. What it holds is advice: every number is brought into a
 //! sane range, and costs of another processor, library version or module are left out.
 //!
 //! ```text
@@ -94,7 +94,7 @@ fn one_line(text: &str) -> String {
 
 /// What is kept between runs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Kept {
+pub struct CostFile {
     /// When it was written, in seconds since 1970.
     pub saved_s: u64,
     processor: String,
@@ -111,24 +111,24 @@ struct Part {
     unseen: Option<cost::Line>,
 }
 
-impl Kept {
+impl CostFile {
     /// Reads a file.
     ///
     /// # Errors
     ///
     /// [`BadLine`], the first one; the rest of such a file is not to be trusted.
     pub fn parse(text: &str) -> Result<Self, BadLine> {
-        let (mut kept, mut is_astray) = (Self::default(), false);
+        let (mut cost_file, mut is_astray) = (Self::default(), false);
         for (number, line) in text.lines().enumerate() {
             let read = match HEADS.get(number) {
-                Some(read_head) => read_head(&mut kept, line),
-                None => kept.read(number, line, &mut is_astray),
+                Some(read_head) => read_head(&mut cost_file, line),
+                None => cost_file.read(number, line, &mut is_astray),
             };
             read.map_err(|wrong| BadLine { line: number + 1, wrong })?;
         }
         let lines = text.lines().count();
         match lines >= HEADS.len() && text.ends_with('\n') {
-            true => Ok(kept),
+            true => Ok(cost_file),
             false => Err(BadLine { line: lines.max(1), wrong: Wrong::CutOff }),
         }
     }
@@ -297,18 +297,18 @@ const fn capped(mean: Learned) -> Learned {
     Learned::kept(mean.ns, mean.bytes, samples)
 }
 
-type ReadHead = fn(&mut Kept, &str) -> Result<(), Wrong>;
+type ReadHead = fn(&mut CostFile, &str) -> Result<(), Wrong>;
 
 /// How the lines at the top are read, in their order.
 const HEADS: [ReadHead; 3] = [
     |_, line| (line == HEAD).then_some(()).ok_or(Wrong::Version),
-    |kept, line| {
+    |cost_file, line| {
         let number = line.strip_prefix("saved ").and_then(|rest| rest.parse().ok());
-        kept.saved_s = number.ok_or(Wrong::Saved)?;
+        cost_file.saved_s = number.ok_or(Wrong::Saved)?;
         Ok(())
     },
-    |kept, line| {
-        kept.processor = line.strip_prefix("processor ").ok_or(Wrong::Processor)?.to_owned();
+    |cost_file, line| {
+        cost_file.processor = line.strip_prefix("processor ").ok_or(Wrong::Processor)?.to_owned();
         Ok(())
     },
 ];
