@@ -1,13 +1,13 @@
 //! Drivers of modules, asked directly or under a run that has nobody else.
 
 use evener::core::plan::Policy;
-use evener::{CpuKit, ModuleSetup, Report, Setup, run};
+use evener::{CoreDrivers, ModuleSetup, Report, Setup, run};
 use evener_core::driver::{SingleDriver, Text, Unanswered};
 use evener_core::{JobError, Nanos, QueuedDriver};
 
 use crate::request::Ask;
 use crate::request::Burst;
-use crate::route::{Kit, libcrypto};
+use crate::route::{OnCore, libcrypto};
 
 /// Gives a module's driver jobs as it takes them, and returns all of them.
 ///
@@ -43,11 +43,11 @@ pub fn by_run<'m>(
     mut jobs: Burst<'m>,
     timeout: Nanos,
 ) -> (Burst<'m>, Report) {
-    let kit = CpuKit::new(Box::new(libcrypto()), None);
-    let module = ModuleSetup { check_every: 1, timeout, ..ModuleSetup::new(driver, kit) };
+    let core_drivers = CoreDrivers::new(Box::new(libcrypto()), None);
+    let module = ModuleSetup { check_every: 1, timeout, ..ModuleSetup::new(driver, core_drivers) };
     let setup = Setup { policy: Policy::ModuleOnly, modules: vec![module], callers: 1, ..Setup::default() };
     run(setup, |runtime| {
-        runtime.caller(Kit::plain().into_inner()).crypt(&mut jobs);
+        runtime.caller(OnCore::plain().into_inner()).crypt(&mut jobs);
         jobs
     })
 }

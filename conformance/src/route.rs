@@ -3,7 +3,7 @@
 use std::slice;
 use std::sync::Arc;
 
-use evener::{Costs, CpuKit, SystemClock};
+use evener::{CoreDrivers, Costs, SystemClock};
 use evener_core::estimate::Learned;
 use evener_core::{Algorithm, Class, Direction, Estimator, InlineDriver, Method, Tally};
 use evener_driver_libcrypto::Libcrypto;
@@ -32,21 +32,21 @@ impl<D: InlineDriver> Way for Direct<D> {
     }
 }
 
-/// A core's kit, which takes all jobs as one burst and sorts them.
-pub struct Kit(CpuKit);
+/// A core's set of drivers, which takes all jobs as one burst and sorts them.
+pub struct OnCore(CoreDrivers);
 
-impl Kit {
+impl OnCore {
     /// libcrypto alone.
     #[must_use]
     pub fn plain() -> Self {
-        Self(CpuKit::new(Box::new(libcrypto()), None))
+        Self(CoreDrivers::new(Box::new(libcrypto()), None))
     }
 
     /// Multi-buffer wherever the library takes the job, whatever the width.
     #[must_use]
     pub fn multi_buffer(driver: Multibuffer) -> Self {
         let costs = Arc::new(Costs::new(always_multi_buffer()));
-        Self(CpuKit::new(Box::new(libcrypto()), Some(Box::new(driver))).sharing(&costs))
+        Self(CoreDrivers::new(Box::new(libcrypto()), Some(Box::new(driver))).sharing(&costs))
     }
 
     /// What each method did since it was last asked.
@@ -55,14 +55,14 @@ impl Kit {
         self.0.take_tallies()
     }
 
-    /// The kit itself, for a caller.
+    /// The set of drivers itself, for a caller.
     #[must_use]
-    pub fn into_inner(self) -> CpuKit {
+    pub fn into_inner(self) -> CoreDrivers {
         self.0
     }
 }
 
-impl Way for Kit {
+impl Way for OnCore {
     fn run<'m>(&mut self, mut jobs: Burst<'m>) -> Burst<'m> {
         self.0.run(&mut jobs, &SystemClock);
         jobs

@@ -22,7 +22,7 @@ use std::time::Duration;
 use evener::core::driver::Clock as _;
 use evener::core::plan::Policy;
 use evener::{Cancel, SystemClock};
-use evener_conformance::{Burst, Kit, Process, libcrypto, multibuffer, noise, session};
+use evener_conformance::{Burst, OnCore, Process, libcrypto, multibuffer, noise, session};
 use evener_core::{
     Algorithm, Direction, InlineDriver as _, Job, Nanos, Outcome, Padding, QueuedDriver, Session,
 };
@@ -222,9 +222,9 @@ fn a_node() {
     let mut room = vec![0; TEXT_BYTES_MAX + 16];
     let jobs = vec![Job::in_place(&mut room)];
     let setup = evener::Setup { policy: Policy::CpuOnly, callers: 1, ..Default::default() };
-    let kit = Kit::plain().into_inner();
+    let core_drivers = OnCore::plain().into_inner();
     let (served, _) =
-        evener::run(setup, |runtime| node.serve(&mut runtime.caller(kit), jobs, &Cancel::default()));
+        evener::run(setup, |runtime| node.serve(&mut runtime.caller(core_drivers), jobs, &Cancel::default()));
     served.expect("the kernel goes on");
 }
 
@@ -241,7 +241,7 @@ fn a_host() {
         control: None,
         access: Access::default(),
         limits: Limits::default(),
-        module: evener_host::Module::core(profile, Kit::plain().into_inner(), Algorithm::ALL.to_vec()),
+        module: evener_host::Module::core(profile, OnCore::plain().into_inner(), Algorithm::ALL.to_vec()),
     };
     evener_host::run(setup, &Cancel::default(), || ()).expect("it serves");
 }

@@ -11,9 +11,9 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use evener::core::plan::Policy;
-use evener::{Cancel, CpuKit, Quarantine, Report, Setup, run};
+use evener::{Cancel, CoreDrivers, Quarantine, Report, Setup, run};
 use evener_conformance::{
-    Answer, Ask, Burst, Kit, Layout, Process, Way, all_by, answers, apart, ask_all, by_run, in_place,
+    Answer, Ask, Burst, Layout, OnCore, Process, Way, all_by, answers, apart, ask_all, by_run, in_place,
     is_right_in_child, judged, kinds, libcrypto, session,
 };
 use evener_core::driver::Unanswered;
@@ -397,15 +397,15 @@ const NODE: &str = "evener-fork";
 
 /// Lends a module behind a node of our own, where this machine lets us make one.
 fn with_node(body: impl FnOnce(Module)) {
-    with_node_of(Kit::plain().into_inner(), |name| body(Module::open(name).expect("it serves")));
+    with_node_of(OnCore::plain().into_inner(), |name| body(Module::open(name).expect("it serves")));
 }
 
-/// Lends the name of a node that computes by `kit`.
-fn with_node_of(kit: CpuKit, body: impl FnOnce(&ModuleName)) {
-    with_node_at(NODE, kit, body);
+/// Lends the name of a node that computes by `core_drivers`.
+fn with_node_of(core_drivers: CoreDrivers, body: impl FnOnce(&ModuleName)) {
+    with_node_at(NODE, core_drivers, body);
 }
 
-fn with_node_at(name: &str, kit: CpuKit, body: impl FnOnce(&ModuleName)) {
+fn with_node_at(name: &str, core_drivers: CoreDrivers, body: impl FnOnce(&ModuleName)) {
     let node = match Node::new(name) {
         Ok(node) => node,
         Err(error) => return println!("skipped: {error}"),
@@ -415,7 +415,7 @@ fn with_node_at(name: &str, kit: CpuKit, body: impl FnOnce(&ModuleName)) {
         let memory = vec![0; 4 * (TEXT_BYTES_MAX + 16)].leak();
         let jobs = memory.chunks_mut(TEXT_BYTES_MAX + 16).map(Job::in_place).collect();
         let setup = Setup { policy: Policy::CpuOnly, callers: 1, ..Setup::default() };
-        run(setup, |runtime| node.serve(&mut runtime.caller(kit), jobs, &cancel)).0
+        run(setup, |runtime| node.serve(&mut runtime.caller(core_drivers), jobs, &cancel)).0
     };
     std::thread::scope(|scope| {
         let served = scope.spawn(serve);
@@ -458,7 +458,7 @@ impl InlineDriver for Lies {
 
 #[test]
 fn a_node_that_computes_wrong_is_refused_with_the_example_that_it_got_wrong() {
-    with_node_of(CpuKit::new(Box::new(Lies(libcrypto())), None), |name| {
+    with_node_of(CoreDrivers::new(Box::new(Lies(libcrypto())), None), |name| {
         let error = Module::open(name).expect_err("it lies");
         let OpenError::WrongAnswer { wrong, .. } = &error else { panic!("{error}") };
         assert_eq!((wrong.source, wrong.key_bytes), ("SP 800-38A, appendix F", 16));
@@ -508,8 +508,8 @@ impl Drop for Opens<'_> {
 struct Stalls(Libcrypto, Arc<Gate>);
 
 impl Stalls {
-    fn kit(gate: &Arc<Gate>) -> CpuKit {
-        CpuKit::new(Box::new(Self(libcrypto(), Arc::clone(gate))), None)
+    fn core_drivers(gate: &Arc<Gate>) -> CoreDrivers {
+        CoreDrivers::new(Box::new(Self(libcrypto(), Arc::clone(gate))), None)
     }
 }
 
@@ -554,7 +554,7 @@ fn run_by(module: &Module, timeout: Nanos) -> (u64, u64, Option<Quarantine>) {
 #[test]
 fn a_node_that_hangs_in_mid_request_is_out_until_its_requests_are_back() {
     let gate = Gate::new(ANY);
-    with_node_of(Stalls::kit(&gate), |name| {
+    with_node_of(Stalls::core_drivers(&gate), |name| {
         let _opens = Opens(&gate);
         let module = Module::open(name).expect("it serves");
         gate.lets(BEFORE);
@@ -583,7 +583,7 @@ fn serves_a_node_until_it_is_killed() {
     if std::env::var(TO_BE_KILLED).is_err() {
         return println!("skipped: nobody would kill it");
     }
-    with_node_at("evener-killed", Stalls::kit(&Gate::new(BEFORE)), |_| {
+    with_node_at("evener-killed", Stalls::core_drivers(&Gate::new(BEFORE)), |_| {
         println!("{READY}");
         loop {
             std::thread::park();

@@ -1,6 +1,6 @@
 //! The same burst through every door of the runtime gives the same bytes, also where a module fails in between.
 
-use evener_conformance::{Answer, Ask, ByRuntime, Door, Kit, answers, kinds, multibuffer};
+use evener_conformance::{Answer, Ask, ByRuntime, Door, OnCore, answers, kinds, multibuffer};
 use evener_core::plan::Policy;
 use evener_core::{JobError, Method, Outcome};
 use evener_driver_emulated::{Fault, When};
@@ -20,7 +20,7 @@ fn burst() -> Vec<Ask> {
 
 /// What a core alone makes of the burst, one job after the other.
 fn right(asks: &[Ask]) -> Vec<Answer> {
-    let right = answers(&mut Kit::plain(), asks);
+    let right = answers(&mut OnCore::plain(), asks);
     let forged = Outcome::Failed(JobError::NotAuthentic);
     let refused = right.iter().filter(|answer| answer.outcome == forged).count();
     assert!(refused > 0 && refused < 40, "{refused} forged jobs");
@@ -47,7 +47,7 @@ fn is_forged(answer: &Answer) -> bool {
 fn multi_buffer_and_plain_are_one_path() {
     let Some(driver) = multibuffer() else { return };
     let asks = burst();
-    let came = answers(&mut Kit::multi_buffer(driver), &asks);
+    let came = answers(&mut OnCore::multi_buffer(driver), &asks);
     for ((ask, answer), right) in asks.iter().zip(came).zip(right(&asks)) {
         assert_eq!(answer.outcome, right.outcome, "{}", ask.what());
         assert!(answer.output == right.output, "{}", ask.what());

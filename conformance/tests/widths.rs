@@ -1,8 +1,8 @@
-//! A core's kit that prefers multi-buffer against libcrypto alone: widths, lengths, mixtures, and chains of jobs.
+//! A core's set of drivers that prefers multi-buffer against libcrypto alone: widths, lengths, mixtures, and chains of jobs.
 
 use std::sync::Arc;
 
-use evener_conformance::{Ask, Kit, Layout, answers, judged, kinds, multibuffer, noise, session};
+use evener_conformance::{Ask, Layout, OnCore, answers, judged, kinds, multibuffer, noise, session};
 use evener_core::{Algorithm, Direction, Family, Method, Padding, Session};
 
 /// Lengths in bytes around everything that counts: blocks, lanes, pages, size classes.
@@ -14,14 +14,14 @@ const LENGTHS: [usize; 25] = [
 /// Lengths around what a lane of the library counts, and far beyond.
 const LONG: [usize; 5] = [65_519, 65_534, 65_535, 65_536, 1 << 20];
 
-/// A kit that prefers multi-buffer, or nothing, said aloud.
-fn kit() -> Option<Kit> {
-    multibuffer().map(Kit::multi_buffer)
+/// A set of drivers that prefers multi-buffer, or nothing, said aloud.
+fn core_drivers() -> Option<OnCore> {
+    multibuffer().map(OnCore::multi_buffer)
 }
 
 /// Runs all asks as one burst and lets libcrypto judge each.
-fn compare(kit: &mut Kit, asks: &[Ask]) {
-    for (ask, answer) in asks.iter().zip(answers(kit, asks)) {
+fn compare(core_drivers: &mut OnCore, asks: &[Ask]) {
+    for (ask, answer) in asks.iter().zip(answers(core_drivers, asks)) {
         let right = judged(ask);
         assert_eq!((answer.outcome, &answer.tag), (right.outcome, &right.tag), "{}", ask.what());
         assert!(answer.output == right.output, "{}: output differs, {} jobs", ask.what(), asks.len());
@@ -29,14 +29,14 @@ fn compare(kit: &mut Kit, asks: &[Ask]) {
 }
 
 /// Fails unless multi-buffer did some of the work since this was last called.
-fn assert_side_by_side(kit: &mut Kit) {
-    let jobs = kit.take_tallies()[Method::MultiBuffer as usize].jobs;
+fn assert_side_by_side(core_drivers: &mut OnCore) {
+    let jobs = core_drivers.take_tallies()[Method::MultiBuffer as usize].jobs;
     assert!(jobs > 0, "no job went to multi-buffer");
 }
 
 #[test]
 fn bursts_of_every_width_and_of_mixed_lengths_come_out_as_from_libcrypto() {
-    let Some(mut kit) = kit() else { return };
+    let Some(mut core_drivers) = core_drivers() else { return };
     for (place, session) in kinds(1).enumerate() {
         let mut seeds = place..;
         for width in 1..=33 {
@@ -45,46 +45,46 @@ fn bursts_of_every_width_and_of_mixed_lengths_come_out_as_from_libcrypto() {
                 .take(width)
                 .map(|seed| Ask::noisy(&session, LENGTHS[seed % LENGTHS.len()], seed))
                 .collect();
-            compare(&mut kit, &asks);
+            compare(&mut core_drivers, &asks);
         }
     }
-    assert_side_by_side(&mut kit);
+    assert_side_by_side(&mut core_drivers);
 }
 
 #[test]
 fn bursts_of_one_length_come_out_as_from_libcrypto() {
-    let Some(mut kit) = kit() else { return };
+    let Some(mut core_drivers) = core_drivers() else { return };
     for session in kinds(2) {
         for bytes in LENGTHS {
             let asks: Vec<Ask> = (0..9).map(|seed| Ask::noisy(&session, bytes, seed)).collect();
-            compare(&mut kit, &asks);
+            compare(&mut core_drivers, &asks);
         }
     }
-    assert_side_by_side(&mut kit);
+    assert_side_by_side(&mut core_drivers);
 }
 
 #[test]
 fn what_is_longer_than_a_lane_counts_comes_out_as_from_libcrypto() {
-    let Some(mut kit) = kit() else { return };
+    let Some(mut core_drivers) = core_drivers() else { return };
     for session in kinds(3) {
         let asks: Vec<Ask> =
             LONG.iter().enumerate().map(|(seed, &bytes)| Ask::noisy(&session, bytes, seed)).collect();
-        compare(&mut kit, &asks);
-        asks.iter().for_each(|ask| compare(&mut kit, std::slice::from_ref(ask)));
+        compare(&mut core_drivers, &asks);
+        asks.iter().for_each(|ask| compare(&mut core_drivers, std::slice::from_ref(ask)));
     }
-    assert_side_by_side(&mut kit);
+    assert_side_by_side(&mut core_drivers);
 }
 
 #[test]
 fn many_sessions_and_algorithms_in_one_burst_are_kept_apart() {
-    let Some(mut kit) = kit() else { return };
+    let Some(mut core_drivers) = core_drivers() else { return };
     let sessions: Vec<Arc<Session>> = (0..7).flat_map(|round| kinds(10 + round)).collect();
     let one = |(seed, session): (usize, &Arc<Session>)| Ask::noisy(session, seed * 37 % 3000, seed);
     let mut asks: Vec<Ask> = sessions.iter().enumerate().map(one).collect();
-    compare(&mut kit, &asks);
+    compare(&mut core_drivers, &asks);
     asks.reverse();
-    compare(&mut kit, &asks);
-    assert_side_by_side(&mut kit);
+    compare(&mut core_drivers, &asks);
+    assert_side_by_side(&mut core_drivers);
 }
 
 // ---- chains: a text in jobs, each of which begins where the one before ended
@@ -142,7 +142,7 @@ fn chains() -> Vec<Chain> {
 
 #[test]
 fn jobs_that_carry_the_iv_on_give_what_one_job_gives() {
-    let Some(mut kit) = kit() else { return };
+    let Some(mut core_drivers) = core_drivers() else { return };
     let mut chains = chains();
     for round in 0.. {
         let mut open: Vec<&mut Chain> = chains.iter_mut().filter(|chain| !chain.is_done()).collect();
@@ -155,7 +155,7 @@ fn jobs_that_carry_the_iv_on_give_what_one_job_gives() {
             .enumerate()
             .map(|(place, chain)| chain.next(bytes(place), Layout::nth(round + place)))
             .collect();
-        let came = answers(&mut kit, &asks);
+        let came = answers(&mut core_drivers, &asks);
         for ((chain, ask), answer) in open.iter_mut().zip(&asks).zip(&came) {
             chain.take(ask, &answer.output);
         }
@@ -163,5 +163,5 @@ fn jobs_that_carry_the_iv_on_give_what_one_job_gives() {
     for chain in &chains {
         assert!(chain.output == judged(&chain.whole).output, "{}", chain.whole.what());
     }
-    assert_side_by_side(&mut kit);
+    assert_side_by_side(&mut core_drivers);
 }

@@ -12,7 +12,7 @@ use std::sync::{LazyLock, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use evener::{Cancel, CpuKit};
+use evener::{Cancel, CoreDrivers};
 use evener_core::{Algorithm, Direction, InlineDriver as _, Job, Outcome, Padding, Session};
 use evener_driver_libcrypto::Libcrypto;
 use evener_host::{Access, Limits, Module, Setup};
@@ -36,7 +36,7 @@ impl Host {
         let socket = folder.path().join("host");
         let driver = Libcrypto::new().expect("libcrypto");
         let profile = driver.profile().clone();
-        let module = Module::core(profile, CpuKit::new(Box::new(driver), None), Algorithm::ALL.to_vec());
+        let module = Module::core(profile, CoreDrivers::new(Box::new(driver), None), Algorithm::ALL.to_vec());
         let limits = Limits { memory_bytes_max: 1 << 24, ..Limits::default() };
         let setup =
             Setup { socket: socket.clone(), control: None, access: Access::default(), limits, module };

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use evener::core::plan::Policy;
-use evener::{CpuKit, ModuleSetup, Quarantine, Report};
+use evener::{CoreDrivers, ModuleSetup, Quarantine, Report};
 use evener_conformance::{Ask, Burst, Process, judged, libcrypto, session};
 use evener_core::{Algorithm, Direction, Job, JobError, Method, Outcome, Padding, Session};
 use evener_driver_hosted::Module;
@@ -75,16 +75,17 @@ fn asks() -> Vec<Ask> {
 
 /// The jobs as they came back, in their order.
 fn through(module: &Module, asks: &[Ask], policy: Policy) -> (Burst<'static>, Report) {
-    let kit = || CpuKit::new(Box::new(libcrypto()), None);
-    let modules = vec![ModuleSetup { check_every: 1, ..ModuleSetup::new(module.driver(), kit()) }];
-    let setup = evener::Setup { policy, modules, workers: vec![kit()], callers: 1, ..Default::default() };
+    let core_drivers = || CoreDrivers::new(Box::new(libcrypto()), None);
+    let modules = vec![ModuleSetup { check_every: 1, ..ModuleSetup::new(module.driver(), core_drivers()) }];
+    let setup =
+        evener::Setup { policy, modules, workers: vec![core_drivers()], callers: 1, ..Default::default() };
     let job = |ask: &Ask| {
         let mut job = Job::in_place(ask.input.clone().leak());
         job.arm(Arc::clone(&ask.session), &ask.iv, BYTES);
         job
     };
     let mut jobs: Vec<_> = asks.iter().map(job).collect();
-    let ((), report) = evener::run(setup, |runtime| runtime.caller(kit()).crypt(&mut jobs));
+    let ((), report) = evener::run(setup, |runtime| runtime.caller(core_drivers()).crypt(&mut jobs));
     (jobs, report)
 }
 

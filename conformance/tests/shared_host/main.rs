@@ -20,7 +20,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use evener::core::plan::Policy;
-use evener::{Cancel, CpuKit, ModuleSetup};
+use evener::{Cancel, CoreDrivers, ModuleSetup};
 use evener_conformance::{Ask, Burst, Way, answers, judged, libcrypto, session};
 use evener_core::{
     Algorithm, Direction, HasEnded, Job, Nanos, Outcome, Padding, Profile, QueuedDriver, Refusal, Session,
@@ -334,9 +334,9 @@ struct ByModule<'a> {
 
 impl Way for ByModule<'_> {
     fn run<'m>(&mut self, mut jobs: Burst<'m>) -> Burst<'m> {
-        let kit = || CpuKit::new(Box::new(libcrypto()), None);
+        let core_drivers = || CoreDrivers::new(Box::new(libcrypto()), None);
         let driver = Watched { driver: self.module.driver(), done: 0, tell: self.tell.clone() };
-        let module = ModuleSetup { timeout: SILENCE, ..ModuleSetup::new(Box::new(driver), kit()) };
+        let module = ModuleSetup { timeout: SILENCE, ..ModuleSetup::new(Box::new(driver), core_drivers()) };
         let setup = evener::Setup {
             policy: Policy::ModuleOnly,
             modules: vec![module],
@@ -344,7 +344,7 @@ impl Way for ByModule<'_> {
             ..Default::default()
         };
         let (jobs, report) = evener::run(setup, |runtime| {
-            runtime.caller(kit()).crypt(&mut jobs);
+            runtime.caller(core_drivers()).crypt(&mut jobs);
             jobs
         });
         self.report = report;

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use evener::core::plan::Policy;
-use evener::{Caller, CpuKit, ModuleSetup};
+use evener::{Caller, CoreDrivers, ModuleSetup};
 use evener_conformance::{Ask, Burst, judged, libcrypto, session};
 use evener_core::driver::{Text, Unanswered};
 use evener_core::estimate::{Learned, OnModule};
@@ -308,8 +308,9 @@ fn until_told() {
     let key = session(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, 11);
     // A core as slow as the papers', so that the module is worth its while on whatever machine the guest is emulated.
     let core: Preset = AM3358.parse().expect("a preset");
-    let kit = || CpuKit::new(Box::new(CostedCpu::new(Box::new(libcrypto()), core.clone())), None);
-    let module = ModuleSetup { check_every: 1, ..ModuleSetup::new(module.driver(), kit()) };
+    let core_drivers =
+        || CoreDrivers::new(Box::new(CostedCpu::new(Box::new(libcrypto()), core.clone())), None);
+    let module = ModuleSetup { check_every: 1, ..ModuleSetup::new(module.driver(), core_drivers()) };
     let setup = evener::Setup {
         policy: Policy::Adaptive,
         modules: vec![module],
@@ -321,7 +322,7 @@ fn until_told() {
     let rooms = vec![vec![0; BYTES]; BURST_JOBS].leak();
     let mut jobs: Vec<_> = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
     let ((), report) = evener::run(setup, |runtime| {
-        let mut caller = runtime.caller(kit());
+        let mut caller = runtime.caller(core_drivers());
         let rounds = (0..).step_by(BURST_JOBS).take_while(|_| !Path::new("/share/end").exists());
         rounds.for_each(|first| burst(&mut caller, &mut jobs, &key, first));
     });

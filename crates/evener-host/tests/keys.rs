@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use evener::CpuKit;
+use evener::CoreDrivers;
 use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, Profile, SessionId};
 use evener_driver_emulated::{Emulated, Preset};
 use evener_driver_libcrypto::Libcrypto;
@@ -53,7 +53,7 @@ fn watched(kept: &Kept) -> Watched {
 
 fn core(kept: &Kept) -> Module {
     let driver = watched(kept);
-    Module::core(driver.profile().clone(), CpuKit::new(Box::new(driver), None), Algorithm::ALL.to_vec())
+    Module::core(driver.profile().clone(), CoreDrivers::new(Box::new(driver), None), Algorithm::ALL.to_vec())
 }
 
 fn emulated(kept: &Kept) -> Module {
@@ -177,8 +177,8 @@ fn be_a_host(asked: &str) {
     let profile = libcrypto.profile().clone();
     let multi =
         (module == "multibuffer").then(|| Box::new(Multibuffer::load().unwrap()) as Box<dyn InlineDriver>);
-    let kit = CpuKit::new(Box::new(libcrypto), multi);
-    let _host = Host::at(Path::new(folder), Module::core(profile, kit, Algorithm::ALL.to_vec()));
+    let core_drivers = CoreDrivers::new(Box::new(libcrypto), multi);
+    let _host = Host::at(Path::new(folder), Module::core(profile, core_drivers, Algorithm::ALL.to_vec()));
     println!("{READY}");
     std::io::stdout().flush().unwrap();
     std::io::stdin().read_to_end(&mut Vec::new()).unwrap();

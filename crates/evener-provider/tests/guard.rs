@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use evener::statistics::{Places, of_process};
+use evener::statistics::{Directories, of_process};
 use evener_core::guard::CONTROL_JOBS_FIRST;
 use evener_core::statistics::{Count, Kind, Row};
 use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, Profile};
@@ -84,7 +84,7 @@ fn a_module_that_is_too_slow_is_locked_out_and_told_of() {
 fn counted(cipher: &str, bytes: usize, what: Count) -> u64 {
     let row = Row::of(Kind::named(cipher), Direction::Encrypt, bytes);
     let directory = std::env::var("EVENER_STATISTICS_DIR").unwrap();
-    of_process(&Places::only(directory.into()), u32::MAX, id()).unwrap().unwrap().row(row).of(what)
+    of_process(&Directories::only(directory.into()), u32::MAX, id()).unwrap().unwrap().row(row).of(what)
 }
 
 /// Lanes that do what is asked, and take far too long for it.

@@ -9,7 +9,7 @@ use std::process::id;
 use std::sync::{Barrier, Mutex};
 use std::{env, fs, thread};
 
-use evener::statistics::{Places, Totals, of_process};
+use evener::statistics::{Directories, Totals, of_process};
 use evener_core::statistics::{Count, Kind, Row, SIZE_CLASS_BYTES};
 use evener_core::{Algorithm, Direction};
 use evener_provider::{Engine, OSSL_provider_init, Raw, RawError, add_engine};
@@ -64,7 +64,7 @@ fn counted(len: usize) -> Totals {
 fn counted_as(kind: &str, direction: Direction, len: usize) -> Totals {
     let row = Row::of(Kind::named(kind), direction, len);
     // Whose directories are looked at where the process has ended: not asked here.
-    let found = of_process(&Places::only(stats().into()), u32::MAX, id());
+    let found = of_process(&Directories::only(stats().into()), u32::MAX, id());
     found.map_or_else(Totals::default, |record| record.unwrap().row(row))
 }
 

@@ -9,7 +9,7 @@ use evener_ring::{Part, PartBytes, Parts, Seat, lend};
 use proptest::prelude::*;
 
 /// Runs `body` beside threads that serve at `seats`; what panics there is one call's end.
-fn crewed<R>(seats: &[Seat], body: impl FnOnce() -> R) -> R {
+fn with_helpers<R>(seats: &[Seat], body: impl FnOnce() -> R) -> R {
     thread::scope(|scope| {
         for seat in seats {
             scope.spawn(move || while catch_unwind(AssertUnwindSafe(|| seat.serve())).unwrap_or(true) {});
@@ -58,7 +58,7 @@ proptest! {
     ) {
         let seats: Vec<Seat> = (0..seat_count).map(|_| Seat::new()).collect();
         let (mut in_place, mut output) = (data.clone(), vec![0; data.len()]);
-        crewed(&seats, || {
+        with_helpers(&seats, || {
             let mut parts = Parts::in_place(&mut in_place, part_bytes);
             parts.let_back_begin_at(parts.count() * back_eighths / 8);
             share(&seats, &parts);
@@ -95,7 +95,7 @@ fn what_failed_or_panicked_is_the_owners_again() {
     let seats = [Seat::new()];
     let data: Vec<u8> = (0..250).collect();
     let mut in_place = data.clone();
-    crewed(&seats, || {
+    with_helpers(&seats, || {
         let mut parts = Parts::in_place(&mut in_place, 10);
         let back = || {
             let _two_that_are_not_done = (parts.back(), parts.back());
@@ -171,7 +171,7 @@ fn one_that_looks_on_begins_without_having_slept() {
 #[test]
 fn nothing_runs_when_the_call_has_returned() {
     let (seats, calls) = ([Seat::new(), Seat::new()], if cfg!(miri) { 20 } else { 20_000 });
-    crewed(&seats, || {
+    with_helpers(&seats, || {
         for call in 0..calls {
             // In this frame, as a caller's buffer may be: a late one would count in another call's.
             let (entered, left) = (AtomicU32::new(0), AtomicU32::new(0));

@@ -52,12 +52,12 @@ impl Buffer {
 }
 
 /// Seats, with a thread that serves at each until it is closed.
-struct Crew {
+struct HelperPool {
     seats: Arc<[Seat; 1]>,
     thread: thread::JoinHandle<()>,
 }
 
-impl Crew {
+impl HelperPool {
     fn new() -> Self {
         let seats = Arc::new([Seat::new()]);
         let served = seats.clone();
@@ -87,12 +87,13 @@ fn each_number_is_claimed_once() {
 #[test]
 fn each_part_is_worked_on_once_and_seen_by_the_lender() {
     model(3, || {
-        let crew = Crew::new();
+        let helper_pool = HelperPool::new();
         let buffer = Buffer::new();
-        let ((), lent) = lend(&*crew.seats, &|| buffer.work(Claims::back), || buffer.work(Claims::front));
+        let ((), lent) =
+            lend(&*helper_pool.seats, &|| buffer.work(Claims::back), || buffer.work(Claims::front));
         assert_eq!(buffer.sums(), [1, 1]);
         assert_eq!(lent.served + lent.taken_back, 1);
-        crew.leave();
+        helper_pool.leave();
     });
 }
 
@@ -116,13 +117,13 @@ fn what_a_helper_did_is_seen_by_the_lender() {
 #[test]
 fn a_seat_serves_one_call_after_the_other() {
     model(2, || {
-        let crew = Crew::new();
+        let helper_pool = HelperPool::new();
         for _ in 0..2 {
             let buffer = Buffer::new();
-            lend(&*crew.seats, &|| buffer.work(Claims::back), || buffer.work(Claims::front));
+            lend(&*helper_pool.seats, &|| buffer.work(Claims::back), || buffer.work(Claims::front));
             assert_eq!(buffer.sums(), [1, 1]);
         }
-        crew.leave();
+        helper_pool.leave();
     });
 }
 
@@ -167,14 +168,16 @@ fn two_lenders_share_a_seat_and_keep_their_buffers_apart() {
 #[test]
 fn a_lender_that_panics_waits_first() {
     model(2, || {
-        let crew = Crew::new();
+        let helper_pool = HelperPool::new();
         let buffer = Buffer::new();
         let lent = catch_unwind(AssertUnwindSafe(|| {
-            lend(&*crew.seats, &|| buffer.work(Claims::back), || std::panic::resume_unwind(Box::new(())));
+            lend(&*helper_pool.seats, &|| buffer.work(Claims::back), || {
+                std::panic::resume_unwind(Box::new(()))
+            });
         }));
         assert!(lent.is_err());
         assert!(buffer.sums().iter().all(|&sum| sum <= 1));
-        crew.leave();
+        helper_pool.leave();
     });
 }
 

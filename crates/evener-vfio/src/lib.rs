@@ -16,4 +16,4 @@ mod registers;
 
 pub use crate::address::{Address, NoAddress};
 pub use crate::function::{Function, Refused, Reserved};
-pub use crate::registers::{Bell, NoRegister, Registers};
+pub use crate::registers::{NoRegister, QueueDoorbell, Registers};

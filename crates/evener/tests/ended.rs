@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use evener::{CpuKit, ModuleSetup, Runtime, Setup, Submitted, run};
+use evener::{CoreDrivers, ModuleSetup, Runtime, Setup, Submitted, run};
 use evener_core::plan::Policy;
 use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, Profile, SessionId};
 use evener_driver_emulated::{Emulated, Preset};
@@ -49,24 +49,30 @@ fn watched(number: usize, kept: &Kept) -> Box<dyn InlineDriver> {
     Box::new(Watched { libcrypto: Libcrypto::new().unwrap(), number, kept: Arc::clone(kept) })
 }
 
-fn kit(number: usize, kept: &Kept) -> CpuKit {
-    CpuKit::new(watched(number, kept), None)
+fn core_drivers(number: usize, kept: &Kept) -> CoreDrivers {
+    CoreDrivers::new(watched(number, kept), None)
 }
 
 /// Two CPU workers and a module.
 fn setup<'m>(policy: Policy, kept: &Kept) -> Setup<'m> {
     let preset: Preset = "emulated:d=0+0,h=1000+0,units=2".parse().unwrap();
     let module = Emulated::new(preset, watched(0, kept));
-    let modules = vec![ModuleSetup::new(Box::new(module), kit(1, kept))];
-    Setup { policy, modules, workers: vec![kit(2, kept), kit(3, kept)], callers: 1, ..Setup::default() }
+    let modules = vec![ModuleSetup::new(Box::new(module), core_drivers(1, kept))];
+    Setup {
+        policy,
+        modules,
+        workers: vec![core_drivers(2, kept), core_drivers(3, kept)],
+        callers: 1,
+        ..Setup::default()
+    }
 }
 
 /// Sends all through a stream; true if every result is libcrypto's.
 fn pass<'m>(runtime: &Runtime<'_, 'm>, mut armed: Vec<Box<Job<'m>>>) -> Vec<Box<Job<'m>>> {
-    let (mut inlet, mut outlet) = runtime.stream();
+    let (mut sender, mut receiver) = runtime.stream();
     thread::scope(|scope| {
-        scope.spawn(move || assert_eq!(inlet.submit_all(&mut armed), Submitted::Yes));
-        std::iter::from_fn(|| outlet.next()).collect()
+        scope.spawn(move || assert_eq!(sender.submit_all(&mut armed), Submitted::Yes));
+        std::iter::from_fn(|| receiver.next()).collect()
     })
 }
 
@@ -110,7 +116,7 @@ fn a_caller_forgets_with_its_next_burst_or_at_once_where_it_says_so_itself() {
         let (mut first, mut second) = (jobs(&cases, &mut room), jobs(&others, &mut other_room));
         let (session, hash) = (first[0].session().id(), second[0].session().id());
         run(Setup { callers: 1, ..Setup::default() }, |runtime| {
-            let mut caller = runtime.caller(kit(9, &kept));
+            let mut caller = runtime.caller(core_drivers(9, &kept));
             caller.crypt(&mut first);
             runtime.end_session(session);
             caller.crypt(&mut second);

@@ -8,7 +8,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
-use evener::offload::{Bell, Offload, OutOfService, Request};
+use evener::offload::{Offload, OutOfService, Request, Waker};
 use evener_core::driver::{SingleDriver, Text, Unanswered};
 use evener_core::{
     Algorithm, Direction, HasEnded, InlineDriver as _, Job, JobError, Nanos, Padding, Session,
@@ -71,8 +71,8 @@ fn a_module_that_never_answers_keeps_no_caller_and_gets_no_more() {
 /// Tells that it was rung.
 struct Told(Sender<()>);
 
-impl Bell for Told {
-    fn ring(&self) {
+impl Waker for Told {
+    fn wake(&self) {
         self.0.send(()).unwrap_or_default();
     }
 }

@@ -8,11 +8,11 @@ use std::time::Duration;
 use aes::cipher::generic_array::GenericArray;
 use aes::cipher::{BlockEncrypt as _, KeyInit as _};
 use evener::core::splits::Load;
-use evener::split::{self, Crew, Hand, Helpers, Threshold};
+use evener::split::{self, HelperPool, Helpers, PartWorker, Threshold};
 use evener_ring::Parts;
 use proptest::prelude::*;
 
-/// The crew is the process's: tests that want it free take turns.
+/// The helper pool is the process's: tests that want it free take turns.
 static TURN: Mutex<()> = Mutex::new(());
 
 fn turn() -> MutexGuard<'static, ()> {
@@ -21,10 +21,10 @@ fn turn() -> MutexGuard<'static, ()> {
 
 const FROM_ANY: Threshold = Threshold::From(0);
 
-fn crew() -> &'static Crew {
+fn helper_pool() -> &'static HelperPool {
     loop {
-        if let Some(crew) = split::crew() {
-            return crew;
+        if let Some(helper_pool) = split::helper_pool() {
+            return helper_pool;
         }
     }
 }
@@ -81,7 +81,7 @@ impl Counter<'_> {
     }
 }
 
-impl Hand for Counter<'_> {
+impl PartWorker for Counter<'_> {
     fn begin(&mut self, index: usize) -> bool {
         if self.trouble.is_some() && thread::current().name() != Some("evener-split") {
             // So that helpers get their turn.
@@ -93,7 +93,7 @@ impl Hand for Counter<'_> {
         is_ready
     }
 
-    fn apart(&mut self, index: usize, input: &[u8], output: &mut [u8]) -> bool {
+    fn out_of_place(&mut self, index: usize, input: &[u8], output: &mut [u8]) -> bool {
         output.copy_from_slice(input);
         self.in_place(index, output)
     }
@@ -120,7 +120,7 @@ fn split_both(data: &[u8], part_blocks: usize, threads: usize, trouble: Option<&
     let (mut in_place, mut output) = (data.to_vec(), vec![0; data.len()]);
     let part_bytes = part_blocks * 16;
     let work = |parts: &mut Parts<'_>| {
-        let call = crew().begin(load(data.len()), threads, FROM_ANY);
+        let call = helper_pool().begin(load(data.len()), threads, FROM_ANY);
         assert!(share(call.helpers().expect("a number is obeyed while a seat is free"), parts, trouble));
         call.end();
     };
@@ -179,7 +179,7 @@ fn a_helper_that_leaves_a_part_in_the_middle_fails_the_call_in_place_and_costs_n
         while trouble.failures.load(Relaxed) < 2 {
             let failures = || trouble.failures.load(Relaxed);
             let (mut in_place, mut output, before) = (data.clone(), vec![0; data.len()], failures());
-            let call = crew().begin(load(data.len()), 2, FROM_ANY);
+            let call = helper_pool().begin(load(data.len()), 2, FROM_ANY);
             let helpers = call.helpers().expect("a seat is free");
             let done = share(helpers, &mut Parts::in_place(&mut in_place, 4096), Some(&trouble));
             assert_eq!(done, failures() == before);
@@ -201,7 +201,7 @@ fn threads_that_split_at_the_same_moment_keep_their_buffers_apart() {
                 counter_mode(&mut whole, 0);
                 for _ in 0..30 {
                     let mut in_place = data.clone();
-                    let call = crew().begin(load(data.len()), 3, FROM_ANY);
+                    let call = helper_pool().begin(load(data.len()), 3, FROM_ANY);
                     match call.helpers() {
                         Some(helpers) => {
                             assert!(share(helpers, &mut Parts::in_place(&mut in_place, 4096), None));
@@ -220,7 +220,8 @@ fn threads_that_split_at_the_same_moment_keep_their_buffers_apart() {
 #[test]
 fn nothing_is_split_without_threads_or_below_the_number() {
     let _turn = turn();
-    let is_split = |threads, threshold| crew().begin(load(100), threads, threshold).helpers().is_some();
+    let is_split =
+        |threads, threshold| helper_pool().begin(load(100), threads, threshold).helpers().is_some();
     assert!(!is_split(0, FROM_ANY));
     assert!(!is_split(1, FROM_ANY));
     assert!(!is_split(2, Threshold::From(101)));
@@ -230,11 +231,11 @@ fn nothing_is_split_without_threads_or_below_the_number() {
 /// Fails whatever it is given.
 struct Lame;
 
-impl Hand for Lame {
+impl PartWorker for Lame {
     fn begin(&mut self, _: usize) -> bool {
         true
     }
-    fn apart(&mut self, _: usize, _: &[u8], _: &mut [u8]) -> bool {
+    fn out_of_place(&mut self, _: usize, _: &[u8], _: &mut [u8]) -> bool {
         false
     }
     fn in_place(&mut self, _: usize, _: &mut [u8]) -> bool {
@@ -243,13 +244,13 @@ impl Hand for Lame {
 }
 
 #[test]
-fn a_hand_that_fails_its_caller_says_so() {
+fn a_part_worker_that_fails_its_caller_says_so() {
     let _turn = turn();
     let mut data = noise(50_000);
     let run = |parts: &mut Parts<'_>, makes: bool| {
-        let hand = || makes.then(|| Box::new(Lame) as Box<dyn Hand>);
-        let call = crew().begin(load(50_000), 2, FROM_ANY);
-        call.helpers().expect("a seat is free").share(parts, Box::new(Lame), &hand)
+        let part_worker = || makes.then(|| Box::new(Lame) as Box<dyn PartWorker>);
+        let call = helper_pool().begin(load(50_000), 2, FROM_ANY);
+        call.helpers().expect("a seat is free").share(parts, Box::new(Lame), &part_worker)
     };
     assert!(!run(&mut Parts::in_place(&mut data, 4096), true));
     assert!(!run(&mut Parts::in_place(&mut data, 4096), false));

@@ -17,7 +17,7 @@ use anyhow::Context as _;
 use evener::core::estimate::text::Equipment;
 use evener::core::plan::adaptive::ModuleCapacity;
 use evener::core::{Estimator, InlineDriver, Profile};
-use evener::{CpuKit, Machinery, ModuleSetup, SystemClock, calibrate};
+use evener::{CoreDrivers, DriverFactory, ModuleSetup, SystemClock, calibrate};
 use evener_driver_emulated::{CostedCpu, Preset};
 use evener_driver_libcrypto::Libcrypto;
 use evener_driver_multibuffer::Absent;
@@ -217,14 +217,14 @@ impl Machine {
     }
 }
 
-impl Machinery for Machine {
-    fn kit(&self) -> CpuKit {
+impl DriverFactory for Machine {
+    fn core_drivers(&self) -> CoreDrivers {
         let [plain, multi] = self.drivers();
         let plain = plain.expect("there is always a plain one");
-        CpuKit::new(plain, multi)
+        CoreDrivers::new(plain, multi)
     }
 
     fn modules<'m>(&self) -> Vec<ModuleSetup<'m>> {
-        self.modules.iter().map(|module| ModuleSetup::new(module.driver(), self.kit())).collect()
+        self.modules.iter().map(|module| ModuleSetup::new(module.driver(), self.core_drivers())).collect()
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use evener::{CpuKit, Setup, run};
+use evener::{CoreDrivers, Setup, run};
 use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Profile, Session, SessionId, SessionRef};
 use evener_driver_kernel::ocf::{Call, CryptOp, SessionOp};
 
@@ -128,7 +128,7 @@ fn with_node(client: impl FnOnce(&Kernel, &Kept) + Send) {
     let profile = Profile { name: "watched".into(), detail: String::new(), width: 1, emulated: false };
     let driver = Watched { profile, kept: kept.clone() };
     run(Setup { callers: 1, ..Setup::default() }, |runtime| {
-        let mut caller = runtime.caller(CpuKit::new(Box::new(driver), None));
+        let mut caller = runtime.caller(CoreDrivers::new(Box::new(driver), None));
         let jobs = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
         thread::scope(|scope| {
             let ends = CancelOnDrop(cancel.clone());

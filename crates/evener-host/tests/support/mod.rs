@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use evener::{Cancel, CpuKit};
+use evener::{Cancel, CoreDrivers};
 use evener_core::{Algorithm, Direction, InlineDriver as _, Job, Outcome, Padding, Session};
 use evener_driver_emulated::{Emulated, Preset};
 use evener_driver_libcrypto::Libcrypto;
@@ -33,7 +33,7 @@ pub(crate) struct Host {
 pub(crate) fn core() -> Module {
     let driver = Libcrypto::new().unwrap();
     let profile = driver.profile().clone();
-    Module::core(profile, CpuKit::new(Box::new(driver), None), Algorithm::ALL.to_vec())
+    Module::core(profile, CoreDrivers::new(Box::new(driver), None), Algorithm::ALL.to_vec())
 }
 
 pub(crate) fn emulated(name: &str) -> Module {

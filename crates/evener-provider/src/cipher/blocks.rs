@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use evener::offload::policy::Beside;
+use evener::offload::policy::Concurrency;
 use evener_core::Algorithm;
 use evener_core::job::Memory;
 use evener_core::statistics::Count;
@@ -65,7 +65,7 @@ pub(super) fn work(ctx: &CipherCtx, iv: [u8; 16], memory: &mut Memory<'_>) -> Re
 
 /// Whether it was found already that the update runs in no `ASYNC_JOB`.
 fn is_alone(ctx: &CipherCtx) -> bool {
-    ctx.module.as_ref().is_some_and(|asked| asked.beside == Beside::Nothing)
+    ctx.module.as_ref().is_some_and(|asked| asked.concurrency == Concurrency::Alone)
 }
 
 /// The engine for a piece: the one that was chosen for its update, or where nothing is asked the first that takes it.

@@ -7,7 +7,7 @@ use std::ffi::{c_int, c_void};
 use evener::combine::Combiner;
 use evener::regret::{Turn, Way, regret};
 use evener::split::Helpers;
-use evener::statistics::{Direct, Statistics};
+use evener::statistics::{LocalCounter, Statistics};
 use evener_core::statistics::Count;
 use evener_core::{Algorithm, Family};
 use evener_ossl_sys::{CipherFinal, CipherInit, CipherUpdate};
@@ -42,7 +42,7 @@ pub(crate) struct CipherCtx {
     /// `thresh` of a message that may take another way, decrypting and encrypting.
     first_thresh: [usize; 2],
     /// Messages that are at their end and not in the process's statistics yet.
-    pub(super) direct: Direct,
+    pub(super) direct: LocalCounter,
     /// Which inits are short.
     pub(super) iv_only: IvOnly,
     pub(crate) decrypt_init: CipherInit,
@@ -97,7 +97,7 @@ impl CipherCtx {
             encrypt_init: row.encrypt_init,
             last: row.last,
             first_thresh: [row.context_thresh(false), row.context_thresh(true)],
-            direct: Direct::default(),
+            direct: LocalCounter::default(),
             iv_only: IvOnly::None,
             decrypt_init: row.decrypt_init,
             iv_bytes: row.algorithm.map_or(0, Algorithm::iv_bytes),
@@ -161,7 +161,7 @@ impl CipherCtx {
         self.taken = 0;
         if bytes > 0 {
             // Where it is time to flush, the next init does.
-            _ = self.direct.saw(bytes);
+            _ = self.direct.record(bytes);
         }
     }
 
@@ -239,7 +239,7 @@ impl CipherCtx {
             self.message.is_as_begun() && self.elsewhere.get() == 0,
             "a call did not say that it came"
         );
-        if self.taken > 0 && self.direct.saw(self.taken) {
+        if self.taken > 0 && self.direct.record(self.taken) {
             // The next one shows it.
             self.iv_only = IvOnly::None;
         }

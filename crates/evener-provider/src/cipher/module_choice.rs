@@ -1,6 +1,6 @@
 //! Whether an engine does an update: the guard and the policy are asked before anything of it is begun.
 
-use evener::offload::policy::{Ask, Beside, Policy, policy};
+use evener::offload::policy::{Concurrency, Policy, Query, policy};
 use evener_core::guard::Load;
 use evener_core::statistics::Kind;
 use evener_core::{Algorithm, BLOCK_BYTES, Class, Direction, Job, Nanos};
@@ -28,13 +28,13 @@ pub(super) fn choose_for_update(ctx: &CipherCtx, call: &Update) -> Option<Module
     let whole =
         if message.record_mode.is_some() { call.len() + BLOCK_BYTES - rest } else { call.len() - rest };
     let is_alone = ctx.prov().jobs.as_ref().and_then(Jobs::current).is_none();
-    let beside = if is_alone { Beside::Nothing } else { Beside::Others };
+    let concurrency = if is_alone { Concurrency::Alone } else { Concurrency::SameThread };
     let (algorithm, direction) = (row.algorithm?, message.direction());
-    let wanted = Request { algorithm, direction, longest: whole, bytes: whole, beside };
+    let wanted = Request { algorithm, direction, longest: whole, bytes: whole, concurrency };
     // Before anything is asked: most requests of a program that no module pays for end here.
     let policy = policy()?;
     match is_alone && policy.is_unseen(wanted.class()) {
-        true => Some(ModuleChoice { turn: None, engine: None, core: Nanos::ZERO, beside }),
+        true => Some(ModuleChoice { turn: None, engine: None, core: Nanos::ZERO, concurrency }),
         false => choose(ctx, policy, &wanted),
     }
 }
@@ -53,15 +53,15 @@ pub(super) fn choose_for_many(
         return None;
     }
     let bytes = jobs.iter().map(|job| job.input_bytes()).sum();
-    let (direction, beside) = (Direction::Encrypt, Beside::OthersOfCall);
-    let wanted = Request { algorithm, direction, longest, bytes, beside };
+    let (direction, concurrency) = (Direction::Encrypt, Concurrency::SameCall);
+    let wanted = Request { algorithm, direction, longest, bytes, concurrency };
     match prov.settings.guard {
         Guard::On => choose(ctx, policy()?, &wanted),
         Guard::Off => registry::engine(algorithm, direction, longest).map(|engine| ModuleChoice {
             turn: None,
             engine: Some(engine),
             core: Nanos::ZERO,
-            beside,
+            concurrency,
         }),
     }
 }
@@ -74,7 +74,7 @@ struct Request {
     longest: usize,
     /// All of it.
     bytes: usize,
-    beside: Beside,
+    concurrency: Concurrency,
 }
 
 impl Request {
@@ -85,7 +85,7 @@ impl Request {
 }
 
 fn choose(ctx: &CipherCtx, policy: &'static Policy, wanted: &Request) -> Option<ModuleChoice> {
-    let &Request { algorithm, direction, longest, bytes, beside } = wanted;
+    let &Request { algorithm, direction, longest, bytes, concurrency } = wanted;
     let mut ahead = [None; CHOICE_MAX];
     let engines = registry::all();
     for (ahead, engine) in ahead.iter_mut().zip(&*engines) {
@@ -94,16 +94,16 @@ fn choose(ctx: &CipherCtx, policy: &'static Policy, wanted: &Request) -> Option<
     if ahead.iter().all(Option::is_none) {
         return None;
     }
-    let kind = (beside as usize * Kind::CIPHERS + ctx.row().kind.index()) * 2 + direction as usize;
-    let ask = Ask {
+    let kind = (concurrency as usize * Kind::CIPHERS + ctx.row().kind.index()) * 2 + direction as usize;
+    let query = Query {
         load: Load { kind, bytes },
         class: wanted.class(),
         ahead: &ahead[..engines.len().min(CHOICE_MAX)],
-        beside,
+        concurrency,
     };
-    let mut turn = policy.begin(&ask);
+    let mut turn = policy.begin(&query);
     let engine = turn.module().map(|module| engines[module]);
     let core = engine.filter(|_| turn.is_timed()).map_or(Nanos::ZERO, |engine| engine.core_time());
     turn.begins();
-    Some(ModuleChoice { turn: Some(turn), engine, core, beside })
+    Some(ModuleChoice { turn: Some(turn), engine, core, concurrency })
 }

@@ -11,7 +11,7 @@ use std::ptr;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize};
 
-use evener::statistics::Hashes;
+use evener::statistics::ThreadDigests;
 use evener_core::statistics::Kind;
 use evener_ossl_sys::{DigestFinal, DigestInit, DigestUpdate, Dispatch, Function, Param, number};
 
@@ -28,7 +28,7 @@ struct InnerDigest {
     init: AtomicPtr<c_void>,
     update: AtomicPtr<c_void>,
     last: AtomicPtr<c_void>,
-    /// Where messages are counted ([`Hashes::first`]).
+    /// Where messages are counted ([`ThreadDigests::first`]).
     first: AtomicUsize,
 }
 
@@ -58,7 +58,7 @@ pub(super) fn replacements(functions: &[Dispatch], kind: Kind) -> Vec<(c_int, Fu
         let update = find!(functions, DIGEST_UPDATE: DigestUpdate)?;
         let last = find!(functions, DIGEST_FINAL: DigestFinal)?;
         let inner = [init as *mut c_void, update as *mut c_void, last as *mut c_void];
-        slot_of(inner, Hashes::first(kind))
+        slot_of(inner, ThreadDigests::first(kind))
     };
     slot().map_or_else(Vec::new, |slot| {
         vec![

@@ -3,7 +3,7 @@
 //! Path of many pieces of one call: all are put before the first is waited for, and all are taken over, or none.
 //!
 //! Path of one piece: session of the message -> where the module has a driver for that this thread asks it and waits
-//! ([`Offload::ask_for`]); else [`Offload::put`] copies the input -> sleep, or `ASYNC_pause_job` until the bell was rung -> a sample is
+//! ([`Offload::ask_for`]); else [`Offload::put`] copies the input -> sleep, or `ASYNC_pause_job` until the doorbell was rung -> a sample is
 //! compared with what this core makes of it -> the result goes to where the program wants it.
 //! Until then the program's memory is what it was, so whatever fails is done again by the inner cipher. When the context has the
 //! key no more, the module gives it up.
@@ -11,7 +11,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use evener::offload::{Answer, Bell, Offload, Pending, Request, timeout};
+use evener::offload::{Answer, Offload, Pending, Request, Waker, timeout};
 use evener_core::driver::Text;
 use evener_core::job::Memory;
 use evener_core::job::SessionRef;
@@ -248,8 +248,8 @@ impl Engine for Module {
             }
         }
         let request = Request { session: &session, iv: &raw.iv, input: input_of(&raw.memory), allowed };
-        let bell = raw.job.map(|job| Box::new(job.doorbell()) as Box<dyn Bell>);
-        let pending = self.offload.put(generation, &request, bell).ok_or(RawError::Undone)?;
+        let waker = raw.job.map(|job| Box::new(job.doorbell()) as Box<dyn Waker>);
+        let pending = self.offload.put(generation, &request, waker).ok_or(RawError::Undone)?;
         if !Self::wait(raw, &pending, generation) {
             pending.forget();
             return Err(RawError::Undone);

@@ -117,7 +117,7 @@ impl<'m> Completions<'m> {
     /// Counts jobs out that were collected, which makes room for as many.
     pub(crate) fn release(&self, jobs: u32) {
         // Relaxed: all changes of one word have one order, so either the submitter's look at it sees this one, or it
-        // was full before; the fences of the bell do the rest. Ringing each time would cost a fence per job.
+        // was full before; the fences of the doorbell do the rest. Ringing each time would cost a fence per job.
         let before = self.in_flight.fetch_sub(jobs, Ordering::Relaxed);
         if before as usize >= self.capacity() {
             self.room.ring_all();

@@ -23,7 +23,7 @@ use self::report::WorkerReport;
 use crate::adaptive::{AdaptivePolicy, RunFacts};
 use crate::queue::backlog::Backlog;
 use crate::queue::completions::Completions;
-use crate::{Cancel, Costs, CpuKit, ModuleSetup, Report, Setup};
+use crate::{Cancel, CoreDrivers, Costs, ModuleSetup, Report, Setup};
 
 /// What all threads of a run share.
 pub(crate) struct Shared<'m> {
@@ -96,11 +96,11 @@ impl<'m> Shared<'m> {
         }
     }
 
-    /// Lets a kit go by the costs of this run, and keep what the adaptive policy learns from.
-    pub(crate) fn adopt(&self, kit: &mut CpuKit) {
-        kit.share(&self.costs);
+    /// Lets a set of drivers go by the costs of this run, and keep what the adaptive policy learns from.
+    pub(crate) fn adopt(&self, core_drivers: &mut CoreDrivers) {
+        core_drivers.share(&self.costs);
         if self.adaptive.is_some() {
-            kit.learn();
+            core_drivers.learn();
         }
     }
 

@@ -4,7 +4,7 @@ use evener_core::job::Ticket;
 use evener_core::plan::Dispatch;
 use evener_core::{Job, Nanos, SessionId};
 
-use crate::CpuKit;
+use crate::CoreDrivers;
 use crate::adaptive::Single;
 use crate::cpu::is_module_only;
 use crate::queue::completions::count;
@@ -18,7 +18,7 @@ pub struct Caller<'r, 'm> {
     shared: &'r Shared<'m>,
     home: usize,
     number: u32,
-    kit: CpuKit,
+    core_drivers: CoreDrivers,
     /// The burst in work, kept for its memory.
     burst: Vec<Box<Job<'m>>>,
     /// Jobs to be submitted, kept for its memory.
@@ -31,12 +31,12 @@ pub struct Caller<'r, 'm> {
 }
 
 impl<'r, 'm> Caller<'r, 'm> {
-    pub(crate) fn new(shared: &'r Shared<'m>, home: usize, number: u32, kit: CpuKit) -> Self {
+    pub(crate) fn new(shared: &'r Shared<'m>, home: usize, number: u32, core_drivers: CoreDrivers) -> Self {
         Self {
             shared,
             home,
             number,
-            kit,
+            core_drivers,
             burst: Vec::new(),
             waiting: Vec::new(),
             dealt: 0,
@@ -76,20 +76,20 @@ impl<'r, 'm> Caller<'r, 'm> {
         }
     }
 
-    /// As [`Runtime::end_session`](crate::Runtime::end_session), and at once for this caller's own kit.
+    /// As [`Runtime::end_session`](crate::Runtime::end_session), and at once for this caller's own set of drivers.
     pub fn end_session(&mut self, session: SessionId) {
         self.shared.backlog.end_session(session);
         self.poll_ended();
     }
 
     fn poll_ended(&mut self) {
-        self.shared.backlog.ended().poll(&self.cursor, |has_ended| self.kit.forget(has_ended));
+        self.shared.backlog.ended().poll(&self.cursor, |has_ended| self.core_drivers.forget(has_ended));
     }
 
     /// Runs jobs where the caller stands.
     fn crypt_here(&mut self, jobs: &mut [Box<Job<'m>>]) {
-        self.shared.work_on(&mut self.kit, jobs);
-        self.shared.learn_from(&mut self.kit, count(jobs.len()));
+        self.shared.work_on(&mut self.core_drivers, jobs);
+        self.shared.learn_from(&mut self.core_drivers, count(jobs.len()));
     }
 
     /// Whether the adaptive policy is to say where this single request goes.
@@ -145,7 +145,7 @@ impl<'r, 'm> Caller<'r, 'm> {
         }
         if shared.adaptive.as_ref().is_some_and(|adaptive| adaptive.is_lost(module)) {
             let mut given: Vec<_> = std::iter::from_fn(|| shared.backlog.pop_given(worker)).collect();
-            shared.run_on_core(&mut self.kit, &mut given);
+            shared.run_on_core(&mut self.core_drivers, &mut given);
         }
         while home.drain(jobs) == 0 {
             shared.assert_whole();
@@ -160,10 +160,10 @@ impl<'r, 'm> Caller<'r, 'm> {
         self.shared.clock.now()
     }
 
-    /// Jobs that the caller's own kit runs side by side at its best.
+    /// Jobs that the caller's own set of drivers runs side by side at its best.
     #[must_use]
     pub fn width(&self) -> u32 {
-        self.kit.width()
+        self.core_drivers.width()
     }
 
     fn crypt_queued(&mut self, jobs: &mut Vec<Box<Job<'m>>>) {
@@ -173,7 +173,7 @@ impl<'r, 'm> Caller<'r, 'm> {
         std::mem::swap(&mut waiting, jobs);
         self.keep_share(&mut waiting, jobs);
         let mut submitted = submit(self.shared, self.home, &mut waiting);
-        self.shared.work_on(&mut self.kit, jobs);
+        self.shared.work_on(&mut self.core_drivers, jobs);
         while jobs.len() < total {
             let came = home.drain(jobs);
             home.release(count(came));
@@ -209,7 +209,7 @@ impl<'r, 'm> Caller<'r, 'm> {
         }
         // The monitor would hand the next job to a worker that waits: a caller that waits takes it.
         self.shared.claim_for_core(None, &plan.cpu, &mut self.burst)?;
-        self.shared.run_on_core(&mut self.kit, &mut self.burst);
+        self.shared.run_on_core(&mut self.core_drivers, &mut self.burst);
         Ok(())
     }
 
@@ -254,7 +254,7 @@ pub(crate) fn submit<'m>(shared: &Shared<'m>, home: usize, waiting: &mut Vec<Box
 impl Drop for Caller<'_, '_> {
     fn drop(&mut self) {
         let name = format!("caller {}", self.number);
-        self.shared.report(WorkerReport { name, methods: self.kit.take_tallies(), module: None });
+        self.shared.report(WorkerReport { name, methods: self.core_drivers.take_tallies(), module: None });
         self.shared.completions[self.home].vacate();
     }
 }

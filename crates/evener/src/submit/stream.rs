@@ -13,7 +13,7 @@ use crate::state::Shared;
 use crate::submit::caller::submit;
 
 /// The end where jobs go in. Dropping it ends the stream.
-pub struct Inlet<'r, 'm> {
+pub struct StreamSender<'r, 'm> {
     shared: &'r Shared<'m>,
     turn: u32,
     /// A job on its own, kept for its memory.
@@ -22,7 +22,7 @@ pub struct Inlet<'r, 'm> {
 }
 
 /// The end where jobs come out, in order.
-pub struct Outlet<'r, 'm> {
+pub struct StreamReceiver<'r, 'm> {
     shared: &'r Shared<'m>,
     turn: u32,
     /// Jobs that came before their turn; slot `i` is for turn `self.turn + i`.
@@ -59,19 +59,22 @@ pub enum Submitted {
     NobodyListens,
 }
 
-pub(crate) fn open<'r, 'm>(shared: &'r Shared<'m>, home: usize) -> (Inlet<'r, 'm>, Outlet<'r, 'm>) {
+pub(crate) fn open<'r, 'm>(
+    shared: &'r Shared<'m>,
+    home: usize,
+) -> (StreamSender<'r, 'm>, StreamReceiver<'r, 'm>) {
     let ends = Arc::new(Ends {
         home: &shared.completions[home],
         home_number: count(home),
         no_more: AtomicBool::new(false),
         nobody_listens: AtomicBool::new(false),
     });
-    let inlet = Inlet { shared, turn: 0, single: Vec::new(), ends: Arc::clone(&ends) };
+    let sender = StreamSender { shared, turn: 0, single: Vec::new(), ends: Arc::clone(&ends) };
     let (early, came) = (VecDeque::new(), Vec::new());
-    (inlet, Outlet { shared, turn: 0, early, early_count: 0, came, ends })
+    (sender, StreamReceiver { shared, turn: 0, early, early_count: 0, came, ends })
 }
 
-impl<'m> Inlet<'_, 'm> {
+impl<'m> StreamSender<'_, 'm> {
     /// Submits one armed job; waits while the stream or the backlog is full.
     ///
     /// # Panics
@@ -122,7 +125,7 @@ impl<'m> Inlet<'_, 'm> {
     }
 }
 
-impl Drop for Inlet<'_, '_> {
+impl Drop for StreamSender<'_, '_> {
     fn drop(&mut self) {
         // Release pairs with the Acquire in `next`: all submissions are counted before.
         self.ends.no_more.store(true, Ordering::Release);
@@ -130,7 +133,7 @@ impl Drop for Inlet<'_, '_> {
     }
 }
 
-impl<'m> Outlet<'_, 'm> {
+impl<'m> StreamReceiver<'_, 'm> {
     /// The next job in order; waits for it. `None` when the inlet is gone and everything has come out.
     ///
     /// # Panics
@@ -192,7 +195,7 @@ impl<'m> Outlet<'_, 'm> {
     }
 }
 
-impl Drop for Outlet<'_, '_> {
+impl Drop for StreamReceiver<'_, '_> {
     fn drop(&mut self) {
         // What came and was not taken out is dropped here, and no longer on its way.
         self.ends.home.release(self.early_count);

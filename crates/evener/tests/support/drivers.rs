@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use evener::CpuKit;
+use evener::CoreDrivers;
 use evener_core::driver::Clock;
 use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, Nanos, Profile};
 use evener_driver_libcrypto::Libcrypto;
@@ -37,10 +37,10 @@ impl<F: Fn() -> bool + Send> InlineDriver for Gated<F> {
     }
 }
 
-/// A kit of libcrypto that waits before each burst.
-pub fn gated_kit(may_go: impl Fn() -> bool + Send + 'static) -> CpuKit {
+/// A set of drivers of libcrypto that waits before each burst.
+pub fn gated_drivers(may_go: impl Fn() -> bool + Send + 'static) -> CoreDrivers {
     let driver = Gated { libcrypto: Libcrypto::new().unwrap(), may_go };
-    CpuKit::new(Box::new(driver), None)
+    CoreDrivers::new(Box::new(driver), None)
 }
 
 /// A clock that stands still until a test or a driver of the tests moves it.

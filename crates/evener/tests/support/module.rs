@@ -14,7 +14,7 @@ use evener_core::{
 use evener_driver_libcrypto::Libcrypto;
 
 use super::drivers::TestClock;
-use super::plain_kit;
+use super::plain_drivers;
 
 /// What the module does wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -257,5 +257,5 @@ pub fn scripted<'m>(module: Scripted<'m>, check_every: u32) -> ModuleSetup<'m> {
 /// A module with the CPU to redo what it fails. Silence of 50 ms is enough to take it for dead.
 pub fn cared_for<'m>(module: Box<dyn QueuedDriver<'m> + 'm>, check_every: u32) -> ModuleSetup<'m> {
     let timeout = Nanos::from_millis(50);
-    ModuleSetup { check_every, timeout, ..ModuleSetup::new(module, plain_kit()) }
+    ModuleSetup { check_every, timeout, ..ModuleSetup::new(module, plain_drivers()) }
 }

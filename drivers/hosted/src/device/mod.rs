@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use evener_ring::Region;
 use evener_ring::virtqueue::{Driver, Events};
-use evener_vfio::{Address, Bell, Function, Reserved};
+use evener_vfio::{Address, Function, QueueDoorbell, Reserved};
 use evener_wire::{CreateSession, features};
 
 use self::sessions::Sessions;
@@ -40,7 +40,7 @@ const RESET_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 struct Device {
     transport: Transport,
-    bell: Bell,
+    doorbell: QueueDoorbell,
     sessions: Sessions,
     waiter: Arc<Waiter>,
     is_over: bool,
@@ -79,7 +79,7 @@ pub(crate) fn open(
     let events = agree(&transport)?;
     let config = transport.config()?;
     let data = Queue { number: DATA, parts, vector: 0 };
-    let bell = transport.start_queue(&data)?;
+    let doorbell = transport.start_queue(&data)?;
     let number = u16::try_from(config.data_queues_max).map_err(|_| Trouble::Lacks("a control queue"))?;
     let control = Queue { number, parts: Sessions::parts(control_at), vector: 1 };
     let told = transport.start_queue(&control)?;
@@ -88,7 +88,7 @@ pub(crate) fn open(
     let sessions = Sessions::new(region, control_at, events, (told, number), answer)?;
     let waiter = Arc::new(Waiter::new(call, None)?);
     let process = process::id();
-    let device = Device { transport, bell, sessions, waiter, is_over: false, process, function };
+    let device = Device { transport, doorbell, sessions, waiter, is_over: false, process, function };
     Ok(OpenLink {
         link: Box::new(device),
         queue,
@@ -122,7 +122,7 @@ impl Link for Device {
     }
 
     fn kick(&self) -> Result<(), Trouble> {
-        self.bell.ring(DATA);
+        self.doorbell.ring(DATA);
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use evener_core::driver::SILENCE_MAX;
 use evener_fd::CheckedFd;
 use evener_ring::Region;
 use evener_ring::virtqueue::{Driver, Events, Mapped, Piece};
-use evener_vfio::Bell;
+use evener_vfio::QueueDoorbell;
 use evener_wire::{
     ANSWER_BYTES, AUTH_KEY_BYTES_MAX, CONTROL_BYTES, CreateSession, Status, close_request, opened_id,
 };
@@ -40,7 +40,7 @@ pub(super) struct Sessions {
     region: Arc<Region>,
     at: usize,
     queue: Driver<Mapped>,
-    bell: Bell,
+    doorbell: QueueDoorbell,
     waiter: Waiter,
     /// Codes by which sessions were opened, to close them.
     codes: HashMap<u64, u64>,
@@ -60,14 +60,14 @@ impl Sessions {
         region: &Arc<Region>,
         at: usize,
         events: Events,
-        (bell, number): (Bell, u16),
+        (doorbell, number): (QueueDoorbell, u16),
         call: CheckedFd,
     ) -> Result<Self, Trouble> {
         let home = home(region, Self::parts(at));
         let queue = Driver::new(home, events).expect("a home has the slices of one size");
         let waiter = Waiter::new(call, None)?;
         let (region, codes) = (Arc::clone(region), HashMap::new());
-        Ok(Self { region, at, queue, bell, waiter, codes, swept: 0, number })
+        Ok(Self { region, at, queue, doorbell, waiter, codes, swept: 0, number })
     }
 
     /// Opens a session: its id, or the device's status, negative.
@@ -136,7 +136,7 @@ impl Sessions {
         let pieces = if key.is_empty() { &all[..2] } else { &pieces[..] };
         self.queue.add(pieces).expect("the last message was answered");
         if self.queue.publish() {
-            self.bell.ring(self.number);
+            self.doorbell.ring(self.number);
         }
         let until = Instant::now() + Duration::from(SILENCE_MAX);
         while !self.queue.wake_after(1)? {

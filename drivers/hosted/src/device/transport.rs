@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use evener_vfio::{Bell, Function, NoRegister, Registers};
+use evener_vfio::{Function, NoRegister, QueueDoorbell, Registers};
 use evener_wire::{CONFIG_BYTES, Config};
 
 use super::{refused, soon};
@@ -65,7 +65,7 @@ const VENDOR_S: u8 = 9;
 #[derive(Debug)]
 pub(super) struct Transport {
     common: Window,
-    bells: Window,
+    doorbells: Window,
     /// Bytes from one queue's bell to the next one's.
     bell_step: u32,
     device: Window,
@@ -119,8 +119,8 @@ impl Transport {
             mapped.push((one.bar, Arc::clone(&registers)));
             Ok((Window { registers, at: usize::try_from(one.at).map_err(|_| NoRegister)? }, one.step))
         };
-        let (bells, bell_step) = window(NOTIFY)?;
-        Ok(Self { common: window(COMMON)?.0, bells, bell_step, device: window(OF_THE_DEVICE)?.0 })
+        let (doorbells, bell_step) = window(NOTIFY)?;
+        Ok(Self { common: window(COMMON)?.0, doorbells, bell_step, device: window(OF_THE_DEVICE)?.0 })
     }
 
     /// Has the device forget everything, and reach memory no more (2.4).
@@ -175,7 +175,7 @@ impl Transport {
     }
 
     /// Sets a queue up, and returns what is rung when there is something new in it.
-    pub(super) fn start_queue(&self, queue: &Queue) -> Result<Bell, Trouble> {
+    pub(super) fn start_queue(&self, queue: &Queue) -> Result<QueueDoorbell, Trouble> {
         let Queue { number, parts, vector } = queue;
         if *number >= self.common.read_u16(at::QUEUE_COUNT)? {
             return Err(Trouble::Lacks("a queue that it has by its configuration"));
@@ -198,9 +198,10 @@ impl Transport {
         }
         let offset = u32::from(self.common.read_u16(at::QUEUE_BELL)?).checked_mul(self.bell_step);
         let offset = offset.and_then(|offset| usize::try_from(offset).ok()).ok_or(NoRegister)?;
-        let bell = self.bells.registers.bell(self.bells.at.checked_add(offset).ok_or(NoRegister)?)?;
+        let doorbell =
+            self.doorbells.registers.doorbell(self.doorbells.at.checked_add(offset).ok_or(NoRegister)?)?;
         self.common.write_u16(at::QUEUE_ON, 1)?;
-        Ok(bell)
+        Ok(doorbell)
     }
 }
 

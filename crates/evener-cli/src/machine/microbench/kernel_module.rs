@@ -36,7 +36,7 @@ pub(crate) fn overhead(module: &OpenModule) -> Option<Line> {
     let jobs = input.jobs(&session, kind.is_apart, &mut room);
     let mut driver = module.driver();
     if evener::core_budget().workers() == 1 {
-        let mut beside = unseen::Beside::new(work(), &SystemClock)?;
+        let mut beside = unseen::CompetingLoad::new(work(), &SystemClock)?;
         unseen::unseen(&mut *driver, jobs, &SystemClock, &mut beside)
     } else {
         let mut idle = unseen::IdleTime::new(&SystemClock)?;

@@ -1,6 +1,6 @@
 //! The engine that was chosen for an update, and what the guard is told of it afterwards.
 
-use evener::offload::policy::{Beside, Turn};
+use evener::offload::policy::{Concurrency, Turn};
 use evener_core::{Job, Nanos};
 
 use super::{Engine, Many, Plain, RawError};
@@ -13,7 +13,7 @@ pub(crate) struct ModuleChoice {
     pub(crate) engine: Option<&'static dyn Engine>,
     /// Its own core time before.
     pub(crate) core: Nanos,
-    pub(crate) beside: Beside,
+    pub(crate) concurrency: Concurrency,
 }
 
 impl ModuleChoice {

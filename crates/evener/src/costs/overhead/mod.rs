@@ -2,7 +2,7 @@
 //!
 //! `burst of each size -> what the cores lost by it -> line` ([`unseen`]): what of the loss the clocks of the path's threads do not show (the
 //! kernel's own threads, interrupts, softirq), for each request and by size (`evener_core::Estimator::unseen`). On several cores the loss is
-//! idle time ([`IdleTime`], `idle_time.rs`). On one core it is the work of a competing load ([`Beside`], `competing_load.rs`): the short whiles
+//! idle time ([`IdleTime`], `idle_time.rs`). On one core it is the work of a competing load ([`CompetingLoad`], `competing_load.rs`): the short whiles
 //! in which the core waits for the module look idle, and work that uses them pays for going to and fro with colder caches (measured in
 //! docs/kernel.md).
 //!
@@ -20,7 +20,7 @@ use evener_core::plan::adaptive::all_of_turn;
 use evener_core::{Job, Nanos, QueuedDriver};
 
 use self::busy::{ALL, Busy, Window, keep_busy};
-pub use self::competing_load::Beside;
+pub use self::competing_load::CompetingLoad;
 pub use self::idle_time::{IdleTime, idle_time};
 
 /// Sizes of requests that are measured, in bytes.
@@ -60,25 +60,25 @@ pub(crate) const LEAD: u32 = 12;
 const OTHERS_MAX: f64 = 0.1;
 
 /// How core time that goes to a module's path is found out.
-pub trait Lost {
+pub trait CpuLoss {
     /// Core time that was lost while `burst` ran; `None` where the system does not tell.
-    fn by(&mut self, clock: &dyn Clock, burst: &mut dyn FnMut()) -> Option<Nanos>;
+    fn during(&mut self, clock: &dyn Clock, burst: &mut dyn FnMut()) -> Option<Nanos>;
 }
 
 /// What threads' clocks do not see of a module's path, of one request, by keeping it busy with `jobs`, which are armed and
-/// have room for each of [`SIZES`]; `None` where `lost` cannot tell or the module fails one.
+/// have room for each of [`SIZES`]; `None` where `loss` cannot tell or the module fails one.
 pub fn unseen<'m>(
     driver: &mut (dyn QueuedDriver<'m> + 'm),
     mut jobs: Vec<Box<Job<'m>>>,
     clock: &dyn Clock,
-    lost: &mut dyn Lost,
+    loss: &mut dyn CpuLoss,
 ) -> Option<Line> {
     // A key is opened.
     keep_busy(driver, &mut jobs, SIZES[0], clock, ALL, &mut |begun| begun < PASS_REQUESTS);
     let mut points = Vec::new();
     for bytes in SIZES {
         let mut burst = Busy::default();
-        let path = lost.by(clock, &mut || {
+        let path = loss.during(clock, &mut || {
             let until = clock.now() + BURST;
             burst = keep_busy(driver, &mut jobs, bytes, clock, ALL, &mut |_| clock.now() < until);
         })?;

@@ -55,8 +55,8 @@ impl Clock for World {
 
 struct Counted<'w>(&'w World);
 
-impl Lost for Counted<'_> {
-    fn by(&mut self, _clock: &dyn Clock, burst: &mut dyn FnMut()) -> Option<Nanos> {
+impl CpuLoss for Counted<'_> {
+    fn during(&mut self, _clock: &dyn Clock, burst: &mut dyn FnMut()) -> Option<Nanos> {
         let before = self.0.lost_ns.load(Ordering::Relaxed);
         burst();
         Some(Nanos(self.0.lost_ns.load(Ordering::Relaxed) - before))

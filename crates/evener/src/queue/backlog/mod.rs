@@ -84,7 +84,7 @@ impl<'m> Backlog<'m> {
     pub(crate) fn submit(&self, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
         match self.dispatch {
             Dispatch::RoundRobin => self.deal(jobs),
-            // The monitor is busy and needs no bell.
+            // The monitor is busy and needs no doorbell.
             Dispatch::Monitor => self.shared.push_all(jobs),
             Dispatch::SharedQueue => self.submit_to_all(jobs, self.longest_first),
             Dispatch::ByCost if jobs.iter().all(|job| self.class_queues().is_alone(job.class())) => {
@@ -168,7 +168,7 @@ impl<'m> Backlog<'m> {
     /// Gives the module of `worker` a job that only a module may do, or gives it back where that has enough.
     pub(crate) fn push_module_only(&self, worker: usize, job: Box<Job<'m>>) -> Result<(), Box<Job<'m>>> {
         self.worker_queues[worker].module_only.push(job)?;
-        self.bell_of(worker).ring_all();
+        self.doorbell_of(worker).ring_all();
         Ok(())
     }
 

@@ -35,10 +35,10 @@ use request_queue::{RequestQueue, Submission};
 pub use super::policy;
 use crate::module_limits::{SILENCE_MIN, TIMES_EXPECTED};
 
-/// Wakes a caller that was put aside; may be rung by any thread, once and at any time after.
-pub trait Bell: Send {
-    /// Rings.
-    fn ring(&self);
+/// Wakes a caller that was put aside; may be called by any thread, once and at any time after.
+pub trait Waker: Send {
+    /// Wakes it.
+    fn wake(&self);
 }
 
 /// Makes the driver of a process.
@@ -129,17 +129,17 @@ impl Offload {
         self.queue(generation).put_out(OutOfService::WrongResult);
     }
 
-    /// Takes a request in. `bell` is rung when its result is there, or will never be; without one the caller has to wait.
+    /// Takes a request in. `waker` is called when its result is there, or will never be; without one the caller has to wait.
     ///
     /// `None` where the module is out of service, or has no buffer: nothing was touched.
     pub fn put(
         &self,
         generation: u32,
         request: &Request<'_>,
-        bell: Option<Box<dyn Bell>>,
+        waker: Option<Box<dyn Waker>>,
     ) -> Option<Pending<'_>> {
         let queue = self.queue(generation);
-        let submission = Submission { request, bell };
+        let submission = Submission { request, waker };
         queue.put(submission).map(|number| Pending { queue, number, is_over: false })
     }
 

@@ -1,19 +1,19 @@
 //! One large buffer, worked on by its caller and by threads that stay for it.
 //!
-//! One call: [`crew`] finds the threads of this process -> [`Crew::begin`] asks what was learned
+//! One call: [`helper_pool`] finds the threads of this process -> [`HelperPool::begin`] asks what was learned
 //! ([`Splits`]) -> whole, or [`Helpers::share`]: parts are lent to free seats ([`lend`]), the caller takes its share from
 //! the front, helpers theirs, and then what is left of the other's -> what no helper began is taken back, what one works on
 //! is waited for -> parts that failed are the caller's again -> [`Call::end`]: what it took is learned.
 //!
 //! Threads are started at the first split and stay as long as the process, asleep but for a short spin (`spin.rs`) after each call,
-//! where their core is idle. A process that was forked finds no crew and makes its own; the parent's is left as it lay. To be
-//! asked once before threads fork: [`crew`].
+//! where their core is idle. A process that was forked finds no helper pool and makes its own; the parent's is left as it lay. To be
+//! asked once before threads fork: [`helper_pool`].
 //!
 //! A helper touches the caller's memory only inside the call: the call waits for the part that is being worked on, 64 KiB
 //! at most, even if the helper has lost its core. The other way, to return and let a late helper write into scratch that
 //! nobody reads, would still let it *read* memory that the caller may have freed.
 //!
-//! Helpers write where the caller itself would. What a hand may fail at comes first ([`Hand::begin`]) and leaves the part
+//! Helpers write where the caller itself would. What a part worker may fail at comes first ([`PartWorker::begin`]) and leaves the part
 //! to others. In place, a part that fails or panics behind that is some input and some output: it is given to nobody
 //! ([`Part::bytes`]), and the call fails, as a cipher's own would that fails in the middle.
 
@@ -45,13 +45,13 @@ pub const THREADS_MAX: usize = 33;
 
 /// What works on parts: made by each thread for itself, used and dropped by it, all inside the call. What it is made of
 /// may come from the caller.
-pub trait Hand {
+pub trait PartWorker {
     /// Makes ready for the part `index`, of which nothing is touched. Returns whether it is ready; where not, another hand
     /// may do the part.
     fn begin(&mut self, index: usize) -> bool;
 
     /// Turns that part into `output`, which is as long as `input` and elsewhere. Returns whether it did.
-    fn apart(&mut self, index: usize, input: &[u8], output: &mut [u8]) -> bool;
+    fn out_of_place(&mut self, index: usize, input: &[u8], output: &mut [u8]) -> bool;
 
     /// The same in place; what is in `data` after a failure is lost.
     fn in_place(&mut self, index: usize, data: &mut [u8]) -> bool;
@@ -67,7 +67,7 @@ pub enum Threshold {
 }
 
 /// The helpers of one process, and what it learned about them.
-pub struct Crew {
+pub struct HelperPool {
     seats: Box<[Seat]>,
     /// Seats at which a thread sits.
     started_count: AtomicUsize,
@@ -81,15 +81,15 @@ pub struct Crew {
 /// Kinds of work that are told apart in what is learned.
 pub const KINDS: usize = 8;
 
-/// The crew of this process. Starts nothing; `None` where the kernel cannot tell a forked child from its parent, and for
+/// The helper pool of this process. Starts nothing; `None` where the kernel cannot tell a forked child from its parent, and for
 /// the moment in which another thread makes it.
-pub fn crew() -> Option<&'static Crew> {
-    static CREW: OnceLock<Option<PerProcess<Crew, Mapping>>> = OnceLock::new();
-    let place = CREW.get_or_init(|| Mapping::wiped_by_fork(1).ok().map(PerProcess::new));
-    place.as_ref()?.get_or_make(|| Some(Crew::new()))
+pub fn helper_pool() -> Option<&'static HelperPool> {
+    static POOL: OnceLock<Option<PerProcess<HelperPool, Mapping>>> = OnceLock::new();
+    let place = POOL.get_or_init(|| Mapping::wiped_by_fork(1).ok().map(PerProcess::new));
+    place.as_ref()?.get_or_make(|| Some(HelperPool::new()))
 }
 
-impl Crew {
+impl HelperPool {
     fn new() -> Self {
         Self {
             seats: (1..THREADS_MAX).map(|_| Seat::new()).collect(),
@@ -119,7 +119,7 @@ impl Crew {
             first: AtomicU64::new(u64::MAX),
             taken_back: AtomicU32::new(0),
         });
-        Call { crew: self, load, begun, helpers }
+        Call { helper_pool: self, load, begun, helpers }
     }
 
     /// What was learned, if no other thread is looking: no thread waits for it.
@@ -173,7 +173,7 @@ fn start(seat: &'static Seat, awake: &'static AtomicU64) -> bool {
 
 /// A call that was begun, and how it runs.
 pub struct Call {
-    crew: &'static Crew,
+    helper_pool: &'static HelperPool,
     load: Load,
     begun: Nanos,
     helpers: Option<Helpers>,
@@ -190,7 +190,7 @@ impl Call {
     /// should is dropped instead.
     pub fn end(self) -> bool {
         let now = SystemClock.now();
-        let Some(mut splits) = self.crew.learned() else { return false };
+        let Some(mut splits) = self.helper_pool.learned() else { return false };
         match &self.helpers {
             None => {
                 splits.took_whole(self.load, now - self.begun);
@@ -232,16 +232,16 @@ impl Helpers {
     pub fn share<'h>(
         &self,
         parts: &mut Parts<'_>,
-        mut own: Box<dyn Hand + 'h>,
-        hand: &(dyn Fn() -> Option<Box<dyn Hand + 'h>> + Sync),
+        mut own: Box<dyn PartWorker + 'h>,
+        part_worker: &(dyn Fn() -> Option<Box<dyn PartWorker + 'h>> + Sync),
     ) -> bool {
         parts.let_back_begin_at(parts.count() / (self.count() + 1));
         let shared = &*parts;
         let help = || {
             let begun = self.arrived();
-            if let Some(mut hand) = hand() {
+            if let Some(mut part_worker) = part_worker() {
                 // Parts of the helpers' share and then of the caller's, until one fails or none is left.
-                std::iter::from_fn(|| shared.back()).all(|part| take(part, &mut *hand));
+                std::iter::from_fn(|| shared.back()).all(|part| take(part, &mut *part_worker));
             }
             WORKED.set(SystemClock.now() - begun);
         };
@@ -274,12 +274,12 @@ impl Helpers {
 }
 
 /// Does a part, where its bytes are. One that the hand was not ready for is what it was.
-fn take(mut part: Part<'_>, hand: &mut dyn Hand) -> bool {
+fn take(mut part: Part<'_>, part_worker: &mut dyn PartWorker) -> bool {
     let index = part.index;
-    let done = hand.begin(index)
+    let done = part_worker.begin(index)
         && match part.bytes() {
-            PartBytes::InPlace(data) => hand.in_place(index, data),
-            PartBytes::Apart(input, output) => hand.apart(index, input, output),
+            PartBytes::InPlace(data) => part_worker.in_place(index, data),
+            PartBytes::Apart(input, output) => part_worker.out_of_place(index, input, output),
         };
     if done {
         part.done();

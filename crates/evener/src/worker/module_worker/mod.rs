@@ -21,7 +21,7 @@ use crate::module_limits::ERRORS_MAX;
 use crate::state::report::{ModuleReport, Quarantine, WorkerReport};
 use crate::state::{CoreTimeMeter, Shared};
 use crate::worker::verifier::Verifier;
-use crate::{CpuKit, ModuleSetup};
+use crate::{CoreDrivers, ModuleSetup};
 
 /// Longest sleep while the module could take more jobs than wait for it, so that new ones are not kept long.
 const GLANCE: Nanos = Nanos::from_millis(1);
@@ -31,7 +31,7 @@ pub(crate) struct ModuleWorker<'r, 'm> {
     shared: &'r Shared<'m>,
     worker: usize,
     driver: Box<dyn QueuedDriver<'m> + 'm>,
-    fallback: CpuKit,
+    fallback: CoreDrivers,
     /// Silence after which the module is taken for dead where nothing is known of what it holds.
     timeout: Nanos,
     /// The same for what it holds, by what costs say; only ever less.

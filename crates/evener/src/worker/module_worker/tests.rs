@@ -2,7 +2,7 @@
 //! one thread of the test.
 //!
 //! The worker with the earliest time takes its step ([`Machine::step`]) -> its drivers let time pass on a core, or beside them
-//! ([`Times`]) -> a worker that rests is woken by its bell or its timeout -> the times at which requests went to the module are the result.
+//! ([`Times`]) -> a worker that rests is woken by its doorbell or its timeout -> the times at which requests went to the module are the result.
 
 use std::sync::{Arc, Mutex};
 
@@ -22,7 +22,7 @@ use crate::queue::test_support::{job, session};
 use crate::state::Shared;
 use crate::submit::caller::submit;
 use crate::worker::cpu_worker::IdleSpan;
-use crate::{CpuKit, ModuleSetup, Setup};
+use crate::{CoreDrivers, ModuleSetup, Setup};
 
 const BYTES: usize = 64;
 
@@ -216,9 +216,9 @@ struct Machine {
     times: Times,
     shared: &'static Shared<'static>,
     module: ModuleWorker<'static, 'static>,
-    cores: Vec<CpuKit>,
+    cores: Vec<CoreDrivers>,
     take: Take,
-    /// By worker: who rests, until when, and by which bell it is woken.
+    /// By worker: who rests, until when, and by which doorbell it is woken.
     resting: Vec<Option<(Nanos, Ticket<'static>, IdleSpan)>>,
     session: &'static Session,
     /// Jobs that are to be submitted.
@@ -249,7 +249,7 @@ impl Machine {
         let times = Times::new(kind.cores + 1, kind.cores);
         let profile =
             |width| Profile { name: "stepped".to_owned(), detail: String::new(), width, emulated: true };
-        let kit = |each| CpuKit::new(Box::new(Core(times.clone(), each, profile(1))), None);
+        let core_drivers = |each| CoreDrivers::new(Box::new(Core(times.clone(), each, profile(1))), None);
         let came: Arc<Mutex<Vec<Nanos>>> = Arc::default();
         let driver = Failing {
             times: times.clone(),
@@ -273,11 +273,11 @@ impl Machine {
         };
         let cpu_workers = u32::try_from(kind.cores).expect("cores are few");
         let plan = setup.policy.plan(&Snapshot { cpu_workers, module_workers: 1, cpu_width: 1 });
-        let module = ModuleSetup::new(Box::new(driver), kit(kind.takes.redo));
+        let module = ModuleSetup::new(Box::new(driver), core_drivers(kind.takes.redo));
         let shared: &'static Shared<'static> =
             Box::leak(Box::new(Shared::new(setup, plan, kind.cores, std::slice::from_ref(&module))));
-        let mut cores: Vec<CpuKit> = (0..kind.cores).map(|_| kit(kind.takes.c)).collect();
-        cores.iter_mut().for_each(|kit| shared.adopt(kit));
+        let mut cores: Vec<CoreDrivers> = (0..kind.cores).map(|_| core_drivers(kind.takes.c)).collect();
+        cores.iter_mut().for_each(|core_drivers| shared.adopt(core_drivers));
         assert!(shared.completions[0].acquire());
         Self {
             module: ModuleWorker::new(shared, kind.cores, module),
@@ -340,11 +340,11 @@ impl Machine {
     /// Wakes a worker whose bell was rung.
     fn hear(&mut self, who: usize) {
         let Some((until, ticket, rest)) = self.resting[who].take() else { return };
-        let bell = self.shared.backlog.bell_of(who);
-        let is_rung = bell.wait(ticket, Some(std::time::Duration::ZERO));
+        let doorbell = self.shared.backlog.doorbell_of(who);
+        let is_rung = doorbell.wait(ticket, Some(std::time::Duration::ZERO));
         // Nothing is rung between.
         let until = if is_rung { self.times.now() } else { until };
-        self.resting[who] = Some((until, bell.listen(), rest));
+        self.resting[who] = Some((until, doorbell.listen(), rest));
     }
 
     fn wake(&mut self, who: usize, when: Nanos) {
@@ -381,7 +381,7 @@ impl Machine {
             Some(timeout) if !sleeps => self.times.now() + timeout,
             _ => Nanos(u64::MAX),
         };
-        self.resting[worker] = Some((until, backlog.bell_of(worker).listen(), rest));
+        self.resting[worker] = Some((until, backlog.doorbell_of(worker).listen(), rest));
     }
 }
 

@@ -12,7 +12,7 @@ use evener::core::estimate::PLAN_WIDTH;
 use evener::core::plan::Policy;
 use evener::core::plan::adaptive::{ModuleCapacity, all_of_turn};
 use evener::core::{Algorithm, Class, Direction, Estimator, Nanos, Objective};
-use evener::{Machinery as _, Report, SystemClock};
+use evener::{DriverFactory as _, Report, SystemClock};
 use evener_bench::contender::{Contender, Modules};
 use evener_bench::workload::{Layout, Workload};
 use evener_sim::lab::{Opening, Runners};
