@@ -121,7 +121,7 @@ fn split_both(data: &[u8], part_blocks: usize, threads: usize, trouble: Option<&
     let part_bytes = part_blocks * 16;
     let work = |parts: &mut Parts<'_>| {
         let call = helper_pool().begin(load(data.len()), threads, FROM_ANY);
-        assert!(share(call.helpers().expect("a number is obeyed while a seat is free"), parts, trouble));
+        assert!(share(call.helpers().expect("a number is obeyed while a slot is free"), parts, trouble));
         call.end();
     };
     work(&mut Parts::in_place(&mut in_place, part_bytes));
@@ -180,7 +180,7 @@ fn a_helper_that_leaves_a_part_in_the_middle_fails_the_call_in_place_and_costs_n
             let failures = || trouble.failures.load(Relaxed);
             let (mut in_place, mut output, before) = (data.clone(), vec![0; data.len()], failures());
             let call = helper_pool().begin(load(data.len()), 2, FROM_ANY);
-            let helpers = call.helpers().expect("a seat is free");
+            let helpers = call.helpers().expect("a slot is free");
             let done = share(helpers, &mut Parts::in_place(&mut in_place, 4096), Some(&trouble));
             assert_eq!(done, failures() == before);
             assert_eq!(in_place == whole, done);
@@ -206,7 +206,7 @@ fn threads_that_split_at_the_same_moment_keep_their_buffers_apart() {
                         Some(helpers) => {
                             assert!(share(helpers, &mut Parts::in_place(&mut in_place, 4096), None));
                         }
-                        // Others have the seats.
+                        // Others have the slots.
                         None => counter_mode(&mut in_place, 0),
                     }
                     call.end();
@@ -250,7 +250,7 @@ fn a_part_worker_that_fails_its_caller_says_so() {
     let run = |parts: &mut Parts<'_>, makes: bool| {
         let part_worker = || makes.then(|| Box::new(Lame) as Box<dyn PartWorker>);
         let call = helper_pool().begin(load(50_000), 2, FROM_ANY);
-        call.helpers().expect("a seat is free").share(parts, Box::new(Lame), &part_worker)
+        call.helpers().expect("a slot is free").share(parts, Box::new(Lame), &part_worker)
     };
     assert!(!run(&mut Parts::in_place(&mut data, 4096), true));
     assert!(!run(&mut Parts::in_place(&mut data, 4096), false));

@@ -36,7 +36,7 @@ pub(crate) fn overhead(module: &OpenModule) -> Option<Line> {
     let jobs = input.jobs(&session, kind.is_apart, &mut room);
     let mut driver = module.driver();
     if evener::core_budget().workers() == 1 {
-        let mut beside = unseen::CompetingLoad::new(work(), &SystemClock)?;
+        let mut beside = overhead::CompetingLoad::new(work(), &SystemClock)?;
         unseen::unseen(&mut *driver, jobs, &SystemClock, &mut beside)
     } else {
         let mut idle = unseen::IdleTime::new(&SystemClock)?;
@@ -88,7 +88,7 @@ pub(crate) fn first_costs(
     let mut driver = module.driver();
     let cores = evener::core_budget().workers();
     let mut row = |bytes: usize| {
-        let asked = unseen::Asked { bytes, unseen, cores };
+        let asked = unseen::CostQuery { bytes, unseen, cores };
         let mut core = work_of((algorithm, direction), bytes);
         let (sample, c) = unseen::costs(&mut *driver, &mut jobs, &asked, &SystemClock, &mut core)?;
         let each = |cost: Nanos| Nanos(cost.0 / sample.jobs);

@@ -89,7 +89,7 @@ pub fn unseen<'m>(
 
 /// What is measured of a size: requests of `bytes`, of each of which so much is on no clock.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked {
+pub struct CostQuery {
     /// Bytes of a request.
     pub bytes: usize,
     /// What clocks do not show.
@@ -105,11 +105,11 @@ pub struct Asked {
 pub fn costs<'m>(
     driver: &mut (dyn QueuedDriver<'m> + 'm),
     jobs: &mut Vec<Box<Job<'m>>>,
-    asked: &Asked,
+    asked: &CostQuery,
     clock: &dyn Clock,
     core: &mut dyn FnMut(),
 ) -> Option<(ModuleSample, Nanos)> {
-    let (held, Asked { bytes, unseen, cores }) = (jobs.len() as u64, *asked);
+    let (held, CostQuery { bytes, unseen, cores }) = (jobs.len() as u64, *asked);
     let mut passes: Vec<(ModuleSample, Nanos, Nanos)> = Vec::new();
     // In millionths.
     let ratio = |(sample, c, wall): &(ModuleSample, Nanos, Nanos)| {

@@ -154,7 +154,7 @@ fn the_cost_of_a_first_request_is_that_of_the_ones_behind_it_and_fits_into_the_t
     let mut costs = |unseen: Line, cores: usize| {
         let world = World::default();
         let mut jobs = one_job(&mut room);
-        let asked = Asked { bytes: 16_384, unseen, cores };
+        let asked = CostQuery { bytes: 16_384, unseen, cores };
         let (sample, _) = costs(&mut driver(&world), &mut jobs, &asked, &world, &mut || ()).unwrap();
         [sample.d.0 / sample.jobs / 1_000, sample.h.0 / sample.jobs / 1_000]
     };
@@ -185,7 +185,7 @@ fn a_machine_that_is_slow_for_a_while_is_slow_for_core_and_module() {
         world.slow.store(if pass == 5 { 1 } else { slow }, Ordering::Relaxed);
         world.now_ns.fetch_add(slow * 300_000, Ordering::Relaxed);
     };
-    let asked = Asked { bytes: 16_384, unseen: HIDDEN, cores: 1 };
+    let asked = CostQuery { bytes: 16_384, unseen: HIDDEN, cores: 1 };
     let mut jobs = one_job(&mut room);
     let (sample, c) = costs(&mut driver(&world), &mut jobs, &asked, &world, &mut core).unwrap();
     // The least time of the module, held against the core of that pass, would say 0.24.

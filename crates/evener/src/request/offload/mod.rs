@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use evener_core::driver::SILENCE_MAX;
 use evener_core::driver::{SingleDriver, Text};
 use evener_core::{Algorithm, Direction, Nanos, QueuedDriver, Session, SessionId};
-use evener_ring::Eras;
+use evener_ring::PerFork;
 
 use buffers::Buffer;
 pub use buffers::ROOM_BYTES_MAX;
@@ -53,7 +53,7 @@ pub struct Offload {
     does: Arc<Does>,
     make_driver: Arc<MakeDriver>,
     make_single: Option<Box<MakeSingle>>,
-    queues: Eras<Arc<RequestQueue>>,
+    queues: PerFork<Arc<RequestQueue>>,
 }
 
 /// One request.
@@ -78,7 +78,7 @@ impl Offload {
     ) -> Self {
         let does = Arc::new(Does::new(does));
         let make_driver: Arc<MakeDriver> = Arc::new(does.asked_again_after(make_driver));
-        Self { name, does, make_driver, make_single: None, queues: Eras::default() }
+        Self { name, does, make_driver, make_single: None, queues: PerFork::default() }
     }
 
     /// The same, where callers that wait ask a driver of their own. `make_single` is called once in a process; where it makes none, and what

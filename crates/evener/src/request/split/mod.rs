@@ -1,7 +1,7 @@
 //! One large buffer, worked on by its caller and by threads that stay for it.
 //!
 //! One call: [`helper_pool`] finds the threads of this process -> [`HelperPool::begin`] asks what was learned
-//! ([`Splits`]) -> whole, or [`Helpers::share`]: parts are lent to free seats ([`lend`]), the caller takes its share from
+//! ([`Splits`]) -> whole, or [`Helpers::share`]: parts are lent to free slots ([`lend`]), the caller takes its share from
 //! the front, helpers theirs, and then what is left of the other's -> what no helper began is taken back, what one works on
 //! is waited for -> parts that failed are the caller's again -> [`Call::end`]: what it took is learned.
 //!
@@ -28,7 +28,7 @@ use std::thread;
 use evener_core::Nanos;
 use evener_core::driver::Clock as _;
 use evener_core::splits::{self, Load, Splits, Way};
-use evener_ring::{Claims, Mapping, Part, PartBytes, Parts, PerProcess, Seat, lend};
+use evener_ring::{Claims, HelperSlot, Mapping, Part, PartBytes, Parts, PerProcess, lend};
 use nix::sys::signal::{SigSet, SigmaskHow};
 
 use crate::SystemClock;
@@ -68,7 +68,7 @@ pub enum Threshold {
 
 /// The helpers of one process, and what it learned about them.
 pub struct HelperPool {
-    seats: Box<[Seat]>,
+    slots: Box<[HelperSlot]>,
     /// Seats at which a thread sits.
     started_count: AtomicUsize,
     /// Guards the start of helpers; never waited for.
@@ -92,7 +92,7 @@ pub fn helper_pool() -> Option<&'static HelperPool> {
 impl HelperPool {
     fn new() -> Self {
         Self {
-            seats: (1..THREADS_MAX).map(|_| Seat::new()).collect(),
+            slots: (1..THREADS_MAX).map(|_| HelperSlot::new()).collect(),
             started_count: AtomicUsize::new(0),
             starting: Mutex::new(()),
             splits: Mutex::new(Splits::new(KINDS)),
@@ -111,10 +111,10 @@ impl HelperPool {
             Threshold::From(_) => Way::Whole,
             Threshold::Learned => self.learned().map_or(Way::Whole, |mut splits| splits.choose(load, begun)),
         };
-        let seats = if way == Way::Split { self.start_helpers(helpers) } else { &[] };
-        let helpers = seats.iter().any(Seat::is_free);
+        let slots = if way == Way::Split { self.start_helpers(helpers) } else { &[] };
+        let helpers = slots.iter().any(HelperSlot::is_free);
         let helpers = helpers.then(|| Helpers {
-            seats,
+            slots,
             begun,
             first: AtomicU64::new(u64::MAX),
             taken_back: AtomicU32::new(0),
@@ -133,24 +133,24 @@ impl HelperPool {
         Nanos(self.awake.load(Relaxed))
     }
 
-    /// Returns up to `count` seats at which threads sit, and starts threads that are missing. Fewer where the system
+    /// Returns up to `count` slots at which threads sit, and starts threads that are missing. Fewer where the system
     /// gives none; the next call tries again.
-    fn start_helpers(&'static self, count: usize) -> &'static [Seat] {
+    fn start_helpers(&'static self, count: usize) -> &'static [HelperSlot] {
         if self.started_count.load(Relaxed) < count {
             if let Ok(_starting) = self.starting.try_lock() {
                 let started_count = self.started_count.load(Relaxed);
-                let missing = &self.seats[started_count..count];
-                let started = missing.iter().take_while(|seat| start(seat, &self.awake)).count();
+                let missing = &self.slots[started_count..count];
+                let started = missing.iter().take_while(|slot| start(slot, &self.awake)).count();
                 self.started_count.store(started_count + started, Relaxed);
             }
         }
-        &self.seats[..count.min(self.started_count.load(Relaxed))]
+        &self.slots[..count.min(self.started_count.load(Relaxed))]
     }
 }
 
-/// Starts a thread that serves at `seat` for the life of the process, deaf to signals: they are for the program's own
+/// Starts a thread that serves at `slot` for the life of the process, deaf to signals: they are for the program's own
 /// threads.
-fn start(seat: &'static Seat, awake: &'static AtomicU64) -> bool {
+fn start(slot: &'static HelperSlot, awake: &'static AtomicU64) -> bool {
     let Ok(before) = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK) else { return false };
     let serve = || loop {
         let mut budget = SpinBudget::after(WORKED.take(), SystemClock.now());
@@ -159,7 +159,7 @@ fn start(seat: &'static Seat, awake: &'static AtomicU64) -> bool {
             budget.keeps_spinning(SystemClock.now())
         };
         // A panic ends one call's help, not the helper.
-        let served = catch_unwind(AssertUnwindSafe(|| seat.serve_awake(keeps_spinning)));
+        let served = catch_unwind(AssertUnwindSafe(|| slot.serve_awake(keeps_spinning)));
         awake.fetch_add(budget.awake().0, Relaxed);
         if !served.unwrap_or(true) {
             return;
@@ -203,7 +203,7 @@ impl Call {
 
 /// The threads that may help in one call.
 pub struct Helpers {
-    seats: &'static [Seat],
+    slots: &'static [HelperSlot],
     /// When the call began.
     begun: Nanos,
     /// When the first helper began, in nanoseconds after that.
@@ -216,7 +216,7 @@ impl Helpers {
     /// How many may come.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.seats.len()
+        self.slots.len()
     }
 
     /// Length of the parts into which `bytes` are best cut.
@@ -246,7 +246,7 @@ impl Helpers {
             WORKED.set(SystemClock.now() - begun);
         };
         let front = || std::iter::from_fn(|| shared.front()).all(|part| take(part, &mut *own));
-        let (own_done, lent) = lend(self.seats, &help, front);
+        let (own_done, lent) = lend(self.slots, &help, front);
         self.taken_back.fetch_add(lent.taken_back, Relaxed);
         if own_done {
             // What helpers were not ready for, or failed at apart.
