@@ -9,7 +9,7 @@ use std::{hint, mem, thread};
 
 use evener::SystemClock;
 use evener::core::driver::Clock as _;
-use evener::unseen::idle_time;
+use evener::overhead::idle_time;
 use evener_core::Nanos;
 use rustix::thread::{ClockId, clock_nanosleep_absolute, set_current_timer_slack};
 use rustix::time::Timespec;

@@ -60,6 +60,6 @@ pub use lending::{
 pub use process::{Counter, PerFork, PerProcess, Words, value};
 #[cfg(not(any(loom, miri)))]
 pub use process::{Mapping, OutOfRegion, Region, wipe};
-pub use queue::{CAPACITY_MAX, Heap, Home, Ring, Slot};
+pub use queue::{CAPACITY_MAX, Heap, Ring, Slot, Storage};
 pub use sync::{Word, Word16, Word64};
 pub use wait::{Doorbell, Ticket};

@@ -107,11 +107,11 @@ fn compare(
     let scheduler = SchedulerSpec::linux(250, 0);
     let machine = Machine { cores: 1, scheduler, workers: 1, width: 1, modules };
     let &(bytes, [c, single], d, opening, _) = row;
-    let [d, unseen, driver, h] = d.map(us);
+    let [d, overhead, driver, h] = d.map(us);
     let [own, opens, wait] = opening.map(us);
     let opening = Opening { own, driver: opens, wait };
     let driver = if has_threads { driver } else { Nanos::ZERO };
-    let on = MeasuredOnModule { d, unseen, driver, opening, h, hand_over: Nanos::ZERO, is_known: true };
+    let on = MeasuredOnModule { d, overhead, driver, opening, h, hand_over: Nanos::ZERO, is_known: true };
     let measured =
         Measured { bytes, c: us(c), hand_over: Nanos::ZERO, single: us(single), on_modules: vec![on] };
     let predicted = machine.predict(&measured, policy, jobs).expect("it ends");

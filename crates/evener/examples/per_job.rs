@@ -1,7 +1,7 @@
 //! What the way through the queue costs per job: jobs that nobody works on, from the barrier until the last is home.
 //!
 //! `cargo run --release -p evener --example per_job [JOBS] [WORKERS] [ROUNDS]` prints the least and the median of the
-//! rounds: core time of a worker per job (wall time from the barrier to the last job home, times workers, by jobs).
+//! rounds: core time of a worker per job (wall time from the barrier to the last job back, times workers, by jobs).
 //! Beside it the same jobs without queue: on another thread, which has to fetch what this one wrote, and on the thread
 //! that armed them.
 #![allow(clippy::print_stdout, reason = "a program that reports")]

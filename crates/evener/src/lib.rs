@@ -64,7 +64,7 @@ mod worker;
 pub use cancel::Cancel;
 pub use clock::SystemClock;
 pub use cores::{CoreBudget, core_budget};
-pub use costs::{Costs, calibration as calibrate, overhead as unseen};
+pub use costs::{Costs, calibration as calibrate, overhead};
 pub use cpu::CoreDrivers;
 pub use driver_factory::DriverFactory;
 pub use queue::barrier::Barrier;

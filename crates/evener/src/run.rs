@@ -141,7 +141,7 @@ impl<'r, 'm> Runtime<'r, 'm> {
         now
     }
 
-    /// When the last job so far came home.
+    /// When the last job so far came back.
     #[must_use]
     pub fn last_done(&self) -> Nanos {
         Nanos(self.shared.last_done_ns.load(Ordering::Acquire))

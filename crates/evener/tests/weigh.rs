@@ -9,7 +9,7 @@ use std::num::NonZero;
 use std::time::Instant;
 
 use evener::{CoreDrivers, ModuleSetup, Report, Setup, Submitted, run};
-use evener_core::estimate::{ModuleSample, UNSEEN_MAX};
+use evener_core::estimate::{ModuleSample, OVERHEAD_MAX};
 use evener_core::plan::Policy;
 use evener_core::plan::adaptive::TRIES_MAX;
 use evener_core::{Algorithm, Budget, Estimator, Method, Nanos, Objective};
@@ -125,7 +125,7 @@ fn a_module_that_saves_core_time_gets_its_share() {
 fn one_core_has_not_lost_more_time_than_has_passed() {
     without_standstill(|| {
         let mut learned = Estimator::new(1);
-        learned.keep_unseen(0, UNSEEN_MAX);
+        learned.keep_overhead(0, OVERHEAD_MAX);
         let machine = Machine {
             costs: "emulated:d=20000+0,h=200000+0,c=5000000+0",
             workers: 1,

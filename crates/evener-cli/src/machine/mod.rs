@@ -107,16 +107,16 @@ impl Machine {
         for (number, module) in
             self.modules.iter().enumerate().filter(|(_, module)| module.is_behind_the_kernel())
         {
-            if again || self.learned.unseen(number).is_none() {
+            if again || self.learned.overhead(number).is_none() {
                 let overhead = microbench::overhead(module);
                 is_new |= overhead.is_some();
-                overhead.into_iter().for_each(|overhead| self.learned.keep_unseen(number, overhead));
+                overhead.into_iter().for_each(|overhead| self.learned.keep_overhead(number, overhead));
             }
-            let Some(unseen) = self.learned.unseen(number) else { continue };
+            let Some(overhead) = self.learned.overhead(number) else { continue };
             for &row in operations {
                 if again || !microbench::is_known(&self.learned, number, row) {
                     is_new |=
-                        microbench::first_costs(module, number, row, unseen, &mut self.learned).is_some();
+                        microbench::first_costs(module, number, row, overhead, &mut self.learned).is_some();
                 }
             }
         }
@@ -142,15 +142,15 @@ impl Machine {
         kind: &JobKind,
         learned: &mut Estimator,
     ) -> Result<(), NotMeasured> {
-        let unseen = self.learned.unseen(number).unwrap_or_default();
-        microbench::measure_module(&self.modules[number], number, unseen, kind, learned)
+        let overhead = self.learned.overhead(number).unwrap_or_default();
+        microbench::measure_module(&self.modules[number], number, overhead, kind, learned)
     }
 
     /// What is known of costs on cores, and nothing of modules but what clocks miss of them.
     pub(crate) fn costs_of_cores(&self) -> Estimator {
         let mut costs = Estimator::new(self.modules.len());
-        let unseen = (0..self.modules.len()).filter_map(|it| Some((it, self.learned.unseen(it)?)));
-        unseen.for_each(|(module, unseen)| costs.keep_unseen(module, unseen));
+        let overhead = (0..self.modules.len()).filter_map(|it| Some((it, self.learned.overhead(it)?)));
+        overhead.for_each(|(module, overhead)| costs.keep_overhead(module, overhead));
         let known = self.learned.all_cpu();
         known.for_each(|(class, method, width, mean)| costs.keep_cpu(class, method, width, *mean));
         costs

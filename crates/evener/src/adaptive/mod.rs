@@ -127,7 +127,7 @@ impl AdaptivePolicy {
 
     /// What clocks do not show of a request on a module's path; nothing where nobody has measured it.
     pub(crate) fn overhead(&self, module: usize) -> Line {
-        self.costs.known().estimator.unseen(module).unwrap_or_default()
+        self.costs.known().estimator.overhead(module).unwrap_or_default()
     }
 
     /// Cores that the process may use.

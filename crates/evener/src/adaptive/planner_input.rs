@@ -51,7 +51,7 @@ impl RunFacts {
             && self.cpu_workers == 1
             && self.first_module_worker == 1
             && self.capacities.len() == 1
-            && estimator.unseen(0).is_some()
+            && estimator.overhead(0).is_some()
     }
 
     pub(super) fn plan_input(

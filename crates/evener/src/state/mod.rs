@@ -52,7 +52,7 @@ pub(crate) struct Shared<'m> {
     pub(crate) callers: AtomicU32,
     /// Whether the barrier was used, so that the time of the last job matters.
     pub(crate) measuring: AtomicBool,
-    /// When the last job so far came home, in nanoseconds of the clock. Workers write it while they measure.
+    /// When the last job so far came back, in nanoseconds of the clock. Workers write it while they measure.
     pub(crate) last_done_ns: CachePadded<AtomicU64>,
 }
 
@@ -115,15 +115,15 @@ impl<'m> Shared<'m> {
     /// Puts finished jobs into the completion queues of their owners; leaves `jobs` empty.
     pub(crate) fn complete(&self, jobs: &mut Vec<Box<Job<'m>>>) {
         if self.measuring.load(Ordering::Relaxed) {
-            // Relaxed: only read when everything is at home, which the ring orders.
+            // Relaxed: only read when everything is back, which the ring orders.
             self.last_done_ns.fetch_max(self.clock.now().0, Ordering::Relaxed);
         }
         while let Some(first) = jobs.first() {
-            let home = first.ticket.home;
-            if jobs.iter().all(|job| job.ticket.home == home) {
-                self.completions[home as usize].push(jobs);
+            let owner = first.ticket.owner;
+            if jobs.iter().all(|job| job.ticket.owner == owner) {
+                self.completions[owner as usize].push(jobs);
             } else {
-                self.completions[home as usize].push(&mut split_off_owner(jobs, home));
+                self.completions[owner as usize].push(&mut split_off_owner(jobs, owner));
             }
         }
     }
@@ -144,9 +144,9 @@ impl<'m> Shared<'m> {
     }
 }
 
-/// Takes the jobs of one home out of `jobs`, in order.
-fn split_off_owner<'m>(jobs: &mut Vec<Box<Job<'m>>>, home: u32) -> Vec<Box<Job<'m>>> {
-    let (same, others) = jobs.drain(..).partition(|job| job.ticket.home == home);
+/// Takes the jobs of one owner out of `jobs`, in order.
+fn split_off_owner<'m>(jobs: &mut Vec<Box<Job<'m>>>, owner: u32) -> Vec<Box<Job<'m>>> {
+    let (same, others) = jobs.drain(..).partition(|job| job.ticket.owner == owner);
     *jobs = others;
     same
 }

@@ -99,14 +99,14 @@ impl<'m> Shared<'m> {
         }
     }
 
-    /// Runs a claimed burst on a core and brings it home.
+    /// Runs a claimed burst on a core and completes it.
     pub(crate) fn run_on_core(&self, core_drivers: &mut CoreDrivers, burst: &mut Vec<Box<Job<'m>>>) {
         self.work_on(core_drivers, burst);
         self.learn_from(core_drivers, 0);
         self.complete(burst);
     }
 
-    /// Runs jobs that a module failed and brings them home. What they take is a cost of a core, but no measure for what modules take: they are
+    /// Runs jobs that a module failed and completes them. What they take is a cost of a core, but no measure for what modules take: they are
     /// run one by one, and beside the module.
     pub(crate) fn redo(&self, core_drivers: &mut CoreDrivers, failed: &mut Vec<Box<Job<'m>>>) {
         self.work_on(core_drivers, failed);

@@ -47,7 +47,7 @@ pub(crate) struct OpenLink {
 }
 
 /// Where the queue's parts lie.
-pub(crate) fn home(region: &Arc<Region>, parts: Parts) -> Mapped {
+pub(crate) fn queue_memory(region: &Arc<Region>, parts: Parts) -> Mapped {
     let places = [parts.descriptors, parts.available, parts.used].map(|at| (Arc::clone(region), at));
     Mapped::new(parts.size, places).expect("the parts lie inside the region")
 }
@@ -69,7 +69,7 @@ pub(crate) fn host(
 ) -> Result<OpenLink, Trouble> {
     let agreement = control.agree()?;
     let queue =
-        Driver::new(home(region, parts), agreement.events).expect("a home has the slices of one size");
+        Driver::new(queue_memory(region, parts), agreement.events).expect("a queue's slices are of one size");
     control.share(memory, region.byte_count(), parts)?;
     let (kick, call) = (event()?, event()?);
     control.start(&kick, &call)?;

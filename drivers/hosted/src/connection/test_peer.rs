@@ -11,7 +11,7 @@ use evener_wire::CreateSession;
 use crate::connection::Connection;
 use crate::connection::error::Trouble;
 use crate::connection::layout::BASE;
-use crate::connection::link::{Link, OpenLink, home};
+use crate::connection::link::{Link, OpenLink, queue_memory};
 use crate::connection::wait::{Spin, Waiter, event};
 
 /// Opens any session, and leaves the queue to the test.
@@ -92,9 +92,9 @@ impl TestPeer {
         let link = Box::new(Silent { waiter: Arc::clone(&waiter), lent: Arc::clone(&lent) });
         let mut made = None;
         let connection = Connection::to_device(|region, parts, _| {
-            let device = Device::starting_at(home(region, parts), events, 0).unwrap();
+            let device = Device::starting_at(queue_memory(region, parts), events, 0).unwrap();
             made = Some((Memory(Arc::clone(region)), device));
-            let queue = Driver::new(home(region, parts), events).unwrap();
+            let queue = Driver::new(queue_memory(region, parts), events).unwrap();
             // Nobody looks awake, so that it is a call that wakes.
             let lent = most.min(region.byte_count());
             Ok(OpenLink { link, queue, config: None, spin: Spin::never(), lent })

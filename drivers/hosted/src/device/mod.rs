@@ -24,7 +24,7 @@ use self::transport::{IDENTITY, Queue, Transport, state};
 use crate::connection::error::Trouble;
 use crate::connection::layout::LENT_FIRST;
 use crate::connection::layout::{BASE, Parts};
-use crate::connection::link::{Link, OpenLink, home};
+use crate::connection::link::{Link, OpenLink, queue_memory};
 use crate::connection::wait::{Spin, Waiter, event};
 
 /// The data queue; the control queue's number is that of data queues.
@@ -84,7 +84,7 @@ pub(crate) fn open(
     let control = Queue { number, parts: Sessions::parts(control_at), vector: 1 };
     let told = transport.start_queue(&control)?;
     transport.add_state(state::DRIVER_OK)?;
-    let queue = Driver::new(home(region, parts), events).expect("a home has the slices of one size");
+    let queue = Driver::new(queue_memory(region, parts), events).expect("a queue's slices are of one size");
     let sessions = Sessions::new(region, control_at, events, (told, number), answer)?;
     let waiter = Arc::new(Waiter::new(call, None)?);
     let process = process::id();

@@ -16,7 +16,7 @@ use evener_wire::{
 use crate::connection::error::Trouble;
 use crate::connection::layout::{BASE, Parts};
 use crate::connection::layout::{CONTROL_BYTES as PART_BYTES, inside};
-use crate::connection::link::home;
+use crate::connection::link::queue_memory;
 use crate::connection::wait::Waiter;
 
 /// Ids among which sessions of an owner before are looked for, and closed: four times what QEMU's device (10.0) holds, which keeps its sessions
@@ -63,8 +63,8 @@ impl Sessions {
         (doorbell, number): (QueueDoorbell, u16),
         call: CheckedFd,
     ) -> Result<Self, Trouble> {
-        let home = home(region, Self::parts(at));
-        let queue = Driver::new(home, events).expect("a home has the slices of one size");
+        let queue_memory = queue_memory(region, Self::parts(at));
+        let queue = Driver::new(queue_memory, events).expect("a queue's slices are of one size");
         let waiter = Waiter::new(call, None)?;
         let (region, codes) = (Arc::clone(region), HashMap::new());
         Ok(Self { region, at, queue, doorbell, waiter, codes, swept: 0, number })

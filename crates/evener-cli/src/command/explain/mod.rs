@@ -167,9 +167,9 @@ fn module_candidates(machine: &Machine, kind: &JobKind, learned: &mut Estimator)
         };
         let mut way = Candidate::new(&name, is_new, untried);
         way.module = Some(module);
-        way.unseen = match (machine.is_behind_the_kernel(module), learned.unseen(module)) {
+        way.overhead = match (machine.is_behind_the_kernel(module), learned.overhead(module)) {
             (false, _) => Overhead::Whole,
-            (true, Some(unseen)) => Overhead::Measured(unseen.at(kind.bytes as u64)),
+            (true, Some(overhead)) => Overhead::Measured(overhead.at(kind.bytes as u64)),
             (true, None) => Overhead::Unknown,
         };
         let (d, h) = (known(learned).d, known(learned).h);

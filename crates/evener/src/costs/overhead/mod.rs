@@ -1,7 +1,7 @@
 //! Overhead: kernel and interrupt time of a module's path that no thread's clock shows, measured by keeping the module busy while nothing else runs.
 //!
-//! `burst of each size -> what the cores lost by it -> line` ([`unseen`]): what of the loss the clocks of the path's threads do not show (the
-//! kernel's own threads, interrupts, softirq), for each request and by size (`evener_core::Estimator::unseen`). On several cores the loss is
+//! `burst of each size -> what the cores lost by it -> line` ([`overhead`]): what of the loss the clocks of the path's threads do not show (the
+//! kernel's own threads, interrupts, softirq), for each request and by size (`evener_core::Estimator::overhead`). On several cores the loss is
 //! idle time ([`IdleTime`], `idle_time.rs`). On one core it is the work of a competing load ([`CompetingLoad`], `competing_load.rs`): the short whiles
 //! in which the core waits for the module look idle, and work that uses them pays for going to and fro with colder caches (measured in
 //! docs/kernel.md).
@@ -67,7 +67,7 @@ pub trait CpuLoss {
 
 /// What threads' clocks do not see of a module's path, of one request, by keeping it busy with `jobs`, which are armed and
 /// have room for each of [`SIZES`]; `None` where `loss` cannot tell or the module fails one.
-pub fn unseen<'m>(
+pub fn overhead<'m>(
     driver: &mut (dyn QueuedDriver<'m> + 'm),
     mut jobs: Vec<Box<Job<'m>>>,
     clock: &dyn Clock,
@@ -93,7 +93,7 @@ pub struct CostQuery {
     /// Bytes of a request.
     pub bytes: usize,
     /// What clocks do not show.
-    pub unseen: Line,
+    pub overhead: Line,
     /// How many cores there are: one cannot have spent more than the time that passed.
     pub cores: usize,
 }
@@ -109,7 +109,7 @@ pub fn costs<'m>(
     clock: &dyn Clock,
     core: &mut dyn FnMut(),
 ) -> Option<(ModuleSample, Nanos)> {
-    let (held, CostQuery { bytes, unseen, cores }) = (jobs.len() as u64, *asked);
+    let (held, CostQuery { bytes, overhead, cores }) = (jobs.len() as u64, *asked);
     let mut passes: Vec<(ModuleSample, Nanos, Nanos)> = Vec::new();
     // In millionths.
     let ratio = |(sample, c, wall): &(ModuleSample, Nanos, Nanos)| {
@@ -132,7 +132,7 @@ pub fn costs<'m>(
         let most = lead + window.requests + held;
         let busy = keep_busy(driver, jobs, bytes, clock, window, &mut |begun| begun < most);
         let (wall, jobs) = (busy.wall, busy.requests?);
-        let all = busy.core + Nanos(unseen.at(bytes as u64).0 * jobs);
+        let all = busy.core + Nanos(overhead.at(bytes as u64).0 * jobs);
         let d = if cores == 1 { all_of_passed(all, wall, held) } else { all };
         let h = Nanos(wall.0 * held) - if held == 1 { d } else { Nanos::ZERO };
         passes.push((ModuleSample { jobs, bytes: jobs * bytes as u64, d, h, now: clock.now() }, c, wall));

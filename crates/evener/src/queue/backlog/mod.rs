@@ -282,7 +282,7 @@ impl<'m> Backlog<'m> {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// A thread of the run panicked, with jobs that will never come home.
+    /// A thread of the run panicked, with jobs that will never come back.
     pub(crate) fn break_down(&self) {
         self.broken.store(true, Ordering::Release);
         self.room.ring_all();

@@ -103,7 +103,7 @@ impl Policy {
     }
 
     /// Whether a request that its caller waits for stays on the direct path without a look: a few before it did.
-    pub fn is_unseen(&self, class: Class) -> bool {
+    pub fn is_unsampled(&self, class: Class) -> bool {
         let unsampled = &self.unsampled[class.index()];
         // Relaxed: a number of requests, about. Two that take the same one away look once less.
         let left = unsampled.load(Relaxed);

@@ -256,7 +256,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
         self.shared.clock.thread_time() + self.driver.core_time()
     }
 
-    /// Sends one result home: as it is, corrected, or redone. Returns what it says against the module.
+    /// Completes one result: as it is, corrected, or redone. Returns what it says against the module.
     fn settle(&mut self, mut job: Box<Job<'m>>) -> Option<Quarantine> {
         if !self.is_right_or_unchecked(&mut job) {
             self.fallback.count_corrected(&job);

@@ -316,9 +316,9 @@ impl Machine {
 
     /// Brings jobs again that have come back, once there are enough of them.
     fn submit(&mut self) {
-        let home = &self.shared.completions[0];
-        let came = home.drain(&mut self.idle);
-        home.release(u32::try_from(came).expect("jobs are few"));
+        let completions = &self.shared.completions[0];
+        let came = completions.drain(&mut self.idle);
+        completions.release(u32::try_from(came).expect("jobs are few"));
         if self.idle.len() >= self.burst {
             self.idle.iter_mut().for_each(|job| job.arm(self.session, &[0; 16], BYTES));
             submit(self.shared, 0, &mut self.idle);
@@ -395,7 +395,7 @@ fn learned(kind: &Kind, session: &'static Session) -> Estimator {
         learned.keep_module(0, class, OnModule { d: kept(d), h: kept(h), ..OnModule::default() });
     }
     if kind.takes_turns {
-        learned.keep_unseen(0, Line { fixed_ns: kind.takes.overhead.0, per_byte_ps: 0 });
+        learned.keep_overhead(0, Line { fixed_ns: kind.takes.overhead.0, per_byte_ps: 0 });
         learned.pair_up(0, 16);
     }
     learned

@@ -18,8 +18,8 @@
 //!
 //! Between `module` name and detail stands a tab. After `c`, `d` and `h` stand the class (algorithm, direction, upper
 //! end of its sizes in bytes or `more`, layout), for `c` the least width of the bursts, then samples, mean
-//! nanoseconds and mean bytes of a job. After `unseen`, which not every module has, stands what clocks do not show of a
-//! request ([`Estimator::unseen`]): nanoseconds, and picoseconds for each byte.
+//! nanoseconds and mean bytes of a job. After `overhead`, which not every module has, stands what clocks do not show of a
+//! request ([`Estimator::overhead`]): nanoseconds, and picoseconds for each byte.
 //!
 //! A line that begins with a word of another version is left out, and so is what stands below it until the next source
 //! that is known: it may belong to a source that is not. So a new kind of line is written at the end of its source. `factor`,
@@ -108,7 +108,7 @@ struct Part {
     source: Source,
     costs: BTreeMap<Key, Learned>,
     /// Of a module.
-    unseen: Option<cost::Line>,
+    overhead: Option<cost::Line>,
 }
 
 impl CostFile {
@@ -146,7 +146,7 @@ impl CostFile {
             }
             Line::Old => {}
             _ if *is_astray && !cfg!(mutant = "costs_of_others_read") => {}
-            Line::Unseen(unseen) => return self.read_unseen(unseen),
+            Line::Overhead(overhead) => return self.read_overhead(overhead),
             Line::Cost(key, mean) => return self.read_cost(key, mean),
         }
         Ok(())
@@ -163,9 +163,9 @@ impl CostFile {
         }
     }
 
-    fn read_unseen(&mut self, unseen: cost::Line) -> Result<(), Wrong> {
+    fn read_overhead(&mut self, overhead: cost::Line) -> Result<(), Wrong> {
         let part = self.parts.last_mut().filter(|part| matches!(part.source, Source::Module(..)));
-        match part.ok_or(Wrong::NoSource)?.unseen.replace(unseen) {
+        match part.ok_or(Wrong::NoSource)?.overhead.replace(overhead) {
             Some(_) => Err(Wrong::Twice),
             None => Ok(()),
         }
@@ -210,7 +210,7 @@ impl CostFile {
         self.saved_s = now_s;
         for (module, source) in here.modules.iter().enumerate().rev() {
             let part = self.in_front(source);
-            part.unseen = learned.unseen(module).or(part.unseen);
+            part.overhead = learned.overhead(module).or(part.overhead);
             let part = &mut part.costs;
             for (class, known) in learned.all_on_module(module).filter(|(_, known)| known.d.samples > 0) {
                 let known = learned.at_todays_speed(class, known, PLAN_WIDTH);
@@ -225,7 +225,7 @@ impl CostFile {
                 part.insert((class, Quantity::C, width), bare(*mean));
             }
         }
-        self.parts.retain(|part| !part.costs.is_empty() || part.unseen.is_some());
+        self.parts.retain(|part| !part.costs.is_empty() || part.overhead.is_some());
         self.parts.truncate(PARTS_MAX);
     }
 
@@ -250,7 +250,7 @@ impl CostFile {
     pub fn text(&self) -> String {
         let mut text = format!("{HEAD}\nsaved {}\nprocessor {}\n", self.saved_s, self.processor);
         for part in &self.parts {
-            let head = [Some(Line::Source(part.source.clone())), part.unseen.map(Line::Unseen)];
+            let head = [Some(Line::Source(part.source.clone())), part.overhead.map(Line::Overhead)];
             let costs = part.costs.iter().map(|(&key, &mean)| Line::Cost(key, mean));
             for line in head.into_iter().flatten().chain(costs) {
                 writeln!(text, "{line}").expect("a String takes everything");
@@ -262,7 +262,7 @@ impl CostFile {
 
 impl Part {
     const fn new(source: Source) -> Self {
-        Self { source, costs: BTreeMap::new(), unseen: None }
+        Self { source, costs: BTreeMap::new(), overhead: None }
     }
 
     fn to_cpu(&self, estimator: &mut Estimator) {
@@ -274,8 +274,8 @@ impl Part {
 
     /// A class of which `d` or `h` is missing is left out.
     fn to_module(&self, module: usize, estimator: &mut Estimator) {
-        if let Some(unseen) = self.unseen {
-            estimator.keep_unseen(module, unseen);
+        if let Some(overhead) = self.overhead {
+            estimator.keep_overhead(module, overhead);
         }
         for (&(class, quantity, _), d) in &self.costs {
             let h = self.costs.get(&(class, Quantity::H, 0)).filter(|_| quantity == Quantity::D);

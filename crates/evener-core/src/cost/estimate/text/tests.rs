@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::cost::estimate::{ModuleSample, UNSEEN_MAX, WIDTHS};
+use crate::cost::estimate::{ModuleSample, OVERHEAD_MAX, WIDTHS};
 use crate::job::algorithm::{Algorithm, Direction};
 use crate::job::class::Class;
 use crate::units::Nanos;
@@ -258,7 +258,7 @@ const UNSEEN: cost::Line = cost::Line { fixed_ns: 61_000, per_byte_ps: 2_500 };
 #[test]
 fn what_clocks_do_not_show_of_a_module_outlives_the_run_that_measured_it() {
     let mut learned = learned();
-    learned.keep_unseen(0, UNSEEN);
+    learned.keep_overhead(0, UNSEEN);
     let mut cost_file = cost_file();
     cost_file.renew(&here(), &learned, 1_795_304_001);
     let text = cost_file.text();
@@ -267,14 +267,14 @@ fn what_clocks_do_not_show_of_a_module_outlives_the_run_that_measured_it() {
     let mut again = CostFile::parse(&text).unwrap();
     again.renew(&here(), &here().no_costs(), 1_795_304_002);
     let known = again.estimator(&here());
-    assert_eq!((known.unseen(0), known.unseen(1)), (Some(UNSEEN), None));
+    assert_eq!((known.overhead(0), known.overhead(1)), (Some(UNSEEN), None));
 }
 
 #[test]
 fn what_clocks_do_not_show_stands_below_a_module_once_and_is_a_sane_number() {
     let with = |lines: &str| CostFile::parse(&format!("{}{lines}", &FILE[..FILE.find("d AES").unwrap()]));
     let most = with("unseen 18446744073709551615 9999999\n").unwrap().estimator(&here());
-    assert_eq!(most.unseen(1), Some(UNSEEN_MAX));
+    assert_eq!(most.overhead(1), Some(OVERHEAD_MAX));
     let wrong = |lines| with(lines).err().map(|bad| bad.wrong);
     assert_eq!(wrong("unseen 2 2\nunseen 2 2\n"), Some(Wrong::Twice));
     assert_eq!(wrong("unseen -1 2\n"), Some(Wrong::Number));
