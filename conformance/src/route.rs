@@ -98,7 +98,7 @@ pub fn libcrypto() -> Libcrypto {
 #[expect(clippy::print_stdout, reason = "who runs the tests is to see what was skipped")]
 #[must_use]
 pub fn multibuffer() -> Option<Multibuffer> {
-    Multibuffer::load().inspect_err(|absent| println!("skipped: {absent}")).ok()
+    Multibuffer::load().inspect_err(|unavailable| println!("skipped: {unavailable}")).ok()
 }
 
 /// What libcrypto says, asked alone.

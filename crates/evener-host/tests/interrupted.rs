@@ -19,7 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use evener_core::{Algorithm, Direction, Job, Outcome, Padding, Session, known};
-use evener_driver_hosted::{Module, OpenError, Trouble};
+use evener_driver_hosted::{ConnectionError, Module, OpenError};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
 use ffi::Storm;
@@ -80,7 +80,10 @@ fn a_host_that_says_nothing_is_given_up_though_signals_come_sooner_than_its_time
     let (told, answer) = channel();
     thread::spawn(move || told.send(module(&socket).map(drop)).unwrap_or_default());
     let opened = answer.recv_timeout(Duration::from_secs(60)).expect("it waits for ever");
-    assert!(matches!(opened, Err(OpenError::Unreachable { trouble: Trouble::Silent, .. })), "{opened:?}");
+    assert!(
+        matches!(opened, Err(OpenError::Unreachable { error: ConnectionError::Silent, .. })),
+        "{opened:?}"
+    );
 }
 
 #[test]

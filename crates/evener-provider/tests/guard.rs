@@ -119,8 +119,8 @@ fn slow_lanes() -> Option<Box<dyn InlineDriver>> {
 
 /// Runs `body` where lanes can be had, with the slow ones in their place.
 fn with_slow_lanes(name: &str, body: impl FnOnce()) {
-    if let Err(absent) = Multibuffer::load() {
-        return println!("skipped: {absent}");
+    if let Err(unavailable) = Multibuffer::load() {
+        return println!("skipped: {unavailable}");
     }
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("stats").display().to_string();

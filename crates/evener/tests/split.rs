@@ -46,20 +46,20 @@ fn counter_mode(data: &mut [u8], block: usize) {
 /// Counter mode by parts; in a helper it may fail or panic.
 struct Counter<'t> {
     part_bytes: usize,
-    trouble: Option<&'t Trouble>,
+    fault: Option<&'t InjectedFault>,
     /// Blocks before the part.
     at: usize,
 }
 
 /// What goes wrong in helpers.
-struct Trouble {
+struct InjectedFault {
     panics: bool,
     /// With the part half written, and not before it is touched.
     in_the_middle: bool,
     failures: AtomicU32,
 }
 
-impl Trouble {
+impl InjectedFault {
     fn new(panics: bool, in_the_middle: bool) -> Self {
         Self { panics, in_the_middle, failures: AtomicU32::new(0) }
     }
@@ -75,19 +75,19 @@ impl Trouble {
 
 impl Counter<'_> {
     /// What goes wrong here, and how far into the part.
-    fn trouble(&self, in_the_middle: bool) -> Option<&Trouble> {
+    fn fault(&self, in_the_middle: bool) -> Option<&InjectedFault> {
         let is_helper = thread::current().name() == Some("evener-split");
-        self.trouble.filter(|trouble| is_helper && trouble.in_the_middle == in_the_middle)
+        self.fault.filter(|fault| is_helper && fault.in_the_middle == in_the_middle)
     }
 }
 
 impl PartWorker for Counter<'_> {
     fn begin(&mut self, index: usize) -> bool {
-        if self.trouble.is_some() && thread::current().name() != Some("evener-split") {
+        if self.fault.is_some() && thread::current().name() != Some("evener-split") {
             // So that helpers get their turn.
             thread::sleep(Duration::from_micros(300));
         }
-        let is_ready = self.trouble(false).is_none_or(Trouble::happens);
+        let is_ready = self.fault(false).is_none_or(InjectedFault::happens);
         // Where it is not ready, it stands in the wrong place.
         self.at = if is_ready { index * self.part_bytes / 16 } else { 7_777 };
         is_ready
@@ -99,29 +99,34 @@ impl PartWorker for Counter<'_> {
     }
 
     fn in_place(&mut self, _: usize, data: &mut [u8]) -> bool {
-        if let Some(trouble) = self.trouble(true) {
+        if let Some(fault) = self.fault(true) {
             let half = data.len() / 2;
             data[..half].fill(0xEE);
-            return trouble.happens();
+            return fault.happens();
         }
         counter_mode(data, self.at);
         true
     }
 }
 
-fn share(helpers: &Helpers, parts: &mut Parts<'_>, trouble: Option<&Trouble>) -> bool {
+fn share(helpers: &Helpers, parts: &mut Parts<'_>, fault: Option<&InjectedFault>) -> bool {
     let part_bytes = parts.part_bytes();
-    let own = Box::new(Counter { part_bytes, trouble, at: 0 });
-    helpers.share(parts, own, &|| Some(Box::new(Counter { part_bytes, trouble, at: 0 })))
+    let own = Box::new(Counter { part_bytes, fault, at: 0 });
+    helpers.share(parts, own, &|| Some(Box::new(Counter { part_bytes, fault, at: 0 })))
 }
 
 /// `data` in counter mode, in place and apart, by split calls.
-fn split_both(data: &[u8], part_blocks: usize, threads: usize, trouble: Option<&Trouble>) -> [Vec<u8>; 2] {
+fn split_both(
+    data: &[u8],
+    part_blocks: usize,
+    threads: usize,
+    fault: Option<&InjectedFault>,
+) -> [Vec<u8>; 2] {
     let (mut in_place, mut output) = (data.to_vec(), vec![0; data.len()]);
     let part_bytes = part_blocks * 16;
     let work = |parts: &mut Parts<'_>| {
         let call = helper_pool().begin(load(data.len()), threads, FROM_ANY);
-        assert!(share(call.helpers().expect("a number is obeyed while a slot is free"), parts, trouble));
+        assert!(share(call.helpers().expect("a number is obeyed while a slot is free"), parts, fault));
         call.end();
     };
     work(&mut Parts::in_place(&mut in_place, part_bytes));
@@ -159,9 +164,9 @@ fn a_helper_that_fails_or_panics_before_a_part_costs_no_byte() {
     let mut whole = data.clone();
     counter_mode(&mut whole, 0);
     for panics in [false, true] {
-        let trouble = Trouble::new(panics, false);
-        while trouble.failures.load(Relaxed) < 4 {
-            for result in split_both(&data, 64, 2, Some(&trouble)) {
+        let fault = InjectedFault::new(panics, false);
+        while fault.failures.load(Relaxed) < 4 {
+            for result in split_both(&data, 64, 2, Some(&fault)) {
                 assert!(result == whole);
             }
         }
@@ -175,16 +180,16 @@ fn a_helper_that_leaves_a_part_in_the_middle_fails_the_call_in_place_and_costs_n
     let mut whole = data.clone();
     counter_mode(&mut whole, 0);
     for panics in [false, true] {
-        let trouble = Trouble::new(panics, true);
-        while trouble.failures.load(Relaxed) < 2 {
-            let failures = || trouble.failures.load(Relaxed);
+        let fault = InjectedFault::new(panics, true);
+        while fault.failures.load(Relaxed) < 2 {
+            let failures = || fault.failures.load(Relaxed);
             let (mut in_place, mut output, before) = (data.clone(), vec![0; data.len()], failures());
             let call = helper_pool().begin(load(data.len()), 2, FROM_ANY);
             let helpers = call.helpers().expect("a slot is free");
-            let done = share(helpers, &mut Parts::in_place(&mut in_place, 4096), Some(&trouble));
+            let done = share(helpers, &mut Parts::in_place(&mut in_place, 4096), Some(&fault));
             assert_eq!(done, failures() == before);
             assert_eq!(in_place == whole, done);
-            assert!(share(helpers, &mut Parts::apart(&data, &mut output, 4096), Some(&trouble)));
+            assert!(share(helpers, &mut Parts::apart(&data, &mut output, 4096), Some(&fault)));
             assert!(output == whole);
         }
     }

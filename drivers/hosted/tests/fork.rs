@@ -16,7 +16,7 @@ use evener_core::driver::{SingleDriver, Text, Unanswered};
 use evener_core::{
     Algorithm, Direction, InlineDriver as _, Job, JobError, Nanos, Outcome, Padding, QueuedDriver, Session,
 };
-use evener_driver_hosted::{Module, OpenError, Trouble};
+use evener_driver_hosted::{ConnectionError, Module, OpenError};
 use evener_driver_libcrypto::Libcrypto;
 use support::{Peer, soon};
 
@@ -182,8 +182,12 @@ fn to_a_host_of_somebody_else_nothing_is_said_unless_the_name_names_him() {
             ));
             // The child reads until the end and answers nothing.
             let opened = Module::connect(&name).map(drop).unwrap_err();
-            let OpenError::Unreachable { trouble, .. } = &opened else { panic!("{opened}") };
-            assert_eq!(*trouble == Trouble::Stranger { uid: NOBODY }, !is_trusted, "{behind:?}: {opened}");
+            let OpenError::Unreachable { error, .. } = &opened else { panic!("{opened}") };
+            assert_eq!(
+                *error == ConnectionError::Stranger { uid: NOBODY },
+                !is_trusted,
+                "{behind:?}: {opened}"
+            );
             let status = host.join().unwrap();
             assert_eq!(
                 libc::WEXITSTATUS(status),

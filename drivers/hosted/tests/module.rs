@@ -13,7 +13,7 @@ use evener_core::{
     Algorithm, Direction, InlineDriver as _, Job, JobError, Nanos, Outcome, Padding, QueuedDriver, Refusal,
     Session, known,
 };
-use evener_driver_hosted::{DEPTH, Later, Module, OpenError, Trouble};
+use evener_driver_hosted::{ConnectionError, DEPTH, LazyModule, Module, OpenError};
 use evener_driver_libcrypto::Libcrypto;
 
 use support::{Peer, nowhere, soon};
@@ -189,15 +189,15 @@ fn a_module_that_computes_wrong_is_refused_with_what_it_got_wrong() {
 fn where_nobody_listens_the_reason_is_the_system_s() {
     let name = format!("hosted:{}", nowhere().display()).parse().unwrap();
     let error = Module::open(&name).unwrap_err();
-    let OpenError::Unreachable { trouble, .. } = error else { panic!("{error}") };
-    assert_eq!(trouble, Trouble::System { what: "its socket", errno: 2 });
+    let OpenError::Unreachable { error, .. } = error else { panic!("{error}") };
+    assert_eq!(error, ConnectionError::System { what: "its socket", errno: 2 });
 }
 
 #[test]
 fn a_host_is_no_device_to_reserve_and_a_device_that_is_not_there_is_refused_as_it_is_opened() {
-    assert!(Later::reserve(&"hosted:/run/evener.sock".parse().unwrap()).is_none());
+    assert!(LazyModule::reserve(&"hosted:/run/evener.sock".parse().unwrap()).is_none());
     let nowhere = "virtio:ffff:ff:1f.7".parse().unwrap();
-    let refused = Later::reserve(&nowhere).map(|later| later.unwrap_err());
+    let refused = LazyModule::reserve(&nowhere).map(|later| later.unwrap_err());
     assert_eq!(refused, Some(Module::open(&nowhere).unwrap_err()));
 }
 

@@ -188,7 +188,7 @@ fn silence(request_bytes_max: usize) -> Duration {
 fn core(kind: &Kind) -> anyhow::Result<Module> {
     let mut machine = Machine::new(&ModuleOptions::default())?;
     let profile = match (kind, &machine.multibuffer) {
-        (Kind::Multibuffer, Err(absent)) => return Err(anyhow!("multibuffer: {absent}")),
+        (Kind::Multibuffer, Err(unavailable)) => return Err(anyhow!("multibuffer: {unavailable}")),
         (_, Ok(multi)) => multi.clone(),
         (_, Err(_)) => machine.libcrypto.clone(),
     };

@@ -20,7 +20,7 @@ use evener::core::{Estimator, InlineDriver, Profile};
 use evener::{CoreDrivers, DriverFactory, ModuleSetup, SystemClock, calibrate};
 use evener_driver_emulated::{CostedCpu, Preset};
 use evener_driver_libcrypto::Libcrypto;
-use evener_driver_multibuffer::Absent;
+use evener_driver_multibuffer::Unavailable;
 use evener_sim::lab::Runners;
 
 use crate::terminal::output;
@@ -35,7 +35,7 @@ pub(crate) struct Machine {
     /// The processor's model.
     pub(crate) processor: String,
     pub(crate) libcrypto: Profile,
-    pub(crate) multibuffer: Result<Profile, Absent>,
+    pub(crate) multibuffer: Result<Profile, Unavailable>,
     /// What is known of costs.
     pub(crate) learned: Estimator,
     cpu_cost: Option<Preset>,

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use evener_ring::{Mapping, Words as _};
 
 use crate::connection::Connection;
-use crate::connection::error::Trouble;
+use crate::connection::error::ConnectionError;
 
 /// A connection, for all threads of one process.
 #[derive(Debug)]
@@ -157,7 +157,7 @@ impl State {
     /// Does something with the connection, which is over where that fails. None where it is lost, now or before.
     pub(crate) fn try_with<T>(
         &mut self,
-        work: impl FnOnce(&mut Connection) -> Result<T, Trouble>,
+        work: impl FnOnce(&mut Connection) -> Result<T, ConnectionError>,
     ) -> Option<T> {
         let done = work(self.connection.as_mut()?);
         if done.is_err() {

@@ -9,7 +9,7 @@ use evener_ring::virtqueue::{Chain, Device, Driver, Events, Mapped, Tables};
 use evener_wire::CreateSession;
 
 use crate::connection::Connection;
-use crate::connection::error::Trouble;
+use crate::connection::error::ConnectionError;
 use crate::connection::layout::BASE;
 use crate::connection::link::{Link, OpenLink, queue_memory};
 use crate::connection::wait::{Spin, Waiter, event};
@@ -30,15 +30,15 @@ pub(crate) struct Lent {
 }
 
 impl Link for Silent {
-    fn create(&mut self, _: &CreateSession<'_>) -> Result<Result<u64, i64>, Trouble> {
+    fn create(&mut self, _: &CreateSession<'_>) -> Result<Result<u64, i64>, ConnectionError> {
         Ok(Ok(1))
     }
 
-    fn close(&mut self, _: u64) -> Result<(), Trouble> {
+    fn close(&mut self, _: u64) -> Result<(), ConnectionError> {
         Ok(())
     }
 
-    fn kick(&self) -> Result<(), Trouble> {
+    fn kick(&self) -> Result<(), ConnectionError> {
         Ok(())
     }
 
@@ -46,9 +46,9 @@ impl Link for Silent {
         &self.waiter
     }
 
-    fn lend(&mut self, _: &Arc<Region>, span: Range<usize>) -> Result<(), Trouble> {
+    fn lend(&mut self, _: &Arc<Region>, span: Range<usize>) -> Result<(), ConnectionError> {
         if self.lent.is_refused.load(Relaxed) {
-            return Err(Trouble::System { what: "memory for the device", errno: libc::ENOMEM });
+            return Err(ConnectionError::System { what: "memory for the device", errno: libc::ENOMEM });
         }
         self.lent.spans.lock().unwrap().push(span);
         Ok(())

@@ -13,7 +13,7 @@ use evener_wire::{
     ANSWER_BYTES, AUTH_KEY_BYTES_MAX, CONTROL_BYTES, CreateSession, Status, close_request, opened_id,
 };
 
-use crate::connection::error::Trouble;
+use crate::connection::error::ConnectionError;
 use crate::connection::layout::{BASE, Parts};
 use crate::connection::layout::{CONTROL_BYTES as PART_BYTES, inside};
 use crate::connection::link::queue_memory;
@@ -62,7 +62,7 @@ impl Sessions {
         events: Events,
         (doorbell, number): (QueueDoorbell, u16),
         call: CheckedFd,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, ConnectionError> {
         let queue_memory = queue_memory(region, Self::parts(at));
         let queue = Driver::new(queue_memory, events).expect("a queue's slices are of one size");
         let waiter = Waiter::new(call, None)?;
@@ -71,7 +71,10 @@ impl Sessions {
     }
 
     /// Opens a session: its id, or the device's status, negative.
-    pub(super) fn create(&mut self, session: &CreateSession<'_>) -> Result<Result<u64, i64>, Trouble> {
+    pub(super) fn create(
+        &mut self,
+        session: &CreateSession<'_>,
+    ) -> Result<Result<u64, i64>, ConnectionError> {
         let (request, key) = session.to_control();
         let mut answer = [0; ANSWER_BYTES];
         // The device has copied the key when it answers; none stays behind in memory that it may read.
@@ -88,7 +91,7 @@ impl Sessions {
 
     /// Closes what an owner before left behind, who was killed or is gone without a word: the numbers below `id` that are not ours, once each. A
     /// device that numbers its sessions otherwise, and forgets them as it should (virtio 1.2, 2.4), says that it does not know them.
-    fn sweep(&mut self, id: u64, code: u64) -> Result<(), Trouble> {
+    fn sweep(&mut self, id: u64, code: u64) -> Result<(), ConnectionError> {
         while self.swept < id.min(LEFT_MAX) {
             let left = self.swept;
             self.swept += 1;
@@ -100,7 +103,7 @@ impl Sessions {
     }
 
     /// Closes a session; that a device does not know it changes nothing.
-    pub(super) fn close(&mut self, id: u64) -> Result<(), Trouble> {
+    pub(super) fn close(&mut self, id: u64) -> Result<(), ConnectionError> {
         let Some(code) = self.codes.remove(&id) else { return Ok(()) };
         self.call(&close_request(code, id), &[], &mut [Status::Ok as u8])
     }
@@ -115,7 +118,12 @@ impl Sessions {
     }
 
     /// Sends a message, and waits for its answer.
-    fn call(&mut self, request: &[u8; CONTROL_BYTES], key: &[u8], answer: &mut [u8]) -> Result<(), Trouble> {
+    fn call(
+        &mut self,
+        request: &[u8; CONTROL_BYTES],
+        key: &[u8],
+        answer: &mut [u8],
+    ) -> Result<(), ConnectionError> {
         inside(self.region.copy_in(self.at + REQUEST_AT, request));
         inside(self.region.copy_in(self.at + KEY_AT, key));
         // All ones are no answer: a device that says that it is done and wrote nothing has opened no session.
@@ -141,7 +149,7 @@ impl Sessions {
         let until = Instant::now() + Duration::from(SILENCE_MAX);
         while !self.queue.wake_after(1)? {
             match until.saturating_duration_since(Instant::now()) {
-                Duration::ZERO => return Err(Trouble::Silent),
+                Duration::ZERO => return Err(ConnectionError::Silent),
                 left => self.waiter.sleep(left)?,
             }
         }

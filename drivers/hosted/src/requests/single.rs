@@ -9,7 +9,7 @@ use evener_core::driver::{SingleDriver, Text, Unanswered};
 use evener_core::{Algorithm, BLOCK_BYTES, Direction, HasEnded, JobError, Nanos, Padding, Session};
 use evener_ring::wipe;
 
-use crate::connection::error::Trouble;
+use crate::connection::error::ConnectionError;
 use crate::connection::layout::DATA_BYTES_MAX;
 use crate::connection::shared_connection::SharedConnection;
 use crate::connection::wire_mapping::{Lengths, Shape, verdict};
@@ -111,7 +111,7 @@ pub(crate) fn start(
     lengths: Lengths,
     iv: &[u8; 16],
     input: &[u8],
-) -> Result<Result<RequestSlot, JobError>, Trouble> {
+) -> Result<Result<RequestSlot, JobError>, ConnectionError> {
     let Some(slot) = connection.slot(shape, lengths) else { return Ok(Err(JobError::ModuleFull)) };
     // Who borrows a session says when it is over.
     let id = match connection.session(session, || None, shape)? {

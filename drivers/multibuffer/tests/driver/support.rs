@@ -11,8 +11,8 @@ pub(crate) const UNTOUCHED: u8 = 0xEE;
 pub(crate) fn driver() -> Option<Multibuffer> {
     match Multibuffer::load() {
         Ok(driver) => Some(driver),
-        Err(absent) => {
-            println!("skipped: {absent}");
+        Err(unavailable) => {
+            println!("skipped: {unavailable}");
             None
         }
     }
