@@ -17,13 +17,13 @@ use evener_core::statistics::{Count, Kind, Row};
 use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, Profile};
 use evener_driver_multibuffer::Multibuffer;
 use evener_provider::{
-    Engine, OSSL_provider_init, Raw, RawError, add_engine, offer_pipelines_anyway, run_lanes_by,
+    BlockError, BlockRequest, Engine, OSSL_provider_init, add_engine, offer_pipelines_anyway, run_lanes_by,
 };
 
 mod support;
 
 use support::ffi::job::{Fibre, Step};
-use support::ffi::pipe::{Library, Pipes};
+use support::ffi::pipe::{Library, PipelineContext};
 use support::ffi::{CipherCtx, DEFAULT};
 use support::{bytes, in_program};
 
@@ -39,11 +39,11 @@ impl Engine for Slow {
         len_bytes >= LEN
     }
 
-    fn run(&self, raw: &mut Raw<'_>) -> Result<(), RawError> {
+    fn run(&self, block_request: &mut BlockRequest<'_>) -> Result<(), BlockError> {
         self.0.fetch_add(1, Relaxed);
         thread::sleep(Duration::from_millis(20));
-        let iv = raw.iv;
-        raw.plain.run(&iv, &mut raw.memory)
+        let iv = block_request.iv;
+        block_request.fallback.run(&iv, &mut block_request.memory)
     }
 }
 
@@ -195,7 +195,7 @@ fn lanes_that_are_too_slow_are_locked_out_of_pipelines() {
         let by_default = DEFAULT.cipher("AES-128-CBC", "provider=default").unwrap();
         let (key, iv) = (bytes(1, 16), bytes(2, 16));
         let call = |seed: u64| {
-            let mut pipes = Pipes::new(&kind);
+            let mut pipes = PipelineContext::new(&kind);
             assert!(pipes.init(true, true, Some(&key), &[Some(&iv[..]); 4]));
             let mut rooms: Vec<Vec<u8>> = (0..4).map(|pipe| bytes(seed * 4 + pipe, LEN)).collect();
             let texts = rooms.clone();

@@ -12,7 +12,7 @@ use std::{env, fs, thread};
 use evener::statistics::{Directories, Totals, of_process};
 use evener_core::statistics::{Count, Kind, Row, SIZE_CLASS_BYTES};
 use evener_core::{Algorithm, Direction};
-use evener_provider::{Engine, OSSL_provider_init, Raw, RawError, add_engine};
+use evener_provider::{BlockError, BlockRequest, Engine, OSSL_provider_init, add_engine};
 
 mod support;
 
@@ -27,9 +27,9 @@ impl Engine for Willing {
         len_bytes >= 4_096
     }
 
-    fn run(&self, raw: &mut Raw<'_>) -> Result<(), RawError> {
-        let iv = raw.iv;
-        raw.plain.run(&iv, &mut raw.memory)
+    fn run(&self, block_request: &mut BlockRequest<'_>) -> Result<(), BlockError> {
+        let iv = block_request.iv;
+        block_request.fallback.run(&iv, &mut block_request.memory)
     }
 }
 

@@ -15,7 +15,7 @@ use evener_ossl_sys::{CipherFinal, CipherInit, CipherUpdate};
 use super::engine::choice::ModuleChoice;
 use super::gcm::state::Gcm;
 use super::message::{Message, State};
-use super::pipelines::state::Pipes;
+use super::pipelines::state::PipelineState;
 use crate::config::Guard;
 use crate::core::errors::Reason;
 use crate::inner_cipher::call::{Init, Update};
@@ -66,7 +66,7 @@ pub(crate) struct CipherCtx {
     /// GCM with splitting configured: what is known about the message.
     pub(crate) gcm: Option<Box<Gcm>>,
     /// The messages of a pipeline.
-    pub(crate) pipes: Option<Box<Pipes>>,
+    pub(crate) pipes: Option<Box<PipelineState>>,
 }
 
 /// Inits with nothing but an IV, in the direction of the message before, of which there are many: all that such an init has to
@@ -150,9 +150,13 @@ impl CipherCtx {
         self.count_event(Count::Locked, call.end().into(), bytes);
     }
 
-    /// From which length on the update under way is raw work that a module may do.
-    pub(crate) fn raw_thresh(&self) -> usize {
-        if self.module.as_ref().is_some_and(ModuleChoice::stays) { usize::MAX } else { self.row().raw_thresh }
+    /// From which length on the update under way is block work that a module may do.
+    pub(crate) fn block_thresh(&self) -> usize {
+        if self.module.as_ref().is_some_and(ModuleChoice::stays) {
+            usize::MAX
+        } else {
+            self.row().block_thresh
+        }
     }
 
     /// Another message follows: of this one is counted what went the inner way.

@@ -20,7 +20,7 @@ const CHOICE_MAX: usize = 8;
 pub(super) fn choose_for_update(ctx: &CipherCtx, call: &Update) -> Option<ModuleChoice> {
     let (row, message) = (ctx.row(), &ctx.message);
     let is_message = matches!(message.state, State::Direct | State::Owned);
-    if !is_message || call.len() < row.raw_thresh || ctx.prov().settings.guard == Guard::Off {
+    if !is_message || call.len() < row.block_thresh || ctx.prov().settings.guard == Guard::Off {
         return None;
     }
     // What comes of it is whole blocks: a record's padding makes it longer.
@@ -66,7 +66,7 @@ pub(super) fn choose_for_many(
     }
 }
 
-/// Raw work that is asked about.
+/// Block work that is asked about.
 struct Request {
     algorithm: Algorithm,
     direction: Direction,

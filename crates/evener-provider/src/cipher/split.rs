@@ -1,6 +1,6 @@
-//! Raw work of one large update, split between the caller and threads that help it.
+//! Block work of one large update, split between the caller and threads that help it.
 //!
-//! Path: [`ask`] (before the update is looked at: does splitting pay now?) -> the update falls into raw work as any
+//! Path: [`ask`] (before the update is looked at: does splitting pay now?) -> the update falls into block work as any
 //! other -> [`work`] cuts that into parts, finds out how each part starts before anything is overwritten, and lends them
 //! (`evener::split`). Each thread works in an inner context of its own, which the caller has made ([`Spare`]) and the thread
 //! frees inside the call.
@@ -63,7 +63,7 @@ fn kind(algorithm: Algorithm) -> Option<usize> {
     })
 }
 
-/// Does raw work with the helpers of the update under way; `None` where there are none, or it has nothing to share. An
+/// Does block work with the helpers of the update under way; `None` where there are none, or it has nothing to share. An
 /// error where input was lost.
 pub(super) fn work(ctx: &CipherCtx, iv: &Block, memory: &mut Memory<'_>) -> Option<Result<(), ()>> {
     let helpers = ctx.split.as_ref()?.helpers()?;

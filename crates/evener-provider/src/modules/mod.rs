@@ -84,7 +84,7 @@ fn open_one(named: &ModuleName, wait: Wait) -> Result<(), String> {
             }
         }
     };
-    add_engine(engine::Module::leaked(offload));
+    add_engine(engine::ModuleEngine::leaked(offload));
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! What each thread hashes, found without a call: by the address of its control block.
 //!
-//! Path: [`mine`] is one look at the place to which the address leads -> where it is not this thread's, [`with_mine`] takes it if it is
+//! Path: [`current_thread`] is one look at the place to which the address leads -> where it is not this thread's, [`with_current_thread`] takes it if it is
 //! free, or goes on with a thread-local, which costs a call and what is to be saved around it -> at the thread's end all goes into the
 //! file, and the place is free again.
 
@@ -66,7 +66,7 @@ fn index(thread: usize) -> usize {
 
 /// What this thread hashes, where it has a place of its own.
 #[inline]
-pub(crate) fn mine() -> Option<&'static ThreadDigests> {
+pub(crate) fn current_thread() -> Option<&'static ThreadDigests> {
     let thread = this();
     let place = &ALL[index(thread)];
     // Relaxed: only this thread writes its number, and takes it away.
@@ -78,7 +78,7 @@ pub(crate) fn mine() -> Option<&'static ThreadDigests> {
 }
 
 /// What this thread hashes, wherever that is.
-pub(crate) fn with_mine<T>(body: impl FnOnce(&ThreadDigests) -> T) -> T {
+pub(crate) fn with_current_thread<T>(body: impl FnOnce(&ThreadDigests) -> T) -> T {
     // None to a call that comes after the thread's end.
     let placed = AT_END.try_with(|_| take()).ok().flatten();
     match placed {
@@ -88,7 +88,7 @@ pub(crate) fn with_mine<T>(body: impl FnOnce(&ThreadDigests) -> T) -> T {
 }
 
 fn take() -> Option<&'static ThreadDigests> {
-    mine().or_else(|| {
+    current_thread().or_else(|| {
         let thread = this();
         let index = index(thread);
         let owner = &ALL[index].owner;
@@ -100,7 +100,7 @@ fn take() -> Option<&'static ThreadDigests> {
         owner.compare_exchange(0, thread, Acquire, Relaxed).ok()?;
         // Relaxed: for a child, in which all that was written before its fork is seen.
         USED[index / BITS].fetch_or(1 << (index % BITS), Relaxed);
-        mine()
+        current_thread()
     })
 }
 
@@ -127,7 +127,7 @@ struct AtEnd;
 
 impl Drop for AtEnd {
     fn drop(&mut self) {
-        if let Some(hashes) = mine() {
+        if let Some(hashes) = current_thread() {
             statistics::finish_hashes(hashes);
             let place = &ALL[index(this())];
             // SAFETY: this thread's still, and borrowed by nobody.

@@ -91,7 +91,7 @@ impl Turn {
     }
 
     /// Runs `rest`, in which the thread does other things and after which the request may be another thread's.
-    pub fn aside<T>(&self, rest: impl FnOnce() -> T) -> T {
+    pub fn while_suspended<T>(&self, rest: impl FnOnce() -> T) -> T {
         let Some(mark) = self.core_mark.get() else { return rest() };
         self.core.set(self.core.get() + (SystemClock.thread_time() - mark));
         let made = rest();
@@ -100,12 +100,12 @@ impl Turn {
     }
 
     /// Runs `work`, which is no part of the request: neither its time nor its core time counts.
-    pub fn besides<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub fn excluding<T>(&self, work: impl FnOnce() -> T) -> T {
         if self.begun.is_none() {
             return work();
         }
         let began = SystemClock.now();
-        let made = self.aside(work);
+        let made = self.while_suspended(work);
         self.besides.set(self.besides.get() + (SystemClock.now() - began));
         made
     }

@@ -39,7 +39,7 @@ fn learned(besides: Nanos) -> [(u64, Nanos); 2] {
             // A slow core, so that the class is soon worth a try.
             spin(Nanos::from_millis(5));
         } else {
-            turn.besides(|| spin(besides));
+            turn.excluding(|| spin(besides));
         }
         let stays = turn.stays();
         turn.end(|| {
