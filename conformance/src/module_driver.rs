@@ -5,8 +5,8 @@ use evener::{CoreDrivers, ModuleSetup, Report, Setup, run};
 use evener_core::driver::{SingleDriver, Text, Unanswered};
 use evener_core::{JobError, Nanos, QueuedDriver};
 
-use crate::request::Ask;
 use crate::request::Burst;
+use crate::request::JobSpec;
 use crate::route::{OnCore, libcrypto};
 
 /// Gives a module's driver jobs as it takes them, and returns all of them.
@@ -61,9 +61,9 @@ pub fn by_run<'m>(
 /// # Panics
 ///
 /// Where the text was not shown its result once, or was shown one though there is none.
-pub fn in_place(driver: &dyn SingleDriver, ask: &Ask, timeout: Nanos) -> Result<Vec<u8>, Unanswered> {
-    let mut text = InPlace { input: &ask.input, results: Vec::new() };
-    let done = driver.ask_for(&ask.session, &iv(ask), &mut text, timeout);
+pub fn in_place(driver: &dyn SingleDriver, spec: &JobSpec, timeout: Nanos) -> Result<Vec<u8>, Unanswered> {
+    let mut text = InPlace { input: &spec.input, results: Vec::new() };
+    let done = driver.ask_for(&spec.session, &iv(spec), &mut text, timeout);
     assert_eq!(text.results.len(), usize::from(done.is_ok()), "shown once, or not at all");
     done.map(|()| text.results.remove(0))
 }
@@ -77,17 +77,17 @@ pub fn in_place(driver: &dyn SingleDriver, ask: &Ask, timeout: Nanos) -> Result<
 /// # Panics
 ///
 /// Where the text was not told of its result once, or was told of one though there is none.
-pub fn apart(driver: &dyn SingleDriver, ask: &Ask, timeout: Nanos) -> Result<Vec<u8>, Unanswered> {
-    let mut text = Apart { input: &ask.input, output: vec![0; ask.input.len()], is_taken: false };
-    let done = driver.ask_for(&ask.session, &iv(ask), &mut text, timeout);
+pub fn apart(driver: &dyn SingleDriver, spec: &JobSpec, timeout: Nanos) -> Result<Vec<u8>, Unanswered> {
+    let mut text = Apart { input: &spec.input, output: vec![0; spec.input.len()], is_taken: false };
+    let done = driver.ask_for(&spec.session, &iv(spec), &mut text, timeout);
     assert_eq!(text.is_taken, done.is_ok(), "told once, or not at all");
     done.map(|()| text.output)
 }
 
 /// A nonce has less than a block.
-fn iv(ask: &Ask) -> [u8; 16] {
+fn iv(spec: &JobSpec) -> [u8; 16] {
     let mut iv = [0; 16];
-    iv[..ask.iv.len()].copy_from_slice(&ask.iv);
+    iv[..spec.iv.len()].copy_from_slice(&spec.iv);
     iv
 }
 

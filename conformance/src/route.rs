@@ -9,7 +9,7 @@ use evener_core::{Algorithm, Class, Direction, Estimator, InlineDriver, Method, 
 use evener_driver_libcrypto::Libcrypto;
 use evener_driver_multibuffer::Multibuffer;
 
-use crate::request::{Answer, Ask, Burst, Way, answers};
+use crate::request::{Answer, Burst, JobSpec, Route, answers};
 
 /// A driver of the core, given bursts of 1, 2, 3 ... 33 jobs in turn.
 pub struct Direct<D>(pub D);
@@ -17,7 +17,7 @@ pub struct Direct<D>(pub D);
 /// Widest burst of [`Direct`]: more than twice the lanes of any library.
 const WIDTH_MAX: usize = 33;
 
-impl<D: InlineDriver> Way for Direct<D> {
+impl<D: InlineDriver> Route for Direct<D> {
     fn run<'m>(&mut self, mut jobs: Burst<'m>) -> Burst<'m> {
         let mut rest = &mut jobs[..];
         for width in (1..=WIDTH_MAX).cycle() {
@@ -62,7 +62,7 @@ impl OnCore {
     }
 }
 
-impl Way for OnCore {
+impl Route for OnCore {
     fn run<'m>(&mut self, mut jobs: Burst<'m>) -> Burst<'m> {
         self.0.run(&mut jobs, &SystemClock);
         jobs
@@ -103,6 +103,6 @@ pub fn multibuffer() -> Option<Multibuffer> {
 
 /// What libcrypto says, asked alone.
 #[must_use]
-pub fn judged(ask: &Ask) -> Answer {
-    answers(&mut Direct(libcrypto()), slice::from_ref(ask)).remove(0)
+pub fn judged(spec: &JobSpec) -> Answer {
+    answers(&mut Direct(libcrypto()), slice::from_ref(spec)).remove(0)
 }

@@ -11,7 +11,7 @@ use evener_core::{
 use evener_driver_emulated::{Control, Emulated, Fault, Preset, When};
 use evener_driver_libcrypto::Libcrypto;
 
-use crate::request::{Burst, Way};
+use crate::request::{Burst, Route};
 use crate::route::{OnCore, libcrypto};
 
 /// Where jobs go in and come out.
@@ -96,7 +96,7 @@ fn module_is_best() -> Estimator {
     costs
 }
 
-impl Way for ByRuntime {
+impl Route for ByRuntime {
     fn run<'m>(&mut self, mut jobs: Burst<'m>) -> Burst<'m> {
         let module = self.module.map(|(fault, when)| {
             let preset: Preset = QUICK.parse().expect("a preset");

@@ -1,7 +1,7 @@
 //! Core time of a request by each driver, by counted instructions: a driver that becomes dearer turns this red, which no clock
 //! of a busy machine could tell.
 //!
-//! The way: a guest whose clock counts instructions -> this very program in it, as the ignored test -> what the guest was busy
+//! Path: a guest whose clock counts instructions -> this very program in it, as the ignored test -> what the guest was busy
 //! for, per request, four times -> the two in the middle alike, and as [`RECORDED`]. A module works in real time beside such a clock, so nothing is
 //! said of how long a request takes.
 //!

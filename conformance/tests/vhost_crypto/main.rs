@@ -37,8 +37,8 @@ struct Dpdk {
 impl Dpdk {
     /// Builds and starts it; the reason where it cannot be had.
     fn start() -> Result<Self, String> {
-        let about = |asks: &[&str]| {
-            let output = Command::new("pkg-config").args(asks).arg("libdpdk").output();
+        let about = |specs: &[&str]| {
+            let output = Command::new("pkg-config").args(specs).arg("libdpdk").output();
             let output = output.map_err(|error| format!("pkg-config: {error}"))?;
             let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
             if output.status.success() { Ok(said) } else { Err("no DPDK (package libdpdk-dev)".to_owned()) }

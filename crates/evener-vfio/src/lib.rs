@@ -1,6 +1,6 @@
 //! A PCI function in user space, by Linux's VFIO: its configuration, its registers, its interrupts, and memory that it may reach.
 //!
-//! The way: an [`Address`] -> [`Reserved::new`], which finds the function's IOMMU group and takes that -> [`Reserved::take`], which asks for the
+//! Path: an [`Address`] -> [`Reserved::new`], which finds the function's IOMMU group and takes that -> [`Reserved::take`], which asks for the
 //! function (`function.rs`) -> [`Function::registers`], mapped (`registers.rs`) -> [`Function::lend`], memory that the function reads and
 //! writes through the IOMMU, and nothing else -> [`Function::call_by`], interrupts as events. The system calls stand in `ffi.rs`.
 //!
