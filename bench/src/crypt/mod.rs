@@ -65,7 +65,7 @@ fn measure_cell(
     let budget = Nanos(experiment.cell_time.0 / experiment.runs.max(1) as u64);
     let mut alone = Vec::new();
     for run in 0..experiment.runs {
-        alone.extend(experiment.beside.map(|asked| left_alone(asked, budget)));
+        alone.extend(experiment.beside.map(|spec| left_alone(spec, budget)));
         // Another goes first in each run, so that no one always follows the same.
         for place in 0..able.len() {
             let place = (place + run) % able.len();
@@ -97,8 +97,8 @@ fn measure_cell(
 }
 
 /// What neighbours get of the machine while no contender works.
-fn left_alone(asked: NeighbourSpec, time: Nanos) -> NeighbourReport {
-    beside(asked, |all| all.watch(|| thread::sleep(time.into())).1)
+fn left_alone(spec: NeighbourSpec, time: Nanos) -> NeighbourReport {
+    beside(spec, |all| all.watch(|| thread::sleep(time.into())).1)
 }
 
 fn with_ratios(

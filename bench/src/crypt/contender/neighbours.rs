@@ -25,7 +25,7 @@ impl Contender {
         verify: bool,
         driver_factory: &dyn DriverFactory,
         learned: &Estimator,
-        asked: NeighbourSpec,
+        spec: NeighbourSpec,
     ) -> Result<Visit, BenchError> {
         let mut memory = load.memory();
         if verify {
@@ -33,7 +33,7 @@ impl Contender {
         }
         let mut jobs = jobs(load, &mut memory);
         let setup = self.setup(load, driver_factory, learned);
-        Ok(neighbours::beside(asked, |all| rounds(load, &mut jobs, setup, budget, all)))
+        Ok(neighbours::beside(spec, |all| rounds(load, &mut jobs, setup, budget, all)))
     }
 }
 
