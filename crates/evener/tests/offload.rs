@@ -69,9 +69,9 @@ fn a_module_that_never_answers_keeps_no_caller_and_gets_no_more() {
 }
 
 /// Tells that it was rung.
-struct Told(Sender<()>);
+struct Notifier(Sender<()>);
 
-impl Waker for Told {
+impl Waker for Notifier {
     fn wake(&self) {
         self.0.send(()).unwrap_or_default();
     }
@@ -82,7 +82,7 @@ fn a_caller_that_was_put_aside_is_woken_though_the_module_never_answers() {
     let offload: &'static Offload = Box::leak(Box::new(offload(Fault::Hang, 1)));
     let (tell, told) = channel();
     let request = Request { session: &session(), iv: &IV, input: &TEXT, allowed: Nanos::from_millis(300) };
-    let pending = offload.put(0, &request, Some(Box::new(Told(tell)))).unwrap();
+    let pending = offload.put(0, &request, Some(Box::new(Notifier(tell)))).unwrap();
     told.recv_timeout(Duration::from_secs(60)).expect("nobody wakes it");
     assert!(pending.is_over() && pending.wait().is_none());
     assert_eq!(offload.why_out(0), Some(OutOfService::Late));

@@ -186,7 +186,7 @@ pub enum Wrong {
     CutOff,
     /// Something stands behind its end.
     TooLong,
-    /// A `c` stands below no method, or a `d`, `h` or `overhead` below no module.
+    /// A `c` stands below no method, or a `d`, `h` or `unseen` below no module.
     NoSource,
     /// It names no class.
     Class,

@@ -18,7 +18,7 @@
 //!
 //! Between `module` name and detail stands a tab. After `c`, `d` and `h` stand the class (algorithm, direction, upper
 //! end of its sizes in bytes or `more`, layout), for `c` the least width of the bursts, then samples, mean
-//! nanoseconds and mean bytes of a job. After `overhead`, which not every module has, stands what clocks do not show of a
+//! nanoseconds and mean bytes of a job. After `unseen`, which not every module has, stands what clocks do not show of a
 //! request ([`Estimator::overhead`]): nanoseconds, and picoseconds for each byte.
 //!
 //! A line that begins with a word of another version is left out, and so is what stands below it until the next source
