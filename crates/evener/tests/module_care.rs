@@ -12,7 +12,7 @@ use evener_core::plan::Policy;
 use evener_core::{Algorithm, Class, Estimator, Family, JobError, Method, Nanos};
 
 use support::drivers::TestClock;
-use support::module::{Fault, Scripted, Seen, scripted};
+use support::module::{Fault, ModuleLog, Scripted, scripted};
 use support::{Case, cbc_cases, check_all, jobs, mixed_cases, plain_drivers, rooms, without_standstill};
 
 /// Runs `cases` as one burst of one caller under `module_only`; every result must be libcrypto's.
@@ -27,7 +27,7 @@ fn offload(cases: &[Case], module: Scripted<'_>, check_every: u32) -> (ModuleRep
     (module, report)
 }
 
-fn seen_of(module: Scripted<'static>) -> (Scripted<'static>, Arc<Seen>) {
+fn seen_of(module: Scripted<'static>) -> (Scripted<'static>, Arc<ModuleLog>) {
     let seen = module.seen();
     (module, seen)
 }

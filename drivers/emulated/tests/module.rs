@@ -125,7 +125,7 @@ fn wrong_bytes_differ_in_one_bit_and_claim_success() {
         let (wrong, right) = (run(Fault::WrongBytes), run(Fault::None));
         assert!(matches!(wrong.0, Outcome::Done { .. }), "{session:?}");
         if matches!(right.0, Outcome::Done { .. }) {
-            let bits = |(_, output, tag): &Seen| [&output[..], tag].concat();
+            let bits = |(_, output, tag): &JobResult| [&output[..], tag].concat();
             let differ =
                 bits(&wrong).iter().zip(bits(&right)).map(|(a, b)| (a ^ b).count_ones()).sum::<u32>();
             assert_eq!((differ, wrong.1.len()), (1, right.1.len()), "{session:?}");
@@ -314,9 +314,9 @@ fn a_module_does_what_its_preset_has_figures_for() {
 }
 
 /// Outcome, output and tag.
-type Seen = (Outcome, Vec<u8>, Vec<u8>);
+type JobResult = (Outcome, Vec<u8>, Vec<u8>);
 
-fn seen(job: &Job<'_>) -> Seen {
+fn seen(job: &Job<'_>) -> JobResult {
     (job.outcome(), job.output().to_vec(), job.tag().to_vec())
 }
 

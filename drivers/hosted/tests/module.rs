@@ -55,14 +55,14 @@ fn arm(job: &mut Job<'_>, session: &Arc<Session>, bytes: usize) {
 }
 
 /// Outcome, output and tag.
-type Seen = (Outcome, Vec<u8>, Vec<u8>);
+type JobResult = (Outcome, Vec<u8>, Vec<u8>);
 
-fn seen(job: &Job<'_>) -> Seen {
+fn seen(job: &Job<'_>) -> JobResult {
     (job.outcome(), job.output().to_vec(), job.tag().to_vec())
 }
 
 /// What libcrypto makes of it.
-fn expected(session: &Arc<Session>, src: &[u8], tag: &[u8], aad: &[u8]) -> Seen {
+fn expected(session: &Arc<Session>, src: &[u8], tag: &[u8], aad: &[u8]) -> JobResult {
     let mut dst = vec![0; src.len() + 16];
     let mut burst = [Job::apart(src, &mut dst)];
     arm(&mut burst[0], session, src.len());

@@ -9,7 +9,7 @@ use crate::ffi::{Answer, Cipher, Context, Octets, SPARE_BYTES};
 pub(super) struct ContextPair {
     pub(super) plain: Context,
     pub(super) evener: Context,
-    told: Vec<String>,
+    calls_so_far: Vec<String>,
 }
 
 /// Where a call reads and writes.
@@ -36,7 +36,7 @@ impl ContextPair {
         encrypts: bool,
     ) -> Option<Self> {
         let ciphers = [libraries.plain, libraries.evener].map(|library| Cipher::fetch(library, name));
-        let mut pair = Self { plain: Context::new(), evener: Context::new(), told: vec![title] };
+        let mut pair = Self { plain: Context::new(), evener: Context::new(), calls_so_far: vec![title] };
         pair.same(&format!("fetch {name}"), ciphers[0].is_some(), ciphers[1].is_some());
         let [Some(plain), Some(evener)] = ciphers else { return None };
         pair.same(
@@ -56,12 +56,12 @@ impl ContextPair {
     pub(super) fn copy(&mut self) -> Option<Self> {
         let copies = (self.plain.copy(), self.evener.copy());
         self.same("copy", copies.0.is_some(), copies.1.is_some());
-        Some(Self { plain: copies.0?, evener: copies.1?, told: self.told.clone() })
+        Some(Self { plain: copies.0?, evener: copies.1?, calls_so_far: self.calls_so_far.clone() })
     }
 
     /// All calls so far.
-    pub(super) fn told(&self) -> &[String] {
-        &self.told
+    pub(super) fn calls_so_far(&self) -> &[String] {
+        &self.calls_so_far
     }
 
     /// Makes the same call of both and fails where the answers differ.
@@ -71,8 +71,8 @@ impl ContextPair {
     }
 
     fn same<T: PartialEq + Debug>(&mut self, what: &str, plain: T, evener: T) -> T {
-        self.told.push(what.to_owned());
-        assert!(plain == evener, "default: {plain:?}\nevener: {evener:?}\nafter {:#?}", self.told);
+        self.calls_so_far.push(what.to_owned());
+        assert!(plain == evener, "default: {plain:?}\nevener: {evener:?}\nafter {:#?}", self.calls_so_far);
         plain
     }
 

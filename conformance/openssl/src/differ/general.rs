@@ -63,7 +63,7 @@ pub(super) fn run_sequence(
             let rest =
                 || (at..calls).for_each(|_| call(&cipher_traits, &mut pair, &mut left_behind, &mut lot));
             let ended = forked(rest);
-            assert!(ended.is_ok(), "a child {ended:?} after: {:#?}", pair.told());
+            assert!(ended.is_ok(), "a child {ended:?} after: {:#?}", pair.calls_so_far());
         }
         call(&cipher_traits, &mut pair, &mut left_behind, random);
     }

@@ -44,7 +44,7 @@ pub enum Fault {
 
 /// What happened inside, for the test to see, and one switch.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct ModuleLog {
     /// Jobs that were handed over.
     pub taken: AtomicU64,
     /// Faults that came to bear on a job.
@@ -55,7 +55,7 @@ pub struct Seen {
     pub hurry: AtomicBool,
 }
 
-impl Seen {
+impl ModuleLog {
     pub fn faults(&self) -> u64 {
         self.faults.load(Ordering::SeqCst)
     }
@@ -73,7 +73,7 @@ pub struct Scripted<'m> {
     depth: usize,
     libcrypto: Libcrypto,
     held: VecDeque<(u64, Box<Job<'m>>)>,
-    seen: Arc<Seen>,
+    seen: Arc<ModuleLog>,
     algorithms: fn(Algorithm) -> bool,
     /// How long a slow module sleeps before each job.
     pause: Duration,
@@ -120,7 +120,7 @@ impl Scripted<'_> {
         Self { algorithms, ..self }
     }
 
-    pub fn seen(&self) -> Arc<Seen> {
+    pub fn seen(&self) -> Arc<ModuleLog> {
         Arc::clone(&self.seen)
     }
 
