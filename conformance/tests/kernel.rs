@@ -208,7 +208,7 @@ fn who_may_leave_a_request_gets_what_libcrypto_gives_at_all_lengths() {
         let name = module.profile().name.clone();
         assert_eq!(module.timed().is_some(), name.starts_with("afalg:"), "{name}");
         let Some(driver) = module.timed() else { continue };
-        // What is longer goes to the desk, in pieces.
+        // What is longer goes to the queue, in pieces.
         let count = asked_himself(&module, 64 << 10, |spec| in_place(&*driver, spec, A_MINUTE));
         println!("{name}: {count} requests of a caller that may leave");
     }

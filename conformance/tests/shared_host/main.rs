@@ -413,7 +413,7 @@ fn beside_the_guest() {
     let seed = 1_000 + usize::try_from(std::process::id()).expect("a number");
     let mut driver = module.driver();
     work(&mut *driver, seed, 32, |_| !matches!(orders.try_recv(), Err(TryRecvError::Empty)));
-    // Whoever leaves is no longer in the host's report.
+    // A client that leaves is no longer in the host's report.
     orders.recv().expect_err("the other one ends this process");
 }
 

@@ -203,7 +203,7 @@ fn hangs_until_it_is_reset(test_guest: &mut TestGuest, host: &Host) {
     assert!(said.quarantine.contains("Hung") && said.redone >= 1, "{said:?}");
 }
 
-/// Who waits for a request alone leaves when his time is over, and has his text as it was.
+/// A caller that waits for a request alone leaves when its time is over, and has its text as it was.
 fn hangs_and_is_left(test_guest: &mut TestGuest, host: &Host) {
     let told = test_guest.run_part("until_it_is_late", |test_guest| {
         let left = || test_guest.told().matches(LEFT).count();

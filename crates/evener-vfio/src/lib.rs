@@ -4,7 +4,7 @@
 //! function (`function.rs`) -> [`Function::registers`], mapped (`registers.rs`) -> [`Function::lend`], memory that the function reads and
 //! writes through the IOMMU, and nothing else -> [`Function::call_by`], interrupts as events. The system calls stand in `ffi.rs`.
 //!
-//! The administrator has bound the function to `vfio-pci` and given the group's node to whoever may use it; the system refuses a second
+//! The administrator has bound the function to `vfio-pci` and given the group's node to those who may use it; the system refuses a second
 //! process. Sources: Linux `include/uapi/linux/vfio.h`, `Documentation/driver-api/vfio.rst`.
 #![allow(unsafe_code, reason = "room: system calls and mapped registers")]
 #![cfg(target_os = "linux")]

@@ -147,7 +147,7 @@ fn requests_of_callers_that_are_inside_are_ahead_of_others() {
 }
 
 /// A module for single requests, which end as `ends` says of their number. Where they cannot, requests go to the
-/// desk of one that answers at once.
+/// queue of one that answers at once.
 fn single(ends: impl Fn(u32) -> Result<(), Unanswered> + Send + Sync + Copy + 'static, can: bool) -> Offload {
     let make = move || -> Option<Box<dyn SingleDriver>> {
         can.then(|| Box::new(Single { ends, count: AtomicU32::new(0) }) as Box<dyn SingleDriver>)

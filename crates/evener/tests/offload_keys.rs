@@ -1,5 +1,5 @@
 //! Keys at a module that serves single requests: one whose session has ended is given up at once where the module is at rest, and
-//! else by whoever comes back from it, for nobody is to stand behind a request that may never end.
+//! else by the one that comes back from it, for nobody is to stand behind a request that may never end.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 use std::collections::BTreeSet;
@@ -216,7 +216,7 @@ fn a_key_whose_session_ends_while_somebody_is_at_the_module_is_given_up_by_him()
             while !keys.is_inside.load(SeqCst) {
                 thread::yield_now();
             }
-            // Were it to wait for him, it would wait for ever.
+            // Were it to wait for that caller, it would wait for ever.
             offload.forget(0, over.id());
             let early = keys.closed();
             keys.stays.store(false, SeqCst);

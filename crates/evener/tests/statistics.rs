@@ -1,4 +1,4 @@
-//! Counts reach whoever may read them while the process runs, and no file, however made, harms a reader.
+//! Counts reach those who may read them while the process runs, and no file, however made, harms a reader.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::HashMap;
@@ -70,7 +70,7 @@ fn what_threads_count_is_read_while_they_run() {
     let ground = Ground::new();
     let statistics = Statistics::new(ground.places()).unwrap();
     assert!(!ground.file(id()).exists(), "nothing is opened before the first count");
-    // Whoever comes while another makes the file loses a count, as documented; so the first one comes alone.
+    // A thread that comes while another makes the file loses a count, as documented; so the first one comes alone.
     statistics.request(Kind::named(CBC), Encrypt, 20_000, Count::Routed);
     thread::scope(|scope| {
         for _ in 0..4 {
@@ -318,7 +318,7 @@ fn files_of_ended_processes_are_told_apart_and_removed_by_the_next_one() {
     assert_eq!(has_ended(gone), Some(true));
     Statistics::new(ground.places()).unwrap().add(row(1), Count::Direct, 1);
     let pids = || of_user(&ground.places(), uid).into_iter().map(|found| found.0).collect::<Vec<_>>();
-    assert_eq!(pids(), [1, id()], "whoever begins to count removes what is surely left over");
+    assert_eq!(pids(), [1, id()], "a process that begins to count removes what is surely left over");
     // Process 1 began at another time than the file says. It may be another user's, whose directory is looked at then.
     let all = of_user(&ground.places(), uid);
     assert!(all[0].1.as_ref().unwrap().has_ended() && !all[1].1.as_ref().unwrap().has_ended());

@@ -1,4 +1,4 @@
-//! Switches of a module that runs, held by whoever tests or measures with it.
+//! Switches of a module that runs, held by those who test or measure with it.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! Single requests of whoever waits for them, over a line to a host that all callers share: right results, each once, and what becomes of
+//! Single requests of callers that wait for them, over a line to a host that all callers share: right results, each once, and what becomes of
 //! callers and texts when the host errs, hangs, or goes away.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests, where both mean a failed test")]
 

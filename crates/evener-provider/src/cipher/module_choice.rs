@@ -39,7 +39,7 @@ pub(super) fn choose_for_update(ctx: &CipherCtx, call: &Update) -> Option<Module
     }
 }
 
-/// The same about jobs of a pipeline. Inside an `ASYNC_JOB` they stay: its stack is too small for who leads at a module's desk, and
+/// The same about jobs of a pipeline. Inside an `ASYNC_JOB` they stay: its stack is too small for who leads in a module's queue, and
 /// its thread has others to go on with.
 pub(super) fn choose_for_many(
     ctx: &CipherCtx,

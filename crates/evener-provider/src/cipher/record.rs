@@ -9,7 +9,7 @@
 //! **Decryption of MAC-then-encrypt.** There the padding is checked before the MAC, and how long the check of both
 //! takes tells an attacker about the plaintext (Lucky Thirteen, AlFardan and Paterson 2013). OpenSSL's answer runs
 //! through padding, MAC and the copy between them, and can be used but not be wrapped. Under Encrypt-then-MAC
-//! (RFC 7366) the MAC over the ciphertext was right before the cipher is asked, so that whoever made the padding has
+//! (RFC 7366) the MAC over the ciphertext was right before the cipher is asked, so that the maker of the padding has
 //! the keys.
 
 use evener_core::BLOCK_BYTES;

@@ -193,7 +193,7 @@ fn a_request_is_not_sent_where_the_program_has_another_file_by_now() {
     let end = put_over(&request_socket);
     let mut task = task(KEY, 4_096);
     assert_eq!(run(&mut task, vec![request_socket]), (Err(Failure::Lost), 0));
-    assert_eq!(task.text(), text(4_096), "whoever does it again has the input");
+    assert_eq!(task.text(), text(4_096), "the thread that does it again has the input");
     assert!(is_untouched(&end), "nothing was sent, and it is not closed");
 }
 

@@ -221,7 +221,7 @@ fn run(
             Memory::InPlace { room, input_bytes } => (Job::in_place(room), input_bytes),
             Memory::Apart { src, dst } => (Job::apart(src, dst), src.len()),
         };
-        // Shared: a module's desk keeps it for as long as the module has the job.
+        // Shared: a module's queue keeps it for as long as the module has the job.
         job.arm(Arc::clone(session), chain.as_slice(), bytes);
         job.mark = mark;
         jobs.push(job);
