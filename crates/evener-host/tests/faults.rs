@@ -141,7 +141,7 @@ fn service_time_changes_while_it_runs() {
     let host = Host::start(emulated("emulated:d=0+0,h=1000+0"));
     let (mut raw, session) = client(&host);
     let mut time_of = |host: &Host, order: &str, jobs: u16| {
-        send_order(&host, order);
+        send_order(host, order);
         for slot in 0..jobs {
             raw.write_request(&[&cipher(true, session, 64), &[0; 16], &PLAIN], 64, slot);
         }

@@ -11,7 +11,7 @@
 //! run(setup, |runtime| ...)
 //!   Caller::crypt ──(cpu only)── CoreDrivers::run
 //!        └──(else)── Backlog ──> CPU workers, module workers, helping callers ──> Completions ──> Caller
-//!   Inlet::submit ── Backlog ──> ... ──> Completions ──> Outlet::next (in order)
+//!   StreamSender::submit ── Backlog ──> ... ──> Completions ──> StreamReceiver::next (in order)
 //! ```
 //!
 //! The rooms from the top down; each uses only what stands below it (`Cargo.toml` has the table, `cargo xtask tidy` checks it):

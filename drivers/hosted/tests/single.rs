@@ -274,7 +274,7 @@ fn a_status_is_the_answer_and_the_text_stays_as_it_was() {
         (5, JobError::ModuleFull),
         (99, JobError::Module { code: 99 }),
     ];
-    // More of them than there are seats, so that none is left taken.
+    // More of them than there are slots, so that none is left taken.
     for (status, error) in errors.iter().cycle().take(60) {
         peer.orders.status.store(*status, SeqCst);
         assert_eq!(refused(&*driver, &key), Unanswered::Failed(*error));

@@ -186,7 +186,7 @@ impl<E: LentWork> Batch<'_, E> {
     ///
     /// ```compile_fail,E0521
     /// struct Bytes;
-    /// impl evener_ring::Errand for Bytes {
+    /// impl evener_ring::LentWork for Bytes {
     ///     type Loan<'c> = &'c mut [u8];
     ///     type Reply = ();
     /// }

@@ -209,7 +209,7 @@ impl Connection {
         write_table(&pieces[..count], table);
         self.copy_in(at + TABLE_AT, table);
         let head = self.queue.add_table(BASE + (at + TABLE_AT) as u64, count);
-        let head = head.expect("the queue has more entries than there are seats");
+        let head = head.expect("the queue has more entries than there are slots");
         self.by_head[usize::from(head)] = slot.number;
         self.is_unshown = true;
     }

@@ -110,7 +110,7 @@ impl SharedConnection {
     fn lead<'s>(&'s self, mut state: Guard<'s>, missing: usize, left: Duration) -> Guard<'s> {
         // What others wait for counts, too.
         let count = if state.followers > 0 { 1 } else { missing };
-        let count = u16::try_from(count).expect("at most as many as seats");
+        let count = u16::try_from(count).expect("at most as many as slots");
         if state.try_with(|connection| connection.spin_until(count, left)) != Some(false) {
             return state;
         }

@@ -25,7 +25,7 @@ pub use self::lazy::LazyModule;
 
 /// Requests of one run that are at the host at the same time.
 pub const DEPTH: u32 = 32;
-const _: () = assert!(DEPTH as usize == layout::DEPTH, "as many as a connection has seats");
+const _: () = assert!(DEPTH as usize == layout::DEPTH, "as many as a connection has slots");
 
 /// Why a module cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

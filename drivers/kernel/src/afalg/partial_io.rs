@@ -89,7 +89,7 @@ fn an_answer_that_comes_in_parts_is_read_whole() {
 fn a_request_that_was_not_answered_at_all_is_asked_once_more_elsewhere() {
     let mut task = task(KEY, 4_096);
     let sockets = vec![ends_early(&[], 4_096, 0), in_parts(&[4_096], 4_096)];
-    assert_eq!(run(&mut task, sockets), (Ok(()), 1), "a seat that failed is not kept");
+    assert_eq!(run(&mut task, sockets), (Ok(()), 1), "a slot that failed is not kept");
     assert!(is_inverted_once(&task));
 }
 
