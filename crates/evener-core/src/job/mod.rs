@@ -10,9 +10,9 @@ pub mod method;
 mod outcome;
 pub mod padding;
 pub mod session;
+mod session_ref;
+mod span;
 
-use std::ops::Deref;
-use std::sync::Arc;
 use std::{fmt, mem};
 
 use zeroize::Zeroizing;
@@ -20,53 +20,14 @@ use zeroize::Zeroizing;
 use crate::job::algorithm::{Direction, Family};
 use crate::job::class::Class;
 use crate::job::session::{Padding, Session};
+use crate::job::span::Span;
 
 pub use self::outcome::{JobError, Outcome};
+pub use self::session_ref::SessionRef;
+pub use self::span::{Memory, Parts};
 
 /// Longest tag or digest in bytes (SHA-256).
 pub const TAG_BYTES_MAX: usize = 32;
-
-/// A session that a job borrows or shares. Borrowing costs nothing; sharing counts references.
-#[derive(Clone, Debug)]
-pub enum SessionRef<'m> {
-    /// Lives longer than all jobs.
-    Borrowed(&'m Session),
-    /// Lives until the last job has come back.
-    Shared(Arc<Session>),
-}
-
-impl Deref for SessionRef<'_> {
-    type Target = Session;
-    #[inline]
-    fn deref(&self) -> &Session {
-        match self {
-            Self::Borrowed(session) => session,
-            Self::Shared(session) => session,
-        }
-    }
-}
-
-impl<'m> From<&'m Session> for SessionRef<'m> {
-    fn from(session: &'m Session) -> Self {
-        Self::Borrowed(session)
-    }
-}
-
-impl From<Arc<Session>> for SessionRef<'_> {
-    fn from(session: Arc<Session>) -> Self {
-        Self::Shared(session)
-    }
-}
-
-/// The memory of a job.
-enum Span<'m> {
-    /// Input stands at the start of `room`, output replaces it.
-    InPlace { room: &'m mut [u8] },
-    /// Input and output lie apart.
-    Apart { src: &'m [u8], dst: &'m mut [u8] },
-    /// As in place, in memory of the job's own; nothing while a driver works in it.
-    Owned { room: Zeroizing<Vec<u8>> },
-}
 
 /// One request. See the module's head for its life.
 pub struct Job<'m> {
@@ -91,36 +52,6 @@ pub struct Ticket {
     pub home: u32,
     /// Turn within it.
     pub turn: u32,
-}
-
-/// What a driver works on: the parts of a job, taken apart once.
-pub struct Parts<'j> {
-    /// IV, nonce, counter block or tweak; the first [`crate::Algorithm::iv_bytes`] count.
-    pub iv: &'j [u8; 16],
-    /// Associated data (AEAD only).
-    pub aad: &'j [u8],
-    /// The memory.
-    pub memory: Memory<'j>,
-    /// Tag or digest: read when an AEAD decrypts, written otherwise.
-    pub tag: &'j mut [u8; TAG_BYTES_MAX],
-}
-
-/// The memory of a job as a driver sees it.
-pub enum Memory<'j> {
-    /// `input_bytes` of input at the start of `room`; output replaces it and may use all of `room`.
-    InPlace {
-        /// Input and room for output.
-        room: &'j mut [u8],
-        /// Length of the input.
-        input_bytes: usize,
-    },
-    /// Input and output do not overlap.
-    Apart {
-        /// The input, whole.
-        src: &'j [u8],
-        /// Room for output.
-        dst: &'j mut [u8],
-    },
 }
 
 impl<'m> Job<'m> {
@@ -424,35 +355,4 @@ impl fmt::Debug for Job<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Algorithm;
-
-    fn cbc(padding: Padding, direction: Direction) -> Arc<Session> {
-        Arc::new(Session::new(Algorithm::Aes128Cbc, direction, padding, &[1; 16]).unwrap())
-    }
-
-    #[test]
-    fn padded_encryption_needs_room_for_one_more_block() {
-        let mut memory = [0u8; 47];
-        let mut job = Job::in_place(&mut memory);
-        job.arm(cbc(Padding::Pkcs7, Direction::Encrypt), &[0; 16], 31);
-        assert!(job.lengths_fit());
-        job.arm(cbc(Padding::Pkcs7, Direction::Encrypt), &[0; 16], 32);
-        assert!(!job.lengths_fit());
-        job.arm(cbc(Padding::None, Direction::Encrypt), &[0; 16], 31);
-        assert!(!job.lengths_fit());
-    }
-
-    #[test]
-    fn a_job_that_is_not_authentic_leaves_no_plaintext() {
-        let (src, mut dst) = ([9u8; 32], [7u8; 40]);
-        let mut job = Job::apart(&src, &mut dst);
-        job.arm(cbc(Padding::None, Direction::Decrypt), &[0; 16], 32);
-        job.fail(JobError::NotAuthentic);
-        assert_eq!(job.output(), b"");
-        drop(job);
-        assert_eq!(dst[..32], [0; 32]);
-        assert_eq!(dst[32..], [7; 8]);
-    }
-}
+mod tests;
