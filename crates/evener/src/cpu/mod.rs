@@ -1,13 +1,15 @@
 //! What one core runs jobs with: the plain driver and the multi-buffer driver where there is one. One kit per thread; which
 //! of the two a burst goes to says the run's table (`costs/`).
 
+mod parts;
+
 use std::sync::Arc;
 
 use evener_core::driver::Clock;
-use evener_core::{
-    Algorithm, Class, Direction, InlineDriver, IsOver, Job, JobError, Method, Nanos, Outcome, Sample, Tally,
-};
+use evener_core::{Class, InlineDriver, IsOver, Job, JobError, Method, Nanos, Sample, Tally};
 
+pub(crate) use self::parts::{count, is_module_only};
+use self::parts::{is_uniform, kind, part_jobs, settle};
 use crate::Costs;
 use crate::costs::{Chosen, CostSample};
 
@@ -317,115 +319,5 @@ fn cost_of_look(clock: &dyn Clock) -> Nanos {
     times.windows(2).map(|pair| pair[1] - pair[0]).min().unwrap_or_default()
 }
 
-/// Most jobs of a part of a uniform burst: eight fills of 16 lanes, 24 KiB of jobs.
-const PART_JOBS_MAX: usize = 128;
-
-/// Least jobs of a part: one fill of 16 lanes.
-const PART_JOBS_MIN: usize = 16;
-
-/// Input of a part in bytes: with its output half of the second cache of current cores, so that what a driver
-/// comes back to (a last block with its padding) is still there.
-const PART_BYTES: usize = 256 << 10;
-
-/// Jobs of a part, for a burst of equal ones.
-fn part_jobs(bytes: usize) -> usize {
-    let fills = PART_BYTES / bytes.max(1) / PART_JOBS_MIN * PART_JOBS_MIN;
-    fills.clamp(PART_JOBS_MIN, PART_JOBS_MAX)
-}
-
-/// Whether all are of one algorithm, direction and length.
-fn is_uniform(part: &[Box<Job<'_>>]) -> bool {
-    let first = (kind(&part[0]), part[0].input_bytes());
-    part.iter().all(|job| (kind(job), job.input_bytes()) == first)
-}
-
-/// Whether no core may run it.
-pub(crate) fn is_module_only(job: &Job<'_>) -> bool {
-    job.session().is_for_modules_only()
-}
-
-/// What may be run together.
-fn kind(job: &Job<'_>) -> (Algorithm, Direction) {
-    (job.session().algorithm(), job.session().direction())
-}
-
-/// Adds a job to a tally after its run.
-fn settle(tally: &mut Tally, job: &mut Job<'_>) {
-    if job.outcome() == Outcome::Pending {
-        // A driver that leaves a job pending has a bug; the caller must not wait for ever because of it.
-        job.fail(JobError::Library);
-    }
-    count(tally, job);
-}
-
-/// Adds a finished job to a tally.
-pub(crate) fn count(tally: &mut Tally, finished: &Job<'_>) {
-    match finished.outcome() {
-        Outcome::Done { .. } => {
-            tally.jobs += 1;
-            tally.bytes += finished.input_bytes() as u64;
-        }
-        Outcome::Failed(_) | Outcome::Pending => tally.failed += 1,
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-    use evener_core::{Padding, Session};
-    use evener_driver_libcrypto::Libcrypto;
-
-    use super::*;
-
-    /// A burst takes so many nanoseconds, a look 100.
-    struct Steady {
-        work: u64,
-        looks: AtomicU64,
-    }
-
-    impl Clock for Steady {
-        fn now(&self) -> Nanos {
-            Nanos::ZERO
-        }
-
-        fn thread_time(&self) -> Nanos {
-            let looks = self.looks.fetch_add(1, Relaxed);
-            Nanos(looks * 100 + looks.div_ceil(2) * self.work)
-        }
-    }
-
-    /// How many samples were told at a time, of a thousand single jobs that take so long.
-    fn told(work: u64) -> Vec<usize> {
-        let session =
-            Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &[1; 16]).unwrap();
-        let (session, mut room) = (Arc::new(session), [0; 16]);
-        let mut burst = [Job::in_place(&mut room)];
-        let (mut kit, clock) = (
-            CpuKit::new(Box::new(Libcrypto::new().unwrap()), None),
-            Steady { work, looks: AtomicU64::new(0) },
-        );
-        kit.learn();
-        let mut told = Vec::new();
-        for _ in 0..1_000 {
-            burst[0].arm(Arc::clone(&session), &[2; 16], 16);
-            kit.run(&mut burst, &clock);
-            kit.flush_samples(false, |samples| told.push(samples.len()));
-        }
-        kit.flush_samples(true, |samples| told.push(samples.len()));
-        told
-    }
-
-    #[test]
-    fn samples_of_short_jobs_are_told_eight_at_a_time_but_the_first_ones_at_once_and_none_is_kept() {
-        let short = told(100);
-        assert_eq!((&short[..2], short.iter().sum()), (&[1, 1][..], told(3_000).len()), "{short:?}");
-        assert!(short[2..short.len() - 1].iter().all(|&count| count == SAMPLES_MAX), "{short:?}");
-    }
-
-    #[test]
-    fn a_sample_that_stands_for_much_work_waits_for_no_other() {
-        let long = told(3_000);
-        assert!(long.len() >= 30 && long.iter().all(|&count| count == 1), "{long:?}");
-    }
-}
+mod tests;

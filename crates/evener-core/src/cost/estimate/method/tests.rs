@@ -148,10 +148,7 @@ fn a_drift_changes_nothing_until_the_other_method_was_measured_in_it() {
     assert_eq!(estimator.method_try(class(64), 16), None, "one surprise is none");
     for _ in 0..20 {
         record(&mut estimator, MULTI, 16, 150);
-        assert_eq!(
-            (estimator.method(class(64), 16), estimator.method_try(class(64), 16)),
-            (MULTI, Some(16))
-        );
+        assert_eq!((estimator.method(class(64), 16), estimator.method_try(class(64), 16)), (MULTI, Some(16)));
     }
     assert!(try_on(&mut estimator, PLAIN, 500) >= 2, "it is as dear to the other");
     assert_eq!(estimator.method(class(64), 16), MULTI);
@@ -167,8 +164,7 @@ fn a_drift_changes_nothing_until_the_other_method_was_measured_in_it() {
 #[test]
 fn whatever_both_cost_for_a_while_the_cheaper_one_is_in_force_in_the_end() {
     let mut estimator = known(100, 30, 16);
-    for costs in [[400, 200], [100, 30], [90, 130], [300, 900], [100, 30], [60, 66], [100, 30], [120, 80]]
-    {
+    for costs in [[400, 200], [100, 30], [90, 130], [300, 900], [100, 30], [60, 66], [100, 30], [120, 80]] {
         live(&mut estimator, 2_000, costs);
         let cheaper = if costs[0] < costs[1] { PLAIN } else { MULTI };
         assert_eq!(estimator.method(class(64), 16), cheaper, "{costs:?}");
