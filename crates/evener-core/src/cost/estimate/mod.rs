@@ -1,9 +1,17 @@
 //! What jobs cost, learned from samples while they run: `c` by method and burst width, `d` and `h` by module.
 //!
 //! A sample goes in ([`Estimator::saw_cpu`], [`Estimator::saw_module`]), a mean comes out for a size
-//! ([`Estimator::c`], [`Estimator::on_module`]). Means are exponential with weight 1/8; a cost that is suddenly
-//! another one (twice or half, twice in a row) replaces its mean at once, so that a module that was slowed down is
-//! known after two jobs.
+//! ([`Estimator::c`], [`Estimator::on_module`]). Means are exponential, as TCP's of round trip
+//! times are (RFC 6298), with weight 1/8 (`mean.rs`); a cost that is suddenly another one (twice or half, twice in a row) replaces its
+//! mean at once, so that a module that was slowed down is known after two jobs.
+//!
+//! | file | what it learns |
+//! |---|---|
+//! | `mean.rs` | a mean, and how far samples stray from it |
+//! | `method/` | `c`, and by it which method runs a burst |
+//! | `on_module.rs` | `d` and `h`, and when a class is tried on a module again |
+//! | `alternation.rs` | what a module takes of what the only core takes |
+//! | `tuning.rs` | the numbers of all but the methods |
 //!
 //! What was learned outlives the process as [text].
 
@@ -12,9 +20,11 @@ mod mean;
 mod method;
 mod on_module;
 pub mod text;
+mod tuning;
 
 pub use mean::{LEAST_WIDTH, Learned, WIDTHS, width_class};
 pub use on_module::{ModuleSample, OnModule};
+pub use tuning::{TUNING, Tuning};
 
 use std::collections::BTreeMap;
 
@@ -27,22 +37,6 @@ use crate::units::Nanos;
 /// The burst width whose `c` plans count with, and against which modules are held: cores run what waits in full lanes, and AVX-512 has
 /// sixteen (libipsec-mb).
 pub const PLAN_WIDTH: usize = 16;
-
-/// Jobs of a class that are sent to a module of which nothing is known.
-pub const TRIES_MAX: u32 = 4;
-
-/// Least time after which a class that does not pay on a module is tried there once more.
-const RETRY_AFTER: Nanos = Nanos::from_millis(1_000);
-
-/// Such a try takes the module for at most one in so many parts of its time.
-const RETRY_PARTS: u64 = 100;
-
-/// A try that is known to come last of all that waits is due only after so many times the usual time: what it keeps somebody waiting is one in
-/// a thousand parts of that time. Assumed, not measured: 10.
-const LATE_TRY_PAUSES: u64 = 10;
-
-/// The same of a class of which something sudden is believed on few samples.
-const RETRY_PARTS_SHAKEN: u64 = 10;
 
 /// What no thread's clock shows of a request is at most this and this much for each byte: far above the 120 us that were
 /// measured with a virtio-crypto module under emulation, and far above what copying a byte takes.
@@ -140,7 +134,7 @@ impl Estimator {
     pub fn tries_left(&self, module: usize, class: Class, now: Nanos) -> u32 {
         let known = self.on_module(module, class);
         let at_once = match known.d.samples {
-            0 => TRIES_MAX.saturating_sub(known.tries),
+            0 => TUNING.tries_max.saturating_sub(known.tries),
             1 => 2_u32.saturating_sub(known.tries),
             // One more tells. Left for later, a short run would forget it, and its heirs would never believe any.
             _ => u32::from(known.may_be_less() && !known.is_tried),
@@ -155,7 +149,7 @@ impl Estimator {
     #[must_use]
     pub fn is_long_untried(&self, module: usize, class: Class, begun: Nanos, now: Nanos) -> bool {
         let known = self.on_module(module, class);
-        let after = Nanos(known.pause().0.saturating_mul(LATE_TRY_PAUSES));
+        let after = Nanos(known.pause().0.saturating_mul(TUNING.late_try_pauses));
         known.d.samples > 0 && now - known.last.max(begun) >= after && !cfg!(mutant = "never_tried_late")
     }
 

@@ -1,6 +1,7 @@
 //! What is known of a class on a module, and when it is tried there again.
 
-use super::*;
+use super::tuning::TUNING;
+use super::{Learned, nanos};
 use crate::units::Nanos;
 
 /// What is known of a class on a module.
@@ -32,8 +33,8 @@ impl OnModule {
         let latency = nanos(self.d.ns + self.h.ns);
         let is_shaken = self.d.is_shaken() || self.h.is_shaken() && self.h.ns >= self.d.ns;
         match is_shaken {
-            true => Nanos(latency.0.saturating_mul(RETRY_PARTS_SHAKEN)),
-            false => RETRY_AFTER.max(Nanos(latency.0.saturating_mul(RETRY_PARTS))),
+            true => Nanos(latency.0.saturating_mul(TUNING.retry_parts_shaken)),
+            false => TUNING.retry_after.max(Nanos(latency.0.saturating_mul(TUNING.retry_parts))),
         }
     }
 

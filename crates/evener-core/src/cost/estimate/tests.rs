@@ -82,7 +82,7 @@ fn who_asks_by_an_old_plan_gets_no_try_more_than_there_are_and_one_that_is_out_i
     let mut estimator = Estimator::new(1);
     let tries =
         |estimator: &mut Estimator, now| (0..10).filter(|_| estimator.tries(0, class(64), at(now))).count();
-    assert_eq!(tries(&mut estimator, 1), TRIES_MAX as usize);
+    assert_eq!(tries(&mut estimator, 1), TUNING.tries_max as usize);
     let sample = |d, now| ModuleSample { jobs: 1, bytes: 64, d: at(d), h: at(1), now: at(now) };
     (2..=5).for_each(|now| estimator.saw_module(0, class(64), &sample(400, now)));
     assert_eq!(tries(&mut estimator, 6), 0);

@@ -3,7 +3,7 @@
 use std::ops::AddAssign;
 
 use super::counters::Counters;
-use super::*;
+use super::tuning::TUNING;
 use crate::units::Nanos;
 
 /// Routed jobs, or none and the idle time of a core.
@@ -56,7 +56,7 @@ impl Default for Ledger {
             lost: Nanos::ZERO,
             inline: Nanos::ZERO,
             locked_until: Nanos::ZERO,
-            lock_next: LOCK_FIRST,
+            lock_next: TUNING.lock_first,
             trial: None,
             counters: Counters::default(),
         }
@@ -73,33 +73,35 @@ impl Ledger {
     }
 
     pub(super) fn is_control(&mut self) -> bool {
-        if self.control.jobs < CONTROL_JOBS_FIRST && !self.has_measured_long() {
+        if self.control.jobs < TUNING.control_jobs_first && !self.has_measured_long() {
             return true;
         }
-        let (round, place) = (self.asked_jobs / CONTROL_PERIOD, self.asked_jobs % CONTROL_PERIOD);
+        let (round, place) =
+            (self.asked_jobs / TUNING.control_period, self.asked_jobs % TUNING.control_period);
         self.asked_jobs += 1;
         // The fractions of multiples of the golden ratio lie evenly, and so do their leading six bits.
         let golden = 0x9E37_79B9_7F4A_7C15_u64;
-        let is_place = place == round.wrapping_mul(golden) >> (u64::BITS - CONTROL_PERIOD.ilog2());
+        let is_place = place == round.wrapping_mul(golden) >> (u64::BITS - TUNING.control_period.ilog2());
         // Divisions last: most jobs are at another place.
         is_place && round % self.stretch() == 0
     }
 
     /// Whether few control jobs tell enough.
     fn has_measured_long(&self) -> bool {
-        let is_long = self.control.jobs >= 2 && self.control.cost >= CONTROL_TIME_FIRST;
+        let is_long = self.control.jobs >= 2 && self.control.cost >= TUNING.control_time_first;
         is_long && !cfg!(mutant = "long_controls_counted")
     }
 
     /// Of so many rounds one has a control job: their price is what such a job takes more than a routed one. A power of two, so that a
     /// longer stretch asks at some of the places of a shorter one.
     fn stretch(&self) -> u64 {
-        if self.routed.jobs < CONTROL_PERIOD || cfg!(mutant = "controls_at_any_price") {
+        if self.routed.jobs < TUNING.control_period || cfg!(mutant = "controls_at_any_price") {
             return 1;
         }
         let (inline, routed) = (self.control.cost_of(1), self.routed.cost_of(1));
-        let dearer = (inline - routed).0.saturating_mul(CONTROL_SHARE / CONTROL_PERIOD) / routed.0.max(1);
-        dearer.clamp(1, CONTROL_STRETCH_MAX).next_power_of_two()
+        let dearer = (inline - routed).0.saturating_mul(TUNING.control_share / TUNING.control_period)
+            / routed.0.max(1);
+        dearer.clamp(1, TUNING.control_stretch_max).next_power_of_two()
     }
 
     pub(super) fn book(&mut self, entry: &Entry, now: Nanos) {
@@ -123,14 +125,14 @@ impl Ledger {
     }
 
     fn loss_max(&self) -> Nanos {
-        let least = if self.trial.is_some() { LOSS_ALLOWED_ON_TRIAL } else { LOSS_ALLOWED };
-        least.max(Nanos(self.inline.0 / LOSS_SHARE))
+        let least = if self.trial.is_some() { TUNING.loss_allowed_on_trial } else { TUNING.loss_allowed };
+        least.max(Nanos(self.inline.0 / TUNING.loss_share))
     }
 
     fn lock(&mut self, now: Nanos) {
         self.counters.locks += 1;
         self.locked_until = now + self.lock_next;
-        self.lock_next = LOCK_MAX.min(self.lock_next + self.lock_next);
+        self.lock_next = TUNING.lock_max.min(self.lock_next + self.lock_next);
         self.lost = Nanos::ZERO;
         self.inline = Nanos::ZERO;
         self.trial = Some(Entry::default());
@@ -138,7 +140,7 @@ impl Ledger {
 
     /// Forgets half of both sums: at most 2 % of the inline cost that is forgotten with it.
     fn age(&mut self) {
-        if self.inline >= LOSS_WINDOW {
+        if self.inline >= TUNING.loss_window {
             self.inline.0 /= 2;
             self.lost.0 = self.lost.0.div_ceil(2);
         }
@@ -148,12 +150,12 @@ impl Ledger {
     fn judge(&mut self, entry: &Entry) {
         let Some(trial) = &mut self.trial else { return };
         *trial += entry;
-        if trial.jobs < TRIAL_JOBS {
+        if trial.jobs < TUNING.trial_jobs {
             return;
         }
-        if trial.cost < trial.inline - Nanos(trial.inline.0 / LOSS_SHARE) {
+        if trial.cost < trial.inline - Nanos(trial.inline.0 / TUNING.loss_share) {
             self.trial = None;
-            self.lock_next = LOCK_FIRST;
+            self.lock_next = TUNING.lock_first;
         } else {
             *trial = Entry::default();
         }
@@ -171,9 +173,9 @@ impl Mean {
     pub(super) fn add(&mut self, jobs: u64, cost: Nanos) {
         self.jobs += jobs;
         self.cost += cost;
-        if self.jobs >= CONTROL_WINDOW {
-            self.cost = self.cost_of(CONTROL_WINDOW / 2);
-            self.jobs = CONTROL_WINDOW / 2;
+        if self.jobs >= TUNING.control_window {
+            self.cost = self.cost_of(TUNING.control_window / 2);
+            self.jobs = TUNING.control_window / 2;
         }
     }
 

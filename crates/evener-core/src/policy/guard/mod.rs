@@ -1,76 +1,38 @@
 //! The regret guard: what routing to modules may lose at most, enforced while it runs.
 //!
-//! The path of one class: [`Guard::is_locked`] and [`Guard::is_control`] say whether the next job stays inline;
-//! [`Guard::control`] takes what inline jobs took, [`Guard::routed`] what routed ones took,
-//! [`Guard::failed`] what those took that failed and
-//! [`Guard::idled`] what a core waited for a module. What was lost beyond the allowance locks the class.
+//! What it is in the literature: a circuit breaker (Nygard, "Release It!", 2007) over each class of jobs, opened by the budget of a
+//! conservative bandit (Wu et al., 2016): a way other than the usual one is taken only while what it lost stays within a part of what
+//! the usual one would have cost. Control jobs, which stay inline though they need not, measure that.
 //!
-//! The guard knows no estimate and no plan, only what was measured, so that it also catches a wrong planner
-//! and a wrong cost. A cost is core time where throughput counts, interrupts included, and time that passed
-//! where latency counts; the caller chooses one of them and keeps to it, for control and routed jobs alike.
+//! | state of a class | jobs | ends when |
+//! |---|---|---|
+//! | free (closed) | may be routed but for the controls | more than `loss_allowed`, or one in `loss_share` parts, is lost: locked |
+//! | locked (open) | stay inline | `lock_first` is over, twice as long each time: on trial |
+//! | on trial (half-open) | may be routed | more than `loss_allowed_on_trial`, or that part, is lost: locked; `trial_jobs` that gained: free |
 //!
-//! The loss of a class is a sum that never falls below zero: a gain pays back what was lost before it and is
-//! forgotten beyond that. A class that could save up credit would earn an hour and then, when its module grows
-//! slow, lose for minutes before anybody steps in.
+//! The path of one class: [`Guard::is_locked`] and [`Guard::is_control`] say whether the next job stays inline; [`Guard::control`] takes
+//! what inline jobs took, [`Guard::routed`] what routed ones took, [`Guard::failed`] what those took that failed and [`Guard::idled`] what
+//! a core waited for a module. What that means for the class stands in `ledger.rs`, the numbers in `tuning.rs`; `by_size.rs` has a guard
+//! over requests of any length.
+//!
+//! The guard knows no estimate and no plan, only what was measured, so that it also catches a wrong planner and a wrong cost. A cost is
+//! core time where throughput counts, interrupts included, and time that passed where latency counts; the caller chooses one of them and
+//! keeps to it, for control and routed jobs alike.
+//!
+//! The loss of a class is a sum that never falls below zero: a gain pays back what was lost before it and is forgotten beyond that. A
+//! class that could save up credit would earn an hour and then, when its module grows slow, lose for minutes before anybody steps in.
 
 mod by_size;
 mod counters;
 mod ledger;
+mod tuning;
 
 use self::ledger::{Entry, Ledger};
 use crate::units::Nanos;
 
 pub use by_size::{BySize, Load};
 pub use counters::Counters;
-
-/// One of so many jobs that would be routed runs inline as control, or of up to [`CONTROL_STRETCH_MAX`] times as many: 1.6 % of the
-/// gain is the price of knowing it, and where that is more than one in [`CONTROL_SHARE`] parts of what is routed, fewer will do, for a
-/// core would have to become that much faster before routing were wrong.
-pub const CONTROL_PERIOD: u64 = 64;
-
-/// Beside a module that takes a thirteenth of a core's time, one job in 64 inline were a fifth of all time. Assumed, not
-/// measured: one in 256, 0.4 %.
-pub const CONTROL_SHARE: u64 = 256;
-
-/// Controls must not be so rare that a changed core is noticed after minutes only. Assumed, not measured: 64.
-pub const CONTROL_STRETCH_MAX: u64 = 64;
-
-/// Jobs that are measured inline before any is routed: their mean is within 12 % of the true one in 19 of 20
-/// cases where single jobs vary by 30 %.
-pub const CONTROL_JOBS_FIRST: u64 = 8;
-
-/// Where jobs are long so much time of them will do, and two of them: longer ones vary less, and eight of 1 MiB take half a second of a
-/// slow core. Assumed, not measured: 10 ms.
-pub const CONTROL_TIME_FIRST: Nanos = Nanos::from_millis(10);
-
-/// Loss in core or wall time that a class may always have.
-pub const LOSS_ALLOWED: Nanos = Nanos::from_millis(5);
-
-/// The same for a class on trial. Assumed, not measured: 1 ms, because that is small beside
-/// [`LOSS_ALLOWED`] and large beside one wake-up.
-pub const LOSS_ALLOWED_ON_TRIAL: Nanos = Nanos::from_millis(1);
-
-/// A class may lose one in so many parts of what its routed jobs would have cost inline: 2 %.
-pub const LOSS_SHARE: u64 = 50;
-
-/// Length of the first lock of a class; each one after it is twice as long. A trial may lose less than a hundredth of that, and one request
-/// that met a stall of 6 ms, of a module that takes a thirteenth of a core's time, costs no second of its gain.
-pub const LOCK_FIRST: Nanos = Nanos::from_millis(125);
-
-/// Longest lock: 5 minutes.
-pub const LOCK_MAX: Nanos = Nanos::from_millis(300_000);
-
-/// Routed jobs after which a trial is judged. Assumed, not measured: 256, because noise of 30 % in single jobs
-/// leaves 2 % in their mean.
-pub const TRIAL_JOBS: u64 = 256;
-
-/// Inline cost after which loss and inline cost are halved, so that no class ever has more than 2 % of it to
-/// lose at a stroke. Assumed, not measured: 10 s.
-const LOSS_WINDOW: Nanos = Nanos::from_millis(10_000);
-
-/// Control jobs after which their weight is halved. Assumed, not measured: 128, a balance between noise and
-/// the time in which a changed inline cost is noticed, 64 control jobs to half.
-const CONTROL_WINDOW: u64 = 128;
+pub use tuning::{TUNING, Tuning};
 
 /// The guard's ledgers, one per class; a class is an index that the caller defines.
 #[derive(Clone, Debug)]
@@ -97,8 +59,8 @@ impl Guard {
 
     /// Whether the next job of `class` that would be routed runs inline as control; asked once per such job.
     ///
-    /// Every job does until [`CONTROL_JOBS_FIRST`] were measured, or [`CONTROL_TIME_FIRST`] of them, afterwards exactly one in each
-    /// [`CONTROL_PERIOD`], at a place that wanders, since sizes that alternate would show one half only; and fewer where the routed
+    /// Every job does until `Tuning::control_jobs_first` were measured, or `Tuning::control_time_first` of them, afterwards exactly one in each
+    /// `Tuning::control_period`, at a place that wanders, since sizes that alternate would show one half only; and fewer where the routed
     /// ones are much cheaper.
     #[must_use]
     pub fn is_control(&mut self, class: usize) -> bool {

@@ -8,18 +8,16 @@ use std::sync::Arc;
 
 use evener_core::estimate::ModuleSample;
 use evener_core::guard::{BySize, Load};
-use evener_core::plan::adaptive::{Lane, Offer, Prospect, Queue, Route, Station, TRY_WORK_MIN, Table, plan};
+use evener_core::plan::adaptive::{self, Lane, Offer, Prospect, Queue, Route, Station, Table, plan};
 use evener_core::{Class, Estimator, Method, Nanos, Objective};
 
 use super::measurement::Turn;
-use super::sampling::{FIRST, Sampling};
+use super::sampling::Sampling;
 use super::trial::Trial;
+use super::tuning::TUNING;
 use super::unsampled_run::RunStats;
 use super::{Ask, Beside, KINDS};
-use crate::core_price::{SHARE_WEIGHT, contested, scaled};
-
-/// Age after which a table is made anew: it takes some microseconds.
-const TABLE_AGE_MAX: Nanos = Nanos::from_millis(20);
+use crate::core_price::{self, contested, scaled};
 
 /// What was learned.
 pub(super) struct Learned {
@@ -104,7 +102,7 @@ impl Learned {
         let is_due = self.sampling.count_routed(1 + followed);
         let samples = self.estimator.on_module(module, ask.class).d.samples;
         let is_tried = self.trials.contains_key(&ask.class);
-        !ask.beside.is_nothing() || is_tried || samples < FIRST || is_due
+        !ask.beside.is_nothing() || is_tried || samples < TUNING.sampled_first || is_due
     }
 
     /// Whether a request that took so long at `module` says what requests take there; the trial that it was of goes on, or ends.
@@ -126,7 +124,7 @@ impl Learned {
     fn table(&mut self, ask: &Ask<'_>, now: Nanos) -> Arc<Table> {
         let class = ask.class;
         if let Some((made, table)) = self.tables.get(&class) {
-            if now - *made < TABLE_AGE_MAX && table.modules() == ask.ahead.len() {
+            if now - *made < TUNING.table_age_max && table.modules() == ask.ahead.len() {
                 return Arc::clone(table);
             }
         }
@@ -147,7 +145,7 @@ impl Learned {
         let prospect = Prospect {
             objective: Objective::Throughput,
             cpu_workers: 1,
-            share: self.share.max(0.05),
+            share: self.share.max(core_price::TUNING.share_min),
             lambda: contested(self.share),
             gives_way: false,
             stations: vec![Station { units: 1, depth: 1 }; ask.ahead.len()],
@@ -176,12 +174,15 @@ impl Learned {
             let unsampled = self.sampling.unsampled(class);
             let before = *worked;
             *worked += Nanos(core.0.saturating_mul(u64::from(unsampled) + 1));
-            if before < TRY_WORK_MIN && TRY_WORK_MIN <= *worked && !cfg!(mutant = "tries_wait_for_tables") {
+            if before < adaptive::TUNING.try_work_min
+                && adaptive::TUNING.try_work_min <= *worked
+                && !cfg!(mutant = "tries_wait_for_tables")
+            {
                 // From now on a try is worth while.
                 self.tables.remove(&class);
             }
             let share = (core.as_secs_f64() / wall.as_secs_f64().max(1e-9)).clamp(0.0, 1.0);
-            self.share += SHARE_WEIGHT * (share - self.share);
+            self.share += core_price::TUNING.share_weight * (share - self.share);
         }
         self.guard.stayed(turn.load, self.cost(turn, wall, core));
     }

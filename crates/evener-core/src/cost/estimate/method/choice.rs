@@ -1,6 +1,6 @@
 //! What is in force at one width of a class, and when the two methods may be compared again.
 
-use super::*;
+use super::tuning::TUNING;
 use crate::job::method::Method;
 
 /// What is in force at a width.
@@ -26,12 +26,13 @@ impl Choice {
     /// Whether the method in force costs something else than when the other was last measured.
     pub(super) fn has_drifted(&self, in_force: f64) -> bool {
         self.compared_ns > 0.0
-            && (in_force / self.compared_ns - 1.0).abs() > DRIFT
+            && (in_force / self.compared_ns - 1.0).abs() > TUNING.drift
             && !cfg!(mutant = "drift_ignored")
     }
 
     pub(super) fn contest(&mut self) {
-        self.contest = Some(Contest { samples: SAMPLES_OF_COMPARISON, tries: TRIES_OF_COMPARISON });
+        self.contest =
+            Some(Contest { samples: TUNING.samples_of_comparison, tries: TUNING.tries_of_comparison });
     }
 
     /// Counts a sample of the method that is not in force.
@@ -54,7 +55,7 @@ impl Choice {
     /// The methods may be compared now. What a contest showed rests on few samples, which may be doubted again.
     fn compare(&mut self) {
         if self.contest.take().is_some() {
-            self.tries = self.tries.min(LOOKS_AGAIN);
+            self.tries = self.tries.min(TUNING.looks_again);
         }
         self.compared_ns = 0.0;
     }

@@ -1,60 +1,30 @@
 //! By which method a core runs a burst: the one answer, for all policies, from what each method cost.
 //!
-//! The path of a decision: means of both methods at the width of the burst -> `OnCore::choose` (`on_core.rs`) -> the method in force,
-//! which stays until the other is better by more than the means may err. A class of which one method is unknown does
-//! as its nearest neighbour, which calibration has measured (`evener::calibrate`); where no neighbour knows, it stays
-//! plain until a few jobs have tried the other.
+//! What it is in the literature: the choice between two arms whose means are learned, with hysteresis: the arm in force goes only where
+//! the other is better by a margin and by what the means may err.
+//!
+//! | a width of a class | the method in force | the other one is tried |
+//! |---|---|---|
+//! | nothing known | its nearest neighbour's, which calibration has measured (`evener::calibrate`); plain where none knows | by a few jobs, once the class has worked |
+//! | one method known | the one that is known | by a few jobs, then by full lanes |
+//! | both known | the better one, or what was in force where they are near (M1) | while it is unsure (M2), or known by few samples (M3) |
+//! | contested: the cost of the one in force has drifted (M4) | stays | without delay, until both were measured under the conditions of today |
+//!
+//! The path of a decision: means of both methods at the width of the burst (`on_core.rs`) -> what is in force there (`choice.rs`) ->
+//! [`Estimator::method`]. The numbers of M1 to M4 stand in `tuning.rs`.
 
 mod choice;
 mod on_core;
+mod tuning;
 
 pub(super) use self::on_core::OnCore;
 
+use self::tuning::TUNING;
 use super::mean::{LEAST_WIDTH, Learned, width_class};
 use super::{Estimator, nanos};
 use crate::job::class::Class;
 use crate::job::method::Method;
 use crate::units::Nanos;
-
-/// Multi-buffer must be better by this part: another library's code and tables in the caches, and the lanes that its
-/// last jobs leave empty, cost what no sample of a burst shows. Calibration has found no better margin than 5 %.
-const MARGIN: f64 = 0.05;
-
-/// By so many standard errors two means must differ to be believed different: 19 of 20 cases.
-const SURE: f64 = 2.0;
-
-/// Bursts that try the method that is not in force, of a class and width.
-const TRIES_MAX: u32 = 4;
-
-/// Jobs of a try while nothing at all is known of a class and method.
-const JOBS_OF_FIRST_TRY: usize = 4;
-
-/// Jobs of other tries: full lanes.
-const JOBS_OF_TRY: usize = 16;
-
-/// Samples from which on more of them make a mean hardly surer.
-const SAMPLES_ENOUGH: u32 = 16;
-
-/// Samples of the method in force after which a mean of the other that is made of few is doubted, however far off it is: first
-/// jobs touch cold memory, and one new huge page takes ten times as long as 16 KiB of AES-CBC (measured).
-const SAMPLES_OF_DOUBT: u32 = 16;
-
-/// Samples of the method in force after which a class does not rely on its neighbours any more, which may have been measured
-/// wrongly or in another place: what four tries take is little beside them.
-const SAMPLES_OF_ITS_OWN: u32 = 16;
-
-/// Further tries of such a mean each time the samples of the method in force have doubled: as many as surprise it.
-const LOOKS_AGAIN: u32 = 2;
-
-/// A method in force that costs so much more or less than when the other was last measured is compared again. Assumed, not
-/// measured: a quarter, because that is above what frequencies of cores change, below what a neighbour on the memory bus takes.
-const DRIFT: f64 = 0.25;
-
-/// Samples of the other method that such a comparison needs: as many as throw over a mean that holds no more.
-const SAMPLES_OF_COMPARISON: u32 = 2;
-
-/// Tries until they are there. A try of jobs of several sizes is no sample.
-const TRIES_OF_COMPARISON: u32 = 2 * SAMPLES_OF_COMPARISON;
 
 impl Estimator {
     /// The method by which a core runs a burst of so many jobs of a class.
@@ -83,7 +53,7 @@ impl Estimator {
         let is_told = is_new
             && self.neighbour(class, width).is_some()
             && (!own.has_worked(other.other(), width) || cfg!(mutant = "neighbours_believed"));
-        let most = if is_new { JOBS_OF_FIRST_TRY } else { JOBS_OF_TRY };
+        let most = if is_new { TUNING.jobs_of_first_try } else { TUNING.jobs_of_try };
         (!is_told && own.wants_try(other, width)).then_some(jobs.min(most))
     }
 

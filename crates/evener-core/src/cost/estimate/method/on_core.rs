@@ -1,7 +1,7 @@
 //! What is known of a class on cores: a mean for each method and width, and the choices that follow.
 
 use super::choice::Choice;
-use super::*;
+use super::tuning::TUNING;
 use crate::cost::estimate::mean::{LEAST_WIDTH, Learned, WIDTHS, width_class};
 use crate::job::method::Method;
 use crate::units::Nanos;
@@ -101,7 +101,7 @@ impl OnCore {
         if self.choices[width].contest.is_some() || self.is_compared_again(other, width) {
             return true;
         }
-        if self.choices[width].tries >= TRIES_MAX && !cfg!(mutant = "tries_endless") {
+        if self.choices[width].tries >= TUNING.tries_max && !cfg!(mutant = "tries_endless") {
             return false;
         }
         let (Some(plain), Some(multi)) =
@@ -114,25 +114,25 @@ impl OnCore {
             let bound = (0..width).rev().find(|&width| self.exact(Method::MultiBuffer, width).is_some());
             let lanes =
                 bound.map_or(1.0, |bound| f64::from(LEAST_WIDTH[width]) / f64::from(LEAST_WIDTH[bound]));
-            return advantage(plain, multi) > MARGIN
-                || 1.0 - (1.0 - advantage(plain, multi)) / lanes > MARGIN;
+            return advantage(plain, multi) > TUNING.margin
+                || 1.0 - (1.0 - advantage(plain, multi)) / lanes > TUNING.margin;
         }
-        self.mean(other, width).is_some_and(|other| other.samples < SAMPLES_ENOUGH)
-            && (advantage(plain, multi) - MARGIN).abs() < doubt(plain, multi)
+        self.mean(other, width).is_some_and(|other| other.samples < TUNING.samples_enough)
+            && (advantage(plain, multi) - TUNING.margin).abs() < doubt(plain, multi)
     }
 
     /// Whether a method has done enough at a width for the class to stand for itself.
     pub(super) fn has_worked(&self, method: Method, width: usize) -> bool {
-        self.exact(method, width).is_some_and(|mean| mean.samples >= SAMPLES_OF_ITS_OWN)
+        self.exact(method, width).is_some_and(|mean| mean.samples >= TUNING.samples_of_its_own)
     }
 
     /// Whether the few samples of `other` are to be doubted, since so much has been done without it.
     fn is_compared_again(&self, other: Method, width: usize) -> bool {
         let exact = |method| self.exact(method, width).map(|mean: &Learned| mean.samples);
         let (Some(few), Some(many)) = (exact(other), exact(other.other())) else { return false };
-        let doublings = (many / SAMPLES_OF_DOUBT).checked_ilog2().map_or(0, |log| log + 1);
-        few < SAMPLES_ENOUGH
-            && self.choices[width].tries < LOOKS_AGAIN * doublings
+        let doublings = (many / TUNING.samples_of_doubt).checked_ilog2().map_or(0, |log| log + 1);
+        few < TUNING.samples_enough
+            && self.choices[width].tries < TUNING.looks_again * doublings
             && !cfg!(mutant = "cold_tries_believed")
     }
 }
@@ -146,16 +146,20 @@ fn advantage(plain: &Learned, multi: &Learned) -> f64 {
 fn doubt(plain: &Learned, multi: &Learned) -> f64 {
     let (plain, multi) = (plain.error(), multi.error());
     // Parts of one, so that no square leaves its range; `hypot` alone would have each program that loads the provider load libm.
-    if cfg!(mutant = "sure_of_one_sample") { 0.0 } else { SURE * (plain * plain + multi * multi).sqrt() }
+    if cfg!(mutant = "sure_of_one_sample") {
+        0.0
+    } else {
+        TUNING.sure * (plain * plain + multi * multi).sqrt()
+    }
 }
 
 /// The better method; `before`, unless the other is better for sure.
 fn better(before: Method, plain: &Learned, multi: &Learned) -> Method {
     let (advantage, doubt) = (advantage(plain, multi), doubt(plain, multi));
     match before {
-        Method::Plain if advantage > MARGIN + doubt => Method::MultiBuffer,
-        Method::MultiBuffer if advantage < MARGIN && cfg!(mutant = "no_hysteresis") => Method::Plain,
-        Method::MultiBuffer if advantage < MARGIN - doubt.max(MARGIN / 2.0) => Method::Plain,
+        Method::Plain if advantage > TUNING.margin + doubt => Method::MultiBuffer,
+        Method::MultiBuffer if advantage < TUNING.margin && cfg!(mutant = "no_hysteresis") => Method::Plain,
+        Method::MultiBuffer if advantage < TUNING.margin - doubt.max(TUNING.margin / 2.0) => Method::Plain,
         method => method,
     }
 }

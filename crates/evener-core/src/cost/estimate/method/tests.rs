@@ -89,7 +89,7 @@ fn the_unknown_is_tried_with_four_jobs_first_and_not_for_ever() {
     assert_eq!(estimator.method_try(class(64), 100), None, "five times as dear is no question any more");
     // One that stays uncertain.
     let mut even = known(100, 92, 1);
-    for _ in 0..TRIES_MAX {
+    for _ in 0..TUNING.tries_max {
         assert_eq!(even.method_try(class(64), 100), Some(16));
         even.tries_method(class(64), 100);
     }
@@ -175,7 +175,7 @@ fn whatever_both_cost_for_a_while_the_cheaper_one_is_in_force_in_the_end() {
 fn tries_that_are_no_samples_keep_nobody_waiting() {
     let mut estimator = known(100, 30, 16);
     (0..2).for_each(|_| record(&mut estimator, MULTI, 16, 150));
-    for _ in 0..TRIES_OF_COMPARISON {
+    for _ in 0..TUNING.tries_of_comparison {
         assert_eq!(estimator.method_try(class(64), 16), Some(16));
         estimator.tries_method(class(64), 16);
     }
