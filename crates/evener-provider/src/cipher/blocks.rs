@@ -39,7 +39,7 @@ pub(super) fn work(ctx: &CipherCtx, iv: [u8; 16], memory: &mut Memory<'_>) -> Re
                 memory: lent(memory),
                 plain,
                 session: &|| message.session(algorithm),
-                turn: ctx.module.as_ref().and_then(|asked| asked.turn.as_ref()),
+                turn: ctx.pending.module.as_ref().and_then(|asked| asked.turn.as_ref()),
                 job: if is_alone(ctx) { None } else { ctx.prov().jobs.as_ref().and_then(Jobs::current) },
                 counts,
             };
@@ -65,13 +65,13 @@ pub(super) fn work(ctx: &CipherCtx, iv: [u8; 16], memory: &mut Memory<'_>) -> Re
 
 /// Whether it was found already that the update runs in no `ASYNC_JOB`.
 fn is_alone(ctx: &CipherCtx) -> bool {
-    ctx.module.as_ref().is_some_and(|asked| asked.beside == Beside::Nothing)
+    ctx.pending.module.as_ref().is_some_and(|asked| asked.beside == Beside::Nothing)
 }
 
 /// The engine for a piece: the one that was chosen for its update, or where nothing is asked the first that takes it.
 fn chosen(ctx: &CipherCtx, algorithm: Algorithm, len: usize) -> Option<&'static dyn Engine> {
     let direction = ctx.message.direction();
-    match &ctx.module {
+    match &ctx.pending.module {
         Some(asked) => asked.engine.filter(|engine| engine.takes(algorithm, direction, len)),
         None => registry::engine(algorithm, direction, len),
     }
