@@ -1,8 +1,16 @@
 //! Holds what is to be done: a job is one request to work on a span of memory with a session.
 //!
-//! `Idle -> armed (Pending) -> Done | Failed -> armed again ...`. A job owns the right to its span for as
-//! long as it lives, travels as a box of eight bytes through every queue, and is armed anew instead of being
-//! made anew.
+//! What it is in the literature: a request that carries its own completion, as Windows' I/O request packets and DPDK's crypto operations
+//! do: it is its own place in every queue, and is used again instead of made again.
+//!
+//! | state | what its memory holds | goes on by |
+//! |---|---|---|
+//! | idle: no session | what its owner likes | [`Job::arm`]: pending |
+//! | pending | input | a driver's [`Job::done`] or [`Job::fail`]; a job that a module failed by [`Job::retry`]: pending again |
+//! | done | output | `arm`, or [`Job::disarm`]: idle |
+//! | failed | what was submitted; nothing where it was not authentic or ill padded | the same |
+//!
+//! A job owns the right to its span (`span.rs`) for as long as it lives and travels as a box of eight bytes through every queue.
 
 pub mod algorithm;
 pub mod class;
@@ -109,7 +117,7 @@ impl<'m> Job<'m> {
     ///
     /// Where the IV is longer than 16 bytes or the input longer than the span: bugs of the caller.
     pub fn arm(&mut self, session: impl Into<SessionRef<'m>>, iv: &[u8], input_bytes: usize) {
-        assert!(input_bytes <= self.span_bytes(), "input of {input_bytes} bytes does not fit the span");
+        assert!(input_bytes <= self.span.input_room(), "input of {input_bytes} bytes does not fit the span");
         self.iv = [0; 16];
         self.iv[..iv.len()].copy_from_slice(iv);
         self.session = Some(session.into());
@@ -150,33 +158,21 @@ impl<'m> Job<'m> {
     /// Memory to read input into (in place only; empty otherwise).
     #[must_use]
     pub fn room_mut(&mut self) -> &mut [u8] {
-        match &mut self.span {
-            Span::InPlace { room } => room,
-            Span::Owned { room } => room,
-            Span::Apart { .. } => &mut [],
-        }
+        self.span.room_mut()
     }
 
     /// The input as it stands now: after a run in place, what has replaced it.
     #[must_use]
     #[inline]
     pub fn input(&self) -> &[u8] {
-        match &self.span {
-            Span::InPlace { room } => &room[..self.input_bytes],
-            Span::Owned { room } => &room[..self.input_bytes],
-            Span::Apart { src, .. } => &src[..self.input_bytes],
-        }
+        self.span.input(self.input_bytes)
     }
 
     /// The whole output span.
     #[must_use]
     #[inline]
     pub fn output_span(&self) -> &[u8] {
-        match &self.span {
-            Span::InPlace { room } => room,
-            Span::Owned { room } => room,
-            Span::Apart { dst, .. } => dst,
-        }
+        self.span.output()
     }
 
     /// The output of a finished job, empty unless it is [`Outcome::Done`].
@@ -299,11 +295,7 @@ impl<'m> Job<'m> {
     /// The job taken apart for a driver.
     #[inline]
     pub fn parts(&mut self) -> Parts<'_> {
-        let memory = match &mut self.span {
-            Span::InPlace { room } => Memory::InPlace { room, input_bytes: self.input_bytes },
-            Span::Owned { room } => Memory::InPlace { room, input_bytes: self.input_bytes },
-            Span::Apart { src, dst } => Memory::Apart { src: &src[..self.input_bytes], dst },
-        };
+        let memory = self.span.memory(self.input_bytes);
         Parts { iv: &self.iv, aad: self.aad, memory, tag: &mut self.tag }
     }
 
@@ -313,7 +305,7 @@ impl<'m> Job<'m> {
     ///
     /// Where `output` or `tag` is longer than the job's room: a bug of the driver.
     pub fn publish(&mut self, output: &[u8], tag: &[u8]) {
-        self.output_span_mut()[..output.len()].copy_from_slice(output);
+        self.span.output_mut()[..output.len()].copy_from_slice(output);
         self.tag[..tag.len()].copy_from_slice(tag);
         self.done(output.len());
     }
@@ -324,25 +316,9 @@ impl<'m> Job<'m> {
         &self.tag
     }
 
-    fn span_bytes(&self) -> usize {
-        match &self.span {
-            Span::InPlace { room } => room.len(),
-            Span::Owned { room } => room.len(),
-            Span::Apart { src, .. } => src.len(),
-        }
-    }
-
-    fn output_span_mut(&mut self) -> &mut [u8] {
-        match &mut self.span {
-            Span::InPlace { room } => room,
-            Span::Owned { room } => room,
-            Span::Apart { dst, .. } => dst,
-        }
-    }
-
     fn clear_output(&mut self) {
         let cleared = self.session().output_bytes_max(self.input_bytes);
-        let span = self.output_span_mut();
+        let span = self.span.output_mut();
         let cleared = cleared.min(span.len());
         span[..cleared].fill(0);
     }

@@ -14,6 +14,65 @@ pub(super) enum Span<'m> {
     Owned { room: Zeroizing<Vec<u8>> },
 }
 
+impl Span<'_> {
+    /// Room for input, in bytes.
+    pub(super) fn input_room(&self) -> usize {
+        match self {
+            Self::InPlace { room } => room.len(),
+            Self::Owned { room } => room.len(),
+            Self::Apart { src, .. } => src.len(),
+        }
+    }
+
+    /// Memory to read input into (in place only; empty otherwise).
+    pub(super) fn room_mut(&mut self) -> &mut [u8] {
+        match self {
+            Self::InPlace { room } => room,
+            Self::Owned { room } => room,
+            Self::Apart { .. } => &mut [],
+        }
+    }
+
+    /// So many bytes of input.
+    #[inline]
+    pub(super) fn input(&self, bytes: usize) -> &[u8] {
+        match self {
+            Self::InPlace { room } => &room[..bytes],
+            Self::Owned { room } => &room[..bytes],
+            Self::Apart { src, .. } => &src[..bytes],
+        }
+    }
+
+    /// All that output may take.
+    #[inline]
+    pub(super) fn output(&self) -> &[u8] {
+        match self {
+            Self::InPlace { room } => room,
+            Self::Owned { room } => room,
+            Self::Apart { dst, .. } => dst,
+        }
+    }
+
+    /// The same, to be written.
+    pub(super) fn output_mut(&mut self) -> &mut [u8] {
+        match self {
+            Self::InPlace { room } => room,
+            Self::Owned { room } => room,
+            Self::Apart { dst, .. } => dst,
+        }
+    }
+
+    /// As a driver sees it, with so many bytes of input.
+    #[inline]
+    pub(super) fn memory(&mut self, input_bytes: usize) -> Memory<'_> {
+        match self {
+            Self::InPlace { room } => Memory::InPlace { room, input_bytes },
+            Self::Owned { room } => Memory::InPlace { room, input_bytes },
+            Self::Apart { src, dst } => Memory::Apart { src: &src[..input_bytes], dst },
+        }
+    }
+}
+
 /// What a driver works on: the parts of a job, taken apart once.
 pub struct Parts<'j> {
     /// IV, nonce, counter block or tweak; the first [`crate::Algorithm::iv_bytes`] count.

@@ -1,7 +1,14 @@
 //! A library context of our own in the libcrypto that loaded us, where its core lets us see no sibling provider.
 //!
-//! Path: address of a core function -> file that it lies in -> the functions by name -> a context with nothing in
-//! it but a default provider. None of this works where a program hides libcrypto's symbols.
+//! What it is in the literature: late binding by symbol (dlsym(3)), for a provider must link no libcrypto: the program's may be another one.
+//!
+//! Path: address of a core function -> file that it lies in (`loaded_file.rs`) -> the functions by name -> a context with nothing in it but a
+//! default provider. None of this works where a program hides libcrypto's symbols.
+//!
+//! | state | what it holds | ends by |
+//! |---|---|---|
+//! | opening | a context, no provider yet | refused: the context is freed with the value |
+//! | open | a context with its default provider | drop: the provider is unloaded, then the context freed |
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;

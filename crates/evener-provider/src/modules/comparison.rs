@@ -1,6 +1,10 @@
 //! Which results of a module are compared with what this core makes of the same, and how much of them.
+//!
+//! What it is in the literature: acceptance sampling. `result -> is it one to be looked at? (`[`Sampler::part_of`]`) -> this core computes
+//! that part alone, from the IV or from the block before it (`[`Compared::is_right`]`)`.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use evener_core::job::Memory;
 use evener_core::{Algorithm, BLOCK_BYTES, Direction, Family};
@@ -13,11 +17,39 @@ use crate::cipher::engine::Plain;
 /// part, here and there, for a comparison costs what a core takes for it. Assumed, not measured: the first 4, then one in 256 and of it a
 /// sixteenth, because beside a core that takes thirteen times as long as the module, a whole one in 256 were a twentieth of all time, and
 /// a sixteenth of it is a third of a hundredth.
-pub(super) const CHECKED_FIRST: u32 = 4;
-pub(super) const CHECKED: u32 = 256;
+const CHECKED_FIRST: u32 = 4;
+const CHECKED: u32 = 256;
 const PART: usize = 16;
-pub(super) const PART_BYTES_MIN: usize = 1_024;
-pub(super) const FIRST_BYTES: usize = 16 << 10;
+const PART_BYTES_MIN: usize = 1_024;
+const FIRST_BYTES: usize = 16 << 10;
+
+/// Results so far of one module, by algorithm and direction.
+pub(super) struct Sampler(Vec<[AtomicU32; 2]>);
+
+impl Sampler {
+    /// None yet.
+    pub(super) fn new() -> Self {
+        Self(Algorithm::ALL.iter().map(|_| Default::default()).collect())
+    }
+
+    /// What of a result of `len` bytes is to be compared, where it is its turn.
+    pub(super) fn part_of(
+        &self,
+        algorithm: Algorithm,
+        direction: Direction,
+        len: usize,
+    ) -> Option<Range<usize>> {
+        // Relaxed: a count.
+        let number = self.0[algorithm.index()][direction as usize].fetch_add(1, Relaxed);
+        match number {
+            0..CHECKED_FIRST => Some(part(algorithm.family(), len, number, FIRST_BYTES)),
+            _ if number % CHECKED == 0 => {
+                Some(part(algorithm.family(), len, number / CHECKED, PART_BYTES_MIN))
+            }
+            _ => None,
+        }
+    }
+}
 
 /// A result beside what it was made of.
 pub(super) struct Compared<'a> {
@@ -45,7 +77,7 @@ impl Compared<'_> {
 }
 
 /// Of the result of `len` bytes a part that can be computed by itself, another one for each number: a sixteenth, and at least so much.
-pub(super) fn part(family: Family, len: usize, number: u32, least: usize) -> Range<usize> {
+fn part(family: Family, len: usize, number: u32, least: usize) -> Range<usize> {
     let bytes = (len / PART / BLOCK_BYTES * BLOCK_BYTES).max(least);
     if len <= bytes || family == Family::Xts {
         return 0..len;

@@ -1,5 +1,15 @@
 //! Raw work by a module: a request at its desk, and the calling thread asleep or its job put aside.
 //!
+//! What it is in the literature: half-sync/half-async (Schmidt and Cranor, 1996), synchronous calls over a queue that another thread
+//! serves; with the core as fallback, for a piece is taken over whole or not at all.
+//!
+//! | state of a piece | the program's memory | goes on by |
+//! |---|---|---|
+//! | asked or put | as it was | its result, or silence beyond what is allowed: undone |
+//! | answered, to be compared (`comparison.rs`) | as it was | right: taken over; wrong: undone, and the module is out of service |
+//! | taken over | the result | |
+//! | undone | as it was | the inner cipher |
+//!
 //! Path of many pieces of one call: all are put before the first is waited for, and all are taken over, or none.
 //!
 //! Path of one piece: session of the message -> where the module has a driver for that this thread asks it and waits
@@ -8,16 +18,13 @@
 //! Until then the program's memory is what it was, so whatever fails is done again by the inner cipher. When the context has the
 //! key no more, the module gives it up.
 
-use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-
 use evener::offload::{Answer, Bell, Offload, Pending, Request, patience};
 use evener_core::driver::Text;
 use evener_core::job::Memory;
 use evener_core::job::SessionRef;
 use evener_core::{Algorithm, Direction, Family, Job, Nanos, Session, SessionId};
 
-use super::comparison::{CHECKED, CHECKED_FIRST, Compared, FIRST_BYTES, PART_BYTES_MIN, part};
+use super::comparison::{Compared, Sampler};
 use crate::cipher::engine::registry::add_engine;
 use crate::cipher::engine::{Engine, Many, Raw, RawError};
 use crate::cipher::spans::{input_of, output_of};
@@ -29,8 +36,7 @@ const PAUSES_MAX: u32 = 1_000;
 /// A module as the route sees it.
 pub(super) struct Module {
     offload: Offload,
-    /// Results so far, by algorithm and direction.
-    seen: Vec<[AtomicU32; 2]>,
+    sampler: Sampler,
 }
 
 /// Adds a module behind those that are there; another crate that links this one as an rlib calls it from its initialiser.
@@ -49,8 +55,7 @@ pub(super) fn table(does: impl Fn(Algorithm, Direction) -> bool) -> impl Fn(Algo
 impl Module {
     /// One that stays as long as the process: threads may be inside.
     pub(super) fn leaked(offload: Offload) -> &'static Self {
-        let seen = Algorithm::ALL.iter().map(|_| Default::default()).collect();
-        Box::leak(Box::new(Self { offload, seen }))
+        Box::leak(Box::new(Self { offload, sampler: Sampler::new() }))
     }
 
     /// Waits for the result, or lets the program go on until it is there. False where a fork came between.
@@ -69,19 +74,6 @@ impl Module {
         true
     }
 
-    /// What of a result of `len` bytes is to be compared, where it is its turn.
-    fn compared(&self, algorithm: Algorithm, direction: Direction, len: usize) -> Option<Range<usize>> {
-        // Relaxed: a count.
-        let number = self.seen[algorithm.index()][direction as usize].fetch_add(1, Relaxed);
-        match number {
-            0..CHECKED_FIRST => Some(part(algorithm.family(), len, number, FIRST_BYTES)),
-            _ if number % CHECKED == 0 => {
-                Some(part(algorithm.family(), len, number / CHECKED, PART_BYTES_MIN))
-            }
-            _ => None,
-        }
-    }
-
     /// Takes in one of many jobs, which is waited for.
     fn put(&self, job: &Job<'_>, generation: u32) -> Option<Pending<'_>> {
         let SessionRef::Shared(session) = job.session_ref() else { return None };
@@ -95,14 +87,16 @@ impl Module {
         many.jobs.iter().zip(answers).all(|(job, answer)| {
             let (algorithm, direction) = (job.session().algorithm(), job.session().direction());
             let result = Compared { algorithm, direction, iv: *job.iv(), input: job.input() };
-            let part = self.compared(algorithm, direction, job.input_bytes());
+            let part = self.sampler.part_of(algorithm, direction, job.input_bytes());
             part.is_none_or(|part| result.is_right(many.plain, answer.output(), part))
         })
     }
 
     /// Whether a result is right as far as it is compared. Where it is not, the module is out of service.
     fn is_right(&self, raw: &Raw<'_>, input: &[u8], output: &[u8], generation: u32) -> bool {
-        let Some(part) = self.compared(raw.algorithm, raw.direction, output.len()) else { return true };
+        let Some(part) = self.sampler.part_of(raw.algorithm, raw.direction, output.len()) else {
+            return true;
+        };
         let result = Compared { algorithm: raw.algorithm, direction: raw.direction, iv: raw.iv, input };
         // Else a module would be known by what it takes together with a core.
         let is_right = raw.besides(|| result.is_right(raw.plain, output, part));

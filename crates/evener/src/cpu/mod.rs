@@ -1,38 +1,22 @@
 //! What one core runs jobs with: the plain driver and the multi-buffer driver where there is one. One kit per thread; which
 //! of the two a burst goes to says the run's table (`costs/`).
+//!
+//! Path of a burst: [`CpuKit::run`] -> jobs for modules only are failed -> parts of one length that stay in the nearest cache (`parts.rs`)
+//! -> the method in force, or a few jobs by the other one -> the driver -> one burst in some is sampled (`sampling.rs`) -> tallies.
 
 mod parts;
+mod sampling;
 
 use std::sync::Arc;
 
 use evener_core::driver::Clock;
-use evener_core::{Class, InlineDriver, IsOver, Job, JobError, Method, Nanos, Sample, Tally};
+use evener_core::{Class, InlineDriver, IsOver, Job, JobError, Method, Sample, Tally};
 
 pub(crate) use self::parts::{count, is_module_only};
 use self::parts::{is_uniform, kind, part_jobs, settle};
+use self::sampling::Sampling;
 use crate::Costs;
 use crate::costs::{Chosen, CostSample};
-
-/// One burst in so many has its time taken. That is two looks at a thread clock of 640 ns: 40 ns per burst.
-const SAMPLE_EVERY: u64 = 32;
-
-/// Which of those: not a worker's first, whose code and tables are not in the caches yet. Two workers' first bursts, one after the
-/// other, look like a method that costs twice what it did.
-const SAMPLED: u64 = 1;
-
-/// Samples of short bursts that wait until they are told together, at most: each telling takes a lock and 50 ns, which are 1 % of 32
-/// single jobs of 8 bytes.
-const SAMPLES_MAX: usize = 8;
-
-/// Work that a sample stands for and that does not wait. Assumed, not measured: 50 us, a thousand times what telling costs.
-const WORK_MAX: Nanos = Nanos::from_micros(50);
-
-/// Work between two looks at the clock where no worker queries the adaptive policy, at least, in jobs and units of 256 bytes: a look takes
-/// 30 ns, so of single jobs of 8 bytes, which take 100 ns, only one in 64 looks.
-const LOOK_WORK_MIN: u64 = 64;
-
-/// What one burst adds to that at most: a quarter of it.
-const LOOK_WORK_MAX: u64 = LOOK_WORK_MIN / 4;
 
 /// The CPU's drivers for one thread, and what they did.
 pub struct CpuKit {
@@ -40,17 +24,7 @@ pub struct CpuKit {
     multi: Option<Box<dyn InlineDriver>>,
     costs: Arc<Costs>,
     tallies: [Tally; Method::ALL.len()],
-    bursts: u64,
-    /// Bursts at the last sample.
-    sampled_at: u64,
-    /// Work since the last look whether modules matter, in jobs and units of 256 bytes.
-    unlooked: u64,
-    /// What a look at the thread's clock costs; it is no cost of a burst. Measured with the first sample.
-    look: Option<Nanos>,
-    /// Samples for the adaptive policy; nothing is kept for other policies.
-    samples: Option<Vec<CostSample>>,
-    /// Whether these are worth telling.
-    is_flush_due: bool,
+    sampling: Sampling,
 }
 
 impl CpuKit {
@@ -63,12 +37,7 @@ impl CpuKit {
             multi,
             costs: Arc::default(),
             tallies: Default::default(),
-            bursts: 0,
-            sampled_at: 0,
-            unlooked: 0,
-            look: None,
-            samples: None,
-            is_flush_due: false,
+            sampling: Sampling::default(),
         }
     }
 
@@ -94,7 +63,7 @@ impl CpuKit {
     /// sorted by them first, so the order of `burst` may change.
     pub fn run(&mut self, burst: &mut [Box<Job<'_>>], clock: &dyn Clock) {
         let Some(first) = burst.first() else { return };
-        self.unlooked += LOOK_WORK_MAX.min((burst.len() + first.input_bytes() / 256) as u64);
+        self.sampling.count_work(burst.len(), first.input_bytes());
         let mut rest = self.reject_module_only(burst);
         // Alike and of one length: part by part, so that jobs are still in the nearest cache when the driver, and
         // then the tally, come to them.
@@ -146,29 +115,18 @@ impl CpuKit {
 
     /// From now on keeps samples for the adaptive policy.
     pub(crate) fn learn(&mut self) {
-        self.samples = Some(Vec::new());
+        self.sampling.keep();
     }
 
     /// Whether there are samples worth telling, or it is time to look: what is asked after each burst, and mostly `false`.
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
-        self.is_flush_due || self.is_look_due()
-    }
-
-    #[inline]
-    const fn is_look_due(&self) -> bool {
-        self.unlooked >= LOOK_WORK_MIN
+        self.sampling.has_news()
     }
 
     /// Tells samples since the last time: at once, or where they are worth it.
     pub(crate) fn flush_samples(&mut self, at_once: bool, tell: impl FnOnce(&[CostSample])) {
-        if let (true, Some(samples)) = (self.is_flush_due || at_once, &mut self.samples) {
-            if !samples.is_empty() {
-                tell(samples);
-                samples.clear();
-            }
-            self.is_flush_due = false;
-        }
+        self.sampling.flush(at_once, tell);
     }
 
     /// Tells no samples since the last time.
@@ -178,11 +136,7 @@ impl CpuKit {
 
     /// Whether some bursts have passed since this was last so.
     pub(crate) fn take_look_due(&mut self) -> bool {
-        let is_time = self.is_look_due();
-        if is_time {
-            self.unlooked = 0;
-        }
-        is_time
+        self.sampling.take_look_due()
     }
 
     /// What was done so far, by method; starts again from nothing.
@@ -220,14 +174,8 @@ impl CpuKit {
             if chosen.wants_try { self.try_other(group, class, chosen.method.other(), clock) } else { group };
         if !rest.is_empty() {
             let is_first = chosen.is_fresh && self.costs.take_first(class, rest.len());
-            let is_sampled = self.bursts % SAMPLE_EVERY == SAMPLED || is_first;
-            self.bursts += 1;
-            // The first burst of a worker stands for itself: it is no sample of what the worker did before.
-            let stands_for = if is_first { 1 } else { self.bursts - self.sampled_at };
-            if is_sampled {
-                self.sampled_at = self.bursts;
-            }
-            self.run_part(rest, chosen.method, is_sampled.then_some(stands_for), clock);
+            let stands_for = self.sampling.turn(is_first);
+            self.run_part(rest, chosen.method, stands_for, clock);
         }
     }
 
@@ -265,7 +213,7 @@ impl CpuKit {
     }
 
     fn run_sampled(&mut self, part: &mut [Box<Job<'_>>], method: Method, stands_for: u64, clock: &dyn Clock) {
-        let look = *self.look.get_or_insert_with(|| cost_of_look(clock));
+        let look = self.sampling.cost_of_look(clock);
         let (core, wall) = (clock.thread_time(), clock.now());
         self.run_by(method, part);
         let (core, wall) = (clock.thread_time() - core - look, clock.now() - wall);
@@ -276,11 +224,7 @@ impl CpuKit {
         if part.iter().all(|job| job.class() == class) {
             let sample = CostSample { class, method, jobs, bytes, core, wall, stands_for };
             self.costs.record(&sample);
-            if let Some(samples) = &mut self.samples {
-                samples.push(sample);
-                let work = Nanos(core.0 * stands_for);
-                self.is_flush_due |= stands_for == 1 || work >= WORK_MAX || samples.len() >= SAMPLES_MAX;
-            }
+            self.sampling.push(sample);
         }
     }
 
@@ -310,13 +254,6 @@ impl CpuKit {
             _ => self.plain.run(group),
         }
     }
-}
-
-/// The least of a few looks at the thread's clock.
-fn cost_of_look(clock: &dyn Clock) -> Nanos {
-    let looks = (0..4).map(|_| clock.thread_time());
-    let times: Vec<Nanos> = looks.collect();
-    times.windows(2).map(|pair| pair[1] - pair[0]).min().unwrap_or_default()
 }
 
 #[cfg(test)]

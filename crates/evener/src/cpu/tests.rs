@@ -3,6 +3,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use evener_core::{Algorithm, Direction, Padding, Session};
 use evener_driver_libcrypto::Libcrypto;
 
+use super::sampling::SAMPLES_MAX;
 use super::*;
 
 /// A burst takes so many nanoseconds, a look 100.

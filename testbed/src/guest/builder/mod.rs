@@ -1,7 +1,13 @@
-//! What a guest is made of, and its start.
+//! What a guest is made of, and its start: a builder (Gamma et al., 1994) whose product is a running virtual machine.
 //!
-//! Steps: programs, files and settings -> an initramfs in a folder of this boot -> QEMU, which connects to our socket
-//! -> init says `up`.
+//! Steps: what was asked for (here) -> programs, files and settings (`payload.rs`) -> an initramfs in a folder of this boot -> QEMU's command
+//! line (`qemu_words.rs`) -> QEMU connects to our socket, and init says `up` (`start.rs`).
+//!
+//! | guest | made by | ends by |
+//! |---|---|---|
+//! | own | [`Builder::boot`] | its owner, its limit, QEMU's grace |
+//! | lent, to one program after the other | [`Builder::lend`] | as an own one |
+//! | borrowed | [`Builder::boot`] after [`Builder::in_common`], where one is lent | given back, and lives on |
 
 mod payload;
 mod qemu_words;

@@ -2,9 +2,19 @@
 //! out, and one per class for the policy that weighs them (`class_queues.rs`). What no module takes of those goes through the
 //! first, as under `cpu_only`.
 //!
-//! One job: [`submit`](Backlog::submit) -> shared queue (-> [`serve`](Backlog::serve), the monitor's
-//! hand) or a worker's own queue (`worker_queue.rs`) -> [`claim`](Backlog::claim) (`claim_size.rs`). A worker that finds nothing sleeps (`sleep.rs`); a
-//! measurement holds all of them (`pause.rs`).
+//! What it is in the literature: a bounded buffer of many producers and many consumers, with one discipline of dispatch per policy: a
+//! central queue (self-scheduling), queues per worker that are filled in turn or by a dispatcher, queues per class.
+//!
+//! One job: [`submit`](Backlog::submit) -> shared queue (-> [`serve`](Backlog::serve), the monitor's hand: `dealing.rs`) or a worker's own queue
+//! (`worker_queue.rs`; a module's: `module_jobs.rs`) -> [`claim`](Backlog::claim) (`claim_size.rs`). A worker that finds nothing sleeps
+//! (`sleep.rs`); a measurement holds all of them (`pause.rs`).
+//!
+//! | state (`end.rs`) | jobs come | workers | next |
+//! |---|---|---|---|
+//! | open | from submitters | claim, or sleep | [`close`](Backlog::close): closed; a panic: broken |
+//! | closed | from the monitor only | claim, or sleep | at once without a monitor, else when it has handed out the last: over |
+//! | over | no more | claim what is left, then end | |
+//! | broken, beside any of these | as before | no thread waits for room any more | |
 
 mod claim_size;
 mod dealing;

@@ -1,7 +1,10 @@
 //! `evener sim live`: what the simulator makes of learned costs, beside what this machine makes of the work.
 //!
-//! Size -> costs that were measured (`measurement.rs`) -> live runs of each policy, in turn -> the same policies on the
-//! simulator (`evener_sim::live`) -> a line for each. With `--again` the costs and live runs are those of a report.
+//! What it is in the literature: trace-driven validation of a model; no number is taken from the runs that are predicted.
+//!
+//! Size -> costs that were measured (`measurement.rs`; of a module behind the kernel: `module_path.rs`) -> live runs of each policy, in turn ->
+//! the same policies on the simulator (`evener_sim::live`) -> a line for each (`report.rs`) as text and CSV (`table.rs`). With `--again` the
+//! costs and live runs are those of a report.
 
 mod measurement;
 mod module_path;
