@@ -6,14 +6,15 @@
 //! | state | what its memory holds | goes on by |
 //! |---|---|---|
 //! | idle: no session | what its owner likes | [`Job::arm`]: pending |
-//! | pending | input | a driver's [`Job::done`] or [`Job::fail`]; a job that a module failed by [`Job::retry`]: pending again |
+//! | pending | input | a driver's [`Job::done`] or [`Job::fail`] |
 //! | done | output | `arm`, or [`Job::disarm`]: idle |
-//! | failed | what was submitted; nothing where it was not authentic or ill padded | the same |
+//! | failed | what was submitted; nothing where it was not authentic or ill padded | the same; or [`Job::retry`]: pending, to be redone from the same bytes |
 //!
 //! A job owns the right to its span (`span.rs`) for as long as it lives and travels as a box of eight bytes through every queue.
 
 pub mod algorithm;
 pub mod class;
+mod completion;
 pub mod method;
 mod outcome;
 pub mod padding;
@@ -21,13 +22,12 @@ pub mod session;
 mod session_ref;
 mod span;
 
-use std::{fmt, mem};
+use std::fmt;
 
 use zeroize::Zeroizing;
 
-use crate::job::algorithm::{Direction, Family};
 use crate::job::class::Class;
-use crate::job::session::{Padding, Session};
+use crate::job::session::Session;
 use crate::job::span::Span;
 
 pub use self::outcome::{JobError, Outcome};
@@ -80,20 +80,6 @@ impl<'m> Job<'m> {
     #[must_use]
     pub fn owning(room: Zeroizing<Vec<u8>>) -> Box<Self> {
         Self::over(Span::Owned { room }, 0)
-    }
-
-    /// The memory of a job that owns it, for a driver that works in it instead of in a copy; `None` of any other job. It comes
-    /// back by [`Job::put_room`], or never: then the job ends as failed and its input is gone.
-    pub fn lend_room(&mut self) -> Option<Zeroizing<Vec<u8>>> {
-        match &mut self.span {
-            Span::Owned { room } => Some(mem::take(room)),
-            Span::InPlace { .. } | Span::Apart { .. } => None,
-        }
-    }
-
-    /// Gives a job its memory back.
-    pub fn put_room(&mut self, room: Zeroizing<Vec<u8>>) {
-        self.span = Span::Owned { room };
     }
 
     fn over(span: Span<'m>, input_bytes: usize) -> Box<Self> {
@@ -253,74 +239,6 @@ impl<'m> Job<'m> {
     #[must_use]
     pub const fn outcome(&self) -> Outcome {
         self.outcome
-    }
-
-    /// Ends the job well; for drivers.
-    #[inline]
-    pub fn done(&mut self, written: usize) {
-        self.outcome = Outcome::Done { written };
-    }
-
-    /// Ends the job badly; for drivers and the runtime. Clears the output where it must not be seen.
-    pub fn fail(&mut self, error: JobError) {
-        if matches!(error, JobError::NotAuthentic | JobError::BadPadding) {
-            self.clear_output();
-        }
-        self.outcome = Outcome::Failed(error);
-    }
-
-    /// Makes a failed job pending again, to be redone from the same bytes.
-    pub fn retry(&mut self) {
-        self.outcome = Outcome::Pending;
-    }
-
-    /// Whether a driver may work on it without writing past its memory: whole blocks where needed, room for
-    /// the output, at least a block for XTS.
-    #[must_use]
-    pub fn lengths_fit(&self) -> bool {
-        let session = self.session();
-        let algorithm = session.algorithm();
-        let padded_encryption =
-            session.padding() == Padding::Pkcs7 && session.direction() == Direction::Encrypt;
-        let whole = padded_encryption
-            || !algorithm.needs_whole_blocks()
-            || self.input_bytes % crate::BLOCK_BYTES == 0;
-        let not_empty = match algorithm.family() {
-            Family::Xts => self.input_bytes >= crate::BLOCK_BYTES,
-            _ => session.padding() == Padding::None || padded_encryption || self.input_bytes > 0,
-        };
-        whole && not_empty && session.output_bytes_max(self.input_bytes) <= self.output_span().len()
-    }
-
-    /// The job taken apart for a driver.
-    #[inline]
-    pub fn parts(&mut self) -> Parts<'_> {
-        let memory = self.span.memory(self.input_bytes);
-        Parts { iv: &self.iv, aad: self.aad, memory, tag: &mut self.tag }
-    }
-
-    /// Publishes a result that a module has made elsewhere, tag included.
-    ///
-    /// # Panics
-    ///
-    /// Where `output` or `tag` is longer than the job's room: a bug of the driver.
-    pub fn publish(&mut self, output: &[u8], tag: &[u8]) {
-        self.span.output_mut()[..output.len()].copy_from_slice(output);
-        self.tag[..tag.len()].copy_from_slice(tag);
-        self.done(output.len());
-    }
-
-    /// The tag that is to be checked, whole.
-    #[must_use]
-    pub const fn tag_given(&self) -> &[u8; TAG_BYTES_MAX] {
-        &self.tag
-    }
-
-    fn clear_output(&mut self) {
-        let cleared = self.session().output_bytes_max(self.input_bytes);
-        let span = self.span.output_mut();
-        let cleared = cleared.min(span.len());
-        span[..cleared].fill(0);
     }
 }
 

@@ -2,6 +2,8 @@ use std::sync::Arc;
 
 use super::*;
 use crate::Algorithm;
+use crate::job::algorithm::Direction;
+use crate::job::session::Padding;
 
 fn cbc(padding: Padding, direction: Direction) -> Arc<Session> {
     Arc::new(Session::new(Algorithm::Aes128Cbc, direction, padding, &[1; 16]).unwrap())

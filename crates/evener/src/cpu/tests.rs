@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use evener_core::{Algorithm, Direction, Padding, Session};
+use evener_core::{Algorithm, Direction, Nanos, Padding, Session};
 use evener_driver_libcrypto::Libcrypto;
 
 use super::sampling::SAMPLES_MAX;
