@@ -1,6 +1,6 @@
 //! Tuning: the numbers of a policy in one struct, each with its unit, the range that is permitted, and where it is from.
 //!
-//! A policy writes its struct by [`tuning!`](crate::tuning!) and reads the constant `TUNING`, a value and no pointer: the compiler puts
+//! A policy writes its struct by `tuning!` and reads the constant `TUNING`, a value and no pointer: the compiler puts
 //! each number where it is used. In tests the struct says which of its numbers leaves its range, and each as a row of the table in
 //! `docs/adaptive.md`.
 
@@ -52,22 +52,17 @@ macro_rules! tuning {
             }
         }
 
-        #[cfg(test)]
-        mod tuning_tests {
-            use super::*;
+        #[test]
+        fn every_number_lies_within_its_range() {
+            assert_eq!(TUNING.out_of_range(), [""; 0]);
+        }
 
-            #[test]
-            fn every_number_lies_within_its_range() {
-                assert_eq!(TUNING.out_of_range(), [""; 0]);
-            }
-
-            #[test]
-            fn every_number_stands_in_the_documents_with_its_rule_and_range() {
-                let document = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/adaptive.md"));
-                let missing: Vec<String> =
-                    TUNING.rows().into_iter().filter(|row| !document.lines().any(|line| line == row)).collect();
-                assert!(missing.is_empty(), "not in docs/adaptive.md:\n{}", missing.join("\n"));
-            }
+        #[test]
+        fn every_number_stands_in_the_documents_with_its_rule_and_range() {
+            let document = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/adaptive.md"));
+            let missing: Vec<String> =
+                TUNING.rows().into_iter().filter(|row| !document.lines().any(|line| line == row)).collect();
+            assert!(missing.is_empty(), "not in docs/adaptive.md:\n{}", missing.join("\n"));
         }
     };
 }
