@@ -14,14 +14,14 @@ use std::mem::offset_of;
 
 use evener::combine::Combiner;
 use evener::regret::Turn;
-use evener::statistics::Direct;
+use evener::statistics::LocalCounter;
 use evener_core::{Algorithm, Family};
 use evener_ossl_sys::{CipherFinal, CipherInit, CipherUpdate};
 
 use super::engine::choice::ModuleChoice;
 use super::gcm::state::Gcm;
 use super::message::{Message, State};
-use super::pipelines::state::Pipes;
+use super::pipelines::state::PipelineState;
 use crate::core::errors::Reason;
 use crate::inner_cipher::call::{Init, Update};
 use crate::inner_cipher::context::InnerContext;
@@ -38,7 +38,7 @@ pub(crate) struct CipherCtx {
     /// GCM with splitting configured: what is known about the message.
     pub(crate) gcm: Option<Box<Gcm>>,
     /// The messages of a pipeline.
-    pub(crate) pipes: Option<Box<Pipes>>,
+    pub(crate) pipes: Option<Box<PipelineState>>,
 }
 
 /// What small calls touch: an update the first fields, in one cache line, and the init, final and length of the IV the others, in the
@@ -60,7 +60,7 @@ pub(crate) struct Hot {
     /// `thresh` of a message that may take another way, decrypting and encrypting.
     first_thresh: [usize; 2],
     /// Messages that are at their end and not in the process's statistics yet.
-    pub(super) direct: Direct,
+    pub(super) direct: LocalCounter,
     /// Which inits are short.
     pub(super) iv_only: IvOnly,
     pub(crate) decrypt_init: CipherInit,
@@ -125,7 +125,7 @@ impl CipherCtx {
             encrypt_init: row.encrypt_init,
             last: row.last,
             first_thresh: [row.context_thresh(false), row.context_thresh(true)],
-            direct: Direct::default(),
+            direct: LocalCounter::default(),
             iv_only: IvOnly::None,
             decrypt_init: row.decrypt_init,
             iv_bytes: row.algorithm.map_or(0, Algorithm::iv_bytes),
@@ -136,12 +136,12 @@ impl CipherCtx {
         Self { hot, inner, message, pending: Pending::default(), gcm: None, pipes: None }
     }
 
-    /// From which length on the update under way is raw work that a module may do.
-    pub(crate) fn raw_thresh(&self) -> usize {
+    /// From which length on the update under way is block work that a module may do.
+    pub(crate) fn block_thresh(&self) -> usize {
         if self.pending.module.as_ref().is_some_and(ModuleChoice::stays) {
             usize::MAX
         } else {
-            self.row().raw_thresh
+            self.row().block_thresh
         }
     }
 
@@ -204,7 +204,7 @@ impl CipherCtx {
             self.message.is_as_begun() && self.hot.elsewhere.get() == 0,
             "a call did not say that it came"
         );
-        if self.hot.taken > 0 && self.hot.direct.saw(self.hot.taken) {
+        if self.hot.taken > 0 && self.hot.direct.record(self.hot.taken) {
             // The next one shows it.
             self.hot.iv_only = IvOnly::None;
         }

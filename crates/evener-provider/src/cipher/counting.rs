@@ -55,7 +55,7 @@ impl CipherCtx {
         self.hot.taken = 0;
         if bytes > 0 {
             // Where it is time to flush, the next init does.
-            _ = self.hot.direct.saw(bytes);
+            _ = self.hot.direct.record(bytes);
         }
     }
 

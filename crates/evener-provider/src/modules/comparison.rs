@@ -1,7 +1,7 @@
 //! Which results of a module are compared with what this core makes of the same, and how much of them.
 //!
 //! What it is in the literature: acceptance sampling. `result -> is it one to be looked at? (`[`Sampler::part_of`]`) -> this core computes
-//! that part alone, from the IV or from the block before it (`[`Compared::is_right`]`)`.
+//! that part alone, from the IV or from the block before it (`[`ResultCheck::is_right`]`)`.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -52,16 +52,16 @@ impl Sampler {
 }
 
 /// A result beside what it was made of.
-pub(super) struct Compared<'a> {
+pub(super) struct ResultCheck<'a> {
     pub(super) algorithm: Algorithm,
     pub(super) direction: Direction,
     pub(super) iv: [u8; 16],
     pub(super) input: &'a [u8],
 }
 
-impl Compared<'_> {
+impl ResultCheck<'_> {
     /// Whether this core makes the same of a part. Where there is no memory for that, nobody knows.
-    pub(super) fn is_right(&self, plain: Plain<'_>, output: &[u8], part: Range<usize>) -> bool {
+    pub(super) fn is_right(&self, plain: Fallback<'_>, output: &[u8], part: Range<usize>) -> bool {
         let before = &self.input[..part.start];
         let iv = match part.start {
             0 => self.iv,

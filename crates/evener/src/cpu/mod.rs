@@ -1,7 +1,7 @@
-//! What one core runs jobs with: the plain driver and the multi-buffer driver where there is one. One kit per thread; which
+//! What one core runs jobs with: the plain driver and the multi-buffer driver where there is one. One set of drivers per thread; which
 //! of the two a burst goes to says the run's table (`costs/`).
 //!
-//! Path of a burst: [`CpuKit::run`] -> jobs for modules only are failed -> parts of one length that stay in the nearest cache (`parts.rs`)
+//! Path of a burst: [`CoreDrivers::run`] -> jobs for modules only are failed -> parts of one length that stay in the nearest cache (`parts.rs`)
 //! -> the method in force, or a few jobs by the other one -> the driver -> one burst in some is sampled (`sampling.rs`) -> tallies.
 
 mod parts;
@@ -10,7 +10,7 @@ mod sampling;
 use std::sync::Arc;
 
 use evener_core::driver::Clock;
-use evener_core::{Class, InlineDriver, IsOver, Job, JobError, Method, Sample, Tally};
+use evener_core::{Class, HasEnded, InlineDriver, Job, JobError, Method, Sample, Tally};
 
 pub(crate) use self::parts::{count, is_module_only};
 use self::parts::{is_uniform, kind, part_jobs, settle};
@@ -19,7 +19,7 @@ use crate::Costs;
 use crate::costs::{Chosen, CostSample};
 
 /// The CPU's drivers for one thread, and what they did.
-pub struct CpuKit {
+pub struct CoreDrivers {
     plain: Box<dyn InlineDriver>,
     multi: Option<Box<dyn InlineDriver>>,
     costs: Arc<Costs>,
@@ -27,8 +27,8 @@ pub struct CpuKit {
     sampling: Sampling,
 }
 
-impl CpuKit {
-    /// A kit; without `multi` everything is plain. In a [run](crate::run()) it goes by the run's costs
+impl CoreDrivers {
+    /// A set of drivers; without `multi` everything is plain. In a [run](crate::run()) it goes by the run's costs
     /// ([`Setup::learned`](crate::Setup::learned)), by itself by its own, of which nothing is known.
     #[must_use]
     pub fn new(plain: Box<dyn InlineDriver>, multi: Option<Box<dyn InlineDriver>>) -> Self {
@@ -48,7 +48,7 @@ impl CpuKit {
         self
     }
 
-    /// The same for a kit that is somewhere already.
+    /// The same for a set of drivers that is somewhere already.
     pub(crate) fn share(&mut self, costs: &Arc<Costs>) {
         self.costs = Arc::clone(costs);
     }
@@ -106,10 +106,10 @@ impl CpuKit {
     }
 
     /// Drops, and wipes, what its drivers have made of sessions that have ended ([`InlineDriver::forget`]).
-    pub fn forget(&mut self, is_over: IsOver<'_>) {
-        self.plain.forget(is_over);
+    pub fn forget(&mut self, has_ended: HasEnded<'_>) {
+        self.plain.forget(has_ended);
         if let Some(multi) = &mut self.multi {
-            multi.forget(is_over);
+            multi.forget(has_ended);
         }
     }
 

@@ -28,16 +28,18 @@ fn told(work: u64) -> Vec<usize> {
     let session = Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &[1; 16]).unwrap();
     let (session, mut room) = (Arc::new(session), [0; 16]);
     let mut burst = [Job::in_place(&mut room)];
-    let (mut kit, clock) =
-        (CpuKit::new(Box::new(Libcrypto::new().unwrap()), None), Steady { work, looks: AtomicU64::new(0) });
-    kit.learn();
+    let (mut core_drivers, clock) = (
+        CoreDrivers::new(Box::new(Libcrypto::new().unwrap()), None),
+        Steady { work, looks: AtomicU64::new(0) },
+    );
+    core_drivers.learn();
     let mut told = Vec::new();
     for _ in 0..1_000 {
         burst[0].arm(Arc::clone(&session), &[2; 16], 16);
-        kit.run(&mut burst, &clock);
-        kit.flush_samples(false, |samples| told.push(samples.len()));
+        core_drivers.run(&mut burst, &clock);
+        core_drivers.flush_samples(false, |samples| told.push(samples.len()));
     }
-    kit.flush_samples(true, |samples| told.push(samples.len()));
+    core_drivers.flush_samples(true, |samples| told.push(samples.len()));
     told
 }
 

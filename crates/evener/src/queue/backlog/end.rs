@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use evener_core::plan::Dispatch;
-use evener_core::{IsOver, SessionId};
+use evener_core::{HasEnded, SessionId};
 
 use super::Backlog;
 use crate::queue::ended_sessions::EndedSessions;
@@ -13,7 +13,7 @@ impl Backlog<'_> {
     /// other, one that panicked may have been the one that jobs are left to.
     pub(crate) fn is_over(&self, worker: usize) -> bool {
         // Acquire pairs with the Release in `end`: what was put anywhere before is seen by `is_empty`.
-        let nobody_else_works = self.dispatch == Dispatch::Weigh && self.is_broken();
+        let nobody_else_works = self.dispatch == Dispatch::ByCost && self.is_broken();
         self.over.load(Ordering::Acquire) && (self.has_nothing_for(worker) || nobody_else_works)
     }
 
@@ -40,7 +40,7 @@ impl Backlog<'_> {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// A thread of the run panicked, with jobs that will never come home.
+    /// A thread of the run panicked, with jobs that will never come back.
     pub(crate) fn break_down(&self) {
         self.broken.store(true, Ordering::Release);
         self.room.ring_all();
@@ -57,7 +57,7 @@ impl Backlog<'_> {
     }
 
     /// Tells the worker numbered `worker` of sessions that ended.
-    pub(crate) fn poll_ended(&self, worker: usize, forget: impl FnOnce(IsOver<'_>)) {
+    pub(crate) fn poll_ended(&self, worker: usize, forget: impl FnOnce(HasEnded<'_>)) {
         self.ended.poll(&self.worker_queues[worker].cursor, forget);
     }
 

@@ -76,7 +76,7 @@ impl<'m> Backlog<'m> {
             longest_first: plan.is_cpu_only(),
             cpu_workers,
             shared: Ring::with_capacity(jobs),
-            class_queues: (dispatch == Dispatch::Weigh).then(|| ClassQueues::new(jobs)),
+            class_queues: (dispatch == Dispatch::ByCost).then(|| ClassQueues::new(jobs)),
             worker_queues: (0..workers).map(queue).collect(),
             work: Doorbell::new(),
             room: Doorbell::new(),
@@ -96,14 +96,14 @@ impl<'m> Backlog<'m> {
     /// Moves as many jobs as there is room for, from the front; returns how many.
     pub(crate) fn submit(&self, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
         match self.dispatch {
-            Dispatch::Deal => self.deal(jobs),
-            // The monitor is busy and needs no bell.
+            Dispatch::RoundRobin => self.deal(jobs),
+            // The monitor is busy and needs no doorbell.
             Dispatch::Monitor => self.shared.push_all(jobs),
-            Dispatch::Pull => self.submit_to_all(jobs, self.longest_first),
-            Dispatch::Weigh if jobs.iter().all(|job| self.class_queues().is_alone(job.class())) => {
+            Dispatch::SharedQueue => self.submit_to_all(jobs, self.longest_first),
+            Dispatch::ByCost if jobs.iter().all(|job| self.class_queues().is_alone(job.class())) => {
                 self.submit_to_all(jobs, true)
             }
-            Dispatch::Weigh => {
+            Dispatch::ByCost => {
                 let came = self.class_queues().push_all(jobs);
                 if came > 0 {
                     // The worker that hears it first may not be the one that takes it.
@@ -207,8 +207,8 @@ impl<'m> Backlog<'m> {
     /// The queue that the worker numbered `worker` takes from.
     fn queue_of(&self, worker: usize) -> &Ring<Box<Job<'m>>> {
         match self.dispatch {
-            Dispatch::Pull | Dispatch::Weigh => &self.shared,
-            Dispatch::Deal | Dispatch::Monitor => &self.worker_queues[worker].dealt,
+            Dispatch::SharedQueue | Dispatch::ByCost => &self.shared,
+            Dispatch::RoundRobin | Dispatch::Monitor => &self.worker_queues[worker].dealt,
         }
     }
 }

@@ -20,7 +20,7 @@ impl<'m> Backlog<'m> {
     /// Gives the module of `worker` a job that only a module may do, or gives it back where that has enough.
     pub(crate) fn push_module_only(&self, worker: usize, job: Box<Job<'m>>) -> Result<(), Box<Job<'m>>> {
         self.worker_queues[worker].module_only.push(job)?;
-        self.bell_of(worker).ring_all();
+        self.doorbell_of(worker).ring_all();
         Ok(())
     }
 

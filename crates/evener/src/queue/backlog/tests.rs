@@ -12,7 +12,7 @@ pub(super) fn plan(dispatch: Dispatch) -> Plan {
 
 #[test]
 fn nobody_sleeps_over_jobs_or_room_that_are_there() {
-    for dispatch in [Dispatch::Pull, Dispatch::Deal] {
+    for dispatch in [Dispatch::SharedQueue, Dispatch::RoundRobin] {
         let backlog = Backlog::new(&plan(dispatch), 4, 1, 0);
         assert_eq!(backlog.submit(&mut vec![job()]), 1);
         returns(move || {
@@ -30,7 +30,7 @@ fn what_no_module_takes_goes_the_way_of_cpu_only_until_modules_matter() {
         job.arm(session, &[0; 16], bytes);
         job
     };
-    let backlog = Backlog::new(&plan(Dispatch::Weigh), 8, 1, 1);
+    let backlog = Backlog::new(&plan(Dispatch::ByCost), 8, 1, 1);
     let small = job(100).class();
     let waits = |queue: usize| backlog.class_queues().waiting(queue);
     backlog.submit(&mut vec![job(100)]);
@@ -54,7 +54,7 @@ fn what_no_module_takes_goes_the_way_of_cpu_only_until_modules_matter() {
 
 #[test]
 fn a_job_that_was_given_to_a_module_is_seen_by_nobody_else() {
-    let backlog = Backlog::new(&plan(Dispatch::Weigh), 8, 1, 2);
+    let backlog = Backlog::new(&plan(Dispatch::ByCost), 8, 1, 2);
     assert!(backlog.push_to(2, job()).is_ok());
     assert!(backlog.has_nothing_for(0) && backlog.has_nothing_for(1) && !backlog.has_nothing_for(2));
     backlog.close();
@@ -67,7 +67,7 @@ fn a_job_that_was_given_to_a_module_is_seen_by_nobody_else() {
 
 #[test]
 fn the_end_is_not_before_the_last_job_is_claimed() {
-    for dispatch in [Dispatch::Pull, Dispatch::Deal] {
+    for dispatch in [Dispatch::SharedQueue, Dispatch::RoundRobin] {
         let backlog = Backlog::new(&plan(dispatch), 4, 1, 0);
         assert_eq!(backlog.submit(&mut vec![job()]), 1);
         assert!(!backlog.is_over(0));

@@ -28,7 +28,7 @@ use crate::adaptive::WorkerKind;
 use crate::state::report::{ModuleReport, Quarantine, WorkerReport};
 use crate::state::{CoreTimeMeter, Shared};
 use crate::worker::verifier::Verifier;
-use crate::{CpuKit, ModuleSetup};
+use crate::{CoreDrivers, ModuleSetup};
 
 /// Longest sleep while the module could take more jobs than wait for it, so that new ones are not kept long.
 const GLANCE: Nanos = Nanos::from_millis(1);
@@ -38,7 +38,7 @@ pub(crate) struct ModuleWorker<'r, 'm> {
     shared: &'r Shared<'m>,
     worker: usize,
     driver: Box<dyn QueuedDriver<'m> + 'm>,
-    fallback: CpuKit,
+    fallback: CoreDrivers,
     /// Silence after which the module is taken for dead where nothing is known of what it holds.
     timeout: Nanos,
     /// The same for what it holds, by what costs say; only ever less.
@@ -77,8 +77,8 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             worker,
             driver: setup.driver,
             fallback,
-            timeout: setup.patience,
-            deadline: setup.patience,
+            timeout: setup.timeout,
+            deadline: setup.timeout,
             verifier: Verifier::new(setup.check_every),
             tally: Tally::default(),
             quarantine: None,
@@ -113,9 +113,9 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
 
     /// One round. `false` when all is done.
     fn serve(&mut self) -> bool {
-        self.shared.backlog.poll_ended(self.worker, |is_over| {
-            self.driver.forget(is_over);
-            self.fallback.forget(is_over);
+        self.shared.backlog.poll_ended(self.worker, |has_ended| {
+            self.driver.forget(has_ended);
+            self.fallback.forget(has_ended);
         });
         if self.holds_nothing() {
             self.stop_at_barrier();
@@ -270,7 +270,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     /// Whether jobs come to this queue that no other worker would take.
     fn is_needed_without_module(&self) -> bool {
         let plan = &self.shared.plan;
-        !matches!(plan.dispatch, Dispatch::Pull | Dispatch::Weigh)
+        !matches!(plan.dispatch, Dispatch::SharedQueue | Dispatch::ByCost)
             || plan.cpu.jobs_max == 0
             || self.shared.cpu_workers == 0
     }

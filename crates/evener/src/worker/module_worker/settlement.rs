@@ -37,7 +37,7 @@ impl<'m> ModuleWorker<'_, 'm> {
         }
     }
 
-    /// Sends one result home: as it is, corrected, or redone. Returns what it says against the module.
+    /// Completes one result: as it is, corrected, or redone. Returns what it says against the module.
     fn settle(&mut self, mut job: Box<Job<'m>>) -> Option<Quarantine> {
         if !self.is_right_or_unchecked(&mut job) {
             self.fallback.count_corrected(&job);

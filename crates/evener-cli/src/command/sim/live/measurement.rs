@@ -8,9 +8,9 @@ use anyhow::Context as _;
 use evener::core::driver::Clock as _;
 use evener::core::estimate::PLAN_WIDTH;
 use evener::core::plan::Policy;
-use evener::core::plan::adaptive::Station;
+use evener::core::plan::adaptive::ModuleCapacity;
 use evener::core::{Algorithm, Class, Direction, Estimator, Nanos, Objective};
-use evener::{Machinery as _, Report, SystemClock};
+use evener::{DriverFactory as _, Report, SystemClock};
 use evener_bench::contender::{Contender, Modules};
 use evener_bench::workload::{Layout, Workload};
 use evener_sim::lab::{Opening, Runners};
@@ -134,11 +134,11 @@ impl Stage<'_> {
         let median = |of: &dyn Fn(&Measured) -> Nanos| sorted(of)[self.measured.len() / 2];
         let least = |of: &dyn Fn(&Measured) -> Nanos| sorted(of)[0];
         let on_module = |index: usize| {
-            let is_kernels = last.on_modules[index].unseen > Nanos::ZERO;
+            let is_kernels = last.on_modules[index].overhead > Nanos::ZERO;
             let h = |of: &Measured| of.on_modules[index].h;
             MeasuredOnModule {
                 d: median(&|of| of.on_modules[index].d),
-                unseen: median(&|of| of.on_modules[index].unseen),
+                overhead: median(&|of| of.on_modules[index].overhead),
                 driver: median(&|of| of.on_modules[index].driver),
                 opening: Opening {
                     own: median(&|of| of.on_modules[index].opening.own),
@@ -157,7 +157,7 @@ impl Stage<'_> {
 
     fn measure_once(&mut self) -> anyhow::Result<(Measured, Vec<CostOrigin>)> {
         self.run(Policy::Adaptive)?;
-        let is_kernels = self.learned.unseen(0).is_some();
+        let is_kernels = self.learned.overhead(0).is_some();
         let part = if is_kernels { 1 } else { ALONE_PART };
         // As many for each worker, so that none waits for the last one.
         let alone = (self.jobs / part).max(ALONE_JOBS_MIN).min(self.jobs).next_multiple_of(self.workers);
@@ -233,23 +233,23 @@ impl Stage<'_> {
     ) -> Vec<(MeasuredOnModule, CostOrigin)> {
         let reports = alone.report.workers.iter().filter_map(|worker| worker.module.as_ref());
         let of_module = |(index, report): (usize, &evener::ModuleReport)| {
-            let station = self.machine.stations()[index];
-            let depth = u64::from(station.depth);
+            let capacity = self.machine.capacities()[index];
+            let depth = u64::from(capacity.depth);
             let jobs = report.tally.jobs.max(1);
             let checks = Nanos(c.0.saturating_mul(report.checked));
             let seen = Nanos((report.tally.sampled.core - checks).0 / jobs);
             let between = Nanos(report.tally.sampled.wall.0 / jobs);
             let known = self.learned.on_module(index, self.class());
             let is_known = known.d.samples > 0;
-            if let Some((unseen, first)) = self.learned.unseen(index).zip(first) {
+            if let Some((overhead, first)) = self.learned.overhead(index).zip(first) {
                 let of = |run: &Run| Path::of(&run.report, run.makespan, index, c).unwrap_or_default();
                 let path = [of(alone), of(first)];
-                let on = behind_the_kernel(path, unseen.at(self.bytes as u64), waits);
+                let on = behind_the_kernel(path, overhead.at(self.bytes as u64), waits);
                 return (MeasuredOnModule { is_known, ..on }, CostOrigin::Alone);
             }
             let d = seen;
             // A request that waits behind another is not worked on.
-            let units = u64::from(station.units.min(station.depth));
+            let units = u64::from(capacity.units.min(capacity.depth));
             let h = Nanos(between.0 * units) - if depth == 1 { d } else { Nanos::ZERO };
             let whole = Nanos((alone.makespan - checks).0 / jobs);
             let hand_over = if depth == 1 { whole - between } else { Nanos::ZERO };
@@ -269,14 +269,14 @@ impl Stage<'_> {
     /// The modules as the simulator takes them.
     pub(crate) fn modules(&self) -> Vec<Module> {
         let checks = self.machine.modules().into_iter().map(|module| module.check_every).collect::<Vec<_>>();
-        let module = |((station, runners), check_every): ((Station, Runners), u32)| Module {
-            units: station.units,
-            depth: station.depth,
+        let module = |((capacity, runners), check_every): ((ModuleCapacity, Runners), u32)| Module {
+            units: capacity.units,
+            depth: capacity.depth,
             runners,
             check_every,
         };
-        let stations = self.machine.stations().into_iter().zip(self.machine.runners());
-        stations.zip(checks).map(module).collect()
+        let capacities = self.machine.capacities().into_iter().zip(self.machine.runners());
+        capacities.zip(checks).map(module).collect()
     }
 }
 

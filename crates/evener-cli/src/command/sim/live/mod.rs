@@ -16,7 +16,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use evener::Machinery as _;
+use evener::DriverFactory as _;
 use evener::core::plan::Policy;
 use evener::core::{Algorithm, Direction};
 use evener_bench::statistics::Spread;
@@ -138,7 +138,7 @@ fn measure(arguments: &Live) -> anyhow::Result<Results> {
         cores: evener::core_budget().workers(),
         kernel: SchedulerFacts::here(),
         workers: u32::try_from(workers)?,
-        width: machine.kit().width(),
+        width: machine.core_drivers().width(),
         runs: arguments.runs,
         sizes,
     })
@@ -176,7 +176,7 @@ fn size(arguments: &Live, machine: &Machine, workers: usize, bytes: u64) -> anyh
         cores,
         scheduler: SchedulerFacts::here().scheduler(cores),
         workers: u32::try_from(workers)?,
-        width: machine.kit().width(),
+        width: machine.core_drivers().width(),
         modules: stage.modules(),
     };
     let line = |(&policy, live): (&Policy, &(Vec<f64>, Vec<f64>))| {

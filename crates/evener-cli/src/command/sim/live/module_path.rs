@@ -45,38 +45,38 @@ impl Path {
 }
 
 /// Costs of a module behind the kernel, kept busy by itself with many requests and with a `few`: from what clocks show of them, what of
-/// each they do not, `unseen`, and the time in which no core works for a single one. What the few took beyond their part is the first one's.
-pub(super) fn behind_the_kernel([many, few]: [Path; 2], unseen: Nanos, waits: Nanos) -> MeasuredOnModule {
+/// each they do not, `overhead`, and the time in which no core works for a single one. What the few took beyond their part is the first one's.
+pub(super) fn behind_the_kernel([many, few]: [Path; 2], overhead: Nanos, waits: Nanos) -> MeasuredOnModule {
     let [first, usual] = many.beyond(few);
     // A run too short to tell.
     let (first, usual) = if usual.jobs == 0 { (Path::default(), many) } else { (first, usual) };
     let [between, own, driver] =
         [usual.wall, usual.own, usual.driver].map(|time| Nanos(time.0 / usual.jobs.max(1)));
     let cores = evener::core_budget().workers() as u64;
-    let [d, unseen, h] = shares(own + driver, unseen, between, waits, cores);
+    let [d, overhead, h] = shares(own + driver, overhead, between, waits, cores);
     // Each thread's part of what is no other's, by their clocks.
     let part = driver.as_secs_f64() / (own + driver).as_secs_f64().max(1e-9);
-    let driver = Nanos::from(Duration::from_secs_f64((d - unseen).as_secs_f64() * part));
+    let driver = Nanos::from(Duration::from_secs_f64((d - overhead).as_secs_f64() * part));
     let opens = first.driver.min(first.wall);
     let begins = first.own.min(first.wall - opens);
     let opening = Opening { own: begins, driver: opens, wait: first.wall - opens - begins };
-    MeasuredOnModule { d, unseen, driver, opening, h, ..Default::default() }
+    MeasuredOnModule { d, overhead, driver, opening, h, ..Default::default() }
 }
 
-/// A request as `d`, what of it is `unseen`, and `h`: from what clocks show of it, what they do not, the time between two results, and
+/// A request as `d`, what of it is `overhead`, and `h`: from what clocks show of it, what they do not, the time between two results, and
 /// that in which no core works for a single one.
 ///
 /// The kernel has one request worked on at a time, so while the module works on one, that time less the kernel's part, the thread of
 /// the path prepares the next. Where a path takes the only core, the time between two results says nothing of the module, which
 /// may have been done long before; then single requests say it, and what is left of the core is of no use (docs/adaptive.md, turns).
-fn shares(seen: Nanos, unseen: Nanos, between: Nanos, waits: Nanos, cores: u64) -> [Nanos; 3] {
+fn shares(seen: Nanos, overhead: Nanos, between: Nanos, waits: Nanos, cores: u64) -> [Nanos; 3] {
     // No request takes more core time than all cores have until the next is done, whatever a calibration says.
-    let unseen = unseen.min(Nanos(between.0 * cores) - seen).min(between);
-    let (d, h) = (seen + unseen, between - unseen);
+    let overhead = overhead.min(Nanos(between.0 * cores) - seen).min(between);
+    let (d, h) = (seen + overhead, between - overhead);
     if cores > 1 || cfg!(mutant = "module_works_all_the_time") {
-        return [d, unseen, h];
+        return [d, overhead, h];
     }
-    [all_of_turn(d, between - d, 1), unseen, h.min(waits - unseen)]
+    [all_of_turn(d, between - d, 1), overhead, h.min(waits - overhead)]
 }
 
 #[cfg(test)]
@@ -85,9 +85,9 @@ mod tests {
 
     #[test]
     fn a_module_of_which_the_path_takes_the_only_core_works_as_long_as_single_requests_wait_for_it() {
-        let of = |seen, unseen, waits, cores| {
-            let [seen, unseen, waits] = [seen, unseen, waits].map(Nanos::from_micros);
-            shares(seen, unseen, Nanos::from_micros(255), waits, cores).map(|time| time.0 / 1_000)
+        let of = |seen, overhead, waits, cores| {
+            let [seen, overhead, waits] = [seen, overhead, waits].map(Nanos::from_micros);
+            shares(seen, overhead, Nanos::from_micros(255), waits, cores).map(|time| time.0 / 1_000)
         };
         assert_eq!(of(180, 67, 110, 1), [255, 67, 43]);
         assert_eq!(of(180, 67, 50, 1), [255, 67, 0], "it was done before the kernel was");

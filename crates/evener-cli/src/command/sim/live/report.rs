@@ -92,7 +92,7 @@ impl Size {
             check_every: module.check_every,
             is_known: on.is_known,
             d_ns: on.d.0,
-            unseen_ns: on.unseen.0,
+            unseen_ns: on.overhead.0,
             driver_ns: on.driver.0,
             opening_ns: [on.opening.own, on.opening.driver, on.opening.wait].map(|time| time.0),
             h_ns: on.h.0,
@@ -132,7 +132,7 @@ impl OnModule {
         let [own, driver, wait] = self.opening_ns.map(Nanos);
         MeasuredOnModule {
             d: Nanos(self.d_ns),
-            unseen: Nanos(self.unseen_ns),
+            overhead: Nanos(self.unseen_ns),
             driver: Nanos(self.driver_ns),
             h: Nanos(self.h_ns),
             opening: Opening { own, driver, wait },
