@@ -12,6 +12,7 @@
 //! | `statistics.rs` | lays out the file of counts that other programs read |
 //! | `job/` | holds jobs, sessions and algorithms |
 //! | `math/` | computes in the field of 2^128 elements |
+//! | `tuning.rs` | writes the numbers of a policy as one struct |
 //! | `units.rs` | has nanoseconds and blocks |
 #![forbid(unsafe_code)]
 
@@ -21,6 +22,7 @@ pub mod job;
 mod math;
 mod policy;
 pub mod statistics;
+mod tuning;
 pub mod units;
 
 pub use cost::{estimate, tally};

@@ -1,8 +1,6 @@
 //! The regret guard against planners that lie, costs that are wrong, and noise that means nothing.
 
-use evener_core::guard::{
-    BySize, CONTROL_JOBS_FIRST, CONTROL_PERIOD, CONTROL_STRETCH_MAX, Counters, LOCK_FIRST, Load, TRIAL_JOBS,
-};
+use evener_core::guard::{BySize, Counters, Load, TUNING};
 use evener_core::{Guard, Nanos};
 use proptest::prelude::*;
 
@@ -12,7 +10,7 @@ const SECOND: u64 = 1_000 * MS;
 /// A guard that knows what a job of class 0 costs inline.
 fn knowing(inline_ns: u64) -> Guard {
     let mut guard = Guard::new(1);
-    guard.control(0, CONTROL_JOBS_FIRST, Nanos(CONTROL_JOBS_FIRST * inline_ns));
+    guard.control(0, TUNING.control_jobs_first, Nanos(TUNING.control_jobs_first * inline_ns));
     guard
 }
 
@@ -31,7 +29,7 @@ fn lock_length(guard: &Guard, from_ns: u64) -> u64 {
     (0..).find(|length| !guard.is_locked(0, Nanos(from_ns + length * FIRST))).expect("a lock ends")
 }
 
-const FIRST: u64 = LOCK_FIRST.0;
+const FIRST: u64 = TUNING.lock_first.0;
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
@@ -195,7 +193,10 @@ fn control_jobs_cost_little_however_much_cheaper_a_module_is_and_do_not_end() {
         let (price, controls) = price_of_controls(cheaper);
         // A power of two is at most twice what it should be, and the first 64 routed jobs tell nothing.
         assert!((0.001..0.006).contains(&price), "{cheaper}: {price}");
-        assert!(controls >= 200_000 / CONTROL_PERIOD / CONTROL_STRETCH_MAX, "{cheaper}: {controls}");
+        assert!(
+            controls >= 200_000 / TUNING.control_period / TUNING.control_stretch_max,
+            "{cheaper}: {controls}"
+        );
     }
     let (_, controls) = price_of_controls(1_000);
     assert!((40..60).contains(&controls), "{controls}");
@@ -205,7 +206,7 @@ fn control_jobs_cost_little_however_much_cheaper_a_module_is_and_do_not_end() {
 fn control_jobs_see_every_phase_of_sizes_that_repeat() {
     let mut guard = knowing(1_000);
     let rounds = 4_096;
-    let seen: Vec<u64> = (0..rounds * CONTROL_PERIOD).filter(|_| guard.is_control(0)).collect();
+    let seen: Vec<u64> = (0..rounds * TUNING.control_period).filter(|_| guard.is_control(0)).collect();
     for period in [2, 4, 8, 16, 32, 64] {
         for phase in 0..period {
             let count = seen.iter().filter(|&&job| job % period == phase).count();
@@ -218,7 +219,7 @@ fn control_jobs_see_every_phase_of_sizes_that_repeat() {
 #[test]
 fn nothing_is_routed_before_the_inline_cost_is_known() {
     let mut guard = Guard::new(1);
-    for _ in 0..CONTROL_JOBS_FIRST {
+    for _ in 0..TUNING.control_jobs_first {
         assert!((0..1_000).all(|_| guard.is_control(0)));
         guard.control(0, 1, Nanos(1_000));
     }
@@ -333,7 +334,7 @@ fn lock_length_after_trial(trial_ns: u64) -> u64 {
         let locked = route_until_locked(&mut guard, 1, 200_000, now);
         now = locked + lock_length(&guard, locked) * FIRST;
     }
-    for _ in 0..TRIAL_JOBS {
+    for _ in 0..TUNING.trial_jobs {
         now += trial_ns;
         guard.routed(0, 1, Nanos(trial_ns), Nanos(now));
     }
@@ -454,11 +455,13 @@ fn noise_between_equal_costs_locks_rarely() {
 #[test]
 fn requests_that_nobody_asked_about_count_for_control_and_are_not_kept_inline() {
     let (mut guard, load) = (BySize::new(1), Load { kind: 0, bytes: 4_096 });
-    for _ in 0..CONTROL_JOBS_FIRST {
+    for _ in 0..TUNING.control_jobs_first {
         guard.stayed(load, Nanos(MS / 10));
     }
     let of = |guard: &mut BySize, rounds: u64| {
-        (0..rounds * CONTROL_PERIOD / 16).filter(|_| guard.stays_after(load, 15, Nanos(SECOND))).count()
+        (0..rounds * TUNING.control_period / 16)
+            .filter(|_| guard.stays_after(load, 15, Nanos(SECOND)))
+            .count()
     };
     assert_eq!([1, 9].map(|rounds| of(&mut guard, rounds)), [1, 9]);
     assert!(guard.went(load, Nanos(6 * MS), Nanos(SECOND)));

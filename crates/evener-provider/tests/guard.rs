@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use evener::statistics::{Directories, of_process};
-use evener_core::guard::CONTROL_JOBS_FIRST;
+use evener_core::guard::TUNING;
 use evener_core::statistics::{Count, Kind, Row};
 use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, Profile};
 use evener_driver_multibuffer::Multibuffer;
@@ -59,7 +59,7 @@ fn a_module_that_is_too_slow_is_locked_out_and_told_of() {
         add_engine(&SLOW);
         let encrypt = |count: u64| (0..count).for_each(same);
         // And one of each 64, of which the first is one.
-        encrypt(CONTROL_JOBS_FIRST + 1);
+        encrypt(TUNING.control_jobs_first + 1);
         assert_eq!(SLOW.0.load(Relaxed), 0, "what a message costs here is measured first");
         // Nothing is tried before so much was worked that a try is a small part of it.
         for _ in 0..40_000 {
@@ -206,7 +206,7 @@ fn lanes_that_are_too_slow_are_locked_out_of_pipelines() {
                 assert!(judge.update(text).unwrap() == *room, "{seed}");
             }
         };
-        (0..=CONTROL_JOBS_FIRST).for_each(call);
+        (0..=TUNING.control_jobs_first).for_each(call);
         assert_eq!(BURSTS.load(Relaxed), 0, "what such a call costs in turn is measured first");
         (0..200).for_each(call);
         let tried = BURSTS.load(Relaxed);

@@ -26,7 +26,7 @@
 //! | `queue` | where jobs wait, and where finished ones wait for their owner |
 //! | `request` | single requests of foreign threads, by themselves, beside a run |
 //! | `driver_factory.rs`, `setup.rs` | what a run is made of, as front ends hand it in |
-//! | `cpu.rs` | one core's drivers |
+//! | `cpu/` | one core's drivers |
 //! | `costs` | what jobs cost: learned in a run, or measured before it |
 //! | `statistics` | counters in a mapped file, which other processes read |
 //! | `core_price.rs`, `module_limits.rs`, `cancel.rs`, `clock.rs`, `cores.rs` | leaves |

@@ -9,9 +9,9 @@ use std::num::NonZero;
 use std::time::Instant;
 
 use evener::{CoreDrivers, ModuleSetup, Report, Setup, Submitted, run};
+use evener_core::estimate::TUNING;
 use evener_core::estimate::{ModuleSample, OVERHEAD_MAX};
 use evener_core::plan::Policy;
-use evener_core::plan::adaptive::TRIES_MAX;
 use evener_core::{Algorithm, Budget, Estimator, Method, Nanos, Objective};
 use evener_driver_emulated::{CostedCpu, Emulated, Fault, When};
 use evener_driver_libcrypto::Libcrypto;
@@ -99,7 +99,7 @@ fn a_module_that_costs_more_core_time_than_it_saves_gets_no_more_than_its_tries(
         let report = machine.run(&cases, 32);
         // One more of each class in each second, for where others have the cores the run takes more than one; and one more each
         // time that the last took much less than those before.
-        let tries = u64::from(TRIES_MAX) + 1 + 2 * began.elapsed().as_secs();
+        let tries = u64::from(TUNING.tries_max) + 1 + 2 * began.elapsed().as_secs();
         assert!(report.modules().jobs <= tries * classes(&cases).len() as u64, "{report:?}");
     });
 }

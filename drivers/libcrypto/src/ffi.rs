@@ -1,14 +1,22 @@
 //! libcrypto behind owned types: no pointer leaves this file, and every function that it exports is safe.
 //!
-//! Declared by hand from OpenSSL 3.0's manual pages; all of it is stable interface of every 3.x. The objects
-//! are freed by their owners here; `EVP_CIPHER_CTX_free` and `EVP_MAC_CTX_free` wipe key schedules as they do
+//! The functions are `evener-evp-sys`'. The objects are freed by their owners here; `EVP_CIPHER_CTX_free` and `EVP_MAC_CTX_free` wipe key schedules as they do
 //! so. Whatever libcrypto leaves on its error queue is taken off again at once.
 
-use std::ffi::{CStr, c_char, c_int, c_uchar, c_uint, c_void};
+use std::ffi::{CStr, c_int, c_uint, c_void};
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
 use evener_core::{JobError, TAG_BYTES_MAX};
+use evener_evp_sys::{
+    ERR_clear_error, EVP_CIPHER_CTX_ctrl, EVP_CIPHER_CTX_free, EVP_CIPHER_CTX_new, EVP_CIPHER_CTX_set_params,
+    EVP_CIPHER_fetch, EVP_CIPHER_free, EVP_CIPHER_get_iv_length, EVP_CIPHER_get_key_length,
+    EVP_CipherFinal_ex, EVP_CipherInit_ex2, EVP_CipherUpdate, EVP_DigestFinal_ex, EVP_DigestInit_ex2,
+    EVP_DigestUpdate, EVP_MAC_CTX_free, EVP_MAC_CTX_new, EVP_MAC_fetch, EVP_MAC_final, EVP_MAC_free,
+    EVP_MAC_init, EVP_MAC_update, EVP_MD_CTX_free, EVP_MD_CTX_new, EVP_MD_fetch, EVP_MD_free,
+    EVP_MD_get_size, EvpCipher, EvpCipherCtx, EvpMac, EvpMacCtx, EvpMd, EvpMdCtx, OSSL_PARAM_construct_end,
+    OSSL_PARAM_construct_uint, OSSL_PARAM_construct_utf8_string, OpenSSL_version,
+};
 
 pub(crate) mod service;
 
@@ -364,91 +372,3 @@ const OPENSSL_FULL_VERSION_STRING: c_int = 7;
 const EVP_MAX_BLOCK_LENGTH: usize = 32;
 const EVP_CTRL_AEAD_GET_TAG: c_int = 0x10;
 const EVP_CTRL_AEAD_SET_TAG: c_int = 0x11;
-
-macro_rules! opaque {
-    ($($name:ident)*) => { $(#[repr(C)] struct $name { _private: [u8; 0] })* };
-}
-
-opaque! { OsslLibCtx EvpCipher EvpCipherCtx EvpMd EvpMdCtx EvpMac EvpMacCtx }
-
-/// `OSSL_PARAM`: one named value; an array of them ends in one that the library makes.
-#[repr(C)]
-struct OsslParam {
-    key: *const c_char,
-    data_type: c_uint,
-    data: *mut c_void,
-    data_size: usize,
-    return_size: usize,
-}
-
-#[link(name = "crypto")]
-unsafe extern "C" {
-    safe fn OpenSSL_version(which: c_int) -> *const c_char;
-    safe fn ERR_clear_error();
-
-    fn OSSL_PARAM_construct_uint(key: *const c_char, value: *mut c_uint) -> OsslParam;
-    fn OSSL_PARAM_construct_utf8_string(key: *const c_char, value: *mut c_char, bytes: usize) -> OsslParam;
-    safe fn OSSL_PARAM_construct_end() -> OsslParam;
-
-    fn EVP_CIPHER_fetch(
-        library: *mut OsslLibCtx,
-        name: *const c_char,
-        properties: *const c_char,
-    ) -> *mut EvpCipher;
-    fn EVP_CIPHER_get_key_length(cipher: *const EvpCipher) -> c_int;
-    fn EVP_CIPHER_get_iv_length(cipher: *const EvpCipher) -> c_int;
-    fn EVP_CIPHER_free(cipher: *mut EvpCipher);
-    safe fn EVP_CIPHER_CTX_new() -> *mut EvpCipherCtx;
-    fn EVP_CIPHER_CTX_free(context: *mut EvpCipherCtx);
-    fn EVP_CIPHER_CTX_set_params(context: *mut EvpCipherCtx, params: *const OsslParam) -> c_int;
-    fn EVP_CIPHER_CTX_ctrl(
-        context: *mut EvpCipherCtx,
-        control: c_int,
-        bytes: c_int,
-        data: *mut c_void,
-    ) -> c_int;
-    fn EVP_CipherInit_ex2(
-        context: *mut EvpCipherCtx,
-        cipher: *const EvpCipher,
-        key: *const c_uchar,
-        iv: *const c_uchar,
-        encrypts: c_int,
-        params: *const OsslParam,
-    ) -> c_int;
-    fn EVP_CipherUpdate(
-        context: *mut EvpCipherCtx,
-        output: *mut c_uchar,
-        written: *mut c_int,
-        input: *const c_uchar,
-        input_bytes: c_int,
-    ) -> c_int;
-    fn EVP_CipherFinal_ex(context: *mut EvpCipherCtx, output: *mut c_uchar, written: *mut c_int) -> c_int;
-
-    fn EVP_MD_fetch(library: *mut OsslLibCtx, name: *const c_char, properties: *const c_char) -> *mut EvpMd;
-    fn EVP_MD_get_size(digest: *const EvpMd) -> c_int;
-    fn EVP_MD_free(digest: *mut EvpMd);
-    safe fn EVP_MD_CTX_new() -> *mut EvpMdCtx;
-    fn EVP_MD_CTX_free(context: *mut EvpMdCtx);
-    fn EVP_DigestInit_ex2(context: *mut EvpMdCtx, digest: *const EvpMd, params: *const OsslParam) -> c_int;
-    fn EVP_DigestUpdate(context: *mut EvpMdCtx, data: *const c_void, bytes: usize) -> c_int;
-    fn EVP_DigestFinal_ex(context: *mut EvpMdCtx, digest: *mut c_uchar, bytes: *mut c_uint) -> c_int;
-
-    fn EVP_MAC_fetch(library: *mut OsslLibCtx, name: *const c_char, properties: *const c_char)
-    -> *mut EvpMac;
-    fn EVP_MAC_free(mac: *mut EvpMac);
-    fn EVP_MAC_CTX_new(mac: *mut EvpMac) -> *mut EvpMacCtx;
-    fn EVP_MAC_CTX_free(context: *mut EvpMacCtx);
-    fn EVP_MAC_init(
-        context: *mut EvpMacCtx,
-        key: *const c_uchar,
-        bytes: usize,
-        params: *const OsslParam,
-    ) -> c_int;
-    fn EVP_MAC_update(context: *mut EvpMacCtx, data: *const c_uchar, bytes: usize) -> c_int;
-    fn EVP_MAC_final(
-        context: *mut EvpMacCtx,
-        mac: *mut c_uchar,
-        written: *mut usize,
-        room_bytes: usize,
-    ) -> c_int;
-}

@@ -18,7 +18,7 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
     ("evener-core", Use(&[]), &["evener-vectors"]),
     ("evener-fd", Use(&[]), &[]),
     ("evener-ring", Use(&["evener-fd"]), &[]),
-    ("evener-driver-libcrypto", Use(&["evener-core", "evener-ring"]), &["evener-vectors"]),
+    ("evener-driver-libcrypto", Use(&["evener-core", "evener-evp-sys", "evener-ring"]), &["evener-vectors"]),
     ("evener-driver-multibuffer", Use(&["evener-core", "evener-ring"]), DRIVER_TESTS),
     ("evener-vfio", Use(&["evener-fd", "evener-ring"]), &[]),
     (
@@ -41,6 +41,8 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
         &["evener-vectors", "evener-driver-libcrypto", "evener-driver-multibuffer", "evener-driver-hosted"],
     ),
     ("evener-ossl-sys", Use(&[]), &[]),
+    // Links libcrypto, which evener.so must not: it is loaded by one.
+    ("evener-evp-sys", Use(&[]), &[]),
     // The plain method is the inner provider: no driver for libcrypto, and none that computes wrong on purpose.
     (
         "evener-provider",
@@ -66,7 +68,7 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
     ("evener-provider-test", Use(&["evener-provider", "evener-core", "evener-driver-emulated"]), &[]),
     (
         "evener-conformance-openssl",
-        Use(&["evener-vectors", "evener-provider", "evener-provider-test"]),
+        Use(&["evener-evp-sys", "evener-vectors", "evener-provider", "evener-provider-test"]),
         &["evener-testbed"],
     ),
     ("evener-vectors", Use(&[]), &[]),

@@ -11,6 +11,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("evener-vfio", &["src/ffi.rs", "src/function.rs", "src/registers.rs"]),
     ("evener-host", &["src/service/notify.rs", "src/service/slots.rs", "tests/support/ffi.rs"]),
     ("evener-ossl-sys", &["src/ffi.rs"]),
+    ("evener-evp-sys", &["src/ffi.rs"]),
     (
         "evener-provider",
         &[

@@ -4,16 +4,17 @@ use std::ffi::{CStr, CString, c_int, c_uchar, c_uint, c_void};
 use std::ops::Range;
 use std::ptr::{self, NonNull};
 
-use super::{
+use evener_evp_sys::{
     ERR_clear_error, EVP_CIPHER_CTX_copy, EVP_CIPHER_CTX_ctrl, EVP_CIPHER_CTX_free, EVP_CIPHER_CTX_get_num,
     EVP_CIPHER_CTX_get_original_iv, EVP_CIPHER_CTX_get_params, EVP_CIPHER_CTX_get_updated_iv,
     EVP_CIPHER_CTX_new, EVP_CIPHER_CTX_set_key_length, EVP_CIPHER_CTX_set_num, EVP_CIPHER_CTX_set_padding,
     EVP_CIPHER_CTX_set_params, EVP_CIPHER_fetch, EVP_CIPHER_free, EVP_CIPHER_get_iv_length,
     EVP_CIPHER_get_key_length, EVP_CIPHER_get0_provider, EVP_Cipher, EVP_CipherFinal_ex, EVP_CipherInit_ex2,
-    EVP_CipherUpdate, EvpCipher, EvpCipherCtx, Library, OSSL_PARAM_construct_end,
-    OSSL_PARAM_construct_octet_ptr, OSSL_PARAM_construct_size_t, OSSL_PARAM_construct_uint,
-    OSSL_PROVIDER_get_params, int, provider_name,
+    EVP_CipherUpdate, EvpCipher, EvpCipherCtx, OSSL_PARAM_construct_end, OSSL_PARAM_construct_octet_ptr,
+    OSSL_PARAM_construct_size_t, OSSL_PARAM_construct_uint, OSSL_PROVIDER_get_params,
 };
+
+use super::{Library, int, provider_name};
 
 /// Key, IV or tag; longer than any that libcrypto reads or writes (an IV of GCM: 128 bytes).
 pub type Octets = [u8; 128];

@@ -3,12 +3,14 @@
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::ptr::{self, NonNull};
 
-use super::{
+use evener_evp_sys::{
     ERR_clear_error, EVP_DigestFinal_ex, EVP_DigestInit_ex2, EVP_DigestUpdate, EVP_MAC_CTX_free,
     EVP_MAC_CTX_new, EVP_MAC_fetch, EVP_MAC_final, EVP_MAC_free, EVP_MAC_init, EVP_MAC_update,
     EVP_MD_CTX_copy_ex, EVP_MD_CTX_free, EVP_MD_CTX_new, EVP_MD_fetch, EVP_MD_free, EVP_MD_get0_provider,
-    EvpMd, EvpMdCtx, Library, OSSL_PARAM_construct_end, OSSL_PARAM_construct_utf8_string, provider_name,
+    EvpMd, EvpMdCtx, OSSL_PARAM_construct_end, OSSL_PARAM_construct_utf8_string,
 };
+
+use super::{Library, provider_name};
 
 /// A hash at work.
 pub struct Digest {

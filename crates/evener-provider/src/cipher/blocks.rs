@@ -39,7 +39,7 @@ pub(super) fn work(ctx: &CipherCtx, iv: [u8; 16], memory: &mut Memory<'_>) -> Re
                 memory: lent(memory),
                 fallback,
                 session: &|| message.session(algorithm),
-                turn: ctx.module.as_ref().and_then(|choice| choice.turn.as_ref()),
+                turn: ctx.pending.module.as_ref().and_then(|choice| choice.turn.as_ref()),
                 job: if is_alone(ctx) { None } else { ctx.prov().jobs.as_ref().and_then(Jobs::current) },
                 counts,
             };
@@ -65,13 +65,13 @@ pub(super) fn work(ctx: &CipherCtx, iv: [u8; 16], memory: &mut Memory<'_>) -> Re
 
 /// Whether it was found already that the update runs in no `ASYNC_JOB`.
 fn is_alone(ctx: &CipherCtx) -> bool {
-    ctx.module.as_ref().is_some_and(|choice| choice.concurrency == Concurrency::Alone)
+    ctx.pending.module.as_ref().is_some_and(|choice| choice.concurrency == Concurrency::Alone)
 }
 
 /// The engine for a piece: the one that was chosen for its update, or where nothing is asked the first that takes it.
 fn chosen(ctx: &CipherCtx, algorithm: Algorithm, len: usize) -> Option<&'static dyn Engine> {
     let direction = ctx.message.direction();
-    match &ctx.module {
+    match &ctx.pending.module {
         Some(choice) => choice.engine.filter(|engine| engine.takes(algorithm, direction, len)),
         None => registry::engine(algorithm, direction, len),
     }

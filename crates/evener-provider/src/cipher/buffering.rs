@@ -17,8 +17,9 @@ use crate::inner_cipher::call::Update;
 
 /// Takes the message over where its next byte starts a block and nothing is held back inside; false where not.
 pub(crate) fn start(ctx: &mut CipherCtx) -> bool {
-    let held_inside = ctx.row().is_padded() && !ctx.message.encrypts && ctx.message.padding && ctx.taken > 0;
-    if ctx.taken % BLOCK_BYTES != 0 || held_inside {
+    let held_inside =
+        ctx.row().is_padded() && !ctx.message.encrypts && ctx.message.padding && ctx.hot.taken > 0;
+    if ctx.hot.taken % BLOCK_BYTES != 0 || held_inside {
         return false;
     }
     if ctx.row().has_iv() {
@@ -29,7 +30,7 @@ pub(crate) fn start(ctx: &mut CipherCtx) -> bool {
     ctx.message.broken = None;
     ctx.message.state = State::Owned;
     // Every update comes here from now on, however small.
-    ctx.thresh = 0;
+    ctx.hot.thresh = 0;
     true
 }
 
@@ -61,7 +62,7 @@ pub(crate) fn stop(ctx: &mut CipherCtx) -> Result<(), Reason> {
     ctx.message.state = State::Direct;
     ctx.message.held_len = 0;
     zeroize::Zeroize::zeroize(&mut ctx.message.held);
-    ctx.thresh = ctx.row().context_thresh(ctx.message.encrypts);
+    ctx.hot.thresh = ctx.row().context_thresh(ctx.message.encrypts);
     Ok(())
 }
 
@@ -76,7 +77,7 @@ pub(crate) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>
             return Ok(None);
         }
     };
-    ctx.taken = ctx.taken.wrapping_add(call.len());
+    ctx.hot.taken = ctx.hot.taken.wrapping_add(call.len());
     Ok(Some(written))
 }
 

@@ -17,16 +17,16 @@ pub(crate) fn init(ctx: &mut CipherCtx, call: &Init<'_>) -> Result<c_int, Reason
         ctx.message.state = State::InnerOnly;
     }
     buffering::stop(ctx)?;
-    ctx.thresh = usize::MAX;
-    ctx.iv_only = IvOnly::None;
-    if call.key.is_none() && call.encrypts == ctx.message.encrypts && !ctx.direct.is_due() {
+    ctx.hot.thresh = usize::MAX;
+    ctx.hot.iv_only = IvOnly::None;
+    if call.key.is_none() && call.encrypts == ctx.message.encrypts && !ctx.hot.direct.is_due() {
         ctx.end_message();
     } else {
         ctx.end_and_flush();
     }
     let again = ctx.iv_again(call.iv.is_some());
     let call = call.or_iv(again.as_ref());
-    let answer = call.inner(ctx.row(), ctx.inner);
+    let answer = call.inner(ctx.row(), ctx.hot.inner);
     if answer != 1 {
         // Half of it may have happened inside.
         ctx.message.forget_key();
@@ -38,7 +38,7 @@ pub(crate) fn init(ctx: &mut CipherCtx, call: &Init<'_>) -> Result<c_int, Reason
     call.each_param(|key, number| ctx.message.parameter(key, number));
     ctx.settle();
     if ctx.message.is_as_begun() {
-        ctx.iv_only = IvOnly::of(call.encrypts);
+        ctx.hot.iv_only = IvOnly::of(call.encrypts);
     }
     Ok(answer)
 }

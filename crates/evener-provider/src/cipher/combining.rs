@@ -65,7 +65,7 @@ pub(super) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>
     // Encryption holds nothing back, so that a message which stands on a block boundary has no bytes waiting inside.
     let fits = ctx.family() == Some(Family::Cbc)
         && ctx.message.encrypts
-        && ctx.taken % BLOCK_BYTES == 0
+        && ctx.hot.taken % BLOCK_BYTES == 0
         && call.can_work(0, 0, len);
     if !fits {
         return Ok(None);
@@ -75,7 +75,7 @@ pub(super) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>
     let judged = paused.as_ref().and_then(|_| ctx.guard_turn(Way::Job, len));
     if judged.as_ref().is_some_and(Turn::stays) {
         // A module that wants the update has a turn of its own.
-        ctx.job_turn = judged.filter(|_| ctx.module.is_none());
+        ctx.pending.job_turn = judged.filter(|_| ctx.pending.module.is_none());
         return Ok(None);
     }
     let turn = if paused.is_some() { None } else { combiner.wants(fork::generation(), len) };
@@ -105,7 +105,7 @@ pub(super) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>
         return Err(ctx.fail());
     }
     ctx.message.iv_moved = true;
-    ctx.taken = ctx.taken.wrapping_add(len);
+    ctx.hot.taken = ctx.hot.taken.wrapping_add(len);
     ctx.counts().combined.fetch_add(1, Relaxed);
     ctx.count_request(Count::Combined, len);
     judged.into_iter().for_each(|turn| ctx.count_event(Count::Locked, turn.end_without(away).into(), len));

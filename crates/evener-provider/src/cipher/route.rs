@@ -25,10 +25,11 @@ pub(crate) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason
     if ctx.row().splits_gcm() && ctx.message.state != State::Failed {
         return gcm::update(ctx, call);
     }
-    ctx.split = split::ask(ctx, call.len());
-    ctx.module = if is_split(ctx) { None } else { choose_for_update(ctx, call) };
+    ctx.pending.split = split::ask(ctx, call.len());
+    ctx.pending.module = if is_split(ctx) { None } else { choose_for_update(ctx, call) };
     let answer = by_state(ctx, call);
-    let (split, module, job_turn) = (ctx.split.take(), ctx.module.take(), ctx.job_turn.take());
+    let (split, module, job_turn) =
+        (ctx.pending.split.take(), ctx.pending.module.take(), ctx.pending.job_turn.take());
     if answer == Ok(1) {
         split.into_iter().for_each(|split| ctx.finish_split(split, call.len()));
         module.into_iter().for_each(|choice| ctx.count_event(Count::Locked, choice.end().into(), call.len()));
@@ -38,7 +39,7 @@ pub(crate) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason
 }
 
 fn is_split(ctx: &CipherCtx) -> bool {
-    ctx.split.as_ref().is_some_and(|split| split.helpers().is_some())
+    ctx.pending.split.as_ref().is_some_and(|split| split.helpers().is_some())
 }
 
 fn by_state(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason> {
@@ -60,7 +61,7 @@ fn by_state(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason> {
         State::Direct => match combining::update(ctx, call)? {
             Some(written) => {
                 // No module had it.
-                ctx.module = None;
+                ctx.pending.module = None;
                 Some(written)
             }
             None if is_split || call.len() >= ctx.block_thresh() => match buffering::start(ctx) {

@@ -66,7 +66,7 @@ fn kind(algorithm: Algorithm) -> Option<usize> {
 /// Does block work with the helpers of the update under way; `None` where there are none, or it has nothing to share. An
 /// error where input was lost.
 pub(super) fn work(ctx: &CipherCtx, iv: &Block, memory: &mut Memory<'_>) -> Option<Result<(), ()>> {
-    let helpers = ctx.split.as_ref()?.helpers()?;
+    let helpers = ctx.pending.split.as_ref()?.helpers()?;
     let in_place = matches!(memory, Memory::InPlace { .. });
     let starts = starts(ctx, helpers, iv, input_of(memory))?;
     let part_bytes = starts.part_bytes;

@@ -110,16 +110,16 @@ dispatch! {
         if ctx.row().splits_gcm() {
             let finish = |ctx: &CipherCtx| {
                 // SAFETY: the inner function with its own context; the rest is the caller's.
-                unsafe { (ctx.last)(ctx.inner, out, written, room) }
+                unsafe { (ctx.hot.last)(ctx.hot.inner, out, written, room) }
             };
             return for_c(core_of(ctx.row()), || gcm::last(ctx, finish));
         }
         if sync_inner(ctx) != 1 {
             return 0;
         }
-        ctx.thresh = usize::MAX;
+        ctx.hot.thresh = usize::MAX;
         // SAFETY: the inner function with its own context; the rest is the caller's.
-        unsafe { (ctx.last)(ctx.inner, out, written, room) }
+        unsafe { (ctx.hot.last)(ctx.hot.inner, out, written, room) }
     }
 
     #[inline(never)]
@@ -131,11 +131,11 @@ dispatch! {
             if for_c(core_of(ctx.row()), || gcm::before_get(ctx, questions)) != 1 {
                 return 0;
             }
-        } else if ctx.thresh == 0 && sync_inner(ctx) != 1 {
+        } else if ctx.hot.thresh == 0 && sync_inner(ctx) != 1 {
             return 0;
         }
         // SAFETY: the inner function with its own context; the rest is the caller's.
-        let answer = unsafe { get(ctx.inner, params) };
+        let answer = unsafe { get(ctx.hot.inner, params) };
         if answer == 1 && ctx.message.iv_moved {
             // SAFETY: the core's list, which the inner function has just read to its end.
             let params = unsafe { params::list_mut(params) };
@@ -178,7 +178,7 @@ dispatch! {
         let Some(known) = context_of(ctx) else { return };
         known.end_and_flush();
         // SAFETY: ours alone, and this is the last call with it.
-        unsafe { (known.row().freectx)(known.inner) };
+        unsafe { (known.row().freectx)(known.hot.inner) };
         let ctx: *mut CipherCtx = ctx.cast();
         // SAFETY: as above; keys are wiped here.
         unsafe { ctx.drop_in_place() };
@@ -196,11 +196,11 @@ dispatch! {
                 None => None,
             };
             // SAFETY: the inner function with its own context.
-            let copy = context_of(wrap(ctx.row(), unsafe { dup(ctx.inner) }, ctx.message.clone()));
+            let copy = context_of(wrap(ctx.row(), unsafe { dup(ctx.hot.inner) }, ctx.message.clone()));
             Ok(copy.map_or(ptr::null_mut(), |copy| {
-                (copy.thresh, copy.taken, copy.gcm) = (ctx.thresh, ctx.taken, gcm);
+                (copy.hot.thresh, copy.hot.taken, copy.gcm) = (ctx.hot.thresh, ctx.hot.taken, gcm);
                 // Bytes before the copy are counted once, with the original.
-                copy.elsewhere.set(ctx.taken);
+                copy.hot.elsewhere.set(ctx.hot.taken);
                 copy.pipes = ctx.pipes.as_ref().and_then(|pipes| pipes.duplicate());
                 (&raw mut *copy).cast()
             }))
@@ -213,12 +213,12 @@ dispatch! {
         let Some(ctx) = context_of(ctx) else { return 0 };
         if let Some(iv) = next_iv(ctx, true, key, (iv, iv_len), params) {
             ctx.next_message(true, iv);
-        } else if ctx.is_tracked {
+        } else if ctx.hot.is_tracked {
             // SAFETY: the caller's arguments, as they came.
             return unsafe { any_init::<1>(ctx, key, key_len, iv, iv_len, params) };
         }
         // SAFETY: the inner function with its own context; the rest is the caller's.
-        unsafe { (ctx.encrypt_init)(ctx.inner, key, key_len, iv, iv_len, params) }
+        unsafe { (ctx.hot.encrypt_init)(ctx.hot.inner, key, key_len, iv, iv_len, params) }
     }
 
     fn decrypt_init(
@@ -227,12 +227,12 @@ dispatch! {
         let Some(ctx) = context_of(ctx) else { return 0 };
         if let Some(iv) = next_iv(ctx, false, key, (iv, iv_len), params) {
             ctx.next_message(false, iv);
-        } else if ctx.is_tracked {
+        } else if ctx.hot.is_tracked {
             // SAFETY: the caller's arguments, as they came.
             return unsafe { any_init::<0>(ctx, key, key_len, iv, iv_len, params) };
         }
         // SAFETY: as above.
-        unsafe { (ctx.decrypt_init)(ctx.inner, key, key_len, iv, iv_len, params) }
+        unsafe { (ctx.hot.decrypt_init)(ctx.hot.inner, key, key_len, iv, iv_len, params) }
     }
 
     fn encrypt_skey_init(
@@ -240,14 +240,14 @@ dispatch! {
     ) -> c_int {
         let Some(ctx) = context_of(ctx) else { return 0 };
         let Some(init) = ctx.row().encrypt_skey_init else { return 0 };
-        if ctx.thresh == 0 && sync_inner(ctx) != 1 {
+        if ctx.hot.thresh == 0 && sync_inner(ctx) != 1 {
             return 0;
         }
         ctx.lose_sight();
         let again = ctx.iv_again(!iv.is_null());
         let (iv, iv_len) = again.as_ref().map_or((iv, iv_len), |iv| (iv.as_ptr(), iv.len()));
         // SAFETY: as above; the key object is the inner provider's (`skey.rs`).
-        unsafe { init(ctx.inner, key, iv, iv_len, params) }
+        unsafe { init(ctx.hot.inner, key, iv, iv_len, params) }
     }
 
     fn decrypt_skey_init(
@@ -255,24 +255,24 @@ dispatch! {
     ) -> c_int {
         let Some(ctx) = context_of(ctx) else { return 0 };
         let Some(init) = ctx.row().decrypt_skey_init else { return 0 };
-        if ctx.thresh == 0 && sync_inner(ctx) != 1 {
+        if ctx.hot.thresh == 0 && sync_inner(ctx) != 1 {
             return 0;
         }
         ctx.lose_sight();
         let again = ctx.iv_again(!iv.is_null());
         let (iv, iv_len) = again.as_ref().map_or((iv, iv_len), |iv| (iv.as_ptr(), iv.len()));
         // SAFETY: as above.
-        unsafe { init(ctx.inner, key, iv, iv_len, params) }
+        unsafe { init(ctx.hot.inner, key, iv, iv_len, params) }
     }
 
     fn update(
         ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
     ) -> c_int {
         let Some(ctx) = context_of(ctx) else { return 0 };
-        if len < ctx.thresh {
-            ctx.taken = ctx.taken.wrapping_add(len);
+        if len < ctx.hot.thresh {
+            ctx.hot.taken = ctx.hot.taken.wrapping_add(len);
             // SAFETY: the inner function with its own context; the rest is the caller's.
-            return unsafe { (ctx.update)(ctx.inner, out, written, room, input, len) };
+            return unsafe { (ctx.hot.update)(ctx.hot.inner, out, written, room, input, len) };
         }
         // SAFETY: the caller's arguments, as they came.
         unsafe { slow_update(ctx, out, written, room, input, len) }
@@ -282,24 +282,24 @@ dispatch! {
         ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
     ) -> c_int {
         let Some(ctx) = context_of(ctx) else { return 0 };
-        if ctx.thresh == 0 && sync_inner(ctx) != 1 {
+        if ctx.hot.thresh == 0 && sync_inner(ctx) != 1 {
             return 0;
         }
-        ctx.taken = ctx.taken.wrapping_add(len);
+        ctx.hot.taken = ctx.hot.taken.wrapping_add(len);
         // SAFETY: as above.
-        unsafe { (ctx.cipher)(ctx.inner, out, written, room, input, len) }
+        unsafe { (ctx.inner.cipher)(ctx.hot.inner, out, written, room, input, len) }
     }
 
     fn last(ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize) -> c_int {
         let Some(ctx) = context_of(ctx) else { return 0 };
-        if ctx.thresh == 0 {
+        if ctx.hot.thresh == 0 {
             // SAFETY: the caller's arguments, as they came.
             return unsafe { slow_last(ctx, out, written, room) };
         }
         // What OpenSSL does with more input after the end is its own affair.
-        ctx.thresh = usize::MAX;
+        ctx.hot.thresh = usize::MAX;
         // SAFETY: the inner function with its own context; the rest is the caller's.
-        unsafe { (ctx.last)(ctx.inner, out, written, room) }
+        unsafe { (ctx.hot.last)(ctx.hot.inner, out, written, room) }
     }
 
     fn get_ctx_params(ctx: *mut c_void, params: *mut Param) -> c_int {
@@ -307,7 +307,7 @@ dispatch! {
         // Each init through EVP of OpenSSL 3.0 asks for this first, by a search through all that may be asked for, and it never
         // changes (`EVP_CIPHER_CTX_get_iv_length`, crypto/evp/evp_lib.c; later versions ask once per context).
         // SAFETY: the core's list, lent for the call.
-        if ctx.iv_bytes > 0 && unsafe { params::answered_length(params, c"ivlen", ctx.iv_bytes) } {
+        if ctx.hot.iv_bytes > 0 && unsafe { params::answered_length(params, c"ivlen", ctx.hot.iv_bytes) } {
             return 1;
         }
         // SAFETY: the caller's arguments, as they came.
@@ -323,18 +323,18 @@ dispatch! {
                 return 0;
             }
             // SAFETY: the inner function with its own context; the rest is the caller's.
-            let answer = unsafe { set(ctx.inner, params) };
+            let answer = unsafe { set(ctx.hot.inner, params) };
             return for_c(core_of(ctx.row()), || {
                 gcm::record_parameters(ctx, &call);
                 Ok(answer)
             });
         }
-        if ctx.thresh == 0 && sync_inner(ctx) != 1 {
+        if ctx.hot.thresh == 0 && sync_inner(ctx) != 1 {
             return 0;
         }
         // SAFETY: as above.
-        let answer = unsafe { set(ctx.inner, params) };
-        if ctx.is_tracked {
+        let answer = unsafe { set(ctx.hot.inner, params) };
+        if ctx.hot.is_tracked {
             return for_c(core_of(ctx.row()), || {
                 ctx.set(answer == 1, &Init::of(true, NOTHING, NOTHING, params));
                 Ok(answer)
@@ -353,7 +353,7 @@ dispatch! {
     fn settable_ctx_params[SLOT](ctx: *mut c_void, provctx: *mut c_void) -> *const Param {
         let Some(row) = row_of(provctx, SLOT) else { return ptr::null() };
         let Some(settable) = row.settable_ctx else { return ptr::null() };
-        let inner = context_of(ctx).map_or(ptr::null_mut(), |ctx| ctx.inner);
+        let inner = context_of(ctx).map_or(ptr::null_mut(), |ctx| ctx.hot.inner);
         // SAFETY: as above; the core passes null for a context where it has none.
         unsafe { settable(inner, row.provider) }
     }
@@ -361,7 +361,7 @@ dispatch! {
     fn gettable_ctx_params[SLOT](ctx: *mut c_void, provctx: *mut c_void) -> *const Param {
         let Some(row) = row_of(provctx, SLOT) else { return ptr::null() };
         let Some(gettable) = row.gettable_ctx else { return ptr::null() };
-        let inner = context_of(ctx).map_or(ptr::null_mut(), |ctx| ctx.inner);
+        let inner = context_of(ctx).map_or(ptr::null_mut(), |ctx| ctx.hot.inner);
         // SAFETY: as above.
         unsafe { gettable(inner, row.provider) }
     }

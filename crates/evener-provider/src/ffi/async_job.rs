@@ -21,7 +21,8 @@ use evener_fd::{CheckedFd, KnownFd};
 use evener_ossl_sys::Function;
 
 use super::dispatch;
-use super::private_libctx::{library_of, symbol};
+use super::loaded_file::library_of;
+use super::private_libctx::symbol;
 
 type GetCurrentJob = unsafe extern "C" fn() -> *mut c_void;
 type PauseJob = unsafe extern "C" fn() -> c_int;

@@ -7,6 +7,7 @@ use std::slice;
 use evener_ossl_sys::{Algorithm, Dispatch};
 
 pub(crate) mod async_job;
+mod loaded_file;
 pub(crate) mod params;
 pub(crate) mod private_libctx;
 

@@ -1,5 +1,15 @@
 //! Block work by a module: a request in its queue, and the calling thread asleep or its job put aside.
 //!
+//! What it is in the literature: half-sync/half-async (Schmidt and Cranor, 1996), synchronous calls over a queue that another thread
+//! serves; with the core as fallback, for a piece is taken over whole or not at all.
+//!
+//! | state of a piece | the program's memory | goes on by |
+//! |---|---|---|
+//! | asked or put | as it was | its result, or silence beyond what is allowed: undone |
+//! | answered, to be compared (`comparison.rs`) | as it was | right: taken over; wrong: undone, and the module is out of service |
+//! | taken over | the result | |
+//! | undone | as it was | the inner cipher |
+//!
 //! Path of many pieces of one call: all are put before the first is waited for, and all are taken over, or none.
 //!
 //! Path of one piece: session of the message -> where the module has a driver for that this thread asks it and waits
@@ -8,31 +18,17 @@
 //! Until then the program's memory is what it was, so whatever fails is done again by the inner cipher. When the context has the
 //! key no more, the module gives it up.
 
-use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-
 use evener::offload::{Answer, Offload, Pending, Request, Waker, timeout};
 use evener_core::driver::Text;
 use evener_core::job::Memory;
 use evener_core::job::SessionRef;
-use evener_core::{Algorithm, BLOCK_BYTES, Direction, Family, Job, Nanos, Session, SessionId};
-use evener_driver_kernel::next_iv;
-use zeroize::Zeroizing;
+use evener_core::{Algorithm, Direction, Family, Job, Nanos, Session, SessionId};
 
+use super::comparison::{ResultCheck, Sampler};
 use crate::cipher::engine::registry::add_engine;
-use crate::cipher::engine::{BlockBatch, BlockError, BlockRequest, Engine, Fallback};
+use crate::cipher::engine::{BlockBatch, BlockError, BlockRequest, Engine};
 use crate::cipher::spans::{input_of, output_of};
 use crate::fork;
-
-/// Results that are compared with this core's: the first of each algorithm and direction up to a length, and of one in so many later on a
-/// part, here and there, for a comparison costs what a core takes for it. Assumed, not measured: the first 4, then one in 256 and of it a
-/// sixteenth, because beside a core that takes thirteen times as long as the module, a whole one in 256 were a twentieth of all time, and
-/// a sixteenth of it is a third of a hundredth.
-const CHECKED_FIRST: u32 = 4;
-const CHECKED: u32 = 256;
-const PART: usize = 16;
-const PART_BYTES_MIN: usize = 1_024;
-const FIRST_BYTES: usize = 16 << 10;
 
 /// Times that a job is put aside for one request; where the program allows no pause, each of them returns at once.
 const PAUSES_MAX: u32 = 1_000;
@@ -40,8 +36,7 @@ const PAUSES_MAX: u32 = 1_000;
 /// A module as the route sees it.
 pub(super) struct ModuleEngine {
     offload: Offload,
-    /// Results so far, by algorithm and direction.
-    seen: Vec<[AtomicU32; 2]>,
+    sampler: Sampler,
 }
 
 /// Adds a module behind those that are there; another crate that links this one as an rlib calls it from its initialiser.
@@ -61,8 +56,7 @@ pub(super) fn table(does: impl Fn(Algorithm, Direction) -> bool) -> impl Fn(Algo
 impl ModuleEngine {
     /// One that stays as long as the process: threads may be inside.
     pub(super) fn leaked(offload: Offload) -> &'static Self {
-        let seen = Algorithm::ALL.iter().map(|_| Default::default()).collect();
-        Box::leak(Box::new(Self { offload, seen }))
+        Box::leak(Box::new(Self { offload, sampler: Sampler::new() }))
     }
 
     /// Waits for the result, or lets the program go on until it is there. False where a fork came between.
@@ -81,19 +75,6 @@ impl ModuleEngine {
         true
     }
 
-    /// What of a result of `len` bytes is to be compared, where it is its turn.
-    fn compared(&self, algorithm: Algorithm, direction: Direction, len: usize) -> Option<Range<usize>> {
-        // Relaxed: a count.
-        let number = self.seen[algorithm.index()][direction as usize].fetch_add(1, Relaxed);
-        match number {
-            0..CHECKED_FIRST => Some(part(algorithm.family(), len, number, FIRST_BYTES)),
-            _ if number % CHECKED == 0 => {
-                Some(part(algorithm.family(), len, number / CHECKED, PART_BYTES_MIN))
-            }
-            _ => None,
-        }
-    }
-
     /// Takes in one of many jobs, which is waited for.
     fn put(&self, job: &Job<'_>, generation: u32) -> Option<Pending<'_>> {
         let SessionRef::Shared(session) = job.session_ref() else { return None };
@@ -107,7 +88,7 @@ impl ModuleEngine {
         batch.jobs.iter().zip(answers).all(|(job, answer)| {
             let (algorithm, direction) = (job.session().algorithm(), job.session().direction());
             let result = ResultCheck { algorithm, direction, iv: *job.iv(), input: job.input() };
-            let part = self.compared(algorithm, direction, job.input_bytes());
+            let part = self.sampler.part_of(algorithm, direction, job.input_bytes());
             part.is_none_or(|part| result.is_right(batch.fallback, answer.output(), part))
         })
     }
@@ -120,7 +101,8 @@ impl ModuleEngine {
         output: &[u8],
         generation: u32,
     ) -> bool {
-        let Some(part) = self.compared(block_request.algorithm, block_request.direction, output.len()) else {
+        let Some(part) = self.sampler.part_of(block_request.algorithm, block_request.direction, output.len())
+        else {
             return true;
         };
         let result = ResultCheck {
@@ -168,51 +150,6 @@ impl ModuleEngine {
         self.offload.ask_for(generation, session, &iv, &mut text, allowed)?;
         Some(text.taken)
     }
-}
-
-/// A result beside what it was made of.
-struct ResultCheck<'a> {
-    algorithm: Algorithm,
-    direction: Direction,
-    iv: [u8; 16],
-    input: &'a [u8],
-}
-
-impl ResultCheck<'_> {
-    /// Whether this core makes the same of a part. Where there is no memory for that, nobody knows.
-    fn is_right(&self, fallback: Fallback<'_>, output: &[u8], part: Range<usize>) -> bool {
-        let before = &self.input[..part.start];
-        let iv = match part.start {
-            0 => self.iv,
-            start => next_iv(self.algorithm.family(), &self.iv, before, self.direction)
-                .or_else(|| output[..start].last_chunk().copied())
-                .unwrap_or_default(),
-        };
-        let mut room = Zeroizing::new(self.input[part.clone()].to_vec());
-        let input_bytes = room.len();
-        let made = fallback.run(&iv, &mut Memory::InPlace { room: &mut room, input_bytes });
-        made.is_err() || room[..] == output[part]
-    }
-}
-
-/// Of the result of `len` bytes a part that can be computed by itself, another one for each number: a sixteenth, and at least so much.
-fn part(family: Family, len: usize, number: u32, least: usize) -> Range<usize> {
-    let bytes = (len / PART / BLOCK_BYTES * BLOCK_BYTES).max(least);
-    if len <= bytes || family == Family::Xts {
-        return 0..len;
-    }
-    // The fractions of multiples of the golden ratio lie evenly. Some parts begin before the result, or end behind it, and are moved: so
-    // its ends are compared as often as its middle.
-    let fraction = f64::from(number.wrapping_mul(0x9E37_79B9)) / (f64::from(u32::MAX) + 1.0);
-    let places = (len + bytes) / BLOCK_BYTES;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a fraction of a small number"
-    )]
-    let place = (fraction * places as f64) as usize * BLOCK_BYTES;
-    let start = place.saturating_sub(bytes).min(len - bytes);
-    start..start + bytes
 }
 
 /// A piece of which this thread waits for the result.
@@ -304,40 +241,5 @@ impl Engine for ModuleEngine {
 
     fn forget(&self, session: SessionId) {
         self.offload.forget(fork::generation(), session);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    #[test]
-    fn of_a_long_result_whole_blocks_of_a_part_are_compared_in_time_of_all_of_it() {
-        let len = 16_384;
-        let parts: Vec<Range<usize>> =
-            (0..400).map(|number| part(Family::Cbc, len, number, PART_BYTES_MIN)).collect();
-        for part in &parts {
-            assert!(part.len() == len / PART && part.start % BLOCK_BYTES == 0 && part.end <= len, "{part:?}");
-        }
-        let compared =
-            |block: usize| parts.iter().filter(|part| part.contains(&(block * BLOCK_BYTES))).count();
-        let counts: BTreeSet<usize> = (0..len / BLOCK_BYTES).map(compared).collect();
-        // A seventeenth of 400 parts, and twice as many at the ends.
-        assert!(counts.iter().all(|count| (20..=50).contains(count)), "{counts:?}");
-    }
-
-    #[test]
-    fn short_results_and_those_of_xts_are_compared_whole_and_others_by_a_sixteenth() {
-        for number in [0, 1, 77, u32::MAX] {
-            let part = |family, len| part(family, len, number, 1_024);
-            assert_eq!(part(Family::Cbc, 1_024), 0..1_024);
-            assert_eq!(part(Family::Cbc, 4_096).len(), 1_024);
-            assert_eq!(part(Family::Cbc, 1 << 20).len(), 1 << 16);
-            assert_eq!(part(Family::Ctr, 16), 0..16);
-            assert_eq!(part(Family::Xts, 16_384), 0..16_384);
-            assert_eq!(super::part(Family::Cbc, 16_384, number, FIRST_BYTES), 0..16_384);
-        }
     }
 }

@@ -5,6 +5,7 @@
 //! tried there -> an engine behind the route (`engine.rs`), over `evener::offload`. It is asked no known answers here, for that takes
 //! longer than many a program: the engine compares its first results. What cannot be opened is a complaint; the provider works without it.
 
+mod comparison;
 mod engine;
 
 use std::sync::{Arc, Mutex, PoisonError};

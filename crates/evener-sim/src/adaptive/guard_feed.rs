@@ -1,13 +1,11 @@
 //! The feed of the guard: jobs on cores, jobs on modules, and cores that rest and leave what waits to modules.
 
 use evener_core::Nanos;
-use evener_core::guard::{CONTROL_PERIOD, Guard};
+use evener_core::guard::{self, Guard};
+use evener_core::plan::adaptive;
 
 use crate::lab::{ClassView, Path, Sample, Setup};
 use crate::rounding::round;
-
-/// What modules' paths may have used beyond a rest and is still remembered: a job or two.
-const CREDIT_MAX: Nanos = Nanos::from_millis(1);
 
 /// The guard and what it needs to know.
 pub(super) struct GuardFeed {
@@ -70,7 +68,7 @@ impl GuardFeed {
     pub(super) fn record_routed(&mut self, class: usize) {
         let ledger = &mut self.ledgers[class];
         ledger.routed += 1;
-        let is_known = ledger.on_cores > ledger.routed / CONTROL_PERIOD;
+        let is_known = ledger.on_cores > ledger.routed / guard::TUNING.control_period;
         if !self.is_off && !is_known && self.guard.is_control(class) && ledger.owed == 0 {
             ledger.owed = 1;
         }
@@ -131,7 +129,7 @@ impl GuardFeed {
             self.idle = 0;
             self.guard.idled(rest.class, Nanos(idle), now);
         }
-        self.idle = self.idle.max(-signed(CREDIT_MAX));
+        self.idle = self.idle.max(-signed(adaptive::TUNING.credit_max));
     }
 }
 

@@ -10,12 +10,12 @@ mod guard_feed;
 use std::num::NonZero;
 
 use evener_core::budget::{Budget, PercentOutOfRange};
-use evener_core::estimate::{Estimator, Learned, ModuleSample, OnModule, width_class};
+use evener_core::estimate::{self, Estimator, Learned, ModuleSample, OnModule, width_class};
 use evener_core::guard::Counters;
 use evener_core::plan::Take;
 use evener_core::plan::adaptive::{
-    Choice as Decision, ClassInput, CostOnModule, ModuleCapacity, NICE_TO_YIELD, NICE_WITH_COMPETITORS,
-    PlanInput, TRIES_MAX, Table, all_of_turn, cap_percent, plan,
+    Choice as Decision, ClassInput, CostOnModule, ModuleCapacity, PlanInput, TUNING, Table, all_of_turn,
+    cap_percent, plan,
 };
 use evener_core::{Algorithm, Class, Direction, Method, Nanos, Objective};
 
@@ -23,11 +23,8 @@ use crate::lab::{Choice, Chooser, ModuleCost, Path, Sample, Setup, View, Which, 
 use busy_index::BusyIndex;
 use guard_feed::GuardFeed;
 
-/// Age after which a plan is made anew.
-const PLAN_AGE_MAX: Nanos = Nanos::from_millis(2);
-
 /// How often and how long cores leave a job of a class to a module that is to be tried.
-const LEAVES_MAX: u32 = 2 * TRIES_MAX;
+const LEAVES_MAX: u32 = 2 * estimate::TUNING.tries_max;
 const LEAVE_FOR: Nanos = Nanos::from_micros(50);
 
 /// Samples that a module's cost is worth which a run starts with: enough for no worker to try it again. Assumed, not
@@ -133,8 +130,8 @@ impl Adaptive {
         let pays =
             |class: usize| setup.modules.iter().any(|side| side.costs[class].d < setup.classes[class].c);
         setup.cpu.nice = match jobs.jobs().iter().any(|job| pays(job.class)) {
-            true if setup.hogs == 0 => NICE_TO_YIELD,
-            true => NICE_WITH_COMPETITORS,
+            true if setup.hogs == 0 => TUNING.nice_to_give_way,
+            true => TUNING.nice_beside,
             false => 0,
         };
     }
@@ -149,7 +146,7 @@ impl Adaptive {
             self.estimator.keep_cpu(class, Method::Plain, width_class(1), kept(setup.classes[at].c, 1));
             for (module, side) in setup.modules.iter().enumerate().filter(|(module, _)| knows(*module)) {
                 let [d, h] = [side.costs[at].d, side.costs[at].h].map(|cost| kept(cost, KEPT_SAMPLES));
-                let known = OnModule { d, h, tries: TRIES_MAX, ..OnModule::default() };
+                let known = OnModule { d, h, tries: estimate::TUNING.tries_max, ..OnModule::default() };
                 self.estimator.keep_module(module, class, known);
             }
         }
@@ -199,7 +196,7 @@ impl Adaptive {
     }
 
     fn plan(&mut self, view: &View<'_>) -> &Table {
-        let is_old = self.table.as_ref().is_none_or(|(made, _)| view.now - *made >= PLAN_AGE_MAX);
+        let is_old = self.table.as_ref().is_none_or(|(made, _)| view.now - *made >= TUNING.plan_age_max);
         if is_old {
             let worked = |class: usize| self.estimator.worked(self.classes[class]);
             self.table = Some((view.now, plan(&self.plan_input(view)).having_worked(worked)));
@@ -299,7 +296,7 @@ impl Adaptive {
             Decision::Take { class, .. } => self.start(path, index, class, view),
             Decision::AskAgainIn(time) => Choice::AskAgainIn(time),
             // The next plan may say otherwise of what waits.
-            Decision::Leave if view.waiting() > 0 => Choice::RestAtMost(PLAN_AGE_MAX),
+            Decision::Leave if view.waiting() > 0 => Choice::RestAtMost(TUNING.plan_age_max),
             Decision::Leave => Choice::Rest,
         }
     }

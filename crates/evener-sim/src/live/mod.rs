@@ -9,7 +9,7 @@
 #[cfg(test)]
 mod tests;
 
-use evener_core::plan::adaptive::CLAIM_TIME;
+use evener_core::plan::adaptive::TUNING;
 use evener_core::plan::{CLAIM_BYTES_MAX, Policy, Snapshot, Take};
 use evener_core::{Nanos, Objective};
 
@@ -209,7 +209,7 @@ impl Machine {
         if self.takes_turns(measured) {
             adaptive.take_turns(setup);
         }
-        adaptive.claim(Claims { take: policy.plan(&self.snapshot()).cpu, time: CLAIM_TIME });
+        adaptive.claim(Claims { take: policy.plan(&self.snapshot()).cpu, time: TUNING.claim_time });
         Box::new(adaptive)
     }
 }

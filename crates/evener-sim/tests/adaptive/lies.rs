@@ -1,6 +1,6 @@
 //! Costs that are wrong and stay so: what the guard allows is what they may take.
 
-use evener_core::guard::LOSS_ALLOWED;
+use evener_core::guard::TUNING;
 use evener_core::plan::Policy;
 use evener_core::{Cost, Nanos, Objective};
 use evener_sim::adaptive::Adaptive;
@@ -24,7 +24,7 @@ fn allowed(name: &str, cpu_only_ms: f64) -> f64 {
     let classes =
         workload(name).jobs().iter().map(|job| job.class).collect::<std::collections::BTreeSet<_>>();
     let tail = 2.0;
-    tail + (classes.len() as f64 * millis(LOSS_ALLOWED)).max(0.02 * cpu_only_ms)
+    tail + (classes.len() as f64 * millis(TUNING.loss_allowed)).max(0.02 * cpu_only_ms)
 }
 
 #[test]

@@ -2,10 +2,6 @@
 
 use evener_core::Nanos;
 
-/// How long a module's worker waits for the first control job of a class. Assumed, not measured:
-/// 200 us, below what a core needs for a claim.
-pub(super) const WAIT_FOR_CONTROL: Nanos = Nanos::from_micros(200);
-
 /// What a worker may take.
 pub(crate) struct Claim {
     pub(crate) queue: usize,

@@ -8,25 +8,19 @@ use std::sync::atomic::Ordering;
 
 use evener_core::Nanos;
 use evener_core::estimate::PLAN_WIDTH;
-use evener_core::guard::CONTROL_JOBS_FIRST;
-use evener_core::plan::adaptive::{CLAIM_TIME, Choice, Table};
+use evener_core::guard;
+use evener_core::plan::adaptive::{self, Choice, Table};
 
-use super::claim::{Claim, WAIT_FOR_CONTROL};
-use super::planning::{PLAN_AGE_MAX, PLAN_AGE_ON_ONE_CORE};
+use super::claim::Claim;
+use super::tuning::TUNING;
 use super::{AdaptivePolicy, WorkerKind};
 use crate::queue::class_queues::ClassQueues;
 
-/// Jobs that a module's worker takes at once at most, and how many times as many wait then at least: the last ones are asked about one
-/// by one. A question takes a fiftieth of a request in the guest of docs/testbed.md; with 8, a quarter and a plan each
-/// 20 ms adaptive was at 0.93 of `module_only` there, with these and 100 ms at 1.00 (docs/results/guest-afalg.md).
-const IN_A_ROW: u32 = 64;
-const ROWS_MIN: u32 = 16;
-
-/// Jobs that a core does in [`CLAIM_TIME`] at so much each; where that is not known, one fill of lanes.
+/// Jobs that a core does in `claim_time` at so much each; where that is not known, one fill of lanes.
 fn jobs_in_time(each: Nanos) -> u32 {
     match each {
         Nanos::ZERO => u32::try_from(PLAN_WIDTH).expect("a width is small"),
-        each => u32::try_from(CLAIM_TIME.0 / each.0).unwrap_or(u32::MAX).max(1),
+        each => u32::try_from(adaptive::TUNING.claim_time.0 / each.0).unwrap_or(u32::MAX).max(1),
     }
 }
 
@@ -50,7 +44,7 @@ impl AdaptivePolicy {
                 Ok(Claim { queue, jobs_max: jobs_in_time(each), each })
             }
             Choice::AskAgainIn(time) => Err(self.rest(queues, &table, time)),
-            Choice::Leave => Err(PLAN_AGE_MAX),
+            Choice::Leave => Err(adaptive::TUNING.plan_age_max),
         }
     }
 
@@ -78,7 +72,7 @@ impl AdaptivePolicy {
         }
         let all: u64 =
             waiting().map(|queue| u64::from(queues.waiting(queue)).saturating_mul(at_best(queue))).sum();
-        Nanos(all / 2).min(PLAN_AGE_ON_ONE_CORE).max(time)
+        Nanos(all / 2).min(TUNING.plan_age_on_one_core).max(time)
     }
 
     /// What module `module` takes.
@@ -102,20 +96,21 @@ impl AdaptivePolicy {
                     false => self.may_route(module, queue, jobs_max, table.expected(queue, None)),
                 };
                 if !goes {
-                    return Err(WAIT_FOR_CONTROL);
+                    return Err(TUNING.wait_for_control);
                 }
                 Ok(Claim { queue, jobs_max, each: table.expected(queue, Some(module)) })
             }
             Choice::AskAgainIn(time) => Err(time),
-            Choice::Leave => Err(PLAN_AGE_MAX),
+            Choice::Leave => Err(adaptive::TUNING.plan_age_max),
         }
     }
 
     /// Jobs that a module's worker takes at once. Where turns are taken the core rests meanwhile, so that none is kept from it, and each
     /// question keeps the next request from the module. What cores leave to it whole it may take as it comes.
     fn in_a_row(&self, table: &Table, queue: usize, waiting: u32) -> u32 {
-        let least = if table.is_left_whole(queue) && !cfg!(mutant = "one_by_one") { 1 } else { ROWS_MIN };
-        if self.alternation.takes_turns() { (waiting / least).clamp(1, IN_A_ROW) } else { 1 }
+        let least =
+            if table.is_left_whole(queue) && !cfg!(mutant = "one_by_one") { 1 } else { TUNING.rows_min };
+        if self.alternation.takes_turns() { (waiting / least).clamp(1, TUNING.in_a_row) } else { 1 }
     }
 
     /// A module is about to begin some jobs: cores owe its class a control job, where they run too few by themselves. Before
@@ -129,12 +124,15 @@ impl AdaptivePolicy {
         if self.alternation.takes_turns() && measured == 0 && !cfg!(mutant = "one_job_first") {
             state.guard.assume(ledger, c);
         }
-        if has_cores && !state.guard.has_measure(ledger) && self.controls.count(queue) >= CONTROL_JOBS_FIRST {
+        if has_cores
+            && !state.guard.has_measure(ledger)
+            && self.controls.count(queue) >= guard::TUNING.control_jobs_first
+        {
             // Owed again each time: what a core ran last may not have been sampled, and nobody waits for nothing.
             self.controls.owe(queue);
             return false;
         }
-        let is_due = self.controls.routed(queue, jobs, measured < CONTROL_JOBS_FIRST);
+        let is_due = self.controls.routed(queue, jobs, measured < guard::TUNING.control_jobs_first);
         // Where turns are taken, those of the core are the control.
         if has_cores && is_due && !self.alternation.takes_turns() && state.guard.is_control(ledger) {
             self.controls.owe(queue);

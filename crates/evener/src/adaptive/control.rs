@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use evener_core::guard::CONTROL_PERIOD;
+use evener_core::guard::TUNING;
 
 /// By queue: what is owed.
 pub(super) struct Controls(Vec<Control>);
@@ -28,7 +28,7 @@ impl Controls {
     pub(super) fn routed(&self, queue: usize, jobs: u32, is_new: bool) -> bool {
         // Relaxed, as all here: counts, which nothing else hangs on.
         let routed = self.0[queue].routed.fetch_add(jobs, Ordering::Relaxed);
-        (is_new || u64::from(routed) >= CONTROL_PERIOD) && !cfg!(mutant = "controls_forgotten")
+        (is_new || u64::from(routed) >= TUNING.control_period) && !cfg!(mutant = "controls_forgotten")
     }
 
     /// Jobs that modules took since a core measured one.
@@ -72,7 +72,7 @@ mod tests {
         let controls = Controls::new(1);
         for _ in 0..3 {
             controls.measured(0);
-            assert!((0..CONTROL_PERIOD).all(|_| !controls.routed(0, 1, false)));
+            assert!((0..TUNING.control_period).all(|_| !controls.routed(0, 1, false)));
         }
         assert!(controls.routed(0, 1, false), "none in a while");
     }

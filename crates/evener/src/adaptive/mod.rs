@@ -19,6 +19,7 @@ mod planner_input;
 mod planning;
 mod policy_state;
 mod single_requests;
+mod tuning;
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};

@@ -9,6 +9,7 @@ use evener_core::estimate::{ModuleSample, OnModule};
 use evener_core::guard::Guard;
 use evener_core::{Class, Nanos, Objective};
 
+use super::tuning::TUNING;
 use super::{AdaptivePolicy, State};
 use crate::core_price::scaled;
 use crate::costs::CostSample;
@@ -55,9 +56,6 @@ impl Observation {
         }
     }
 }
-
-/// One in so many parts of the time of the core's jobs may be others', for it to count as alone: what interrupts take.
-const BESIDE_PARTS: u64 = 16;
 
 impl AdaptivePolicy {
     /// Bursts that ran on a core. Their costs are known already (`Costs::record`).
@@ -146,8 +144,8 @@ impl AdaptivePolicy {
         let Some(mut turns) = self.alternation.turns() else { return };
         let (each, worked) = (seen.wall.0 / seen.jobs.max(1) as u64, seen.core.0 * seen.stands_for);
         // By itself: not beside the module's path, nor another program.
-        let is_alone =
-            seen.wall - seen.core <= Nanos(seen.wall.0 / BESIDE_PARTS) || cfg!(mutant = "core_in_crowd");
+        let is_alone = seen.wall - seen.core <= Nanos(seen.wall.0 / TUNING.beside_parts)
+            || cfg!(mutant = "core_in_crowd");
         if let Some((module, core)) = turns.record_core(queue, is_alone.then_some(Nanos(each)), Nanos(worked))
         {
             drop(turns);

@@ -5,7 +5,7 @@ use evener_core::plan::adaptive::{ClassInput, CostOnModule, ModuleCapacity, Plan
 use evener_core::{Class, Estimator, Nanos, Objective};
 
 use super::State;
-use crate::core_price::contested;
+use crate::core_price::{self, contested};
 
 /// What never changes during a run.
 pub(crate) struct RunFacts {
@@ -102,7 +102,7 @@ impl RunFacts {
         PlanInput {
             objective: self.objective,
             cpu_workers: u32::try_from(self.cpu_workers).unwrap_or(u32::MAX),
-            share: state.share.max(0.05),
+            share: state.share.max(core_price::TUNING.share_min),
             lambda: self.lambda(state.share),
             // Lowering a thread's priority is allowed, raising it again is not (docs/adaptive.md).
             yields: false,

@@ -7,22 +7,13 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-use evener_core::plan::adaptive::{Table, plan};
+use evener_core::plan::adaptive::{self, Table, plan};
 use evener_core::{Class, Nanos};
 
 use super::planner_input::RunSnapshot;
+use super::tuning::TUNING;
 use super::{AdaptivePolicy, WorkerKind};
 use crate::queue::class_queues::ClassQueues;
-
-/// Age after which a plan is made anew: every few milliseconds, for a plan takes some microseconds.
-pub(super) const PLAN_AGE_MAX: Nanos = Nanos::from_millis(2);
-
-/// The same on one core, where plans, and cores that wake for one, take it from what is planned: 0.2 to 0.6 ms in the guest of
-/// docs/testbed.md. Pairs of turns and classes that are new make plans old sooner.
-pub(super) const PLAN_AGE_ON_ONE_CORE: Nanos = Nanos::from_millis(100);
-
-/// The same on several cores where no module takes anything: ten looks in the time of a [`TRY_WINDOW`](super::policy_state) and more would find nothing new.
-const LOOK_BACK_AFTER: Nanos = Nanos::from_millis(20);
 
 impl AdaptivePolicy {
     /// Leaves those classes alone of which it is known from the beginning that no module takes them: a short run is over
@@ -81,7 +72,7 @@ impl AdaptivePolicy {
     /// Looks whether modules may matter again, where no worker queries the policy because none did. `alone` jobs wait for cores alone.
     pub(crate) fn replan(&self, queues: &ClassQueues<'_>, alone: u32, now: Nanos) {
         let planned = self.planned_ns.load(Ordering::Relaxed);
-        let after = if self.fixed.cores == 1 { PLAN_AGE_ON_ONE_CORE } else { LOOK_BACK_AFTER };
+        let after = if self.fixed.cores == 1 { TUNING.plan_age_on_one_core } else { TUNING.look_back_after };
         if planned == 0 || now - Nanos(planned) >= after {
             self.plan_beside(queues, alone, now);
         }
@@ -96,7 +87,8 @@ impl AdaptivePolicy {
     fn table_beside(&self, queues: &ClassQueues<'_>, coming: u32, now: Nanos) -> Arc<Table> {
         // Relaxed: two workers that both find it old make it twice, which does no harm.
         let planned = self.planned_ns.load(Ordering::Relaxed);
-        let age_max = if self.fixed.cores == 1 { PLAN_AGE_ON_ONE_CORE } else { PLAN_AGE_MAX };
+        let age_max =
+            if self.fixed.cores == 1 { TUNING.plan_age_on_one_core } else { adaptive::TUNING.plan_age_max };
         let is_old = planned == 0 || now - Nanos(planned) >= age_max;
         let table = self.current();
         if is_old || table.classes() != queues.count() {

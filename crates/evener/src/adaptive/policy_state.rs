@@ -2,19 +2,11 @@
 
 use evener_core::Nanos;
 use evener_core::guard::Guard;
+use evener_core::plan::adaptive;
 
-use crate::core_price::SHARE_WEIGHT;
+use super::tuning::TUNING;
+use crate::core_price;
 use crate::queue::class_queues::CLASS_QUEUES_MAX;
-
-/// How long modules' workers are kept awake for nothing but a try. Long beside any job of a preset, for where all cores
-/// are busy the module's thread may wait for one.
-const TRY_WINDOW: Nanos = Nanos::from_millis(50);
-
-/// Time until the next such window where none was used.
-const TRY_PAUSE: Nanos = Nanos::from_millis(250);
-
-/// What modules' paths may have used beyond a rest and is still remembered: a job or two, as in the simulator.
-const CREDIT_MAX: Nanos = Nanos::from_millis(1);
 
 /// Written under one lock.
 pub(super) struct State {
@@ -58,7 +50,7 @@ impl State {
     /// A worker got this much of a core in that time.
     pub(super) fn record_share(&mut self, core: Nanos, wall: Nanos) {
         let share = (core.as_secs_f64() / wall.as_secs_f64().max(1e-9)).clamp(0.0, 1.0);
-        self.share += SHARE_WEIGHT * (share - self.share);
+        self.share += core_price::TUNING.share_weight * (share - self.share);
     }
 
     /// Whether the guard has locked a queue for a module.
@@ -73,7 +65,7 @@ impl State {
             return rest;
         }
         let used = paths + self.used_before;
-        self.used_before = (used - rest).min(CREDIT_MAX);
+        self.used_before = (used - rest).min(adaptive::TUNING.credit_max);
         rest - used
     }
 
@@ -84,8 +76,8 @@ impl State {
             return false;
         }
         let since = *self.trying_since.get_or_insert(now);
-        if now - since > TRY_WINDOW && !cfg!(mutant = "window_stays_open") {
-            (self.trying_since, self.try_after) = (None, now + TRY_PAUSE);
+        if now - since > TUNING.try_window && !cfg!(mutant = "window_stays_open") {
+            (self.trying_since, self.try_after) = (None, now + TUNING.try_pause);
         }
         self.trying_since.is_some()
     }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use evener_core::estimate::{LEAST_WIDTH, WIDTHS, width_class};
-use evener_core::plan::adaptive::TRY_WORK_MIN;
+use evener_core::plan::adaptive::TUNING;
 use evener_core::{Class, Estimator, Method, Nanos};
 
 /// Multi-buffer is in force; else plain.
@@ -128,7 +128,7 @@ impl Costs {
         known.estimator.saw_cpu(seen.class, seen.method, seen.jobs as u64, seen.bytes, seen.core);
         let worked = known.worked.entry(seen.class).or_default();
         *worked += Nanos(seen.core.0 * seen.stands_for);
-        let may_try = *worked >= TRY_WORK_MIN;
+        let may_try = *worked >= TUNING.try_work_min;
         (0..WIDTHS).for_each(|width| self.write(&known.estimator, seen.class, width, may_try));
     }
 

@@ -1,11 +1,15 @@
 //! Which provider serves an algorithm: what a fetch in this process finds.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::CStr;
 use std::ptr;
 
-use super::{
-    EVP_CIPHER_fetch, EVP_CIPHER_free, EVP_MD_fetch, EVP_MD_free, EvpCipher, EvpMd, OsslLibCtx, owned,
+use evener_evp_sys::{
+    EVP_CIPHER_fetch, EVP_CIPHER_free, EVP_CIPHER_get0_provider, EVP_MD_fetch, EVP_MD_free,
+    EVP_MD_get0_provider, EVP_default_properties_is_fips_enabled, OSSL_PROVIDER_available,
+    OSSL_PROVIDER_get0_name, OsslProvider,
 };
+
+use super::owned;
 
 /// The provider that serves a cipher under these properties.
 pub(crate) fn cipher(name: &CStr, properties: &CStr) -> Option<String> {
@@ -51,19 +55,4 @@ fn name_of(provider: *const OsslProvider) -> Option<String> {
     }
     // SAFETY: a provider's name ends in nul and lives as long as the provider.
     Some(unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
-}
-
-/// `OSSL_PROVIDER`.
-#[repr(C)]
-struct OsslProvider {
-    _private: [u8; 0],
-}
-
-#[link(name = "crypto")]
-unsafe extern "C" {
-    fn EVP_CIPHER_get0_provider(cipher: *const EvpCipher) -> *const OsslProvider;
-    fn EVP_MD_get0_provider(digest: *const EvpMd) -> *const OsslProvider;
-    fn OSSL_PROVIDER_get0_name(provider: *const OsslProvider) -> *const c_char;
-    fn OSSL_PROVIDER_available(library: *mut OsslLibCtx, name: *const c_char) -> c_int;
-    fn EVP_default_properties_is_fips_enabled(library: *mut OsslLibCtx) -> c_int;
 }

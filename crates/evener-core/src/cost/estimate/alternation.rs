@@ -6,26 +6,13 @@
 //! has now ([`OnModule::at_speed_of`]). One pair that is far off is left out, two in a row are believed, as all costs
 //! are ([`Learned`]).
 
+use super::tuning::TUNING;
 use super::{Estimator, Learned, ModuleSample, OnModule, float, nanos};
 use crate::job::class::Class;
 use crate::units::Nanos;
 
 /// Millionths: a mean of ratios is kept as one of nanoseconds is.
 const WHOLE: f64 = 1e6;
-
-/// Pairs before which a ratio is doubted. Assumed, not measured: 4, because one sample weighs an eighth.
-const PAIRS_MIN: u32 = 4;
-
-/// Pairs that a calibration of some ten passes, or what an earlier run knew, is worth against those of today. Assumed,
-/// not measured: 3.
-const PAIRS_KEPT: u32 = 3;
-
-/// By so many standard errors a ratio must differ from where the decision turns: 19 of 20 cases.
-const SURE: f64 = 2.0;
-
-/// Who is so little apart may be taken for even: to know better is not worth what turns cost. Assumed, not measured:
-/// 4 %.
-const NEAR: f64 = 0.04;
 
 impl OnModule {
     /// What `d + h` is of `c`, where both were measured in turn.
@@ -56,15 +43,15 @@ impl OnModule {
     /// Whether pairs of today say that the ratio lies so near `even` that it hardly matters on which side.
     #[must_use]
     pub fn is_surely_near(&self, even: f64) -> bool {
-        self.apart(even).is_some_and(|(apart, error)| apart + error < NEAR)
+        self.apart(even).is_some_and(|(apart, error)| apart + error < TUNING.near)
     }
 
     /// How far the ratio is from `even`, as a part of it, and how far that may be off; `None` where too few pairs say so or the last
     /// one says something else.
     fn apart(&self, even: f64) -> Option<(f64, f64)> {
-        let is_known = self.in_turn.samples >= PAIRS_MIN && !self.in_turn.is_doubted();
+        let is_known = self.in_turn.samples >= TUNING.pairs_min && !self.in_turn.is_doubted();
         let ratio = self.ratio().filter(|_| is_known)?;
-        Some(((ratio / even - 1.0).abs(), SURE * self.in_turn.error()))
+        Some(((ratio / even - 1.0).abs(), TUNING.sure * self.in_turn.error()))
     }
 }
 
@@ -98,7 +85,7 @@ impl Estimator {
             let Some(((d, h), c)) = pair.filter(|(_, c)| *c > Nanos::ZERO) else { continue };
             let mut ratio = Learned::kept(WHOLE * float((d + h).0) / float(c.0), 0.0, 1);
             ratio.age();
-            ratio.samples = PAIRS_KEPT;
+            ratio.samples = TUNING.pairs_kept;
             if let Some(known) = self.modules[module].get_mut(&class) {
                 known.in_turn = ratio;
             }

@@ -1,30 +1,8 @@
 //! The mean cost of a job, and how much single samples stray from it.
 
+use super::tuning::TUNING;
 use super::{float, nanos};
 use crate::units::Nanos;
-
-/// Part of a new sample in the mean.
-const WEIGHT: f64 = 1.0 / 8.0;
-
-/// Samples that such a mean is worth at most: `2 / WEIGHT - 1`.
-const SAMPLES_WORTH_MAX: u32 = 15;
-
-/// A sample that is this many times above or below the mean is a surprise.
-const SURPRISE: f64 = 2.0;
-
-/// Surprises in a row that make a new mean: one may be a thread that was kept from its core.
-const SURPRISES_MAX: u32 = 2;
-
-/// Samples after which a mean is settled. Assumed, not measured: 8, because a sample weighs an eighth.
-const SETTLED: u32 = 8;
-
-/// Bytes that a job's fixed cost is worth, about, when a cost is carried to another size of the class: 100 ns of a
-/// request at one nanosecond per byte. Within a class sizes differ by two at most, so its error stays small.
-const FIXED_BYTES: f64 = 100.0;
-
-/// Mean deviation of a sample from the mean, as a part of it, before there were any. Assumed, not measured: a tenth,
-/// because core times of bursts on the virtual machine of docs/results stray by 3 to 12 %.
-const SPREAD_FIRST: f64 = 0.1;
 
 /// A standard deviation is so many mean deviations where samples are normal: sqrt(pi / 2).
 const SIGMA_BY_SPREAD: f64 = 1.25;
@@ -67,7 +45,7 @@ impl Learned {
             is_below: false,
             is_shaken: false,
             is_old: false,
-            spread: SPREAD_FIRST,
+            spread: TUNING.spread_first,
         }
     }
 
@@ -94,12 +72,12 @@ impl Learned {
 
     /// The mean in nanoseconds for jobs of `bytes`.
     pub(super) fn carried_to(&self, bytes: f64) -> f64 {
-        self.ns * (bytes + FIXED_BYTES) / (self.bytes + FIXED_BYTES)
+        self.ns * (bytes + TUNING.fixed_bytes) / (self.bytes + TUNING.fixed_bytes)
     }
 
     /// The standard error of the mean, as a part of it.
     pub(super) fn error(&self) -> f64 {
-        SIGMA_BY_SPREAD * self.spread / f64::from(self.samples.clamp(1, SAMPLES_WORTH_MAX)).sqrt()
+        SIGMA_BY_SPREAD * self.spread / f64::from(self.samples.clamp(1, TUNING.samples_worth_max)).sqrt()
     }
 
     /// From now on counts as one sample of long ago: the next ones say more.
@@ -114,23 +92,24 @@ impl Learned {
         }
         let (ns, bytes) = (float(cost.0) / float(jobs), float(bytes) / float(jobs));
         let expected = self.carried_to(bytes);
-        let is_surprise =
-            (ns > expected * SURPRISE || ns * SURPRISE < expected) && !cfg!(mutant = "outliers_believed");
+        let is_surprise = (ns > expected * TUNING.surprise || ns * TUNING.surprise < expected)
+            && !cfg!(mutant = "outliers_believed");
         self.surprises = if is_surprise { self.surprises + 1 } else { 0 };
         self.is_below = ns < expected;
         self.samples = self.samples.saturating_add(1);
-        if self.samples == 1 || self.surprises >= SURPRISES_MAX {
-            let is_shaken = self.is_shaken || self.samples > SETTLED;
+        if self.samples == 1 || self.surprises >= TUNING.surprises_max {
+            let is_shaken = self.is_shaken || self.samples > TUNING.settled;
             *self = Self { is_shaken, ..Self::kept(ns, bytes, self.surprises.max(1)) };
         } else if !is_surprise {
             // What takes no time at all strays from nothing.
             let strays = if expected > 0.0 { (ns / expected - 1.0).abs() } else { 0.0 };
-            self.spread += WEIGHT * (strays - self.spread);
-            let weight = if self.is_old { WEIGHT.max(1.0 / f64::from(self.samples)) } else { WEIGHT };
+            self.spread += TUNING.weight * (strays - self.spread);
+            let weight =
+                if self.is_old { TUNING.weight.max(1.0 / f64::from(self.samples)) } else { TUNING.weight };
             self.ns += weight * (ns - self.ns);
             self.bytes += weight * (bytes - self.bytes);
         }
-        self.is_shaken &= self.samples < SETTLED;
+        self.is_shaken &= self.samples < TUNING.settled;
     }
 }
 

@@ -3,6 +3,7 @@
 //! The path of one request: [`BySize::stays`] -> it stays, or goes another way -> [`BySize::stayed`] or [`BySize::went`] with
 //! what it took.
 
+use super::tuning::TUNING;
 use super::{Counters, Guard};
 use crate::units::Nanos;
 
@@ -25,10 +26,6 @@ pub struct BySize {
 /// Classes of size: from 2^4 bytes, a block, to 2^30 and more.
 const CLASS_FIRST: u32 = 4;
 const CLASS_COUNT: usize = 27;
-
-/// Requests of this many bytes, 2^22, take about half a millisecond, a tenth of what the guard allows a class to lose. Longer
-/// ones are entered at their share of that: one that lost its core for a slice is no verdict on its class.
-const ENTERED_WHOLE: u32 = 22;
 
 impl BySize {
     /// A guard over `kinds` kinds of work, of which nothing is known yet.
@@ -107,10 +104,10 @@ fn class(load: Load) -> usize {
     power.min(CLASS_COUNT - 1)
 }
 
-/// Bytes at which requests of the load's class are entered: the smallest of its class, or [`ENTERED_WHOLE`]. So requests of
+/// Bytes at which requests of the load's class are entered: the smallest of its class, or `Tuning::entered_whole`. So requests of
 /// one class are compared whatever their mixture.
 fn entered_bytes(load: Load) -> usize {
-    1 << load.bytes.max(1).ilog2().min(ENTERED_WHOLE)
+    1 << load.bytes.max(1).ilog2().min(TUNING.entered_whole)
 }
 
 fn at_class_size(load: Load, cost: Nanos) -> Nanos {

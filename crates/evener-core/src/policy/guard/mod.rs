@@ -1,74 +1,38 @@
 //! The regret guard: what routing to modules may lose at most, enforced while it runs.
 //!
-//! The path of one class: [`Guard::is_locked`] and [`Guard::is_control`] say whether the next job stays inline;
-//! [`Guard::control`] takes what inline jobs took, [`Guard::routed`] what routed ones took,
-//! [`Guard::failed`] what those took that failed and
-//! [`Guard::idled`] what a core waited for a module. What was lost beyond the allowance locks the class.
+//! What it is in the literature: a circuit breaker (Nygard, "Release It!", 2007) over each class of jobs, opened by the budget of a
+//! conservative bandit (Wu et al., 2016): a way other than the usual one is taken only while what it lost stays within a part of what
+//! the usual one would have cost. Control jobs, which stay inline though they need not, measure that.
 //!
-//! The guard knows no estimate and no plan, only what was measured, so that it also catches a wrong planner
-//! and a wrong cost. A cost is core time where throughput counts, interrupts included, and time that passed
-//! where latency counts; the caller chooses one of them and keeps to it, for control and routed jobs alike.
+//! | state of a class | jobs | ends when |
+//! |---|---|---|
+//! | free (closed) | may be routed but for the controls | more than `loss_allowed`, or one in `loss_share` parts, is lost: locked |
+//! | locked (open) | stay inline | `lock_first` is over, twice as long each time: on trial |
+//! | on trial (half-open) | may be routed | more than `loss_allowed_on_trial`, or that part, is lost: locked; `trial_jobs` that gained: free |
 //!
-//! The loss of a class is a sum that never falls below zero: a gain pays back what was lost before it and is
-//! forgotten beyond that. A class that could save up credit would earn an hour and then, when its module grows
-//! slow, lose for minutes before anybody steps in.
+//! The path of one class: [`Guard::is_locked`] and [`Guard::is_control`] say whether the next job stays inline; [`Guard::control`] takes
+//! what inline jobs took, [`Guard::routed`] what routed ones took, [`Guard::failed`] what those took that failed and [`Guard::idled`] what
+//! a core waited for a module. What that means for the class stands in `ledger.rs`, the numbers in `tuning.rs`; `by_size.rs` has a guard
+//! over requests of any length.
+//!
+//! The guard knows no estimate and no plan, only what was measured, so that it also catches a wrong planner and a wrong cost. A cost is
+//! core time where throughput counts, interrupts included, and time that passed where latency counts; the caller chooses one of them and
+//! keeps to it, for control and routed jobs alike.
+//!
+//! The loss of a class is a sum that never falls below zero: a gain pays back what was lost before it and is forgotten beyond that. A
+//! class that could save up credit would earn an hour and then, when its module grows slow, lose for minutes before anybody steps in.
 
 mod by_size;
+mod counters;
+mod ledger;
+mod tuning;
 
-use std::ops::AddAssign;
-
+use self::ledger::{Entry, Ledger};
 use crate::units::Nanos;
 
 pub use by_size::{BySize, Load};
-
-/// One of so many jobs that would be routed runs inline as control, or of up to [`CONTROL_STRETCH_MAX`] times as many: 1.6 % of the
-/// gain is the price of knowing it, and where that is more than one in [`CONTROL_SHARE`] parts of what is routed, fewer will do, for a
-/// core would have to become that much faster before routing were wrong.
-pub const CONTROL_PERIOD: u64 = 64;
-
-/// Beside a module that takes a thirteenth of a core's time, one job in 64 inline were a fifth of all time. Assumed, not
-/// measured: one in 256, 0.4 %.
-pub const CONTROL_SHARE: u64 = 256;
-
-/// Controls must not be so rare that a changed core is noticed after minutes only. Assumed, not measured: 64.
-pub const CONTROL_STRETCH_MAX: u64 = 64;
-
-/// Jobs that are measured inline before any is routed: their mean is within 12 % of the true one in 19 of 20
-/// cases where single jobs vary by 30 %.
-pub const CONTROL_JOBS_FIRST: u64 = 8;
-
-/// Where jobs are long so much time of them will do, and two of them: longer ones vary less, and eight of 1 MiB take half a second of a
-/// slow core. Assumed, not measured: 10 ms.
-pub const CONTROL_TIME_FIRST: Nanos = Nanos::from_millis(10);
-
-/// Loss in core or wall time that a class may always have.
-pub const LOSS_ALLOWED: Nanos = Nanos::from_millis(5);
-
-/// The same for a class on trial. Assumed, not measured: 1 ms, because that is small beside
-/// [`LOSS_ALLOWED`] and large beside one wake-up.
-pub const LOSS_ALLOWED_ON_TRIAL: Nanos = Nanos::from_millis(1);
-
-/// A class may lose one in so many parts of what its routed jobs would have cost inline: 2 %.
-pub const LOSS_SHARE: u64 = 50;
-
-/// Length of the first lock of a class; each one after it is twice as long. A trial may lose less than a hundredth of that, and one request
-/// that met a stall of 6 ms, of a module that takes a thirteenth of a core's time, costs no second of its gain.
-pub const LOCK_FIRST: Nanos = Nanos::from_millis(125);
-
-/// Longest lock: 5 minutes.
-pub const LOCK_MAX: Nanos = Nanos::from_millis(300_000);
-
-/// Routed jobs after which a trial is judged. Assumed, not measured: 256, because noise of 30 % in single jobs
-/// leaves 2 % in their mean.
-pub const TRIAL_JOBS: u64 = 256;
-
-/// Inline cost after which loss and inline cost are halved, so that no class ever has more than 2 % of it to
-/// lose at a stroke. Assumed, not measured: 10 s.
-const LOSS_WINDOW: Nanos = Nanos::from_millis(10_000);
-
-/// Control jobs after which their weight is halved. Assumed, not measured: 128, a balance between noise and
-/// the time in which a changed inline cost is noticed, 64 control jobs to half.
-const CONTROL_WINDOW: u64 = 128;
+pub use counters::Counters;
+pub use tuning::{TUNING, Tuning};
 
 /// The guard's ledgers, one per class; a class is an index that the caller defines.
 #[derive(Clone, Debug)]
@@ -95,8 +59,8 @@ impl Guard {
 
     /// Whether the next job of `class` that would be routed runs inline as control; asked once per such job.
     ///
-    /// Every job does until [`CONTROL_JOBS_FIRST`] were measured, or [`CONTROL_TIME_FIRST`] of them, afterwards exactly one in each
-    /// [`CONTROL_PERIOD`], at a place that wanders, since sizes that alternate would show one half only; and fewer where the routed
+    /// Every job does until `Tuning::control_jobs_first` were measured, or `Tuning::control_time_first` of them, afterwards exactly one in each
+    /// `Tuning::control_period`, at a place that wanders, since sizes that alternate would show one half only; and fewer where the routed
     /// ones are much cheaper.
     #[must_use]
     pub fn is_control(&mut self, class: usize) -> bool {
@@ -167,212 +131,5 @@ impl Guard {
             total += ledger.counters;
         }
         total
-    }
-}
-
-/// What the guard saw and did, for reports.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Times that a class was locked.
-    pub locks: u64,
-    /// Jobs that a lock kept inline.
-    pub kept_inline_jobs: u64,
-    /// Jobs measured inline.
-    pub control_jobs: u64,
-    /// Jobs that were routed and ended.
-    pub routed_jobs: u64,
-    /// Sum over what cost more than inline, waiting of cores included.
-    pub lost: Nanos,
-    /// Sum over what cost less than inline.
-    pub gained: Nanos,
-}
-
-impl AddAssign for Counters {
-    fn add_assign(&mut self, other: Self) {
-        self.locks += other.locks;
-        self.kept_inline_jobs += other.kept_inline_jobs;
-        self.control_jobs += other.control_jobs;
-        self.routed_jobs += other.routed_jobs;
-        self.lost += other.lost;
-        self.gained += other.gained;
-    }
-}
-
-/// Routed jobs, or none and the idle time of a core.
-#[derive(Clone, Copy, Debug, Default)]
-struct Entry {
-    jobs: u64,
-    /// What they would have cost inline.
-    inline: Nanos,
-    /// What they took.
-    cost: Nanos,
-}
-
-impl AddAssign<&Self> for Entry {
-    fn add_assign(&mut self, other: &Self) {
-        self.jobs += other.jobs;
-        self.inline += other.inline;
-        self.cost += other.cost;
-    }
-}
-
-/// The account of one class.
-#[derive(Clone, Debug)]
-struct Ledger {
-    control: Mean,
-    /// What routed jobs cost lately, idle cores and failures included.
-    routed: Mean,
-    /// Inline cost of a job before any was measured.
-    assumed: Option<Nanos>,
-    /// Jobs that [`Guard::is_control`] was asked about.
-    asked_jobs: u64,
-    /// Loss since the class last stood even.
-    lost: Nanos,
-    /// What its routed jobs would have cost inline in that time.
-    inline: Nanos,
-    locked_until: Nanos,
-    /// Length of the next lock.
-    lock_next: Nanos,
-    /// What was seen since the trial began, while there is one: from the first lock until a gain.
-    trial: Option<Entry>,
-    counters: Counters,
-}
-
-impl Default for Ledger {
-    fn default() -> Self {
-        Self {
-            control: Mean::default(),
-            routed: Mean::default(),
-            assumed: None,
-            asked_jobs: 0,
-            lost: Nanos::ZERO,
-            inline: Nanos::ZERO,
-            locked_until: Nanos::ZERO,
-            lock_next: LOCK_FIRST,
-            trial: None,
-            counters: Counters::default(),
-        }
-    }
-}
-
-impl Ledger {
-    /// What `jobs` cost inline; nothing where nobody knows.
-    fn inline_of(&self, jobs: u64) -> Nanos {
-        match self.assumed {
-            Some(each) if self.control.jobs == 0 => Nanos(each.0.saturating_mul(jobs)),
-            _ => self.control.cost_of(jobs),
-        }
-    }
-
-    fn is_control(&mut self) -> bool {
-        if self.control.jobs < CONTROL_JOBS_FIRST && !self.has_measured_long() {
-            return true;
-        }
-        let (round, place) = (self.asked_jobs / CONTROL_PERIOD, self.asked_jobs % CONTROL_PERIOD);
-        self.asked_jobs += 1;
-        // The fractions of multiples of the golden ratio lie evenly, and so do their leading six bits.
-        let golden = 0x9E37_79B9_7F4A_7C15_u64;
-        let is_place = place == round.wrapping_mul(golden) >> (u64::BITS - CONTROL_PERIOD.ilog2());
-        // Divisions last: most jobs are at another place.
-        is_place && round % self.stretch() == 0
-    }
-
-    /// Whether few control jobs tell enough.
-    fn has_measured_long(&self) -> bool {
-        let is_long = self.control.jobs >= 2 && self.control.cost >= CONTROL_TIME_FIRST;
-        is_long && !cfg!(mutant = "long_controls_counted")
-    }
-
-    /// Of so many rounds one has a control job: their price is what such a job takes more than a routed one. A power of two, so that a
-    /// longer stretch asks at some of the places of a shorter one.
-    fn stretch(&self) -> u64 {
-        if self.routed.jobs < CONTROL_PERIOD || cfg!(mutant = "controls_at_any_price") {
-            return 1;
-        }
-        let (inline, routed) = (self.control.cost_of(1), self.routed.cost_of(1));
-        let dearer = (inline - routed).0.saturating_mul(CONTROL_SHARE / CONTROL_PERIOD) / routed.0.max(1);
-        dearer.clamp(1, CONTROL_STRETCH_MAX).next_power_of_two()
-    }
-
-    fn book(&mut self, entry: &Entry, now: Nanos) {
-        self.routed.add(entry.jobs, entry.cost);
-        self.counters.lost += entry.cost - entry.inline;
-        self.counters.gained += entry.inline - entry.cost;
-        if now < self.locked_until {
-            return; // Was under way when the lock fell; the trial judges what is routed after it.
-        }
-        self.lost = self.lost + entry.cost - entry.inline;
-        self.inline += entry.inline;
-        if self.lost == Nanos::ZERO {
-            self.inline = Nanos::ZERO;
-        }
-        if self.lost > self.loss_max() {
-            self.lock(now);
-            return;
-        }
-        self.age();
-        self.judge(entry);
-    }
-
-    fn loss_max(&self) -> Nanos {
-        let least = if self.trial.is_some() { LOSS_ALLOWED_ON_TRIAL } else { LOSS_ALLOWED };
-        least.max(Nanos(self.inline.0 / LOSS_SHARE))
-    }
-
-    fn lock(&mut self, now: Nanos) {
-        self.counters.locks += 1;
-        self.locked_until = now + self.lock_next;
-        self.lock_next = LOCK_MAX.min(self.lock_next + self.lock_next);
-        self.lost = Nanos::ZERO;
-        self.inline = Nanos::ZERO;
-        self.trial = Some(Entry::default());
-    }
-
-    /// Forgets half of both sums: at most 2 % of the inline cost that is forgotten with it.
-    fn age(&mut self) {
-        if self.inline >= LOSS_WINDOW {
-            self.inline.0 /= 2;
-            self.lost.0 = self.lost.0.div_ceil(2);
-        }
-    }
-
-    /// Ends a trial that gained as much as a loss must be to count; another begins where one did not.
-    fn judge(&mut self, entry: &Entry) {
-        let Some(trial) = &mut self.trial else { return };
-        *trial += entry;
-        if trial.jobs < TRIAL_JOBS {
-            return;
-        }
-        if trial.cost < trial.inline - Nanos(trial.inline.0 / LOSS_SHARE) {
-            self.trial = None;
-            self.lock_next = LOCK_FIRST;
-        } else {
-            *trial = Entry::default();
-        }
-    }
-}
-
-/// Mean cost of recent jobs.
-#[derive(Clone, Copy, Debug, Default)]
-struct Mean {
-    jobs: u64,
-    cost: Nanos,
-}
-
-impl Mean {
-    fn add(&mut self, jobs: u64, cost: Nanos) {
-        self.jobs += jobs;
-        self.cost += cost;
-        if self.jobs >= CONTROL_WINDOW {
-            self.cost = self.cost_of(CONTROL_WINDOW / 2);
-            self.jobs = CONTROL_WINDOW / 2;
-        }
-    }
-
-    /// What `jobs` cost at the mean; nothing where there is none.
-    fn cost_of(&self, jobs: u64) -> Nanos {
-        let scaled = u128::from(self.cost.0) * u128::from(jobs);
-        let cost = scaled.checked_div(u128::from(self.jobs)).unwrap_or(0);
-        Nanos(u64::try_from(cost).unwrap_or(u64::MAX))
     }
 }

@@ -70,7 +70,7 @@ fn install_shadow(ctx: &mut CipherCtx) -> Option<()> {
     if !ready {
         return None;
     }
-    own.trade(row, &mut ctx.inner);
+    own.trade(row, &mut ctx.hot.inner);
     state(ctx).data = Some(DataContext { own, ecb, solved_start: None, open: [0; BLOCK_BYTES] });
     Some(())
 }

@@ -52,7 +52,7 @@ pub(super) fn init(ctx: &mut CipherCtx, call: &Init<'_>) -> Result<c_int, Reason
         alive(ctx)?;
     }
     ctx.message.state = State::InnerOnly;
-    let answer = call.inner(ctx.row(), ctx.inner);
+    let answer = call.inner(ctx.row(), ctx.hot.inner);
     let goes_on = answer == 1 && !begins && call.key.is_none() && call.encrypts == ctx.message.encrypts;
     if !goes_on {
         ctx.end_and_flush();
@@ -98,7 +98,7 @@ pub(crate) fn record_parameters(ctx: &mut CipherCtx, call: &Init<'_>) {
 fn settle(ctx: &mut CipherCtx) {
     let gcm = state(ctx);
     let is_ours = gcm.data.is_some() || gcm.is_known && !gcm.has_foreign_parameter;
-    ctx.thresh = if is_ours && !ctx.message.key().is_empty() { 0 } else { usize::MAX };
+    ctx.hot.thresh = if is_ours && !ctx.message.key().is_empty() { 0 } else { usize::MAX };
 }
 
 /// An error where the message was given up.
@@ -126,7 +126,7 @@ pub(super) fn lose_sight(ctx: &mut CipherCtx) -> Result<c_int, Reason> {
 
 /// One update of a known message.
 pub(super) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason> {
-    ctx.taken = ctx.taken.wrapping_add(call.len());
+    ctx.hot.taken = ctx.hot.taken.wrapping_add(call.len());
     let is_text = call.is_whole() && call.can_work(0, 0, call.len());
     let way = if is_text { ask_gcm(ctx, call.len()) } else { None };
     let answer = match way.as_ref().and_then(Call::helpers) {

@@ -42,7 +42,7 @@ pub(crate) fn init(ctx: &mut CipherCtx, call: &Init<'_>, ivs: &[Option<&[u8]>]) 
     calls::sync_inner(ctx)?;
     ctx.lose_sight();
     let before = ctx.pipes.take();
-    if call.inner(ctx.row(), ctx.inner) != 1 {
+    if call.inner(ctx.row(), ctx.hot.inner) != 1 {
         return Ok(false);
     }
     let session = match (call.key, &before) {

@@ -12,34 +12,8 @@
 use evener_core::Nanos;
 use evener_core::estimate::ModuleSample;
 
+use crate::adaptive::tuning::TUNING;
 use crate::costs::overhead::LEAD;
-
-/// Requests of a module's turn, beside as many as it holds, which drain it. The first ones are [`LEAD`], and those between are measured.
-const REQUESTS: u32 = 22;
-
-/// Jobs of a core's turn: as many as the guard wants to have measured.
-pub(in crate::adaptive) const JOBS: u32 = 8;
-
-/// Jobs that must wait besides: the end of a run is no time to learn.
-const LEFT_MIN: u32 = 16;
-
-/// Requests of the way in force that are measured at least to make a pair.
-const MEASURED_MIN: u64 = 6;
-
-/// And at most, for what was long ago was at another speed: then half of them count.
-const MEASURED_MAX: u64 = 32;
-
-/// What turns may cost: one in so many parts of the work while it is not sure who is faster, and where it is.
-const PARTS: u64 = 100;
-const PARTS_WHERE_SURE: u64 = 400;
-
-/// Requests' time for going to and fro: one each to fill and to drain the module, and a third of each of the [`LEAD`] that come slower
-/// after its rest (355 us for 280, above).
-const TO_AND_FRO: u64 = 6;
-
-/// Times that a module's turn may take longer than expected before the core goes on. Assumed, not measured: 4, because
-/// a module that takes longer is late by more than a plan errs.
-const TIMES_EXPECTED: u64 = 4;
 
 /// Who has a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,18 +80,18 @@ impl Turns {
 
     /// Requests of the module's turn.
     pub(in crate::adaptive) const fn requests(&self) -> u32 {
-        REQUESTS + self.held
+        TUNING.requests + self.held
     }
 
     /// Jobs of a turn.
     const fn count(&self, trial: &TrialCost) -> u32 {
-        if trial.is_open { JOBS } else { self.requests() }
+        if trial.is_open { TUNING.jobs } else { self.requests() }
     }
 
     /// What a turn costs: what the other would have done sooner, and going to and fro.
     fn price(&self, trial: &TrialCost) -> Nanos {
         let (other, own) = if trial.is_open { (trial.c, trial.turn) } else { (trial.turn, trial.c) };
-        let to_and_fro = Nanos(trial.turn.0.saturating_mul(TO_AND_FRO));
+        let to_and_fro = Nanos(trial.turn.0.saturating_mul(TUNING.to_and_fro));
         Nanos((other - own).0.saturating_mul(self.count(trial).into())) + to_and_fro
     }
 
@@ -125,19 +99,19 @@ impl Turns {
     /// what waits.
     pub(in crate::adaptive) fn is_due(&self, queue: usize, trial: &TrialCost) -> bool {
         let (account, count) = (&self.accounts[queue], self.count(trial));
-        let parts = if trial.is_sure { PARTS_WHERE_SURE } else { PARTS };
+        let parts = if trial.is_sure { TUNING.parts_where_sure } else { TUNING.parts };
         let own = if trial.is_open { trial.turn } else { trial.c };
         let ahead = if account.has_had_one { 0 } else { own.0.saturating_mul(trial.waiting.into()) };
         let allowed = Nanos(account.worked.0.saturating_add(ahead) / parts);
         let is_cheap = account.spent + self.price(trial) <= allowed || cfg!(mutant = "turns_endless");
-        self.phase == Phase::Nobody && trial.waiting >= count + LEFT_MIN && is_cheap
+        self.phase == Phase::Nobody && trial.waiting >= count + TUNING.left_min && is_cheap
     }
 
     /// It is the module's turn.
     pub(in crate::adaptive) fn begin_module(&mut self, queue: usize, trial: &TrialCost, now: Nanos) {
         self.charge(queue, trial);
         self.accounts[queue].module = ModuleSample::default();
-        let allowed = Nanos(trial.turn.0 * u64::from(self.requests()) * TIMES_EXPECTED);
+        let allowed = Nanos(trial.turn.0 * u64::from(self.requests()) * TUNING.times_expected);
         self.phase = Phase::Module { queue, left: self.requests(), until: now + allowed };
     }
 
@@ -195,7 +169,7 @@ impl Turns {
 impl Account {
     fn add(&mut self, seen: &ModuleSample) {
         let sum = &mut self.module;
-        if sum.jobs >= MEASURED_MAX {
+        if sum.jobs >= TUNING.measured_max {
             (sum.jobs, sum.bytes, sum.d, sum.h) =
                 (sum.jobs / 2, sum.bytes / 2, Nanos(sum.d.0 / 2), Nanos(sum.h.0 / 2));
         }
@@ -208,7 +182,7 @@ impl Account {
 
     /// Both halves, where both are there; they are used once.
     fn pair(&mut self) -> Option<(ModuleSample, Nanos)> {
-        let is_whole = self.core.is_some() && self.module.jobs >= MEASURED_MIN;
+        let is_whole = self.core.is_some() && self.module.jobs >= TUNING.measured_min;
         let core = self.core.filter(|_| is_whole)?;
         self.core = None;
         Some((std::mem::take(&mut self.module), core))

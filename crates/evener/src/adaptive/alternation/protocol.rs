@@ -10,9 +10,9 @@ use evener_core::estimate::PLAN_WIDTH;
 use evener_core::plan::adaptive::Table;
 use evener_core::{Class, Nanos};
 
-use super::accounts::{JOBS, Phase, TrialCost, Turns};
-use crate::adaptive::claim::{Claim, WAIT_FOR_CONTROL};
-use crate::adaptive::planning::PLAN_AGE_ON_ONE_CORE;
+use super::accounts::{Phase, TrialCost, Turns};
+use crate::adaptive::claim::Claim;
+use crate::adaptive::tuning::TUNING;
 use crate::adaptive::{AdaptivePolicy, WorkerKind};
 use crate::queue::class_queues::ClassQueues;
 
@@ -55,16 +55,16 @@ impl AdaptivePolicy {
         let mut turns = self.alternation.turns()?;
         match turns.phase {
             Phase::Module { until, .. } if now < until => {
-                return Some(Err((until - now).min(PLAN_AGE_ON_ONE_CORE)));
+                return Some(Err((until - now).min(TUNING.plan_age_on_one_core)));
             }
             Phase::Core { queue, has_begun: false } if queues.waiting(queue) > 0 => {
                 if self.oldest(0).is_some() {
-                    return Some(Err(PLAN_AGE_ON_ONE_CORE));
+                    return Some(Err(TUNING.plan_age_on_one_core));
                 }
                 turns.phase = Phase::Core { queue, has_begun: true };
-                self.costs.sample_next(queues.classes()[queue], JOBS as usize);
+                self.costs.sample_next(queues.classes()[queue], TUNING.jobs as usize);
                 let each = self.current().expected(queue, None);
-                return Some(Ok(Claim { queue, jobs_max: JOBS, each }));
+                return Some(Ok(Claim { queue, jobs_max: TUNING.jobs, each }));
             }
             _ => {}
         }
@@ -89,18 +89,18 @@ impl AdaptivePolicy {
                 // Before the first one they may be on their way.
                 *left = if is_there || *left == requests { *left } else { 0 };
                 if *left == 0 || !is_there {
-                    return Some(Err(WAIT_FOR_CONTROL));
+                    return Some(Err(TUNING.wait_for_control));
                 }
                 *left -= 1;
                 Some(Ok(Claim { queue, jobs_max: 1, each: table.expected(queue, Some(0)) }))
             }
-            Phase::Core { .. } => Some(Err(PLAN_AGE_ON_ONE_CORE)),
+            Phase::Core { .. } => Some(Err(TUNING.plan_age_on_one_core)),
             Phase::Nobody => {
                 let is_alarmed = self.alternation.take_alarm();
                 let (queue, trial) = self.due_to_core(&mut turns, table, queues, is_alarmed)?;
                 turns.begin_core(queue, &trial);
                 self.alternation.set_turn(true);
-                Some(Err(PLAN_AGE_ON_ONE_CORE))
+                Some(Err(TUNING.plan_age_on_one_core))
             }
         }
     }

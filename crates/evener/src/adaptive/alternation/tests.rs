@@ -4,9 +4,9 @@ use evener_core::cost::Line;
 use evener_core::estimate::ModuleSample;
 use evener_core::{Class, Estimator, Method, Nanos};
 
-use super::accounts::JOBS;
 use super::*;
 use crate::adaptive::tests::adaptive_with;
+use crate::adaptive::tuning::TUNING;
 use crate::adaptive::{AdaptivePolicy, Observation};
 use crate::costs::CostSample;
 use crate::queue::test_support::{job, session};
@@ -109,7 +109,7 @@ fn the_module_rests_while_the_core_has_its_turn() {
     assert!(!module_takes(&adaptive, &queues) && adaptive.alternation.has_turn(), "it is the core's");
     assert!(adaptive.next_for_core(&queues, NOW).is_err(), "the module is not drained yet");
     adaptive.set_oldest(0, None);
-    assert_eq!(adaptive.next_for_core(&queues, NOW).ok().map(|claim| claim.jobs_max), Some(JOBS));
+    assert_eq!(adaptive.next_for_core(&queues, NOW).ok().map(|claim| claim.jobs_max), Some(TUNING.jobs));
     assert!(!module_takes(&adaptive, &queues));
     assert_eq!(adaptive.next_for_core(&queues, NOW).err(), Some(Nanos::ZERO));
     assert!(!adaptive.alternation.has_turn() && module_takes(&adaptive, &queues));
@@ -152,7 +152,7 @@ fn the_module_s_worker_takes_many_at_a_time_and_the_last_ones_one_by_one_where_a
     let (adaptive, queues, class) = beside(300, 2_000);
     adaptive.record_core(&queues, &[burst(class, 400)]);
     assert!(adaptive.next_for_module(0, &queues, NOW).is_err(), "the core has its turn first");
-    assert!(adaptive.next_for_core(&queues, NOW).is_ok_and(|claim| claim.jobs_max == JOBS));
+    assert!(adaptive.next_for_core(&queues, NOW).is_ok_and(|claim| claim.jobs_max == TUNING.jobs));
     assert!(adaptive.next_for_core(&queues, NOW).is_err(), "which is over");
     assert_eq!(adaptive.next_for_module(0, &queues, NOW).ok().map(|claim| claim.jobs_max), Some(64));
     // Elsewhere a core may want them.

@@ -2,19 +2,32 @@
 //! out, and one per class for the policy that weighs them (`class_queues.rs`). What no module takes of those goes through the
 //! first, as under `cpu_only`.
 //!
-//! One job: [`submit`](Backlog::submit) -> shared queue (-> [`serve`](Backlog::serve), the monitor's
-//! hand) or a worker's own queue (`worker_queue.rs`) -> [`claim`](Backlog::claim) (`claim_size.rs`). A worker that finds nothing sleeps (`sleep.rs`); a
-//! measurement holds all of them (`pause.rs`).
+//! What it is in the literature: a bounded buffer of many producers and many consumers, with one discipline of dispatch per policy: a
+//! central queue (self-scheduling), queues per worker that are filled in turn or by a dispatcher, queues per class.
+//!
+//! One job: [`submit`](Backlog::submit) -> shared queue (-> [`serve`](Backlog::serve), the monitor's hand: `dealing.rs`) or a worker's own queue
+//! (`worker_queue.rs`; a module's: `module_jobs.rs`) -> [`claim`](Backlog::claim) (`claim_size.rs`). A worker that finds nothing sleeps
+//! (`sleep.rs`); a measurement holds all of them (`pause.rs`).
+//!
+//! | state (`end.rs`) | jobs come | workers | next |
+//! |---|---|---|---|
+//! | open | from submitters | claim, or sleep | [`close`](Backlog::close): closed; a panic: broken |
+//! | closed | from the monitor only | claim, or sleep | at once without a monitor, else when it has handed out the last: over |
+//! | over | no more | claim what is left, then end | |
+//! | broken, beside any of these | as before | no thread waits for room any more | |
 
 mod claim_size;
+mod dealing;
+mod end;
+mod module_jobs;
 mod pause;
 mod sleep;
 mod worker_queue;
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32};
 
+use evener_core::Job;
 use evener_core::plan::{CLAIM_JOBS_MAX, Dispatch, Plan, Take};
-use evener_core::{HasEnded, Job, SessionId};
 use evener_ring::{CachePadded, Doorbell, Ring};
 
 use self::claim_size::{claim_from, sort_longest_first};
@@ -153,45 +166,6 @@ impl<'m> Backlog<'m> {
         self.work.ring_all();
     }
 
-    /// Gives a job to the module of `worker` and to no other worker, or gives it back where that has enough.
-    pub(crate) fn push_to(&self, worker: usize, job: Box<Job<'m>>) -> Result<(), Box<Job<'m>>> {
-        self.worker_queues[worker].dealt.push(job)?;
-        self.class_queues().modules.ring_all();
-        Ok(())
-    }
-
-    /// The next job that was given to the module of `worker` alone.
-    pub(crate) fn pop_given(&self, worker: usize) -> Option<Box<Job<'m>>> {
-        self.worker_queues[worker].dealt.pop()
-    }
-
-    /// Gives the module of `worker` a job that only a module may do, or gives it back where that has enough.
-    pub(crate) fn push_module_only(&self, worker: usize, job: Box<Job<'m>>) -> Result<(), Box<Job<'m>>> {
-        self.worker_queues[worker].module_only.push(job)?;
-        self.doorbell_of(worker).ring_all();
-        Ok(())
-    }
-
-    /// The next job that only the module of `worker` may do.
-    pub(crate) fn pop_module_only(&self, worker: usize) -> Option<Box<Job<'m>>> {
-        self.worker_queues[worker].module_only.pop()
-    }
-
-    /// How many of them wait there.
-    pub(crate) fn module_only_count(&self, worker: usize) -> usize {
-        self.worker_queues[worker].module_only.len()
-    }
-
-    /// The module at `worker` is out of service: what is bound to it is to be taken away afterwards.
-    pub(crate) fn leave_service(&self, worker: usize) {
-        self.worker_queues[worker].leave_service();
-    }
-
-    /// Whether the module of `worker` is out of service; to be asked again after a job was put there.
-    pub(crate) fn is_out_of_service(&self, worker: usize) -> bool {
-        self.worker_queues[worker].is_out_of_service()
-    }
-
     /// The queues by class.
     ///
     /// # Panics
@@ -230,84 +204,6 @@ impl<'m> Backlog<'m> {
         claimed
     }
 
-    /// Hands the next job to each worker that waits for one; for the monitor.
-    pub(crate) fn serve(&self) {
-        for queue in &self.worker_queues {
-            if !self.shared.is_empty() && queue.take_idle() {
-                self.hand_to(queue);
-            }
-        }
-    }
-
-    fn hand_to(&self, queue: &WorkerQueue<'m>) {
-        match self.shared.pop() {
-            Some(job) => {
-                let handed = queue.dealt.push(job);
-                assert!(handed.is_ok(), "a worker that waits has room for a job");
-                queue.work.ring_all();
-                self.room.ring_all();
-            }
-            None => queue.stay_idle(),
-        }
-    }
-
-    /// Whether the worker numbered `worker` has nothing left and will get nothing more. Where workers leave jobs to each
-    /// other, one that panicked may have been the one that jobs are left to.
-    pub(crate) fn is_over(&self, worker: usize) -> bool {
-        // Acquire pairs with the Release in `end`: what was put anywhere before is seen by `is_empty`.
-        let nobody_else_works = self.dispatch == Dispatch::ByCost && self.is_broken();
-        self.over.load(Ordering::Acquire) && (self.has_nothing_for(worker) || nobody_else_works)
-    }
-
-    /// No more jobs will be submitted; workers end when nothing is left.
-    pub(crate) fn close(&self) {
-        self.closed.store(true, Ordering::Release);
-        if self.dispatch != Dispatch::Monitor {
-            self.end();
-        }
-    }
-
-    /// No more jobs will reach worker_queues: said by `close`, or by the monitor when it has handed out the last one.
-    pub(crate) fn end(&self) {
-        self.over.store(true, Ordering::Release);
-        self.wake_workers();
-    }
-
-    /// Whether the monitor has handed out everything there will ever be, or there is no point in going on.
-    pub(crate) fn is_drained(&self) -> bool {
-        self.is_closed() && (self.shared.is_empty() || self.is_broken())
-    }
-
-    fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Acquire)
-    }
-
-    /// A thread of the run panicked, with jobs that will never come back.
-    pub(crate) fn break_down(&self) {
-        self.broken.store(true, Ordering::Release);
-        self.room.ring_all();
-    }
-
-    pub(crate) fn is_broken(&self) -> bool {
-        self.broken.load(Ordering::Acquire)
-    }
-
-    /// A session has ended: each worker is to hear of it, also who sleeps.
-    pub(crate) fn end_session(&self, session: SessionId) {
-        self.ended.add(session);
-        self.wake_workers();
-    }
-
-    /// Tells the worker numbered `worker` of sessions that ended.
-    pub(crate) fn poll_ended(&self, worker: usize, forget: impl FnOnce(HasEnded<'_>)) {
-        self.ended.poll(&self.worker_queues[worker].cursor, forget);
-    }
-
-    /// The same for a thread without a queue of its own.
-    pub(crate) const fn ended(&self) -> &EndedSessions {
-        &self.ended
-    }
-
     /// The queue that the worker numbered `worker` takes from.
     fn queue_of(&self, worker: usize) -> &Ring<Box<Job<'m>>> {
         match self.dispatch {
@@ -315,135 +211,7 @@ impl<'m> Backlog<'m> {
             Dispatch::RoundRobin | Dispatch::Monitor => &self.worker_queues[worker].dealt,
         }
     }
-
-    /// One job each in turn, without regard to how fast a worker is: where the next queue is full, all wait.
-    fn deal(&self, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
-        let mut dealt = 0;
-        let mut rest = Vec::new();
-        for job in jobs.drain(..) {
-            if !rest.is_empty() {
-                rest.push(job);
-                continue;
-            }
-            let queue = self.next_queue(self.deal_next.fetch_add(1, Ordering::Relaxed));
-            match queue.dealt.push(job) {
-                Ok(()) => dealt += 1,
-                Err(job) => {
-                    self.deal_next.fetch_sub(1, Ordering::Relaxed);
-                    rest.push(job);
-                }
-            }
-        }
-        *jobs = rest;
-        self.worker_queues.iter().filter(|_| dealt > 0).for_each(|queue| queue.work.ring_all());
-        dealt
-    }
-
-    fn next_queue(&self, turn: u32) -> &WorkerQueue<'m> {
-        &self.worker_queues[turn as usize % self.worker_queues.len()]
-    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::worker_queue::SINGLES_MAX;
-    use super::*;
-    use crate::queue::test_support::{returns, unarmed_job as job};
-
-    pub(super) fn job_of(bytes: usize) -> Box<Job<'static>> {
-        Job::apart(vec![0; bytes].leak(), &mut [])
-    }
-
-    pub(super) fn plan(dispatch: Dispatch) -> Plan {
-        Plan { dispatch, cpu: Take::ONE, module: Take::ONE }
-    }
-
-    #[test]
-    fn nobody_sleeps_over_jobs_or_room_that_are_there() {
-        for dispatch in [Dispatch::SharedQueue, Dispatch::RoundRobin] {
-            let backlog = Backlog::new(&plan(dispatch), 4, 1, 0);
-            assert_eq!(backlog.submit(&mut vec![job()]), 1);
-            returns(move || {
-                backlog.wait_for_work(0, None, || false);
-                backlog.wait_for_room();
-            });
-        }
-    }
-
-    #[test]
-    fn what_no_module_takes_goes_the_way_of_cpu_only_until_modules_matter() {
-        let session = crate::queue::test_support::session();
-        let job = |bytes: usize| {
-            let mut job = job_of(bytes);
-            job.arm(session, &[0; 16], bytes);
-            job
-        };
-        let backlog = Backlog::new(&plan(Dispatch::ByCost), 8, 1, 1);
-        let small = job(100).class();
-        let waits = |queue: usize| backlog.class_queues().waiting(queue);
-        backlog.submit(&mut vec![job(100)]);
-        assert_eq!((backlog.shared.len(), waits(0)), (0, 1), "nothing is known of a new class");
-        backlog.class_queues().leave_alone(small, true);
-        backlog.submit(&mut vec![job(100), job(90)]);
-        assert_eq!((backlog.shared.len(), waits(0)), (2, 1));
-        backlog.submit(&mut vec![job(100), job(5_000)]);
-        assert_eq!(
-            (backlog.shared.len(), waits(0), waits(1)),
-            (2, 2, 1),
-            "a burst with one that a module may take"
-        );
-        let mut rest = Vec::new();
-        backlog.publish_to_modules(&mut rest);
-        assert_eq!((backlog.shared.len(), waits(0), rest.len()), (0, 4, 0));
-        backlog.class_queues().leave_alone(small, false);
-        backlog.submit(&mut vec![job(100)]);
-        assert_eq!((backlog.shared.len(), waits(0)), (0, 5));
-    }
-
-    #[test]
-    fn a_job_that_was_given_to_a_module_is_seen_by_nobody_else() {
-        let backlog = Backlog::new(&plan(Dispatch::ByCost), 8, 1, 2);
-        assert!(backlog.push_to(2, job()).is_ok());
-        assert!(backlog.has_nothing_for(0) && backlog.has_nothing_for(1) && !backlog.has_nothing_for(2));
-        backlog.close();
-        assert!(backlog.is_over(1) && !backlog.is_over(2));
-        assert!(backlog.pop_given(1).is_none() && backlog.pop_given(2).is_some());
-        assert!(
-            (0..SINGLES_MAX).all(|_| backlog.push_to(1, job()).is_ok()) && backlog.push_to(1, job()).is_err()
-        );
-    }
-
-    #[test]
-    fn the_end_is_not_before_the_last_job_is_claimed() {
-        for dispatch in [Dispatch::SharedQueue, Dispatch::RoundRobin] {
-            let backlog = Backlog::new(&plan(dispatch), 4, 1, 0);
-            assert_eq!(backlog.submit(&mut vec![job()]), 1);
-            assert!(!backlog.is_over(0));
-            backlog.close();
-            assert!(!backlog.is_over(0));
-            assert_eq!(backlog.claim(Some(0), &Take::ONE, &mut Vec::new()), 1);
-            assert!(backlog.is_over(0));
-        }
-    }
-
-    #[test]
-    fn a_worker_that_wakes_for_another_reason_is_not_handed_a_second_job() {
-        let backlog = Backlog::new(&plan(Dispatch::Monitor), 4, 1, 0);
-        let mut jobs = vec![job(), job()];
-        assert_eq!(backlog.submit(&mut jobs), 2);
-        // Held, so that nothing sleeps here.
-        backlog.hold();
-        backlog.wait_for_work(0, None, || false);
-        assert!(backlog.worker_queues[0].take_idle());
-        backlog.wait_for_work(0, None, || false);
-        backlog.serve();
-        assert_eq!((backlog.worker_queues[0].dealt.len(), backlog.shared.len()), (0, 2));
-        backlog.hand_to(&backlog.worker_queues[0]);
-        assert_eq!(backlog.claim(Some(0), &Take::ONE, &mut jobs), 1);
-        backlog.serve();
-        assert!(backlog.worker_queues[0].dealt.is_empty(), "the worker is busy");
-        backlog.wait_for_work(0, None, || false);
-        backlog.serve();
-        assert_eq!(backlog.worker_queues[0].dealt.len(), 1);
-    }
-}
+mod tests;

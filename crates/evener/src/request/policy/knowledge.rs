@@ -9,19 +9,17 @@ use std::sync::Arc;
 use evener_core::estimate::ModuleSample;
 use evener_core::guard::{BySize, Load};
 use evener_core::plan::adaptive::{
-    ClassInput, CostOnModule, ModuleCapacity, PlanInput, Queue, Route, TRY_WORK_MIN, Table, plan,
+    self, ClassInput, CostOnModule, ModuleCapacity, PlanInput, Queue, Route, Table, plan,
 };
 use evener_core::{Class, Estimator, Method, Nanos, Objective};
 
 use super::measurement::Turn;
-use super::sampling::{FIRST, Sampling};
+use super::sampling::Sampling;
 use super::trial::Trial;
+use super::tuning::TUNING;
 use super::unsampled_run::RunStats;
 use super::{Concurrency, KINDS, Query};
-use crate::core_price::{SHARE_WEIGHT, contested, scaled};
-
-/// Age after which a table is made anew: it takes some microseconds.
-const TABLE_AGE_MAX: Nanos = Nanos::from_millis(20);
+use crate::core_price::{self, contested, scaled};
 
 /// What was learned.
 pub(super) struct Learned {
@@ -106,7 +104,7 @@ impl Learned {
         let is_due = self.sampling.count_routed(1 + followed);
         let samples = self.estimator.on_module(module, query.class).d.samples;
         let is_tried = self.trials.contains_key(&query.class);
-        !query.concurrency.is_alone() || is_tried || samples < FIRST || is_due
+        !query.concurrency.is_alone() || is_tried || samples < TUNING.sampled_first || is_due
     }
 
     /// Whether a request that took so long at `module` says what requests take there; the trial that it was of goes on, or ends.
@@ -128,7 +126,7 @@ impl Learned {
     fn table(&mut self, query: &Query<'_>, now: Nanos) -> Arc<Table> {
         let class = query.class;
         if let Some((made, table)) = self.tables.get(&class) {
-            if now - *made < TABLE_AGE_MAX && table.modules() == query.ahead.len() {
+            if now - *made < TUNING.table_age_max && table.modules() == query.ahead.len() {
                 return Arc::clone(table);
             }
         }
@@ -149,7 +147,7 @@ impl Learned {
         let plan_input = PlanInput {
             objective: Objective::Throughput,
             cpu_workers: 1,
-            share: self.share.max(0.05),
+            share: self.share.max(core_price::TUNING.share_min),
             lambda: contested(self.share),
             yields: false,
             capacities: vec![ModuleCapacity { units: 1, depth: 1 }; query.ahead.len()],
@@ -178,12 +176,15 @@ impl Learned {
             let unsampled = self.sampling.unsampled(class);
             let before = *worked;
             *worked += Nanos(core.0.saturating_mul(u64::from(unsampled) + 1));
-            if before < TRY_WORK_MIN && TRY_WORK_MIN <= *worked && !cfg!(mutant = "tries_wait_for_tables") {
+            if before < adaptive::TUNING.try_work_min
+                && adaptive::TUNING.try_work_min <= *worked
+                && !cfg!(mutant = "tries_wait_for_tables")
+            {
                 // From now on a try is worth while.
                 self.tables.remove(&class);
             }
             let share = (core.as_secs_f64() / wall.as_secs_f64().max(1e-9)).clamp(0.0, 1.0);
-            self.share += SHARE_WEIGHT * (share - self.share);
+            self.share += core_price::TUNING.share_weight * (share - self.share);
         }
         self.guard.stayed(turn.load, self.cost(turn, wall, core));
     }

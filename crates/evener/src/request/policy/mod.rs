@@ -13,11 +13,13 @@
 //! | `sampling.rs` | which requests are looked at |
 //! | `unsampled_run.rs` | requests that follow one that went, without a look |
 //! | `trial.rs` | requests that find out what a module takes |
+//! | `tuning.rs` | the numbers of all of them |
 
 mod knowledge;
 mod measurement;
 mod sampling;
 mod trial;
+mod tuning;
 mod unsampled_run;
 
 use std::cell::Cell;

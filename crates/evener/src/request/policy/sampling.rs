@@ -1,22 +1,10 @@
-//! Which requests are looked at: of those that stay one in some, the rest unsampled; of those that go one in [`SAMPLED`] has its core time taken.
+//! Which requests are looked at: of those that stay one in some, the rest unsampled; of those that go one in `sampled` has its core time taken.
 
 use std::collections::BTreeMap;
 
 use evener_core::{Class, Nanos};
 
-/// Requests of a class that are not looked at once the policy has kept one from a module, and at most: each time it keeps one
-/// more they are doubled. A look takes 0.2 us, a request of 1 KiB 1 us.
-const UNSAMPLED_FIRST: u32 = 31;
-const UNSAMPLED_MAX: u32 = 255;
-
-/// Nor are they to take longer than this, beside which a look is nothing even on a slow core: there 31 requests of 16 KiB, 33 ms, went by
-/// before a module that took a thirteenth was tried.
-const UNSAMPLED_TIME: Nanos = Nanos::from_millis(1);
-
-/// Of requests that go to a module one in so many has its core time taken, once there were [`FIRST`]: a thread's clock
-/// takes 640 ns.
-const SAMPLED: u32 = 16;
-pub(super) const FIRST: u32 = 8;
+use super::tuning::TUNING;
 
 /// What the next looks depend on.
 #[derive(Default)]
@@ -42,15 +30,15 @@ impl Sampling {
     pub(super) fn count_routed(&mut self, requests: u32) -> bool {
         let before = self.routed;
         self.routed = self.routed.wrapping_add(requests);
-        before / SAMPLED != self.routed / SAMPLED
+        before / TUNING.sampled != self.routed / TUNING.sampled
     }
 
     /// Requests that are not to be looked at after one that was kept and took so long: twice as many as the last time, as far as they take no
-    /// longer than [`UNSAMPLED_TIME`].
+    /// longer than `unsampled_time`.
     pub(super) fn next_unsampled(&mut self, class: Class, core: Nanos) -> u32 {
-        let most = u32::try_from(UNSAMPLED_TIME.0 / core.0.max(1)).unwrap_or(u32::MAX);
-        let next = self.unsampled.entry(class).or_insert(UNSAMPLED_FIRST / 2);
-        *next = (*next * 2 + 1).min(UNSAMPLED_MAX).min(most);
+        let most = u32::try_from(TUNING.unsampled_time.0 / core.0.max(1)).unwrap_or(u32::MAX);
+        let next = self.unsampled.entry(class).or_insert(TUNING.unsampled_first / 2);
+        *next = (*next * 2 + 1).min(TUNING.unsampled_max).min(most);
         *next
     }
 }

@@ -1,6 +1,6 @@
 //! What of a program's requests goes to a module, of which the tests say what it takes: requests in virtual time but for one test.
 
-use evener_core::plan::adaptive::TRY_WORK_MIN;
+use evener_core::plan::adaptive;
 use evener_core::{Algorithm, Direction};
 
 use super::*;
@@ -134,7 +134,7 @@ fn a_module_is_tried_as_soon_as_so_much_was_worked() {
         turn.end_at(Some(each), Nanos::ZERO, now);
         stays
     });
-    assert_eq!(stayed.count() as u64, TRY_WORK_MIN.0 / each.0);
+    assert_eq!(stayed.count() as u64, adaptive::TUNING.try_work_min.0 / each.0);
 }
 
 #[test]

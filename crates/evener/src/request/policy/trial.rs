@@ -2,25 +2,13 @@
 //!
 //! | state | until | what a request teaches |
 //! |---|---|---|
-//! | cold | [`COLD_COUNT`] requests or [`COLD_TIME`] | nothing: the module is still waking up |
-//! | warm | [`RUN_TAUGHT`] requests | what it took |
-//! | over | | what it took; at any time, once [`RUN_LOSS`] is lost |
+//! | cold | `cold_requests` requests or `cold_time` | nothing: the module is still waking up |
+//! | warm | `taught` requests | what it took |
+//! | over | | what it took; at any time, once `trial_loss_max` is lost |
 
 use evener_core::Nanos;
 
-/// A try is a run of requests, of which the first teach nothing: so many, or those of so much time. What stands behind a module sleeps
-/// deeper after some milliseconds of rest than between two requests (docs/results/guest-afalg.md: 350 to 440 us each at first, 280 of
-/// 1000 in a row).
-const COLD_COUNT: u32 = 12;
-const COLD_TIME: Nanos = Nanos::from_millis(5);
-
-/// Requests after those, which teach.
-const RUN_TAUGHT: u32 = 4;
-
-/// A run ends once its requests have taken so much longer than on a core, all together: one that takes 2 ms where a core takes 0.3 may be
-/// the first after a rest, or one whose thread was kept from its core. Below [`evener_core::guard::LOSS_ALLOWED`], so that the guard does
-/// not lock for a try.
-const RUN_LOSS: Nanos = Nanos::from_millis(4);
+use super::tuning::TUNING;
 
 /// Requests of a class that go to a module one after the other, to find out what they take there.
 #[derive(Clone, Copy, Debug)]
@@ -50,14 +38,14 @@ impl Trial {
     /// A request took `wall`, where a core takes `c`.
     pub(super) fn record(&mut self, wall: Nanos, c: Nanos, now: Nanos) -> Step {
         self.lost += wall - c;
-        if self.lost >= RUN_LOSS {
+        if self.lost >= TUNING.trial_loss_max {
             return Step { teaches: true, is_over: true };
         }
-        if self.cold < COLD_COUNT && now - self.began < COLD_TIME {
+        if self.cold < TUNING.cold_requests && now - self.began < TUNING.cold_time {
             self.cold += 1;
             return Step { teaches: cfg!(mutant = "cold_requests_teach"), is_over: false };
         }
         self.taught += 1;
-        Step { teaches: true, is_over: self.taught >= RUN_TAUGHT }
+        Step { teaches: true, is_over: self.taught >= TUNING.taught }
     }
 }

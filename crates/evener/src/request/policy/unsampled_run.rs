@@ -5,15 +5,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use evener_core::{Class, Nanos};
 
+use super::tuning::TUNING;
+
 /// Classes between which there is no difference here; of such two only one has a run.
 const PLACES: usize = 8;
-
-/// Requests that follow at most, and the time that they are to take together.
-const LENGTH_MAX: u64 = 15;
-const TIME_MAX: Nanos = Nanos::from_millis(1);
-
-/// One that takes so many times what is expected is the last.
-const SURPRISE: u64 = 3;
 
 /// Unsampled runs of a process.
 #[derive(Debug, Default)]
@@ -58,7 +53,7 @@ impl UnsampledRuns {
     pub(super) fn begin(&self, class: Class, module: usize, expected: Nanos) {
         let place = &self.places[class.index() % PLACES];
         let is_free = place.class.load(Relaxed) == name(class) || place.past.load(Relaxed) == 0;
-        let length = LENGTH_MAX.min(TIME_MAX.0 / expected.0.max(1));
+        let length = TUNING.run_requests_max.min(TUNING.run_time_max.0 / expected.0.max(1));
         let (Ok(module), Ok(length), true) = (u32::try_from(module), u32::try_from(length), is_free) else {
             return;
         };
@@ -84,7 +79,8 @@ impl UnsampledRun {
 
     /// A request is over.
     pub(super) fn took(&self, wall: Nanos, bytes: usize) {
-        if wall.0 > self.expected_ns.load(Relaxed).saturating_mul(SURPRISE) && !cfg!(mutant = "streaks_go_on")
+        if wall.0 > self.expected_ns.load(Relaxed).saturating_mul(TUNING.run_surprise)
+            && !cfg!(mutant = "streaks_go_on")
         {
             self.end();
         }

@@ -15,7 +15,9 @@ impl<'m> ModuleWorker<'_, 'm> {
         let has_claimed = may && (self.claim_module_only() || self.claim_by_plan());
         if has_claimed && self.driver.in_flight() == 0 {
             self.progress = shared.clock.now();
-            self.feedback.excluded_time = Nanos::ZERO;
+            if let Some(feedback) = &mut self.feedback {
+                feedback.begin();
+            }
         }
         has_claimed
     }

@@ -1,23 +1,30 @@
-//! The thread that serves one module: it keeps as many requests outstanding as the module takes, checks a
-//! sample of the results, redoes on the CPU what the module failed, and takes the module out of service when
-//! it lies, hangs or goes away.
+//! The thread that serves one module: it keeps as many requests outstanding as the module takes, checks a sample of the results, redoes
+//! on the CPU what the module failed, and takes the module out of service when it lies, hangs or goes away.
 //!
-//! `claim (claim.rs) -> submit -> poll -> (verify) -> complete`, and `-> redo -> complete` where the module failed. What results took goes
-//! to the adaptive policy (feedback.rs).
+//! What it is in the literature: an event loop over one device with a bounded window of requests (as of NVMe's queue depth), and a
+//! watchdog. Where the device is given up the thread goes on as a core's worker.
+//!
+//! | state of the module | what the thread does | ends when |
+//! |---|---|---|
+//! | idle | sleeps on the backlog's bell | jobs come: claims and submits |
+//! | busy | fills the window, polls, settles what came | nothing is in flight; silence beyond the deadline, errors in a row, a wrong result: quarantined |
+//! | quarantined | redoes what the module held, then runs its queue on the core where nobody else would | the run ends |
+//!
+//! One job: `claim (claim.rs) -> submit -> poll -> (verify: verifier.rs) -> complete` (settlement.rs), and `-> redo -> complete` where the module failed.
+//! What results took goes to the adaptive policy ([`Feedback`], feedback.rs).
 
 mod claim;
 mod feedback;
 mod pending_samples;
+mod settlement;
 
 use std::thread;
 
 use evener_core::plan::Dispatch;
-use evener_core::{Job, JobError, Nanos, Outcome, Profile, QueuedDriver, Refusal, Sample, Tally};
+use evener_core::{Job, Nanos, Outcome, Profile, QueuedDriver, Refusal, Sample, Tally};
 
-use self::feedback::FeedbackState;
+use self::feedback::{Batch, Feedback};
 use crate::adaptive::WorkerKind;
-use crate::cpu::{count, is_module_only};
-use crate::module_limits::ERRORS_MAX;
 use crate::state::report::{ModuleReport, Quarantine, WorkerReport};
 use crate::state::{CoreTimeMeter, Shared};
 use crate::worker::verifier::Verifier;
@@ -54,8 +61,8 @@ pub(crate) struct ModuleWorker<'r, 'm> {
     driver_start: Nanos,
     /// Core time spent standing at the barrier of a measurement.
     barrier_time: Nanos,
-    /// For the adaptive policy: what results took.
-    feedback: FeedbackState,
+    /// What the adaptive policy learns of results, where it is in force.
+    feedback: Option<Feedback<'r, 'm>>,
     /// For the adaptive policy: how long this worker may wait though jobs wait.
     claim_wait: Option<Nanos>,
     meter: CoreTimeMeter,
@@ -65,8 +72,6 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     pub(crate) fn new(shared: &'r Shared<'m>, worker: usize, setup: ModuleSetup<'m>) -> Self {
         let mut fallback = setup.redo;
         shared.adopt(&mut fallback);
-        let overhead =
-            shared.adaptive.as_ref().map(|adaptive| adaptive.overhead(worker - shared.cpu_workers));
         Self {
             shared,
             worker,
@@ -85,7 +90,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             busy: Nanos::ZERO,
             driver_start: Nanos::ZERO,
             barrier_time: Nanos::ZERO,
-            feedback: FeedbackState::new(overhead.unwrap_or_default()),
+            feedback: Feedback::new(shared, worker - shared.cpu_workers),
             claim_wait: None,
             meter: CoreTimeMeter::default(),
         }
@@ -95,7 +100,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     pub(crate) fn run(mut self) {
         let core_start = self.core_time();
         self.driver_start = self.driver.core_time();
-        self.feedback.core_mark = core_start;
+        self.mark_core();
         while self.quarantine.is_none() && self.serve() {}
         let core = self.core_time() - core_start - self.barrier_time;
         // All of it is known, so the sample is the whole: `d` per job is core / jobs, redone jobs included.
@@ -120,7 +125,9 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             if self.shared.backlog.is_over(self.worker) {
                 return false;
             }
-            self.feedback.since_idle = 0;
+            if let Some(feedback) = &mut self.feedback {
+                feedback.rest();
+            }
             let adaptive = self.shared.adaptive.as_ref();
             let has_news =
                 || adaptive.is_some_and(|adaptive| adaptive.alternation.has_changed(WorkerKind::Module));
@@ -231,112 +238,33 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
         }
     }
 
-    /// Settles all that came before the module is judged, because all that is to be checked is checked.
-    fn settle_all(&mut self) {
-        let now = self.shared.clock.now();
-        let has_failed = self.done.iter().any(|job| is_failed(job));
-        self.record_results(now);
-        self.busy += now - self.progress;
-        self.progress = now;
-        let mut done = std::mem::take(&mut self.done);
-        let verdicts: Vec<_> = done.drain(..).filter_map(|job| self.settle(job)).collect();
-        self.done = done;
-        if has_failed && !cfg!(mutant = "redoing_is_the_modules") {
-            // Nor is what was redone. The module may have been done long since with what it held meanwhile.
-            self.mark_core();
-            self.feedback.excluded_time = self.shared.clock.now() - now;
+    /// Tells the policy what came back, and wakes cores where it says so.
+    fn record_results(&mut self, now: Nanos) {
+        let (in_flight, width) = (self.driver.in_flight(), self.width());
+        let Some(feedback) = &mut self.feedback else { return };
+        let batch = Batch { done: &self.done, in_flight, width, passed: now - self.progress, now };
+        let core_time = || path_core(self.shared, &*self.driver, self.barrier_time);
+        if feedback.record(&batch, core_time) {
+            self.shared.backlog.wake_cores();
         }
-        if let Some(&first) = verdicts.first() {
-            self.take_out_of_service(first);
-        }
+    }
+
+    /// Core time of this thread that was none of the module's path.
+    fn exclude(&mut self, core: Nanos) {
+        let Some(feedback) = &mut self.feedback else { return };
+        let core_time = || path_core(self.shared, &*self.driver, self.barrier_time);
+        self.progress += feedback.exclude(core, core_time);
+    }
+
+    /// What follows is the module's path again.
+    fn mark_core(&mut self) {
+        let Some(feedback) = &mut self.feedback else { return };
+        feedback.mark_core(path_core(self.shared, &*self.driver, self.barrier_time));
     }
 
     /// Core time of this thread and of the driver's own.
     fn core_time(&self) -> Nanos {
         self.shared.clock.thread_time() + self.driver.core_time()
-    }
-
-    /// Completes one result: as it is, corrected, or redone. Returns what it says against the module.
-    fn settle(&mut self, mut job: Box<Job<'m>>) -> Option<Quarantine> {
-        if !self.is_right_or_unchecked(&mut job) {
-            self.fallback.count_corrected(&job);
-            self.complete(job);
-            return Some(Quarantine::WrongResult);
-        }
-        match job.outcome() {
-            Outcome::Failed(error) if is_failed(&job) => {
-                self.redo(job);
-                if error == JobError::ModuleFull { None } else { self.count_error(error) }
-            }
-            _ => {
-                self.errors_in_row = 0;
-                self.tally.bursts += 1;
-                count(&mut self.tally, &job);
-                self.complete(job);
-                None
-            }
-        }
-    }
-
-    /// Compares a result that is to be checked, and puts the right one in its place where it is wrong. What that costs a core is no
-    /// cost of the module's path.
-    fn is_right_or_unchecked(&mut self, job: &mut Job<'m>) -> bool {
-        if !self.verifier.is_to_check(job) {
-            return true;
-        }
-        let start = self.shared.clock.thread_time();
-        let is_right = self.verifier.verify(job, &mut self.fallback);
-        self.exclude(self.shared.clock.thread_time() - start);
-        is_right
-    }
-
-    fn count_error(&mut self, error: JobError) -> Option<Quarantine> {
-        self.errors_in_row += 1;
-        match error {
-            JobError::ModuleLost => Some(Quarantine::Lost),
-            _ => (self.errors_in_row >= ERRORS_MAX).then_some(Quarantine::Errors(error)),
-        }
-    }
-
-    fn complete(&mut self, job: Box<Job<'m>>) {
-        self.single.push(job);
-        self.shared.complete(&mut self.single);
-    }
-
-    fn run_on_core(&mut self, job: Box<Job<'m>>) {
-        self.single.push(job);
-        self.shared.run_on_core(&mut self.fallback, &mut self.single);
-    }
-
-    /// Redoes a job on the CPU, from the same bytes: the driver has not touched them. One that is for modules only fails.
-    fn redo(&mut self, mut job: Box<Job<'m>>) {
-        if is_module_only(&job) {
-            count(&mut self.tally, &job);
-            return self.complete(job);
-        }
-        job.retry();
-        self.fallback.count_redone();
-        self.single.push(job);
-        self.shared.redo(&mut self.fallback, &mut self.single);
-    }
-
-    /// Gives the module no more jobs and redoes what it holds.
-    fn take_out_of_service(&mut self, reason: Quarantine) {
-        self.quarantine.get_or_insert(reason);
-        if let Some(adaptive) = &self.shared.adaptive {
-            adaptive.set_lost(self.module());
-            adaptive.set_idle(self.worker);
-            adaptive.set_oldest(self.module(), None);
-            // What callers gave it: after `lost`, so that none is put here any more that no worker would find.
-            self.claimed.extend(std::iter::from_fn(|| self.shared.backlog.pop_given(self.worker)));
-        }
-        self.shared.backlog.leave_service(self.worker);
-        self.claimed.extend(std::iter::from_fn(|| self.shared.backlog.pop_module_only(self.worker)));
-        let mut given_back = Vec::new();
-        self.driver.abandon(&mut given_back);
-        self.verifier.clear();
-        given_back.into_iter().for_each(|job| self.redo(job));
-        std::mem::take(&mut self.claimed).into_iter().for_each(|job| self.run_on_core(job));
     }
 
     /// Whether jobs come to this queue that no other worker would take.
@@ -358,6 +286,11 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
         };
         self.shared.report(WorkerReport { name, methods, module: Some(module) });
     }
+}
+
+/// Core time of the module's path: this thread's, but for what it stood at a barrier, and that of the driver's own threads.
+fn path_core<'m>(shared: &Shared<'m>, driver: &(dyn QueuedDriver<'m> + 'm), barrier_time: Nanos) -> Nanos {
+    shared.clock.thread_time() + driver.core_time() - barrier_time
 }
 
 /// Whether the module failed it, and not what it was given.

@@ -367,7 +367,7 @@ impl Machine {
 
     fn step_module(&mut self) {
         if !self.module.works() {
-            self.module.feedback.since_idle = 0;
+            self.module.feedback.as_mut().expect("the policy learns").rest();
             self.rest(self.cores.len(), self.module.claim_wait, IdleSpan::default());
         }
     }
@@ -526,10 +526,10 @@ fn what_a_check_takes_of_the_only_core_is_left_out_of_what_is_told_next_and_noth
             excluded_time: besides,
             overhead,
         };
-        module.feedback.pending.add(part);
+        module.feedback.as_mut().expect("the policy learns").pending.add(part);
         module.progress = us(5_000);
         module.exclude(us(1_000));
-        (module.progress, module.feedback.pending.jobs())
+        (module.progress, module.feedback.expect("the policy learns").pending.jobs())
     };
     assert_eq!(after_a_check(&turns()), (us(6_000), 1));
     // Elsewhere the module works on meanwhile, and nobody knows for how long.

@@ -17,37 +17,25 @@
 //! | R7 route | one request goes where `wait + service + price core time` is least | `route.rs` |
 //! | R8 giving way | own CPU workers go behind the modules' threads | `table.rs` |
 //! | R9 fair cap | beside other programs the process takes little more than a fair share of the cores | here |
+//! | R10 grain | how much a core claims at a time, how old a plan may be, how much of a rest is remembered | callers |
 //!
-//! `docs/adaptive.md` has the formulas, the reasons and the ways not taken. Each number here names the rule that it belongs to.
+//! `docs/adaptive.md` has the formulas, the reasons and the ways not taken. The numbers stand in `tuning.rs`, each with
+//! its rule, and in a table of that document.
 
 mod input;
 mod route;
 mod rows;
 mod table;
+mod tuning;
 
 pub use input::{ClassInput, CostOnModule, ModuleCapacity, PlanInput};
 pub use route::{Queue, Route};
-pub use table::{Choice, NICE_TO_YIELD, NICE_WITH_COMPETITORS, Table};
-
-pub use crate::cost::estimate::TRIES_MAX;
+pub use table::{Choice, Table};
+pub use tuning::{TUNING, Tuning};
 
 use self::rows::{Cell, Order, RestOfWorkers, Row, float, row};
 use crate::policy::objective::Objective;
 use crate::units::Nanos;
-
-/// R5: modules that can use this part of the core time of the process leave none to cores for what they do cheaper.
-const SATURATED: f64 = 0.95;
-
-/// R6: a class is tried on a module only where so much core time of it was spent or waits: four tries of the slowest preset take a
-/// tenth of it. A short run never tries.
-pub const TRY_WORK_MIN: Nanos = Nanos::from_millis(20);
-
-/// Core time of a claim of a core, about, so that workers end together: a fortieth of [`TRY_WORK_MIN`].
-pub const CLAIM_TIME: Nanos = Nanos::from_micros(500);
-
-/// R9: beside programs that compete nobody takes more than so many times a fair share: one other program keeps 0.3 of
-/// a core that all its threads want. Assumed, not measured: 1.4, a balance between that program and the makespan.
-const OVER_FAIR_MAX: f64 = 1.4;
 
 /// The part of the cores, in per cent, beyond which CPU workers of a process with a fair `share` (1 where nothing
 /// competes) begin nothing: a [`Budget`](crate::policy::budget::Budget) to which both paths are charged. Modules' workers
@@ -56,25 +44,20 @@ const OVER_FAIR_MAX: f64 = 1.4;
 pub fn cap_percent(objective: Objective, share: f64) -> u32 {
     let cap = match objective {
         Objective::Cpu => share,
-        Objective::Throughput | Objective::Latency => share * OVER_FAIR_MAX,
+        Objective::Throughput | Objective::Latency => share * TUNING.over_fair_max,
     };
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to 1..=100")]
     let percent = (cap * 100.0).round().clamp(1.0, 100.0) as u32;
     percent
 }
 
-/// R1: what a module's path leaves of the only core while it is kept busy is of no use below this part: each going to and fro costs a
-/// change of threads and colder caches. Measured in docs/kernel.md, where a sixth was left and nothing was gained. A half is a guess: in
-/// one trace of the guest single requests of a path that takes all of the core showed more than a quarter to be left, and core and path
-/// worked beside each other in vain.
-const OF_USE: f64 = 0.5;
-
 /// `d` of a job on a module beside the only core, with what is of no use to others beside it. `h` of several outstanding is the time of
 /// all.
 #[must_use]
 pub fn all_of_turn(d: Nanos, h: Nanos, depth: u32) -> Nanos {
     let turn = if depth > 1 { d.max(Nanos(h.0 / u64::from(depth))) } else { d + h };
-    let is_left = d.as_secs_f64() < (1.0 - OF_USE) * turn.as_secs_f64() || cfg!(mutant = "crumbs_of_use");
+    let is_left =
+        d.as_secs_f64() < (1.0 - TUNING.of_use) * turn.as_secs_f64() || cfg!(mutant = "crumbs_of_use");
     if is_left { d } else { turn }
 }
 
@@ -102,7 +85,7 @@ pub fn plan(plan_input: &PlanInput) -> Table {
     for row in &mut rows {
         row.is_left_to_modules = leaves_to_modules && row.gain > 0.0;
         // Of one module: with several it is not known which will take it.
-        let takes_all = |cell: &Cell| cell.gain > 0.0 && cell.core_use >= SATURATED * cores;
+        let takes_all = |cell: &Cell| cell.gain > 0.0 && cell.core_use >= TUNING.saturated * cores;
         row.keeps_all_cores =
             row.is_left_to_modules && row.cells.len() == 1 && row.cells.iter().all(takes_all);
         if row.keeps_all_cores && !cfg!(mutant = "last_ones_left_by_both") {
@@ -132,7 +115,7 @@ fn is_saturated(plan_input: &PlanInput, lambda: f64, rows: &[Row], orders: &[Ord
     let paths: Vec<(&Cell, f64)> = orders.iter().enumerate().filter_map(next).collect();
     let wanted: f64 = paths.iter().map(|(cell, _)| cell.core_use).sum();
     let cores = cores(plan_input);
-    wanted >= SATURATED * cores || !plan_input.yields && are_better_alone(&paths, cores)
+    wanted >= TUNING.saturated * cores || !plan_input.yields && are_better_alone(&paths, cores)
 }
 
 /// Whether module paths do more jobs where cores leave them all core time than where both share it fairly, as threads of one

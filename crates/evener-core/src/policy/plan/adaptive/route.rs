@@ -3,6 +3,7 @@
 
 use super::rows::float;
 use super::table::Table;
+use super::tuning::TUNING;
 use crate::units::Nanos;
 
 /// Where a request goes.
@@ -21,9 +22,6 @@ pub struct Queue {
     pub wait: Nanos,
 }
 
-/// R7: a module must be better by this part: both answers cost the same within it, and inline has no risk.
-const ROUTE_MARGIN: f64 = 0.02;
-
 impl Table {
     /// Where one request of a class goes, with what it would find at each module.
     ///
@@ -35,7 +33,7 @@ impl Table {
         let row = &self.rows[class];
         let Some(c) = row.c else { return Route::Inline };
         let inline = c * (1.0 + self.price_of_one);
-        let mut best = (inline * (1.0 - ROUTE_MARGIN), Route::Inline);
+        let mut best = (inline * (1.0 - TUNING.route_margin), Route::Inline);
         for (module, queue) in queues.iter().enumerate().take(self.capacities.len()) {
             let cell = &row.cells[module];
             if cell.is_known {

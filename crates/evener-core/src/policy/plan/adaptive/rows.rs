@@ -2,20 +2,9 @@
 //! and in which order a module looks at the classes (R2).
 
 use super::input::{ClassInput, CostOnModule, ModuleCapacity, PlanInput};
+use super::tuning::TUNING;
 use crate::policy::objective::Objective;
 use crate::units::Nanos;
-
-/// R1: modules take a class only where all that save core time on it add this part of what the cores do together, and each
-/// of them this part of what one core does: less is not worth a thread that wakes. Each module against all cores would
-/// leave a fleet idle: 64 modules of which each adds 1 % to 256 cores.
-const WORTH_MIN: f64 = 0.03;
-
-/// R1: a class on a module pays only above this part of its `c`, so that noise does not open the gate and close it.
-const GAIN_MARGIN: f64 = 0.01;
-
-/// R3, R4: of several modules the fastest is taken to be busy with a job as long as the one that is left to it: a table is
-/// told only when the first of all is free.
-const BUSY: f64 = 2.0;
 
 /// A class as workers see it. Costs in nanoseconds.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,7 +34,7 @@ pub(super) struct Row {
 pub(super) struct RestOfWorkers {
     /// Time from one job to the next, all of them working side by side. Infinite where nobody takes it.
     pub(super) drain: f64,
-    /// Time until one job is done by the fastest of them, which may have one before it: [`BUSY`]. Equals do not
+    /// Time until one job is done by the fastest of them, which may have one before it: `Tuning::busy`. Equals do not
     /// count: who waits for its like waits for ever.
     pub(super) least: f64,
 }
@@ -87,8 +76,8 @@ pub(super) fn row(plan_input: &PlanInput, lambda: f64, class: &ClassInput) -> Ro
     let rate = |module: usize| turns[module].map_or(0.0, |turn| 1.0 / turn);
     let savers =
         (0..turns.len()).filter(|&module| c.is_some_and(|c| saves(&class.on_modules[module], c, lambda)));
-    let is_worth_it = savers.map(rate).sum::<f64>() > WORTH_MIN * cores_rate;
-    let rate_min = if is_worth_it { WORTH_MIN * core_rate } else { f64::INFINITY };
+    let is_worth_it = savers.map(rate).sum::<f64>() > TUNING.worth_min * cores_rate;
+    let rate_min = if is_worth_it { TUNING.worth_min * core_rate } else { f64::INFINITY };
     let cells: Vec<Cell> = class
         .on_modules
         .iter()
@@ -103,10 +92,10 @@ pub(super) fn row(plan_input: &PlanInput, lambda: f64, class: &ClassInput) -> Ro
         if plan_input.objective == Objective::Cpu { [0.0; 2] } else { [cores_rate, core_rate] };
     let without_module = |module: usize| {
         let own = if cells[module].gain > 0.0 { rate(module) } else { 0.0 };
-        let least = (1.0 / core).min(BUSY * fastest.but(module));
+        let least = (1.0 / core).min(TUNING.busy * fastest.but(module));
         RestOfWorkers { drain: 1.0 / (cores + (all_rate - own).max(0.0)), least }
     };
-    let one = if open().nth(1).is_some() { BUSY } else { 1.0 };
+    let one = if open().nth(1).is_some() { TUNING.busy } else { 1.0 };
     Row {
         c,
         on_shared_core: c.map_or(f64::INFINITY, |c| c / plan_input.share),
@@ -156,7 +145,7 @@ fn turn(on_module: &CostOnModule, capacity: ModuleCapacity) -> Option<f64> {
 /// Whether a job leaves more core time than it costs on a module; not where that is unknown.
 fn saves(on_module: &CostOnModule, c: f64, lambda: f64) -> bool {
     let CostOnModule::Known { d, .. } = *on_module else { return false };
-    (c - lambda * float(d) > GAIN_MARGIN * c) != cfg!(mutant = "gate_reversed")
+    (c - lambda * float(d) > TUNING.gain_margin * c) != cfg!(mutant = "gate_reversed")
 }
 
 /// A module that does fewer than `rate_min` jobs per nanosecond does not take them.

@@ -3,9 +3,9 @@
 //! A look walks over the classes in the planner's order to the first that waits, and adds up what waits of all of
 //! them for the question who would be done first.
 
-use super::TRY_WORK_MIN;
 use super::input::{ModuleCapacity, PlanInput};
 use super::rows::{Order, RestOfWorkers, Row, float};
+use super::tuning::TUNING;
 use crate::policy::objective::Objective;
 use crate::units::Nanos;
 
@@ -24,30 +24,6 @@ pub enum Choice {
     /// Takes nothing of what waits, before more comes or a new plan says otherwise.
     Leave,
 }
-
-/// R3, R4: how long a worker waits that others are to be done before, at least and at most.
-const WAIT_MIN: Nanos = Nanos::from_micros(50);
-const WAIT_MAX: Nanos = Nanos::from_micros(250);
-
-/// R8: nice value of own CPU workers that give way to the modules' threads: the greatest there is.
-pub const NICE_TO_YIELD: i32 = 19;
-
-/// The same beside programs that compete, half of the usual weight. From the simulation: with 0 the module's path
-/// gets the core too late and cores do its jobs at twice the core time, with 6 mixes take a fifth longer.
-pub const NICE_WITH_COMPETITORS: i32 = 3;
-
-/// R5: jobs that wait for each request that may be outstanding, where modules are kept busy. Assumed, not measured: 4.
-const LEFT_PER_REQUEST: u32 = 4;
-
-/// R5: how long a core that leaves all to modules waits before it looks whether a new plan says otherwise.
-const WAIT_FOR_PLAN: Nanos = Nanos::from_millis(1);
-
-/// R6: how long a module's worker waits for a cost that is just being measured.
-const WAIT_FOR_COST: Nanos = Nanos::from_micros(200);
-
-/// R7: where a request is to be back early, core time counts for so much of its price: between two ways that end at the same
-/// time it takes the cheaper. Assumed, not measured: a twentieth.
-const LATENCY_PRICE: f64 = 0.05;
 
 /// What was planned.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,7 +62,7 @@ impl Table {
             rows,
             lambda,
             price_of_one: match plan_input.objective {
-                Objective::Latency => lambda * LATENCY_PRICE,
+                Objective::Latency => lambda * TUNING.latency_price,
                 Objective::Throughput | Objective::Cpu => lambda,
             },
             capacities: plan_input.capacities.clone(),
@@ -96,7 +72,11 @@ impl Table {
             orders,
             left_min: match plan_input.objective {
                 Objective::Cpu => 1,
-                _ => plan_input.capacities.iter().map(|capacity| LEFT_PER_REQUEST * capacity.depth).sum(),
+                _ => plan_input
+                    .capacities
+                    .iter()
+                    .map(|capacity| TUNING.left_per_request * capacity.depth)
+                    .sum(),
             },
         }
     }
@@ -118,7 +98,7 @@ impl Table {
             self.is_left_whole(class) || is_enough()
         };
         let Some(&class) = waits.find(|&&class| !is_left(class)) else {
-            return if is_empty { Choice::Leave } else { Choice::AskAgainIn(WAIT_FOR_PLAN) };
+            return if is_empty { Choice::Leave } else { Choice::AskAgainIn(TUNING.wait_for_plan) };
         };
         let row = &self.rows[class];
         let take = Choice::Take { class, is_try: false };
@@ -163,7 +143,7 @@ impl Table {
             };
         }
         match awaits_cost {
-            true => Choice::AskAgainIn(WAIT_FOR_COST),
+            true => Choice::AskAgainIn(TUNING.wait_for_cost),
             false => Choice::Leave,
         }
     }
@@ -225,7 +205,7 @@ impl Table {
 
     fn is_worth_a_try(&self, class: usize, count: u32) -> bool {
         let row = &self.rows[class];
-        row.c.is_some_and(|c| row.worked + c * f64::from(count) >= float(TRY_WORK_MIN))
+        row.c.is_some_and(|c| row.worked + c * f64::from(count) >= float(TUNING.try_work_min))
     }
 
     /// The nice value with which own threads run jobs on cores, so that a module's thread gets the core first: the
@@ -235,8 +215,8 @@ impl Table {
     pub fn core_nice(&self) -> i32 {
         let is_busy = self.lambda >= 1.0 && self.rows.iter().any(|row| row.gain > 0.0);
         match is_busy {
-            true if self.share >= 1.0 => NICE_TO_YIELD,
-            true => NICE_WITH_COMPETITORS,
+            true if self.share >= 1.0 => TUNING.nice_to_give_way,
+            true => TUNING.nice_beside,
             false => 0,
         }
     }
@@ -303,7 +283,7 @@ impl Table {
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped, and not below zero")]
 fn wait(others: f64) -> Nanos {
-    Nanos((others / 4.0).min(1e9) as u64).clamp(WAIT_MIN, WAIT_MAX)
+    Nanos((others / TUNING.looks_in_rest).min(1e9) as u64).clamp(TUNING.wait_min, TUNING.wait_max)
 }
 
 /// Time until others would have done everything that waits, if that is below `limit`. It is at least that of the

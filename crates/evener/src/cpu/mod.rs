@@ -1,36 +1,22 @@
 //! What one core runs jobs with: the plain driver and the multi-buffer driver where there is one. One set of drivers per thread; which
 //! of the two a burst goes to says the run's table (`costs/`).
+//!
+//! Path of a burst: [`CoreDrivers::run`] -> jobs for modules only are failed -> parts of one length that stay in the nearest cache (`parts.rs`)
+//! -> the method in force, or a few jobs by the other one -> the driver -> one burst in some is sampled (`sampling.rs`) -> tallies.
+
+mod parts;
+mod sampling;
 
 use std::sync::Arc;
 
 use evener_core::driver::Clock;
-use evener_core::{
-    Algorithm, Class, Direction, HasEnded, InlineDriver, Job, JobError, Method, Nanos, Outcome, Sample, Tally,
-};
+use evener_core::{Class, HasEnded, InlineDriver, Job, JobError, Method, Sample, Tally};
 
+pub(crate) use self::parts::{count, is_module_only};
+use self::parts::{is_uniform, kind, part_jobs, settle};
+use self::sampling::Sampling;
 use crate::Costs;
 use crate::costs::{Chosen, CostSample};
-
-/// One burst in so many has its time taken. That is two looks at a thread clock of 640 ns: 40 ns per burst.
-const SAMPLE_EVERY: u64 = 32;
-
-/// Which of those: not a worker's first, whose code and tables are not in the caches yet. Two workers' first bursts, one after the
-/// other, look like a method that costs twice what it did.
-const SAMPLED: u64 = 1;
-
-/// Samples of short bursts that wait until they are told together, at most: each telling takes a lock and 50 ns, which are 1 % of 32
-/// single jobs of 8 bytes.
-const SAMPLES_MAX: usize = 8;
-
-/// Work that a sample stands for and that does not wait. Assumed, not measured: 50 us, a thousand times what telling costs.
-const WORK_MAX: Nanos = Nanos::from_micros(50);
-
-/// Work between two looks at the clock where no worker queries the adaptive policy, at least, in jobs and units of 256 bytes: a look takes
-/// 30 ns, so of single jobs of 8 bytes, which take 100 ns, only one in 64 looks.
-const LOOK_WORK_MIN: u64 = 64;
-
-/// What one burst adds to that at most: a quarter of it.
-const LOOK_WORK_MAX: u64 = LOOK_WORK_MIN / 4;
 
 /// The CPU's drivers for one thread, and what they did.
 pub struct CoreDrivers {
@@ -38,17 +24,7 @@ pub struct CoreDrivers {
     multi: Option<Box<dyn InlineDriver>>,
     costs: Arc<Costs>,
     tallies: [Tally; Method::ALL.len()],
-    bursts: u64,
-    /// Bursts at the last sample.
-    sampled_at: u64,
-    /// Work since the last look whether modules matter, in jobs and units of 256 bytes.
-    unlooked: u64,
-    /// What a look at the thread's clock costs; it is no cost of a burst. Measured with the first sample.
-    look: Option<Nanos>,
-    /// Samples for the adaptive policy; nothing is kept for other policies.
-    samples: Option<Vec<CostSample>>,
-    /// Whether these are worth telling.
-    is_flush_due: bool,
+    sampling: Sampling,
 }
 
 impl CoreDrivers {
@@ -61,12 +37,7 @@ impl CoreDrivers {
             multi,
             costs: Arc::default(),
             tallies: Default::default(),
-            bursts: 0,
-            sampled_at: 0,
-            unlooked: 0,
-            look: None,
-            samples: None,
-            is_flush_due: false,
+            sampling: Sampling::default(),
         }
     }
 
@@ -92,7 +63,7 @@ impl CoreDrivers {
     /// sorted by them first, so the order of `burst` may change.
     pub fn run(&mut self, burst: &mut [Box<Job<'_>>], clock: &dyn Clock) {
         let Some(first) = burst.first() else { return };
-        self.unlooked += LOOK_WORK_MAX.min((burst.len() + first.input_bytes() / 256) as u64);
+        self.sampling.count_work(burst.len(), first.input_bytes());
         let mut rest = self.reject_module_only(burst);
         // Alike and of one length: part by part, so that jobs are still in the nearest cache when the driver, and
         // then the tally, come to them.
@@ -144,29 +115,18 @@ impl CoreDrivers {
 
     /// From now on keeps samples for the adaptive policy.
     pub(crate) fn learn(&mut self) {
-        self.samples = Some(Vec::new());
+        self.sampling.keep();
     }
 
     /// Whether there are samples worth telling, or it is time to look: what is asked after each burst, and mostly `false`.
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
-        self.is_flush_due || self.is_look_due()
-    }
-
-    #[inline]
-    const fn is_look_due(&self) -> bool {
-        self.unlooked >= LOOK_WORK_MIN
+        self.sampling.has_news()
     }
 
     /// Tells samples since the last time: at once, or where they are worth it.
     pub(crate) fn flush_samples(&mut self, at_once: bool, tell: impl FnOnce(&[CostSample])) {
-        if let (true, Some(samples)) = (self.is_flush_due || at_once, &mut self.samples) {
-            if !samples.is_empty() {
-                tell(samples);
-                samples.clear();
-            }
-            self.is_flush_due = false;
-        }
+        self.sampling.flush(at_once, tell);
     }
 
     /// Tells no samples since the last time.
@@ -176,11 +136,7 @@ impl CoreDrivers {
 
     /// Whether some bursts have passed since this was last so.
     pub(crate) fn take_look_due(&mut self) -> bool {
-        let is_time = self.is_look_due();
-        if is_time {
-            self.unlooked = 0;
-        }
-        is_time
+        self.sampling.take_look_due()
     }
 
     /// What was done so far, by method; starts again from nothing.
@@ -218,14 +174,8 @@ impl CoreDrivers {
             if chosen.wants_try { self.try_other(group, class, chosen.method.other(), clock) } else { group };
         if !rest.is_empty() {
             let is_first = chosen.is_fresh && self.costs.take_first(class, rest.len());
-            let is_sampled = self.bursts % SAMPLE_EVERY == SAMPLED || is_first;
-            self.bursts += 1;
-            // The first burst of a worker stands for itself: it is no sample of what the worker did before.
-            let stands_for = if is_first { 1 } else { self.bursts - self.sampled_at };
-            if is_sampled {
-                self.sampled_at = self.bursts;
-            }
-            self.run_part(rest, chosen.method, is_sampled.then_some(stands_for), clock);
+            let stands_for = self.sampling.turn(is_first);
+            self.run_part(rest, chosen.method, stands_for, clock);
         }
     }
 
@@ -263,7 +213,7 @@ impl CoreDrivers {
     }
 
     fn run_sampled(&mut self, part: &mut [Box<Job<'_>>], method: Method, stands_for: u64, clock: &dyn Clock) {
-        let look = *self.look.get_or_insert_with(|| cost_of_look(clock));
+        let look = self.sampling.cost_of_look(clock);
         let (core, wall) = (clock.thread_time(), clock.now());
         self.run_by(method, part);
         let (core, wall) = (clock.thread_time() - core - look, clock.now() - wall);
@@ -274,11 +224,7 @@ impl CoreDrivers {
         if part.iter().all(|job| job.class() == class) {
             let sample = CostSample { class, method, jobs, bytes, core, wall, stands_for };
             self.costs.record(&sample);
-            if let Some(samples) = &mut self.samples {
-                samples.push(sample);
-                let work = Nanos(core.0 * stands_for);
-                self.is_flush_due |= stands_for == 1 || work >= WORK_MAX || samples.len() >= SAMPLES_MAX;
-            }
+            self.sampling.push(sample);
         }
     }
 
@@ -310,122 +256,5 @@ impl CoreDrivers {
     }
 }
 
-/// The least of a few looks at the thread's clock.
-fn cost_of_look(clock: &dyn Clock) -> Nanos {
-    let looks = (0..4).map(|_| clock.thread_time());
-    let times: Vec<Nanos> = looks.collect();
-    times.windows(2).map(|pair| pair[1] - pair[0]).min().unwrap_or_default()
-}
-
-/// Most jobs of a part of a uniform burst: eight fills of 16 lanes, 24 KiB of jobs.
-const PART_JOBS_MAX: usize = 128;
-
-/// Least jobs of a part: one fill of 16 lanes.
-const PART_JOBS_MIN: usize = 16;
-
-/// Input of a part in bytes: with its output half of the second cache of current cores, so that what a driver
-/// comes back to (a last block with its padding) is still there.
-const PART_BYTES: usize = 256 << 10;
-
-/// Jobs of a part, for a burst of equal ones.
-fn part_jobs(bytes: usize) -> usize {
-    let fills = PART_BYTES / bytes.max(1) / PART_JOBS_MIN * PART_JOBS_MIN;
-    fills.clamp(PART_JOBS_MIN, PART_JOBS_MAX)
-}
-
-/// Whether all are of one algorithm, direction and length.
-fn is_uniform(part: &[Box<Job<'_>>]) -> bool {
-    let first = (kind(&part[0]), part[0].input_bytes());
-    part.iter().all(|job| (kind(job), job.input_bytes()) == first)
-}
-
-/// Whether no core may run it.
-pub(crate) fn is_module_only(job: &Job<'_>) -> bool {
-    job.session().is_for_modules_only()
-}
-
-/// What may be run together.
-fn kind(job: &Job<'_>) -> (Algorithm, Direction) {
-    (job.session().algorithm(), job.session().direction())
-}
-
-/// Adds a job to a tally after its run.
-fn settle(tally: &mut Tally, job: &mut Job<'_>) {
-    if job.outcome() == Outcome::Pending {
-        // A driver that leaves a job pending has a bug; the caller must not wait for ever because of it.
-        job.fail(JobError::Library);
-    }
-    count(tally, job);
-}
-
-/// Adds a finished job to a tally.
-pub(crate) fn count(tally: &mut Tally, finished: &Job<'_>) {
-    match finished.outcome() {
-        Outcome::Done { .. } => {
-            tally.jobs += 1;
-            tally.bytes += finished.input_bytes() as u64;
-        }
-        Outcome::Failed(_) | Outcome::Pending => tally.failed += 1,
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-    use evener_core::{Padding, Session};
-    use evener_driver_libcrypto::Libcrypto;
-
-    use super::*;
-
-    /// A burst takes so many nanoseconds, a look 100.
-    struct Steady {
-        work: u64,
-        looks: AtomicU64,
-    }
-
-    impl Clock for Steady {
-        fn now(&self) -> Nanos {
-            Nanos::ZERO
-        }
-
-        fn thread_time(&self) -> Nanos {
-            let looks = self.looks.fetch_add(1, Relaxed);
-            Nanos(looks * 100 + looks.div_ceil(2) * self.work)
-        }
-    }
-
-    /// How many samples were told at a time, of a thousand single jobs that take so long.
-    fn told(work: u64) -> Vec<usize> {
-        let session =
-            Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &[1; 16]).unwrap();
-        let (session, mut room) = (Arc::new(session), [0; 16]);
-        let mut burst = [Job::in_place(&mut room)];
-        let (mut core_drivers, clock) = (
-            CoreDrivers::new(Box::new(Libcrypto::new().unwrap()), None),
-            Steady { work, looks: AtomicU64::new(0) },
-        );
-        core_drivers.learn();
-        let mut told = Vec::new();
-        for _ in 0..1_000 {
-            burst[0].arm(Arc::clone(&session), &[2; 16], 16);
-            core_drivers.run(&mut burst, &clock);
-            core_drivers.flush_samples(false, |samples| told.push(samples.len()));
-        }
-        core_drivers.flush_samples(true, |samples| told.push(samples.len()));
-        told
-    }
-
-    #[test]
-    fn samples_of_short_jobs_are_told_eight_at_a_time_but_the_first_ones_at_once_and_none_is_kept() {
-        let short = told(100);
-        assert_eq!((&short[..2], short.iter().sum()), (&[1, 1][..], told(3_000).len()), "{short:?}");
-        assert!(short[2..short.len() - 1].iter().all(|&count| count == SAMPLES_MAX), "{short:?}");
-    }
-
-    #[test]
-    fn a_sample_that_stands_for_much_work_waits_for_no_other() {
-        let long = told(3_000);
-        assert!(long.len() >= 30 && long.iter().all(|&count| count == 1), "{long:?}");
-    }
-}
+mod tests;

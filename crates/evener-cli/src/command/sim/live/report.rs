@@ -1,0 +1,157 @@
+//! What came of `evener sim live`, as its JSON has it, and as the simulator takes it again.
+
+use evener::core::Nanos;
+use evener::core::plan::Policy;
+use evener_bench::statistics::Spread;
+use evener_sim::lab::{Opening, Runners};
+use evener_sim::live::{Machine as Simulated, Measured, MeasuredOnModule, Module};
+use serde::{Deserialize, Serialize};
+
+use super::measurement::CostOrigin;
+use super::scheduler::SchedulerFacts;
+
+pub(super) const SCHEMA: &str = "evener-sim-live/2";
+
+/// Everything that came of it.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Results {
+    pub(super) schema: String,
+    pub(super) algorithm: String,
+    pub(super) emulated: Vec<String>,
+    pub(super) cores: usize,
+    pub(super) kernel: SchedulerFacts,
+    pub(super) workers: u32,
+    /// Jobs that a core runs side by side at its best.
+    pub(super) width: u32,
+    pub(super) runs: u32,
+    pub(super) sizes: Vec<Size>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Size {
+    pub(super) bytes: u64,
+    pub(super) jobs: usize,
+    pub(super) c_ns: u64,
+    pub(super) hand_over_ns: u64,
+    /// What a job takes more that a core claims by itself.
+    pub(super) single_ns: u64,
+    pub(super) modules: Vec<OnModule>,
+    pub(super) policies: Vec<PolicyResult>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct OnModule {
+    pub(super) units: u32,
+    /// Requests that may be outstanding.
+    pub(super) depth: u32,
+    /// Threads of its driver, and results for which the path's worker is woken together.
+    pub(super) runners: [u32; 2],
+    pub(super) check_every: u32,
+    /// Whether the policy that decides by costs began with these.
+    pub(super) is_known: bool,
+    pub(super) d_ns: u64,
+    /// What of it is on no thread's clock.
+    pub(super) unseen_ns: u64,
+    /// What of it threads of the driver's own take.
+    pub(super) driver_ns: u64,
+    /// What the first request of a run takes beside that: of the worker, of the driver, and asleep.
+    pub(super) opening_ns: [u64; 3],
+    pub(super) h_ns: u64,
+    pub(super) hand_over_ns: u64,
+    pub(super) source: CostOrigin,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct PolicyResult {
+    pub(super) policy: String,
+    pub(super) live_ms: Spread,
+    pub(super) predicted_ms: f64,
+    pub(super) error_percent: f64,
+    /// Milliseconds and modules' jobs of each run.
+    pub(super) live_runs: Vec<(f64, f64)>,
+    pub(super) live_module_jobs: f64,
+    pub(super) predicted_module_jobs: f64,
+    /// In per cent of all jobs.
+    pub(super) split_error_points: f64,
+    /// In per cent of the modules' jobs; none where they did none live and some in the simulation.
+    pub(super) split_error_percent: Option<f64>,
+}
+
+impl Size {
+    pub(super) fn new(
+        measured: &Measured,
+        simulated: &Simulated,
+        sources: Vec<CostOrigin>,
+        jobs: usize,
+        policies: Vec<PolicyResult>,
+    ) -> Self {
+        let module = |((on, module), source): ((&MeasuredOnModule, &Module), CostOrigin)| OnModule {
+            units: module.units,
+            depth: module.depth,
+            runners: [module.runners.count, module.runners.together],
+            check_every: module.check_every,
+            is_known: on.is_known,
+            d_ns: on.d.0,
+            unseen_ns: on.overhead.0,
+            driver_ns: on.driver.0,
+            opening_ns: [on.opening.own, on.opening.driver, on.opening.wait].map(|time| time.0),
+            h_ns: on.h.0,
+            hand_over_ns: on.hand_over.0,
+            source,
+        };
+        Self {
+            bytes: measured.bytes,
+            jobs,
+            c_ns: measured.c.0,
+            hand_over_ns: measured.hand_over.0,
+            single_ns: measured.single.0,
+            modules: measured.on_modules.iter().zip(&simulated.modules).zip(sources).map(module).collect(),
+            policies,
+        }
+    }
+
+    /// What [`Size::new`] was told of.
+    pub(super) fn measured(&self) -> Measured {
+        Measured {
+            bytes: self.bytes,
+            c: Nanos(self.c_ns),
+            hand_over: Nanos(self.hand_over_ns),
+            single: Nanos(self.single_ns),
+            on_modules: self.modules.iter().map(OnModule::measured).collect(),
+        }
+    }
+}
+
+impl OnModule {
+    pub(super) const fn module(&self) -> Module {
+        let Self { units, depth, runners: [count, together], check_every, .. } = *self;
+        Module { units, depth, runners: Runners { count, together }, check_every }
+    }
+
+    pub(super) fn measured(&self) -> MeasuredOnModule {
+        let [own, driver, wait] = self.opening_ns.map(Nanos);
+        MeasuredOnModule {
+            d: Nanos(self.d_ns),
+            overhead: Nanos(self.unseen_ns),
+            driver: Nanos(self.driver_ns),
+            h: Nanos(self.h_ns),
+            opening: Opening { own, driver, wait },
+            hand_over: Nanos(self.hand_over_ns),
+            is_known: self.is_known,
+        }
+    }
+}
+
+/// A bar of 10 per cent; a split counts where it is off by so much of the modules' jobs and by a hundredth of all.
+const ERROR_MAX: f64 = 10.0;
+
+impl PolicyResult {
+    pub(super) fn is_judged(&self) -> bool {
+        self.policy != Policy::Polling.name()
+    }
+
+    pub(super) fn is_near(&self) -> bool {
+        let split = self.split_error_percent.is_some_and(|error| error.abs() <= ERROR_MAX);
+        self.error_percent.abs() <= ERROR_MAX && (split || self.split_error_points.abs() <= 1.0)
+    }
+}

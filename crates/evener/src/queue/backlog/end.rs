@@ -1,0 +1,68 @@
+//! The end of a backlog: no more jobs are submitted, none reach a worker any more, nothing is left; or a thread panicked.
+
+use std::sync::atomic::Ordering;
+
+use evener_core::plan::Dispatch;
+use evener_core::{HasEnded, SessionId};
+
+use super::Backlog;
+use crate::queue::ended_sessions::EndedSessions;
+
+impl Backlog<'_> {
+    /// Whether the worker numbered `worker` has nothing left and will get nothing more. Where workers leave jobs to each
+    /// other, one that panicked may have been the one that jobs are left to.
+    pub(crate) fn is_over(&self, worker: usize) -> bool {
+        // Acquire pairs with the Release in `end`: what was put anywhere before is seen by `is_empty`.
+        let nobody_else_works = self.dispatch == Dispatch::ByCost && self.is_broken();
+        self.over.load(Ordering::Acquire) && (self.has_nothing_for(worker) || nobody_else_works)
+    }
+
+    /// No more jobs will be submitted; workers end when nothing is left.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        if self.dispatch != Dispatch::Monitor {
+            self.end();
+        }
+    }
+
+    /// No more jobs will reach worker_queues: said by `close`, or by the monitor when it has handed out the last one.
+    pub(crate) fn end(&self) {
+        self.over.store(true, Ordering::Release);
+        self.wake_workers();
+    }
+
+    /// Whether the monitor has handed out everything there will ever be, or there is no point in going on.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.is_closed() && (self.shared.is_empty() || self.is_broken())
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// A thread of the run panicked, with jobs that will never come back.
+    pub(crate) fn break_down(&self) {
+        self.broken.store(true, Ordering::Release);
+        self.room.ring_all();
+    }
+
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken.load(Ordering::Acquire)
+    }
+
+    /// A session has ended: each worker is to hear of it, also who sleeps.
+    pub(crate) fn end_session(&self, session: SessionId) {
+        self.ended.add(session);
+        self.wake_workers();
+    }
+
+    /// Tells the worker numbered `worker` of sessions that ended.
+    pub(crate) fn poll_ended(&self, worker: usize, forget: impl FnOnce(HasEnded<'_>)) {
+        self.ended.poll(&self.worker_queues[worker].cursor, forget);
+    }
+
+    /// The same for a thread without a queue of its own.
+    pub(crate) const fn ended(&self) -> &EndedSessions {
+        &self.ended
+    }
+}
