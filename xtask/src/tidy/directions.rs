@@ -66,8 +66,8 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
     ("evener-provider-test", Use(&["evener-provider", "evener-core", "evener-driver-emulated"]), &[]),
     (
         "evener-conformance-openssl",
-        Use(&["evener-vectors", "evener-provider", "evener-provider-test"]),
-        &["evener-testbed"],
+        Use(&["evener-vectors", "evener-provider", "evener-provider-test", "evener-testbed"]),
+        &[],
     ),
     ("evener-vectors", Use(&[]), &[]),
     ("evener-testbed", Use(&[]), &[]),

@@ -11,6 +11,8 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, fs, process};
 
+use evener_testbed::write_program;
+
 pub mod schema;
 pub mod terminal;
 
@@ -87,7 +89,7 @@ impl Place {
         }
         self.keyset("k.json");
         allow(&self.join("k.json"), 0o644);
-        fs::copy(EVENER, self.join("evener")).unwrap();
+        write_program(&self.join("evener"), &fs::read(EVENER).unwrap()).unwrap();
         fs::create_dir(self.join("cache")).unwrap();
         allow(&self.join("cache"), 0o777);
         Some(if is_root {
