@@ -9,9 +9,11 @@ use std::time::{Duration, Instant};
 
 use evener::core::plan::Policy;
 use evener::{CpuKit, ModuleSetup, Quarantine, Report};
-use evener_conformance::{Ask, Burst, Process, judged, libcrypto, session};
 use evener_core::{Algorithm, Direction, Job, JobError, Method, Outcome, Padding, Session};
 use evener_driver_hosted::Module;
+use evener_testing::drivers::libcrypto;
+use evener_testing::programs::Process;
+use evener_testing::requests::{Ask, Burst, judged, session};
 
 use super::{Host, PATIENCE, asked_at};
 

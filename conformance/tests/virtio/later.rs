@@ -2,11 +2,12 @@
 
 use std::fs;
 
-use evener_conformance::{Ask, in_place, is_right_in_child, judged, session};
 use evener_core::driver::Unanswered;
 use evener_core::{Algorithm, Direction, JobError, Padding};
 use evener_driver_hosted::{Later, Module};
 use evener_testbed::USER_SPACE_MODULE;
+use evener_testing::programs::is_right_in_child;
+use evener_testing::requests::{Ask, in_place, judged, session};
 
 use super::{SILENCE, Scene, is_here, name, works};
 

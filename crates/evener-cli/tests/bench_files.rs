@@ -6,7 +6,7 @@ mod common;
 use std::fs;
 use std::path::PathBuf;
 
-use common::{Place, Run, schema, skipped, there_is};
+use common::{Place, Run, misfits, skipped, there_is};
 use evener_testbed::write_program;
 use serde_json::Value;
 
@@ -48,7 +48,7 @@ fn the_report_fits_its_schema_and_holds_together() {
         .run()
         .succeeded();
     let report: Value = serde_json::from_slice(&fs::read(place.join("report.json")).unwrap()).unwrap();
-    assert_eq!(schema::misfits("bench-files.schema.json", &report), [""; 0]);
+    assert_eq!(misfits("bench-files.schema.json", &report), [""; 0]);
     let cells = report["cells"].as_array().unwrap();
     let works: Vec<_> =
         cells.iter().map(|cell| (cell["work"].as_str(), cell["direction"].as_str())).collect();

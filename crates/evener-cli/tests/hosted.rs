@@ -9,8 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use common::Place;
-use common::schema::misfits;
+use common::{Place, misfits};
 use serde_json::Value;
 
 /// `evener host`, killed when this is dropped.
@@ -62,7 +61,7 @@ const FILE_BYTES: usize = 20_000;
 fn place() -> Place {
     let place = Place::new();
     place.write_secret("pass", "correct horse");
-    (0..FILES).for_each(|file| drop(place.write(format!("in/{file}"), common::noise(FILE_BYTES, file))));
+    (0..FILES).for_each(|file| drop(place.write(format!("in/{file}"), common::noise(file, FILE_BYTES))));
     place
 }
 
@@ -100,7 +99,7 @@ fn settled(place: &Place, run: Child, out: &str) -> Value {
     run.args(["-q", "-o", &back, out]).run().succeeded();
     for file in 0..FILES {
         let name = place.join(&back).join(file.to_string());
-        assert!(fs::read(name).unwrap() == common::noise(FILE_BYTES, file), "file {file}");
+        assert!(fs::read(name).unwrap() == common::noise(file, FILE_BYTES), "file {file}");
     }
     let report: Value =
         serde_json::from_slice(&fs::read(place.join(format!("{out}.json"))).unwrap()).unwrap();

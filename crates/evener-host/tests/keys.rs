@@ -4,73 +4,31 @@
 
 mod support;
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use evener::CpuKit;
-use evener_core::{Algorithm, Direction, InlineDriver, IsOver, Job, Profile, SessionId};
-use evener_driver_emulated::{Emulated, Preset};
+use evener_core::{Algorithm, InlineDriver};
 use evener_driver_libcrypto::Libcrypto;
 use evener_driver_multibuffer::Multibuffer;
 use evener_host::Module;
-use support::{ALL_FEATURES, Host, PATIENCE, Raw, cipher, noise};
+use evener_testing::drivers::Kept;
+use evener_testing::hosts::{Host, core_by, emulated_by};
+use evener_testing::noise;
+use evener_testing::waiting::soon;
 
-/// Sessions of which a driver keeps something.
-type Kept = Arc<Mutex<BTreeSet<SessionId>>>;
+use support::{ALL_FEATURES, Raw, cipher};
 
-/// libcrypto, and a list of what it keeps.
-struct Watched(Libcrypto, Kept);
-
-impl InlineDriver for Watched {
-    fn profile(&self) -> &Profile {
-        self.0.profile()
-    }
-
-    fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool {
-        self.0.supports(algorithm, direction)
-    }
-
-    fn run(&mut self, burst: &mut [Box<Job<'_>>]) {
-        self.1.lock().unwrap().extend(burst.iter().map(|job| job.session().id()));
-        self.0.run(burst);
-    }
-
-    fn forget(&mut self, is_over: IsOver<'_>) {
-        self.1.lock().unwrap().retain(|id| !is_over(*id));
-        self.0.forget(is_over);
-    }
-}
-
-fn watched(kept: &Kept) -> Watched {
-    Watched(Libcrypto::new().unwrap(), Arc::clone(kept))
-}
-
-fn core(kept: &Kept) -> Module {
-    let driver = watched(kept);
-    Module::core(driver.profile().clone(), CpuKit::new(Box::new(driver), None), Algorithm::ALL.to_vec())
-}
-
-fn emulated(kept: &Kept) -> Module {
-    let preset: Preset = "emulated:d=0+0,h=1000+0".parse().unwrap();
-    Module::emulated(Emulated::new(preset, Box::new(watched(kept))))
-}
+/// A core, or an emulated module, whose driver enters what it keeps.
+const MODULES: [fn(&Kept) -> Module; 2] =
+    [|kept| core_by(kept.by(0)), |kept| emulated_by("emulated:d=0+0,h=1000+0", kept.by(0))];
 
 /// Waits until so many are kept.
 fn comes_to(kept: &Kept, count: usize) -> bool {
-    let deadline = Instant::now() + PATIENCE;
-    while kept.lock().unwrap().len() != count {
-        if Instant::now() >= deadline {
-            return false;
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    true
+    soon(|| kept.count() == count)
 }
 
 fn encrypts(raw: &mut Raw, session: u64) {
@@ -84,7 +42,7 @@ fn close(raw: &Raw, session: u64) {
 
 #[test]
 fn a_session_that_is_closed_leaves_nothing_in_the_module_and_a_client_that_goes_neither() {
-    for make in [core, emulated] {
+    for make in MODULES {
         let kept = Kept::default();
         let host = Host::start(make(&kept));
         let [mut one, mut other] = [(); 2].map(|()| Raw::ready(&host.socket(), ALL_FEATURES));
@@ -92,7 +50,7 @@ fn a_session_that_is_closed_leaves_nothing_in_the_module_and_a_client_that_goes_
         let of_other: Vec<u64> = (4..6).map(|key| other.open_cbc(&[key; 16], true)).collect();
         of_one.iter().for_each(|session| encrypts(&mut one, *session));
         of_other.iter().for_each(|session| encrypts(&mut other, *session));
-        assert_eq!(kept.lock().unwrap().len(), 5);
+        assert_eq!(kept.count(), 5);
         close(&one, of_one[1]);
         assert!(comes_to(&kept, 4));
         drop(one);
@@ -107,7 +65,7 @@ fn a_session_that_is_closed_leaves_nothing_in_the_module_and_a_client_that_goes_
 #[test]
 fn a_session_that_a_hanging_request_still_has_is_forgotten_when_that_is_back() {
     let kept = Kept::default();
-    let host = Host::start(emulated(&kept));
+    let host = Host::start(MODULES[1](&kept));
     let mut raw = Raw::ready(&host.socket(), ALL_FEATURES);
     let session = raw.open_cbc(&[1; 16], true);
     host.order("fault hang from 1");
@@ -116,7 +74,7 @@ fn a_session_that_a_hanging_request_still_has_is_forgotten_when_that_is_back() {
     host.wait_for("taken", |report| report["module"]["submitted"] == 1);
     close(&raw, session);
     host.wait_for("closed", |report| report["clients"][0]["sessions"] == 0);
-    assert_eq!(kept.lock().unwrap().len(), 1);
+    assert_eq!(kept.count(), 1);
     host.order("fault none");
     host.order("reset");
     assert!(comes_to(&kept, 0));
@@ -196,7 +154,7 @@ fn no_key_is_left_in_the_hosts_memory() {
         let host = Apart::start(module, folder.path());
         let mut raw = Raw::ready(&host.folder.join("host"), ALL_FEATURES);
         for encrypt in [true, false] {
-            let key = noise(16, u64::from(std::process::id()) + u64::from(encrypt));
+            let key = noise(u64::from(std::process::id()) + u64::from(encrypt), 16);
             assert_eq!(host.holds(&key), 0, "it was not told yet");
             let session = raw.open_cbc(&key, encrypt);
             // As many as fill the lanes, or multi-buffer is not asked.
@@ -212,11 +170,7 @@ fn no_key_is_left_in_the_hosts_memory() {
             close(&raw, session);
             // An answer shows that the order was read; the module's thread looks when it comes to it.
             raw.ask(17);
-            let deadline = Instant::now() + PATIENCE;
-            while host.holds(&key) > 0 {
-                assert!(Instant::now() < deadline, "{module}: {} copies are left", host.holds(&key));
-                std::thread::sleep(Duration::from_millis(20));
-            }
+            assert!(soon(|| host.holds(&key) == 0), "{module}: {} copies are left", host.holds(&key));
         }
     }
 }

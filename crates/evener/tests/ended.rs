@@ -1,62 +1,24 @@
 //! A session that ends while its run goes on leaves nothing in any driver, also where its thread sleeps.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
-mod support;
-
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
 use std::thread;
 
 use evener::{CpuKit, ModuleSetup, Runtime, Setup, Submitted, run};
 use evener_core::plan::Policy;
-use evener_core::{Algorithm, Direction, InlineDriver, IsOver, Job, Profile, SessionId};
+use evener_core::{Algorithm, Job};
 use evener_driver_emulated::{Emulated, Preset};
-use evener_driver_libcrypto::Libcrypto;
-
-use support::{Case, cbc_cases, check_all, jobs, rooms, without_standstill};
-
-/// What all drivers of a run keep: the driver's number, and the session.
-type Kept = Arc<Mutex<BTreeSet<(usize, SessionId)>>>;
-
-/// libcrypto, and a list of what it keeps.
-struct Watched {
-    libcrypto: Libcrypto,
-    number: usize,
-    kept: Kept,
-}
-
-impl InlineDriver for Watched {
-    fn profile(&self) -> &Profile {
-        self.libcrypto.profile()
-    }
-
-    fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool {
-        self.libcrypto.supports(algorithm, direction)
-    }
-
-    fn run(&mut self, burst: &mut [Box<Job<'_>>]) {
-        self.kept.lock().unwrap().extend(burst.iter().map(|job| (self.number, job.session().id())));
-        self.libcrypto.run(burst);
-    }
-
-    fn forget(&mut self, is_over: IsOver<'_>) {
-        self.kept.lock().unwrap().retain(|(number, id)| *number != self.number || !is_over(*id));
-        self.libcrypto.forget(is_over);
-    }
-}
-
-fn watched(number: usize, kept: &Kept) -> Box<dyn InlineDriver> {
-    Box::new(Watched { libcrypto: Libcrypto::new().unwrap(), number, kept: Arc::clone(kept) })
-}
+use evener_testing::cases::{Case, cbc_cases, check_all, jobs, rooms};
+use evener_testing::drivers::Kept;
+use evener_testing::waiting::without_standstill;
 
 fn kit(number: usize, kept: &Kept) -> CpuKit {
-    CpuKit::new(watched(number, kept), None)
+    CpuKit::new(Box::new(kept.by(number)), None)
 }
 
 /// Two CPU workers and a module.
 fn setup<'m>(policy: Policy, kept: &Kept) -> Setup<'m> {
     let preset: Preset = "emulated:d=0+0,h=1000+0,units=2".parse().unwrap();
-    let module = Emulated::new(preset, watched(0, kept));
+    let module = Emulated::new(preset, Box::new(kept.by(0)));
     let modules = vec![ModuleSetup::new(Box::new(module), kit(1, kept))];
     Setup { policy, modules, workers: vec![kit(2, kept), kit(3, kept)], callers: 1, ..Setup::default() }
 }
@@ -72,7 +34,7 @@ fn pass<'m>(runtime: &Runtime<'_, 'm>, mut armed: Vec<Box<Job<'m>>>) -> Vec<Box<
 
 /// Waits until nothing is kept; who waits for ever is found by `without_standstill`.
 fn wait_for_none(kept: &Kept) {
-    while !kept.lock().unwrap().is_empty() {
+    while kept.count() > 0 {
         thread::yield_now();
     }
 }
@@ -88,12 +50,12 @@ fn workers_forget_at_once_under_every_policy_and_go_on() {
             let session = first[0].session().id();
             run(setup(policy, &kept), |runtime| {
                 check_all(&cases, &pass(runtime, first));
-                assert!(!kept.lock().unwrap().is_empty());
+                assert!(kept.count() > 0);
                 runtime.end_session(session);
                 wait_for_none(&kept);
                 // A session that comes again is prepared again.
                 check_all(&again, &pass(runtime, second));
-                assert!(!kept.lock().unwrap().is_empty());
+                assert!(kept.count() > 0);
                 runtime.end_session(session);
                 wait_for_none(&kept);
             });
@@ -114,9 +76,9 @@ fn a_caller_forgets_with_its_next_burst_or_at_once_where_it_says_so_itself() {
             caller.crypt(&mut first);
             runtime.end_session(session);
             caller.crypt(&mut second);
-            assert_eq!(*kept.lock().unwrap(), BTreeSet::from([(9, hash)]));
+            assert!(kept.count() == 1 && kept.has(hash));
             caller.end_session(hash);
-            assert!(kept.lock().unwrap().is_empty());
+            assert_eq!(kept.count(), 0);
         });
     });
 }

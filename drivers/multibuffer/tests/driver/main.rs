@@ -5,6 +5,4 @@ mod absent;
 #[cfg(test)]
 mod against_libcrypto;
 #[cfg(test)]
-mod support;
-#[cfg(test)]
 mod vectors;

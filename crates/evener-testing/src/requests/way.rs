@@ -6,10 +6,10 @@ use std::sync::Arc;
 use evener::{Costs, CpuKit, SystemClock};
 use evener_core::estimate::Learned;
 use evener_core::{Algorithm, Class, Direction, Estimator, InlineDriver, Method, Tally};
-use evener_driver_libcrypto::Libcrypto;
 use evener_driver_multibuffer::Multibuffer;
 
-use crate::request::{Answer, Ask, Burst, Way, answers};
+use super::{Answer, Ask, Burst, Way, answers};
+use crate::drivers::{libcrypto, plain_kit};
 
 /// A driver of the core, given bursts of 1, 2, 3 ... 33 jobs in turn.
 pub struct Direct<D>(pub D);
@@ -32,6 +32,16 @@ impl<D: InlineDriver> Way for Direct<D> {
     }
 }
 
+/// A driver of the core, given all in one burst.
+pub struct OneBurst<'d>(pub &'d mut dyn InlineDriver);
+
+impl Way for OneBurst<'_> {
+    fn run<'m>(&mut self, mut jobs: Burst<'m>) -> Burst<'m> {
+        self.0.run(&mut jobs);
+        jobs
+    }
+}
+
 /// A core's kit, which takes all jobs as one burst and sorts them.
 pub struct Kit(CpuKit);
 
@@ -39,7 +49,7 @@ impl Kit {
     /// libcrypto alone.
     #[must_use]
     pub fn plain() -> Self {
-        Self(CpuKit::new(Box::new(libcrypto()), None))
+        Self(plain_kit())
     }
 
     /// Multi-buffer wherever the library takes the job, whatever the width.
@@ -84,25 +94,15 @@ fn always_multi_buffer() -> Estimator {
     costs
 }
 
-/// libcrypto, which is there on every machine that Evener runs on.
-///
-/// # Panics
-///
-/// Where OpenSSL's configuration loads no provider.
-#[must_use]
-pub fn libcrypto() -> Libcrypto {
-    Libcrypto::new().expect("libcrypto is there")
-}
-
-/// The multi-buffer library, or nothing, said aloud, where this machine has none.
-#[expect(clippy::print_stdout, reason = "who runs the tests is to see what was skipped")]
-#[must_use]
-pub fn multibuffer() -> Option<Multibuffer> {
-    Multibuffer::load().inspect_err(|absent| println!("skipped: {absent}")).ok()
-}
-
 /// What libcrypto says, asked alone.
 #[must_use]
 pub fn judged(ask: &Ask) -> Answer {
     answers(&mut Direct(libcrypto()), slice::from_ref(ask)).remove(0)
+}
+
+/// Fails unless what comes by `way` is what libcrypto says, asked alone.
+pub fn compare(way: &mut impl Way, asks: &[Ask]) {
+    for (place, (ask, answer)) in asks.iter().zip(answers(way, asks)).enumerate() {
+        assert!(answer == judged(ask), "job {place} of {}: {}, {:?}", asks.len(), ask.what(), answer.outcome);
+    }
 }

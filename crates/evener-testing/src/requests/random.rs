@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use evener_core::{Algorithm, Direction, Outcome, Padding, Session};
 
+use super::way::judged;
+use super::{Ask, Layout};
 use crate::noise::noise;
-use crate::request::{Ask, Layout};
-use crate::way::judged;
 
 /// A session whose key follows from `seed`.
 ///
@@ -15,7 +15,7 @@ use crate::way::judged;
 /// Where the algorithm has no such direction or padding.
 #[must_use]
 pub fn session(algorithm: Algorithm, direction: Direction, padding: Padding, seed: usize) -> Arc<Session> {
-    let key = noise(seed ^ 0x5EED, algorithm.key_bytes().unwrap_or(20 + seed % 100));
+    let key = noise(seed as u64 ^ 0x5EED, algorithm.key_bytes().unwrap_or(20 + seed % 100));
     Arc::new(Session::new(algorithm, direction, padding, &key).expect("the algorithm has it"))
 }
 
@@ -51,9 +51,9 @@ impl Ask {
         let aad_bytes = if algorithm.is_aead() { seed % 40 } else { 0 };
         let plain = Self {
             session: Arc::clone(session),
-            iv: noise(seed + 3, algorithm.iv_bytes()),
-            aad: noise(seed + 7, aad_bytes),
-            input: noise(seed, bytes),
+            iv: noise(seed as u64 + 3, algorithm.iv_bytes()),
+            aad: noise(seed as u64 + 7, aad_bytes),
+            input: noise(seed as u64, bytes),
             tag: Vec::new(),
             layout: Layout::nth(seed),
         };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use evener_core::{Algorithm, Direction, JobError, Outcome, Padding, Session};
 use evener_vectors::Case;
 
-use crate::{Answer, Ask, Layout, Way, answers};
+use super::{Answer, Ask, Layout, Way, answers};
 
 fn session(case: &Case, direction: Direction) -> Arc<Session> {
     let padding = if case.padded { Padding::Pkcs7 } else { Padding::None };

@@ -1,13 +1,12 @@
 //! Drivers of modules, asked directly or under a run that has nobody else.
 
 use evener::core::plan::Policy;
-use evener::{CpuKit, ModuleSetup, Report, Setup, run};
+use evener::{ModuleSetup, Report, Setup, run};
 use evener_core::driver::{SingleDriver, Text, Unanswered};
 use evener_core::{JobError, Nanos, QueuedDriver};
 
-use crate::request::Ask;
-use crate::request::Burst;
-use crate::way::{Kit, libcrypto};
+use super::{Ask, Burst};
+use crate::drivers::plain_kit;
 
 /// Gives a module's driver jobs as it takes them, and returns all of them.
 ///
@@ -43,11 +42,10 @@ pub fn by_run<'m>(
     mut jobs: Burst<'m>,
     patience: Nanos,
 ) -> (Burst<'m>, Report) {
-    let kit = CpuKit::new(Box::new(libcrypto()), None);
-    let module = ModuleSetup { check_every: 1, patience, ..ModuleSetup::new(driver, kit) };
+    let module = ModuleSetup { check_every: 1, patience, ..ModuleSetup::new(driver, plain_kit()) };
     let setup = Setup { policy: Policy::ModuleOnly, modules: vec![module], callers: 1, ..Setup::default() };
     run(setup, |runtime| {
-        runtime.caller(Kit::plain().into_inner()).crypt(&mut jobs);
+        runtime.caller(plain_kit()).crypt(&mut jobs);
         jobs
     })
 }
