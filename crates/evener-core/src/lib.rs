@@ -12,6 +12,7 @@
 //! | `statistics.rs` | lays out the file of counts that other programs read |
 //! | `job/` | holds jobs, sessions and algorithms |
 //! | `math/` | computes in the field of 2^128 elements |
+//! | `names.rs` | shows and finds by their names policies and objectives |
 //! | `units.rs` | has nanoseconds and blocks |
 #![forbid(unsafe_code)]
 
@@ -19,6 +20,7 @@ pub mod cost;
 pub mod driver;
 pub mod job;
 mod math;
+mod names;
 mod policy;
 pub mod statistics;
 pub mod units;
