@@ -266,9 +266,9 @@ fn bytes_beyond_the_limit_in_flight_wait_and_are_done() {
     two_are_held_of_twelve(Limits { bytes_in_flight_max: 17, ..Limits::default() });
 }
 
-/// The module has room for all twelve requests of 16 bytes.
+/// The module has room for all twelve requests of 16 bytes, and takes so long for each that it is seen at work.
 fn two_are_held_of_twelve(limits: Limits) {
-    let host = Host::with(emulated("emulated:d=0+0,h=300000+0,depth=64"), limits);
+    let host = Host::with(emulated("emulated:d=0+0,h=30000000+0,depth=64"), limits);
     let mut raw = Raw::ready(&host.socket(), ALL_FEATURES);
     let session = raw.open_cbc(&[1; 16], true);
     for slot in 0..12 {
