@@ -60,14 +60,8 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
             "evener-driver-kernel",
             "evener-driver-multibuffer",
         ]),
-        // A module is a host's in another process, or emulated with faults.
-        &[
-            "evener-testing",
-            "evener-vectors",
-            "evener-driver-emulated",
-            "evener-driver-libcrypto",
-            "evener-host",
-        ],
+        // A module is a host's in another process.
+        &["evener-testing"],
     ),
     ("evener-cryptodev", Use(&["evener", "evener-core", "evener-driver-kernel"]), &[]),
     ("evener-bench", UseAll, &[]),
@@ -95,7 +89,6 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
             "evener-driver-emulated",
             "evener-driver-kernel",
             "evener-driver-libcrypto",
-            "evener-driver-multibuffer",
             "evener-testing",
         ]),
         &[

@@ -211,25 +211,21 @@ impl Fake {
     }
 
     /// A burst costs this much, by its jobs and bytes.
-    #[must_use]
     pub fn with_cost(self, clock: &TestClock, cost_ns: fn(u64, u64) -> u64) -> Self {
         Self { clock: clock.clone(), cost_ns, ..self }
     }
 
     /// In each burst others have its core for so long.
-    #[must_use]
     pub fn with_core_lent(self, lent: Nanos) -> Self {
         Self { lent, ..self }
     }
 
     /// It takes no longer jobs.
-    #[must_use]
     pub fn with_job_bytes_max(self, job_bytes_max: usize) -> Self {
         Self { job_bytes_max, ..self }
     }
 
     /// It does only these.
-    #[must_use]
     pub fn only(self, supports: fn(Algorithm) -> bool) -> Self {
         Self { supports, ..self }
     }

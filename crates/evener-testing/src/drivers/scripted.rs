@@ -108,25 +108,21 @@ impl Scripted<'_> {
     }
 
     /// Where it is slow it sleeps so long before each job.
-    #[must_use]
     pub fn with_pause(self, pause: Duration) -> Self {
         Self { pause, ..self }
     }
 
     /// Each poll lasts so long on the tests' clock.
-    #[must_use]
     pub fn on_clock(self, clock: &TestClock, poll_ns: Nanos) -> Self {
         Self { clock: clock.clone(), poll_ns, ..self }
     }
 
     /// It takes fewer jobs than it announces, and says so.
-    #[must_use]
     pub fn with_depth(self, depth: usize) -> Self {
         Self { depth, ..self }
     }
 
     /// It does only these.
-    #[must_use]
     pub fn only(self, algorithms: fn(Algorithm) -> bool) -> Self {
         Self { algorithms, ..self }
     }

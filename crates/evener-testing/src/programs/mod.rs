@@ -30,28 +30,24 @@ impl Run {
     }
 
     /// With one more argument.
-    #[must_use]
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
         self.command.arg(arg);
         self
     }
 
     /// With more arguments.
-    #[must_use]
     pub fn args<A: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
         self.command.args(args);
         self
     }
 
     /// With a variable of its environment.
-    #[must_use]
     pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.command.env(name, value);
         self
     }
 
     /// With this to read.
-    #[must_use]
     pub fn input(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.input = bytes.into();
         self
