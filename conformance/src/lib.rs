@@ -1,7 +1,7 @@
 //! One suite for every driver, method and door of Evener.
 //!
-//! Path of one check: a published case or seeded noise becomes an [`Ask`](evener_testing::requests::Ask) -> jobs are made of asks and
-//! go a [`Way`](evener_testing::requests::Way) (a driver, a core's kit, [the runtime](ByRuntime)) -> answers come, which the publisher's
+//! Path of one check: a published case or seeded noise becomes a [`JobSpec`](evener_testing::requests::Ask) -> jobs are made of asks and
+//! go a [`Route`](evener_testing::requests::Way) (a driver, a core's set of drivers, [the runtime](ByRuntime)) -> answers come, which the publisher's
 //! bytes or libcrypto, one job at a time, judge. What is tested stands under `tests/`; here is what only this suite's tests share.
 //!
 //! `interop/` holds what compares files with programs of other hands.

@@ -6,7 +6,7 @@ use evener_core::InlineDriver;
 use evener_core::plan::Policy;
 use evener_driver_emulated::{Fault, When};
 use evener_testing::drivers::{libcrypto, multibuffer};
-use evener_testing::requests::{Ask, Direct, ask_all};
+use evener_testing::requests::{Direct, JobSpec, ask_all};
 
 /// Jobs by which all cases are asked, each in place and apart: none is left out.
 const ASKED: usize = 15_702;
@@ -24,12 +24,13 @@ fn plain_gives_what_was_published() {
 fn multi_buffer_gives_what_was_published() {
     let Some(driver) = multibuffer() else { return };
     let wrong = driver.wrong_answers().to_vec();
-    let takes = |driver: &dyn InlineDriver, ask: &Ask| {
-        let (algorithm, direction) = (ask.session.algorithm(), ask.session.direction());
-        driver.supports(algorithm, direction) && ask.input.len() <= driver.job_bytes_max(algorithm, direction)
+    let takes = |driver: &dyn InlineDriver, spec: &JobSpec| {
+        let (algorithm, direction) = (spec.session.algorithm(), spec.session.direction());
+        driver.supports(algorithm, direction)
+            && spec.input.len() <= driver.job_bytes_max(algorithm, direction)
     };
     let judge = multibuffer().expect("it was there a moment ago");
-    let asked = ask_all(&mut Direct(driver), |ask| takes(&judge, ask));
+    let asked = ask_all(&mut Direct(driver), |spec| takes(&judge, spec));
     if wrong.is_empty() {
         assert_eq!(asked, ASKED_OF_LANES);
     } else {
@@ -39,9 +40,9 @@ fn multi_buffer_gives_what_was_published() {
 
 #[test]
 fn an_emulated_module_gives_what_was_published_and_does_all_that_is_offered() {
-    let way = ByRuntime::new(Policy::ModuleOnly, Door::Caller, 0);
-    let mut way = way.with_module(Fault::None, When::ALWAYS);
-    assert_eq!(ask_all(&mut way, |_| true), ASKED);
-    let offloaded = way.report.modules();
+    let route = ByRuntime::new(Policy::ModuleOnly, Door::Caller, 0);
+    let mut route = route.with_module(Fault::None, When::ALWAYS);
+    assert_eq!(ask_all(&mut route, |_| true), ASKED);
+    let offloaded = route.report.modules();
     assert_eq!(offloaded.jobs + offloaded.failed, (ASKED - REFUSED_BEFORE) as u64);
 }

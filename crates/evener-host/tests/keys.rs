@@ -10,12 +10,12 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use evener::CpuKit;
+use evener::CoreDrivers;
 use evener_core::{Algorithm, InlineDriver};
 use evener_driver_libcrypto::Libcrypto;
 use evener_driver_multibuffer::Multibuffer;
 use evener_host::Module;
-use evener_testing::drivers::Kept;
+use evener_testing::drivers::OpenKeys;
 use evener_testing::hosts::{Host, core_by, emulated_by};
 use evener_testing::noise;
 use evener_testing::waiting::soon;
@@ -23,12 +23,14 @@ use evener_testing::waiting::soon;
 use support::{ALL_FEATURES, Raw, cipher};
 
 /// A core, or an emulated module, whose driver enters what it keeps.
-const MODULES: [fn(&Kept) -> Module; 2] =
-    [|kept| core_by(kept.by(0)), |kept| emulated_by("emulated:d=0+0,h=1000+0", kept.by(0))];
+const MODULES: [fn(&OpenKeys) -> Module; 2] = [
+    |open_keys| core_by(open_keys.by(0)),
+    |open_keys| emulated_by("emulated:d=0+0,h=1000+0", open_keys.by(0)),
+];
 
 /// Waits until so many are kept.
-fn comes_to(kept: &Kept, count: usize) -> bool {
-    soon(|| kept.count() == count)
+fn comes_to(open_keys: &OpenKeys, count: usize) -> bool {
+    soon(|| open_keys.count() == count)
 }
 
 fn encrypts(raw: &mut Raw, session: u64) {
@@ -43,29 +45,29 @@ fn close(raw: &Raw, session: u64) {
 #[test]
 fn a_session_that_is_closed_leaves_nothing_in_the_module_and_a_client_that_goes_neither() {
     for make in MODULES {
-        let kept = Kept::default();
-        let host = Host::start(make(&kept));
+        let open_keys = OpenKeys::default();
+        let host = Host::start(make(&open_keys));
         let [mut one, mut other] = [(); 2].map(|()| Raw::ready(&host.socket(), ALL_FEATURES));
         let of_one: Vec<u64> = (1..4).map(|key| one.open_cbc(&[key; 16], true)).collect();
         let of_other: Vec<u64> = (4..6).map(|key| other.open_cbc(&[key; 16], true)).collect();
         of_one.iter().for_each(|session| encrypts(&mut one, *session));
         of_other.iter().for_each(|session| encrypts(&mut other, *session));
-        assert_eq!(kept.count(), 5);
+        assert_eq!(open_keys.count(), 5);
         close(&one, of_one[1]);
-        assert!(comes_to(&kept, 4));
+        assert!(comes_to(&open_keys, 4));
         drop(one);
-        assert!(comes_to(&kept, 2));
+        assert!(comes_to(&open_keys, 2));
         encrypts(&mut other, of_other[0]);
         close(&other, of_other[0]);
         close(&other, of_other[1]);
-        assert!(comes_to(&kept, 0));
+        assert!(comes_to(&open_keys, 0));
     }
 }
 
 #[test]
 fn a_session_that_a_hanging_request_still_has_is_forgotten_when_that_is_back() {
-    let kept = Kept::default();
-    let host = Host::start(MODULES[1](&kept));
+    let open_keys = OpenKeys::default();
+    let host = Host::start(MODULES[1](&open_keys));
     let mut raw = Raw::ready(&host.socket(), ALL_FEATURES);
     let session = raw.open_cbc(&[1; 16], true);
     host.order("fault hang from 1");
@@ -74,10 +76,10 @@ fn a_session_that_a_hanging_request_still_has_is_forgotten_when_that_is_back() {
     host.wait_for("taken", |report| report["module"]["submitted"] == 1);
     close(&raw, session);
     host.wait_for("closed", |report| report["clients"][0]["sessions"] == 0);
-    assert_eq!(kept.count(), 1);
+    assert_eq!(open_keys.count(), 1);
     host.order("fault none");
     host.order("reset");
-    assert!(comes_to(&kept, 0));
+    assert!(comes_to(&open_keys, 0));
 }
 
 /// The name under which a test runs itself again, as a host: which module, and where.
@@ -135,8 +137,8 @@ fn be_a_host(asked: &str) {
     let profile = libcrypto.profile().clone();
     let multi =
         (module == "multibuffer").then(|| Box::new(Multibuffer::load().unwrap()) as Box<dyn InlineDriver>);
-    let kit = CpuKit::new(Box::new(libcrypto), multi);
-    let _host = Host::at(Path::new(folder), Module::core(profile, kit, Algorithm::ALL.to_vec()));
+    let core_drivers = CoreDrivers::new(Box::new(libcrypto), multi);
+    let _host = Host::at(Path::new(folder), Module::core(profile, core_drivers, Algorithm::ALL.to_vec()));
     println!("{READY}");
     std::io::stdout().flush().unwrap();
     std::io::stdin().read_to_end(&mut Vec::new()).unwrap();

@@ -6,18 +6,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Assumed, not measured: 60 s, because it judges standstill and not speed: hundreds of times what anything here takes on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Waits until `is_so`; whether it came to that within [`PATIENCE`].
+/// Waits until `is_so`; whether it came to that within [`TIMEOUT`].
 pub fn soon(is_so: impl FnMut() -> bool) -> bool {
-    within(PATIENCE, is_so)
+    within(TIMEOUT, is_so)
 }
 
-/// Waits until `is_so`; whether it came to that within `patience`.
-pub fn within(patience: Duration, mut is_so: impl FnMut() -> bool) -> bool {
+/// Waits until `is_so`; whether it came to that within `timeout`.
+pub fn within(timeout: Duration, mut is_so: impl FnMut() -> bool) -> bool {
     let since = Instant::now();
     while !is_so() {
-        if since.elapsed() > patience {
+        if since.elapsed() > timeout {
             return false;
         }
         thread::sleep(Duration::from_millis(2));
@@ -33,8 +33,8 @@ pub fn without_standstill(body: impl FnOnce() + Send + 'static) {
         let _ended = ended;
         body();
     });
-    match ends.recv_timeout(PATIENCE) {
-        Err(RecvTimeoutError::Timeout) => panic!("nothing moves for {PATIENCE:?}"),
+    match ends.recv_timeout(TIMEOUT) {
+        Err(RecvTimeoutError::Timeout) => panic!("nothing moves for {TIMEOUT:?}"),
         _ => thread.join().unwrap_or_else(|cause| resume_unwind(cause)),
     }
 }

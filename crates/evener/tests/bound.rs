@@ -1,7 +1,7 @@
 //! Sessions for modules only: no core touches their jobs, whatever the policy and whatever the module does wrong.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
-use evener::{CpuKit, Report, Setup, run};
+use evener::{CoreDrivers, Report, Setup, run};
 use evener_core::plan::Policy;
 use evener_core::{Algorithm, Job, JobError, Outcome};
 use evener_testing::cases::{Case, check_all, jobs, rooms};
@@ -9,11 +9,11 @@ use evener_testing::drivers::{Fault, Scripted, scripted, watched};
 use evener_testing::waiting::without_standstill;
 
 /// libcrypto on a core, which may not see a session that is for modules only.
-fn kit() -> CpuKit {
+fn core_drivers() -> CoreDrivers {
     let free = watched(|burst| {
         assert!(burst.iter().all(|job| !job.session().is_for_modules_only()), "a core was given its key");
     });
-    CpuKit::new(Box::new(free), None)
+    CoreDrivers::new(Box::new(free), None)
 }
 
 /// Every third case is for modules only.
@@ -34,24 +34,24 @@ fn ask<'m>(
 ) -> Report {
     let modules = module.into_iter().map(|module| {
         let setup = scripted(module, 1);
-        evener::ModuleSetup { redo: kit(), ..setup }
+        evener::ModuleSetup { redo: core_drivers(), ..setup }
     });
     let setup = Setup {
         policy,
         modules: modules.collect(),
-        workers: vec![kit(), kit()],
+        workers: vec![core_drivers(), core_drivers()],
         callers: 1,
         ..Setup::default()
     };
     let ((), report) = run(setup, |runtime| {
         if !by_stream {
-            return runtime.caller(kit()).crypt(jobs);
+            return runtime.caller(core_drivers()).crypt(jobs);
         }
-        let (mut inlet, mut outlet) = runtime.stream();
+        let (mut sender, mut receiver) = runtime.stream();
         let mut armed = std::mem::take(jobs);
-        assert_eq!(inlet.submit_all(&mut armed), evener::Submitted::Yes);
-        drop(inlet);
-        jobs.extend(std::iter::from_fn(|| outlet.next()));
+        assert_eq!(sender.submit_all(&mut armed), evener::Submitted::Yes);
+        drop(sender);
+        jobs.extend(std::iter::from_fn(|| receiver.next()));
     });
     report
 }

@@ -6,7 +6,7 @@ use std::thread;
 use evener::{Report, Setup, run};
 use evener_core::plan::Policy;
 use evener_testing::cases::{Case, cbc_cases, check_all, jobs, marks, mixed_cases, rooms};
-use evener_testing::drivers::{Fault, Scripted, plain_kit, plain_setup, scripted};
+use evener_testing::drivers::{Fault, Scripted, plain_drivers, plain_setup, scripted};
 use evener_testing::waiting::without_standstill;
 
 /// Memory for the jobs of one burst.
@@ -17,7 +17,7 @@ fn many_threads<'m>(setup: Setup<'m>, sets: &'m [Vec<Case>], memory: &'m mut [Ve
     let ((), report) = run(setup, |runtime| {
         thread::scope(|scope| {
             for (cases, memory) in sets.iter().zip(memory) {
-                let mut caller = runtime.caller(plain_kit());
+                let mut caller = runtime.caller(plain_drivers());
                 scope.spawn(move || {
                     for rooms in memory {
                         let mut armed = jobs(cases, rooms);
@@ -55,7 +55,7 @@ fn a_burst_of_mixed_algorithms_comes_back_in_the_callers_order() {
         let cases = mixed_cases(100);
         let mut rooms = rooms(&cases);
         let mut armed = jobs(&cases, &mut rooms);
-        let ((), report) = run(Setup::default(), |runtime| runtime.caller(plain_kit()).crypt(&mut armed));
+        let ((), report) = run(Setup::default(), |runtime| runtime.caller(plain_drivers()).crypt(&mut armed));
         assert_eq!(marks(&armed), (0..100).collect::<Vec<_>>());
         check_all(&cases, &armed);
         assert_eq!(report.total().jobs + report.total().failed, 100);
@@ -74,7 +74,7 @@ fn a_burst_may_be_wider_than_home_and_backlog() {
                 let callers = 1 - workers;
                 let setup =
                     Setup { policy, modules, callers, home_jobs: 8, backlog_jobs: 4, ..plain_setup(workers) };
-                run(setup, |runtime| runtime.caller(plain_kit()).crypt(&mut armed));
+                run(setup, |runtime| runtime.caller(plain_drivers()).crypt(&mut armed));
                 assert_eq!(marks(&armed), (0..200).collect::<Vec<_>>(), "{policy}, {workers} workers");
                 check_all(&cases, &armed);
             }
@@ -89,7 +89,7 @@ fn an_empty_burst_comes_back_empty() {
             let modules = vec![scripted(Scripted::new(Fault::None), 8)];
             let setup = Setup { policy, modules, ..plain_setup(1) };
             let mut none = Vec::new();
-            run(setup, |runtime| runtime.caller(plain_kit()).crypt(&mut none));
+            run(setup, |runtime| runtime.caller(plain_drivers()).crypt(&mut none));
             assert!(none.is_empty());
         }
     });
@@ -106,11 +106,11 @@ fn streams_and_callers_share_a_run_without_mixing_their_jobs() {
             let modules = vec![scripted(Scripted::new(Fault::None), 8)];
             let setup = Setup { policy, modules, ..plain_setup(2) };
             let (came, _) = run(setup, |runtime| {
-                let (mut inlet, mut outlet) = runtime.stream();
+                let (mut sender, mut receiver) = runtime.stream();
                 thread::scope(|scope| {
-                    scope.spawn(move || streamed_jobs.into_iter().for_each(|job| _ = inlet.submit(job)));
-                    let caller = scope.spawn(|| runtime.caller(plain_kit()).crypt(&mut called_jobs));
-                    let came: Vec<_> = std::iter::from_fn(|| outlet.next()).collect();
+                    scope.spawn(move || streamed_jobs.into_iter().for_each(|job| _ = sender.submit(job)));
+                    let caller = scope.spawn(|| runtime.caller(plain_drivers()).crypt(&mut called_jobs));
+                    let came: Vec<_> = std::iter::from_fn(|| receiver.next()).collect();
                     caller.join().unwrap();
                     came
                 })

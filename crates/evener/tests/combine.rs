@@ -1,4 +1,4 @@
-//! Combining: each caller gets what libcrypto gives, whoever did its work, and none waits for ever.
+//! Combining: each caller gets what libcrypto gives, whichever thread did its work, and none waits for ever.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use evener_core::{Algorithm, Direction, InlineDriver as _, Job, Outcome, Padding, Session};
 use evener_testing::drivers::libcrypto;
-use evener_testing::waiting::{PATIENCE, soon};
+use evener_testing::waiting::{TIMEOUT, soon};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
@@ -67,7 +67,7 @@ impl Raw {
     /// Connects and says hello; nothing is set up yet.
     pub(crate) fn connect(socket: &Path) -> Self {
         let stream = UnixStream::connect(socket).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         let memory = memory(MEMORY_BYTES, SealFlags::SHRINK | SealFlags::GROW);
         let event = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap();
         Self { stream, memory, kick: event(), call: event(), sent: 0, seen: 0, features: 0 }
@@ -205,7 +205,7 @@ impl Raw {
 
     /// Waits for the call after which everything offered is back; `false` where the connection ended instead.
     pub(crate) fn wait(&mut self) -> bool {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while self.used() != self.sent {
             let mut both = [
                 PollFd::new(&self.call, PollFlags::IN),

@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use evener::{CpuKit, Setup};
+use evener::{CoreDrivers, Setup};
 use evener_core::driver::Clock;
 use evener_core::plan::Policy;
-use evener_core::{Algorithm, Direction, InlineDriver, IsOver, Job, Nanos, Profile, SessionId};
+use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, Nanos, Profile, SessionId};
 use evener_driver_libcrypto::Libcrypto;
 use evener_driver_multibuffer::Multibuffer;
 
-pub use scripted::{Fault, Scripted, Seen, cared_for, module_is_best, scripted};
+pub use scripted::{Fault, ModuleLog, Scripted, cared_for, module_is_best, scripted};
 
 /// libcrypto, which is there on every machine that Evener runs on.
 #[must_use]
@@ -31,14 +31,14 @@ pub fn multibuffer() -> Option<Multibuffer> {
 
 /// A kit of libcrypto alone.
 #[must_use]
-pub fn plain_kit() -> CpuKit {
-    CpuKit::new(Box::new(libcrypto()), None)
+pub fn plain_drivers() -> CoreDrivers {
+    CoreDrivers::new(Box::new(libcrypto()), None)
 }
 
 /// A run with so many CPU workers that have libcrypto.
 #[must_use]
 pub fn plain_setup<'m>(workers: usize) -> Setup<'m> {
-    Setup { workers: (0..workers).map(|_| plain_kit()).collect(), ..Setup::default() }
+    Setup { workers: (0..workers).map(|_| plain_drivers()).collect(), ..Setup::default() }
 }
 
 /// A run under `policy` with two CPU workers that have libcrypto, and a module without faults.
@@ -49,7 +49,7 @@ pub fn setup_with_module<'m>(policy: Policy) -> Setup<'m> {
 }
 
 /// A driver, and what a test does around its bursts and around what it forgets.
-pub struct Around<D, R, F = fn(IsOver<'_>)> {
+pub struct Around<D, R, F = fn(HasEnded<'_>)> {
     driver: D,
     run: R,
     forgets: F,
@@ -62,7 +62,7 @@ impl<D: InlineDriver, R: FnMut(&mut D, &mut [Box<Job<'_>>]) + Send> Around<D, R>
     }
 
     /// `forgets` is told of what is over, before the driver is.
-    pub fn forgetting<F: FnMut(IsOver<'_>) + Send>(self, forgets: F) -> Around<D, R, F> {
+    pub fn forgetting<F: FnMut(HasEnded<'_>) + Send>(self, forgets: F) -> Around<D, R, F> {
         Around { driver: self.driver, run: self.run, forgets }
     }
 }
@@ -71,7 +71,7 @@ impl<D, R, F> InlineDriver for Around<D, R, F>
 where
     D: InlineDriver,
     R: FnMut(&mut D, &mut [Box<Job<'_>>]) + Send,
-    F: FnMut(IsOver<'_>) + Send,
+    F: FnMut(HasEnded<'_>) + Send,
 {
     fn profile(&self) -> &Profile {
         self.driver.profile()
@@ -85,9 +85,9 @@ where
         (self.run)(&mut self.driver, burst);
     }
 
-    fn forget(&mut self, is_over: IsOver<'_>) {
+    fn forget(&mut self, has_ended: HasEnded<'_>) {
         (self.forgets)(is_over);
-        self.driver.forget(is_over);
+        self.driver.forget(has_ended);
     }
 }
 
@@ -121,8 +121,8 @@ impl Kept {
             seen.lock().unwrap().extend(burst.iter().map(|job| (number, job.session().id())));
             driver.run(burst);
         };
-        Around::new(libcrypto(), run).forgetting(move |is_over: IsOver<'_>| {
-            over.lock().unwrap().retain(|(by, id)| *by != number || !is_over(*id));
+        Around::new(libcrypto(), run).forgetting(move |has_ended: HasEnded<'_>| {
+            over.lock().unwrap().retain(|(by, id)| *by != number || !has_ended(*id));
         })
     }
 
@@ -140,8 +140,8 @@ impl Kept {
 }
 
 /// A kit of a [`gated`] driver.
-pub fn gated_kit(may_go: impl Fn() -> bool + Send + 'static) -> CpuKit {
-    CpuKit::new(Box::new(gated(may_go)), None)
+pub fn gated_drivers(may_go: impl Fn() -> bool + Send + 'static) -> CoreDrivers {
+    CoreDrivers::new(Box::new(gated(may_go)), None)
 }
 
 /// A clock that stands still until a test or a driver of the tests moves it.
@@ -262,5 +262,5 @@ impl InlineDriver for Fake {
         }
     }
 
-    fn forget(&mut self, _: IsOver<'_>) {}
+    fn forget(&mut self, _: HasEnded<'_>) {}
 }

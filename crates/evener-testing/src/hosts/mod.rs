@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
 
-use evener::{Cancel, CpuKit};
+use evener::{Cancel, CoreDrivers};
 use evener_core::{Algorithm, InlineDriver};
 use evener_driver_emulated::{Emulated, Preset};
 use evener_host::{Access, HostError, Limits, Module, Report, Setup};
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::drivers::libcrypto;
 use crate::folder::Folder;
-use crate::waiting::{PATIENCE, soon};
+use crate::waiting::{TIMEOUT, soon};
 
 mod process;
 
@@ -29,7 +29,7 @@ pub fn core() -> Module {
 /// A module that is a core with this driver.
 pub fn core_by(driver: impl InlineDriver + 'static) -> Module {
     let profile = driver.profile().clone();
-    Module::core(profile, CpuKit::new(Box::new(driver), None), Algorithm::ALL.to_vec())
+    Module::core(profile, CoreDrivers::new(Box::new(driver), None), Algorithm::ALL.to_vec())
 }
 
 /// An emulated module of this name, which takes no core time.
@@ -88,7 +88,7 @@ impl Host {
         let of_thread = cancel.clone();
         let thread =
             thread::spawn(move || evener_host::run(setup, &of_thread, move || told.send(()).unwrap()));
-        ready.recv_timeout(PATIENCE).unwrap();
+        ready.recv_timeout(TIMEOUT).unwrap();
         Self { folder: folder.to_owned(), temporary: None, cancel, thread: Some(thread) }
     }
 

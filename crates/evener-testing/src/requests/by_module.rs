@@ -6,14 +6,14 @@ use evener_core::driver::{SingleDriver, Text, Unanswered};
 use evener_core::{JobError, Nanos, QueuedDriver};
 
 use super::{Ask, Burst};
-use crate::drivers::plain_kit;
+use crate::drivers::plain_drivers;
 
 /// Gives a module's driver jobs as it takes them, and returns all of them.
 ///
 /// # Panics
 ///
-/// Where nothing of what it holds comes back for `patience`.
-pub fn all_by<'m>(driver: &mut dyn QueuedDriver<'m>, mut jobs: Burst<'m>, patience: Nanos) -> Burst<'m> {
+/// Where nothing of what it holds comes back for `timeout`.
+pub fn all_by<'m>(driver: &mut dyn QueuedDriver<'m>, mut jobs: Burst<'m>, timeout: Nanos) -> Burst<'m> {
     let mut done = Burst::new();
     while !jobs.is_empty() || driver.in_flight() > 0 {
         while let Some(mut job) = jobs.pop() {
@@ -29,23 +29,23 @@ pub fn all_by<'m>(driver: &mut dyn QueuedDriver<'m>, mut jobs: Burst<'m>, patien
             }
         }
         let held = driver.in_flight();
-        let came = driver.poll(&mut done, patience);
+        let came = driver.poll(&mut done, timeout);
         assert!(came > 0 || held == 0, "{} does not answer", driver.profile().name);
     }
     done
 }
 
-/// Has a run do jobs by a module alone, of which each result is checked and which is taken for dead after `patience`.
+/// Has a run do jobs by a module alone, of which each result is checked and which is taken for dead after `timeout`.
 #[must_use]
 pub fn by_run<'m>(
     driver: Box<dyn QueuedDriver<'m> + 'm>,
     mut jobs: Burst<'m>,
-    patience: Nanos,
+    timeout: Nanos,
 ) -> (Burst<'m>, Report) {
-    let module = ModuleSetup { check_every: 1, patience, ..ModuleSetup::new(driver, plain_kit()) };
+    let module = ModuleSetup { check_every: 1, timeout, ..ModuleSetup::new(driver, plain_drivers()) };
     let setup = Setup { policy: Policy::ModuleOnly, modules: vec![module], callers: 1, ..Setup::default() };
     run(setup, |runtime| {
-        runtime.caller(plain_kit()).crypt(&mut jobs);
+        runtime.caller(plain_drivers()).crypt(&mut jobs);
         jobs
     })
 }
@@ -59,9 +59,9 @@ pub fn by_run<'m>(
 /// # Panics
 ///
 /// Where the text was not shown its result once, or was shown one though there is none.
-pub fn in_place(driver: &dyn SingleDriver, ask: &Ask, patience: Nanos) -> Result<Vec<u8>, Unanswered> {
+pub fn in_place(driver: &dyn SingleDriver, ask: &Ask, timeout: Nanos) -> Result<Vec<u8>, Unanswered> {
     let mut text = InPlace { input: &ask.input, results: Vec::new() };
-    let done = driver.ask_for(&ask.session, &iv(ask), &mut text, patience);
+    let done = driver.ask_for(&ask.session, &iv(ask), &mut text, timeout);
     assert_eq!(text.results.len(), usize::from(done.is_ok()), "shown once, or not at all");
     done.map(|()| text.results.remove(0))
 }
@@ -75,9 +75,9 @@ pub fn in_place(driver: &dyn SingleDriver, ask: &Ask, patience: Nanos) -> Result
 /// # Panics
 ///
 /// Where the text was not told of its result once, or was told of one though there is none.
-pub fn apart(driver: &dyn SingleDriver, ask: &Ask, patience: Nanos) -> Result<Vec<u8>, Unanswered> {
+pub fn apart(driver: &dyn SingleDriver, ask: &Ask, timeout: Nanos) -> Result<Vec<u8>, Unanswered> {
     let mut text = Apart { input: &ask.input, output: vec![0; ask.input.len()], is_taken: false };
-    let done = driver.ask_for(&ask.session, &iv(ask), &mut text, patience);
+    let done = driver.ask_for(&ask.session, &iv(ask), &mut text, timeout);
     assert_eq!(text.is_taken, done.is_ok(), "told once, or not at all");
     done.map(|()| text.output)
 }

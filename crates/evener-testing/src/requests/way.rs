@@ -3,13 +3,13 @@
 use std::slice;
 use std::sync::Arc;
 
-use evener::{Costs, CpuKit, SystemClock};
+use evener::{CoreDrivers, Costs, SystemClock};
 use evener_core::estimate::Learned;
 use evener_core::{Algorithm, Class, Direction, Estimator, InlineDriver, Method, Tally};
 use evener_driver_multibuffer::Multibuffer;
 
 use super::{Answer, Ask, Burst, Way, answers};
-use crate::drivers::{libcrypto, plain_kit};
+use crate::drivers::{libcrypto, plain_drivers};
 
 /// A driver of the core, given bursts of 1, 2, 3 ... 33 jobs in turn.
 pub struct Direct<D>(pub D);
@@ -43,20 +43,20 @@ impl Way for OneBurst<'_> {
 }
 
 /// A core's kit, which takes all jobs as one burst and sorts them.
-pub struct Kit(CpuKit);
+pub struct Kit(CoreDrivers);
 
 impl Kit {
     /// libcrypto alone.
     #[must_use]
     pub fn plain() -> Self {
-        Self(plain_kit())
+        Self(plain_drivers())
     }
 
     /// Multi-buffer wherever the library takes the job, whatever the width.
     #[must_use]
     pub fn multi_buffer(driver: Multibuffer) -> Self {
         let costs = Arc::new(Costs::new(always_multi_buffer()));
-        Self(CpuKit::new(Box::new(libcrypto()), Some(Box::new(driver))).sharing(&costs))
+        Self(CoreDrivers::new(Box::new(libcrypto()), Some(Box::new(driver))).sharing(&costs))
     }
 
     /// What each method did since it was last asked.
@@ -67,7 +67,7 @@ impl Kit {
 
     /// The kit itself, for a caller.
     #[must_use]
-    pub fn into_inner(self) -> CpuKit {
+    pub fn into_inner(self) -> CoreDrivers {
         self.0
     }
 }

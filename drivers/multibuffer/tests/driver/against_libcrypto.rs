@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use evener_core::{Algorithm, Direction, InlineDriver, Job, JobError, Outcome, Padding, Session};
 use evener_testing::drivers::multibuffer as driver;
-use evener_testing::requests::{self, Answer, Ask, Layout, OneBurst, UNTOUCHED, answers, kinds, session};
+use evener_testing::requests::{self, Answer, JobSpec, Layout, OneBurst, UNTOUCHED, answers, kinds, session};
 
 /// Every algorithm, direction and padding that the driver has.
 fn sessions(seed: usize) -> Vec<Arc<Session>> {
@@ -13,23 +13,23 @@ fn sessions(seed: usize) -> Vec<Arc<Session>> {
 }
 
 /// A job over about so many bytes.
-fn ask(session: &Arc<Session>, bytes: usize, seed: usize, in_place: bool) -> Ask {
-    Ask { layout: Layout { shift: seed * 5 % 64, in_place }, ..Ask::noisy(session, bytes, seed) }
+fn spec(session: &Arc<Session>, bytes: usize, seed: usize, in_place: bool) -> JobSpec {
+    JobSpec { layout: Layout { shift: seed * 5 % 64, in_place }, ..JobSpec::noisy(session, bytes, seed) }
 }
 
-fn asks(session: &Arc<Session>, lengths: impl IntoIterator<Item = usize>, in_place: bool) -> Vec<Ask> {
+fn specs(session: &Arc<Session>, lengths: impl IntoIterator<Item = usize>, in_place: bool) -> Vec<JobSpec> {
     let lengths = lengths.into_iter().enumerate();
-    lengths.map(|(seed, bytes)| ask(session, bytes, seed, in_place)).collect()
+    lengths.map(|(seed, bytes)| spec(session, bytes, seed, in_place)).collect()
 }
 
 /// Runs all of them in one burst.
-fn run(driver: &mut dyn InlineDriver, asks: &[Ask]) -> Vec<Answer> {
-    answers(&mut OneBurst(driver), asks)
+fn run(driver: &mut dyn InlineDriver, specs: &[JobSpec]) -> Vec<Answer> {
+    answers(&mut OneBurst(driver), specs)
 }
 
 /// Runs all of them in one burst and lets libcrypto judge every answer.
-fn compare(driver: &mut dyn InlineDriver, asks: &[Ask]) {
-    requests::compare(&mut OneBurst(driver), asks);
+fn compare(driver: &mut dyn InlineDriver, specs: &[JobSpec]) {
+    requests::compare(&mut OneBurst(driver), specs);
 }
 
 const LENGTHS: [usize; 24] = [
@@ -42,7 +42,7 @@ fn lengths_mixed_in_one_burst_come_out_right_in_place_and_apart() {
     let Some(mut driver) = driver() else { return };
     for session in sessions(1) {
         for in_place in [false, true] {
-            compare(&mut driver, &asks(&session, LENGTHS, in_place));
+            compare(&mut driver, &specs(&session, LENGTHS, in_place));
         }
     }
 }
@@ -52,7 +52,7 @@ fn every_length_alone_comes_out_right() {
     let Some(mut driver) = driver() else { return };
     for session in sessions(2) {
         for bytes in 0..=80 {
-            compare(&mut driver, &asks(&session, [bytes], bytes % 2 == 0));
+            compare(&mut driver, &specs(&session, [bytes], bytes % 2 == 0));
         }
     }
 }
@@ -62,8 +62,8 @@ fn every_width_comes_out_right() {
     let Some(mut driver) = driver() else { return };
     for session in sessions(3) {
         for width in (1..=33).chain([127, 128, 129, 257]) {
-            compare(&mut driver, &asks(&session, vec![100; width], width % 2 == 0));
-            compare(&mut driver, &asks(&session, vec![700; width], width % 2 == 1));
+            compare(&mut driver, &specs(&session, vec![100; width], width % 2 == 0));
+            compare(&mut driver, &specs(&session, vec![700; width], width % 2 == 1));
         }
     }
 }
@@ -76,9 +76,9 @@ fn lengths_around_what_a_lane_counts_come_out_right() {
         let bytes_max = driver.job_bytes_max(session.algorithm(), session.direction());
         let lengths: Vec<usize> = around.into_iter().filter(|&bytes| bytes <= bytes_max).collect();
         for in_place in [false, true] {
-            compare(&mut driver, &asks(&session, lengths.iter().copied(), in_place));
+            compare(&mut driver, &specs(&session, lengths.iter().copied(), in_place));
             for &bytes in &lengths {
-                compare(&mut driver, &asks(&session, [bytes; 3], in_place));
+                compare(&mut driver, &specs(&session, [bytes; 3], in_place));
             }
         }
     }
@@ -89,7 +89,7 @@ fn a_hash_longer_than_a_lane_is_refused_and_not_computed_wrongly() {
     let Some(mut driver) = driver() else { return };
     for session in sessions(5).iter().filter(|session| !session.algorithm().is_cipher()) {
         assert_eq!(driver.job_bytes_max(session.algorithm(), Direction::Encrypt), 65_534);
-        let answers = run(&mut driver, &asks(session, [65_534, 65_535, 65_536, 100], false));
+        let answers = run(&mut driver, &specs(session, [65_534, 65_535, 65_536, 100], false));
         let outcomes: Vec<Outcome> = answers.iter().map(|answer| answer.outcome).collect();
         let refused = Outcome::Failed(JobError::Unsupported);
         assert_eq!(outcomes, [Outcome::Done { written: 0 }, refused, refused, Outcome::Done { written: 0 }]);
@@ -101,10 +101,10 @@ fn a_burst_of_many_sessions_and_algorithms_keeps_them_apart() {
     let Some(mut driver) = driver() else { return };
     let sessions: Vec<Arc<Session>> = (0..5).flat_map(|round| sessions(10 + round)).collect();
     assert!(sessions.len() > 128);
-    let one = |(seed, session)| ask(session, seed * 37 % 3000, seed, seed % 3 == 0);
-    let asks: Vec<Ask> = sessions.iter().enumerate().map(one).collect();
-    compare(&mut driver, &asks);
-    let backwards: Vec<Ask> = asks.into_iter().rev().collect();
+    let one = |(seed, session)| spec(session, seed * 37 % 3000, seed, seed % 3 == 0);
+    let specs: Vec<JobSpec> = sessions.iter().enumerate().map(one).collect();
+    compare(&mut driver, &specs);
+    let backwards: Vec<JobSpec> = specs.into_iter().rev().collect();
     compare(&mut driver, &backwards);
 }
 
@@ -115,9 +115,9 @@ fn many_sizes_with_a_key_each_come_out_right() {
         let sessions: Vec<Arc<Session>> =
             (0..150).map(|seed| session(Algorithm::Aes256Cbc, Direction::Encrypt, padding, seed)).collect();
         let bytes = |seed: usize| (64 << (seed % 12)) + seed % 17;
-        let one = |(seed, session)| ask(session, bytes(seed), seed, seed % 2 == 0);
-        let asks: Vec<Ask> = sessions.iter().enumerate().map(one).collect();
-        compare(&mut driver, &asks);
+        let one = |(seed, session)| spec(session, bytes(seed), seed, seed % 2 == 0);
+        let specs: Vec<JobSpec> = sessions.iter().enumerate().map(one).collect();
+        compare(&mut driver, &specs);
     }
 }
 
@@ -129,7 +129,7 @@ fn a_counter_carries_through_all_its_bytes() {
             let session = session(algorithm, direction, Padding::None, 6);
             for ones in 1..=16 {
                 for (bytes, in_place) in [(5, true), (16, false), (17, true), (100, false), (5000, true)] {
-                    let mut burst = asks(&session, [bytes; 3], in_place);
+                    let mut burst = specs(&session, [bytes; 3], in_place);
                     burst[1].iv[16 - ones..].fill(0xFF);
                     burst[2].iv[16 - ones..].fill(0xFF);
                     burst[2].iv[15] = 0xFD;
@@ -147,7 +147,7 @@ fn what_is_not_authentic_fails_and_leaves_nothing() {
         sessions(7).iter().filter(|s| s.algorithm().is_aead() && s.direction() == Direction::Decrypt)
     {
         for in_place in [false, true] {
-            let mut burst = asks(session, [100; 6], in_place);
+            let mut burst = specs(session, [100; 6], in_place);
             burst[1].tag[15] ^= 1;
             burst[2].input[0] ^= 0x80;
             burst[3].iv[11] ^= 4;
@@ -166,7 +166,7 @@ fn damaged_padding_fails_and_spares_the_neighbours() {
         sessions(8).iter().filter(|s| s.padding() == Padding::Pkcs7 && s.direction() == Direction::Decrypt)
     {
         for in_place in [false, true] {
-            let mut burst = asks(session, [95, 96, 97, 3000], in_place);
+            let mut burst = specs(session, [95, 96, 97, 3000], in_place);
             let end = burst[1].input.len() - 1;
             burst[1].input[end] ^= 0x55;
             compare(&mut driver, &burst);
@@ -179,7 +179,7 @@ fn damaged_padding_fails_and_spares_the_neighbours() {
 fn a_job_that_does_not_fit_is_left_alone_and_spares_the_neighbours() {
     let Some(mut driver) = driver() else { return };
     for session in sessions(9).iter().filter(|s| s.algorithm().needs_whole_blocks()) {
-        let mut burst = asks(session, [64; 3], false);
+        let mut burst = specs(session, [64; 3], false);
         if session.direction() == Direction::Decrypt || session.padding() == Padding::None {
             burst[1].input.truncate(63);
             compare(&mut driver, &burst);
@@ -192,7 +192,7 @@ fn a_job_that_does_not_fit_is_left_alone_and_spares_the_neighbours() {
 fn a_job_without_room_for_its_output_is_left_alone_and_spares_the_neighbours() {
     let Some(mut driver) = driver() else { return };
     for session in sessions(11).iter().filter(|session| session.algorithm().is_cipher()) {
-        let good = ask(session, 64, 1, false);
+        let good = spec(session, 64, 1, false);
         let room_bytes = session.output_bytes_max(good.input.len());
         let mut rooms =
             [vec![UNTOUCHED; room_bytes], vec![UNTOUCHED; room_bytes - 1], vec![UNTOUCHED; room_bytes]];
@@ -223,7 +223,7 @@ fn drivers_on_several_threads_do_not_disturb_each_other() {
                 for round in 0..5 {
                     let mut driver = driver().unwrap();
                     let session = session(Algorithm::Aes256Cbc, Direction::Encrypt, Padding::Pkcs7, thread);
-                    compare(&mut driver, &asks(&session, LENGTHS, round % 2 == 0));
+                    compare(&mut driver, &specs(&session, LENGTHS, round % 2 == 0));
                 }
             });
         }
@@ -235,7 +235,7 @@ fn what_the_library_lacks_is_refused() {
     let Some(mut driver) = driver() else { return };
     for algorithm in [Algorithm::Aes128Xts, Algorithm::Aes256Xts, Algorithm::Md5] {
         let session = session(algorithm, Direction::Encrypt, Padding::None, 1);
-        let answers = run(&mut driver, &asks(&session, [100; 2], true));
+        let answers = run(&mut driver, &specs(&session, [100; 2], true));
         assert!(answers.iter().all(|answer| answer.outcome == Outcome::Failed(JobError::Unsupported)));
     }
 }

@@ -14,9 +14,10 @@ fn published_vectors_come_out_as_published() {
                 continue;
             }
             let bytes_max = driver.job_bytes_max(algorithm, direction);
-            checked += ask_all(&mut OneBurst(&mut driver), |ask| {
-                let is_of_kind = (ask.session.algorithm(), ask.session.direction()) == (algorithm, direction);
-                is_of_kind && ask.input.len() <= bytes_max
+            checked += ask_all(&mut OneBurst(&mut driver), |spec| {
+                let is_of_kind =
+                    (spec.session.algorithm(), spec.session.direction()) == (algorithm, direction);
+                is_of_kind && spec.input.len() <= bytes_max
             });
         }
     }
