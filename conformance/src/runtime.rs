@@ -4,15 +4,10 @@ use std::thread;
 
 use evener::core::plan::Policy;
 use evener::{CoreDrivers, ModuleSetup, Report, Runtime, Setup, Submitted, run};
-use evener_core::estimate::{Learned, OnModule};
-use evener_core::{
-    Algorithm, Class, Direction, Estimator, HasEnded, InlineDriver, Job, Method, Nanos, Profile,
-};
+use evener_core::{Estimator, Nanos};
 use evener_driver_emulated::{Control, Emulated, Fault, Preset, When};
-use evener_driver_libcrypto::Libcrypto;
-
-use crate::request::{Burst, Route};
-use crate::route::{OnCore, libcrypto};
+use evener_testing::drivers::{gated_drivers, libcrypto, module_is_best, plain_drivers};
+use evener_testing::requests::{Burst, Route};
 
 /// Where jobs go in and come out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,26 +69,12 @@ impl ByRuntime {
     /// libcrypto's set of drivers; with a module, one that waits until the module has met its fault.
     fn core_drivers(&self, control: Option<&Control>) -> CoreDrivers {
         let (Some(control), Some((fault, when))) = (control.cloned(), self.module) else {
-            return OnCore::plain().into_inner();
+            return plain_drivers();
         };
         // A module goes when it is offered the job, not when it has taken it.
         let taken_first = if fault == Fault::Gone { when.from - 1 } else { when.from.max(1) };
-        let driver = AfterModule { libcrypto: libcrypto(), control, taken_first };
-        CoreDrivers::new(Box::new(driver), None)
+        gated_drivers(move || control.counters().submitted >= taken_first)
     }
-}
-
-/// Costs of a module that does everything for nothing, and of cores that take for ever: so the adaptive policy waits for
-/// it as the papers' policies do.
-fn module_is_best() -> Estimator {
-    let mut costs = Estimator::new(1);
-    for class in (0..Class::COUNT).filter_map(Class::from_index) {
-        let kept = |ns| Learned::kept(ns, 1_024.0, 16);
-        costs.keep_cpu(class, Method::Plain, 0, kept(1e9));
-        costs.keep_module(0, class, OnModule { d: kept(1e3), h: kept(1e3), ..OnModule::default() });
-    }
-    costs.freeze();
-    costs
 }
 
 impl Route for ByRuntime {
@@ -108,7 +89,7 @@ impl Route for ByRuntime {
         let modules = module.into_iter().map(|module| ModuleSetup {
             check_every: self.check_every,
             timeout: TIMEOUT,
-            ..ModuleSetup::new(Box::new(module), OnCore::plain().into_inner())
+            ..ModuleSetup::new(Box::new(module), plain_drivers())
         });
         let setup = self.setup(control.as_ref(), modules.collect());
         let (jobs, report) = run(setup, |runtime| match self.door {
@@ -138,32 +119,4 @@ fn through_stream<'m>(runtime: &Runtime<'_, 'm>, mut jobs: Burst<'m>) -> Burst<'
     });
     assert!(came.is_sorted_by_key(|job| job.mark), "a stream keeps the order");
     came
-}
-
-/// libcrypto that starts once a module has taken so many jobs: who comes first is then no matter of the scheduler.
-struct AfterModule {
-    libcrypto: Libcrypto,
-    control: Control,
-    taken_first: u64,
-}
-
-impl InlineDriver for AfterModule {
-    fn profile(&self) -> &Profile {
-        self.libcrypto.profile()
-    }
-
-    fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool {
-        self.libcrypto.supports(algorithm, direction)
-    }
-
-    fn run(&mut self, burst: &mut [Box<Job<'_>>]) {
-        while self.control.counters().submitted < self.taken_first {
-            thread::yield_now();
-        }
-        self.libcrypto.run(burst);
-    }
-
-    fn forget(&mut self, has_ended: HasEnded<'_>) {
-        self.libcrypto.forget(has_ended);
-    }
 }

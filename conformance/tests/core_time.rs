@@ -22,7 +22,6 @@ use std::time::Duration;
 use evener::core::driver::Clock as _;
 use evener::core::plan::Policy;
 use evener::{Cancel, SystemClock};
-use evener_conformance::{Burst, OnCore, Process, libcrypto, multibuffer, noise, session};
 use evener_core::{
     Algorithm, Direction, InlineDriver as _, Job, Nanos, Outcome, Padding, QueuedDriver, Session,
 };
@@ -31,6 +30,10 @@ use evener_driver_hosted as hosted;
 use evener_driver_kernel as kernel;
 use evener_host::{Access, Limits};
 use evener_testbed::{Guest, Icount, USER_SPACE_MODULE};
+use evener_testing::drivers::{libcrypto, multibuffer};
+use evener_testing::noise;
+use evener_testing::programs::Process;
+use evener_testing::requests::{Burst, OnCore, session};
 
 /// Kernel and OpenSSL whose figures these are; with others nothing is compared.
 const CIRCUMSTANCES: &str = "of Linux 6.1.0-56-amd64, OpenSSL 3.0.19";

@@ -6,25 +6,26 @@
 
 mod support;
 
-use std::sync::mpsc::channel;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use evener::core::plan::Policy;
 use evener::{Cancel, CoreDrivers, Quarantine, Report, Setup, run};
-use evener_conformance::{
-    Answer, Burst, JobSpec, Layout, OnCore, Process, Route, all_by, answers, apart, ask_all, by_run,
-    in_place, is_right_in_child, judged, kinds, libcrypto, session,
-};
 use evener_core::driver::Unanswered;
 use evener_core::{
-    Algorithm, Direction, HasEnded, InlineDriver, Job, JobError, Nanos, Outcome, Padding, Profile,
-    QueuedDriver, Session,
+    Algorithm, Direction, InlineDriver as _, Job, JobError, Nanos, Outcome, Padding, QueuedDriver, Session,
 };
 use evener_cryptodev::{Node, TEXT_BYTES_MAX};
 use evener_driver_kernel::{Module, ModuleName, OpenError, survey};
 use evener_driver_libcrypto::Libcrypto;
 use evener_testbed::Guest;
+use evener_testing::drivers::{Around, libcrypto, watched};
+use evener_testing::hosts::Host;
+use evener_testing::programs::{Process, is_right_in_child};
+use evener_testing::requests::{
+    Answer, Burst, JobSpec, Layout, OnCore, Route, all_by, answers, apart, ask_all, by_run, in_place, judged,
+    kinds, session,
+};
 
 use support::kernel;
 
@@ -335,26 +336,10 @@ fn serves_as_a_hosts(module: &Module) {
 
 /// Has a host own `module` and lends a client of it, that has asked nothing yet.
 fn with_host(module: &Module, body: impl FnOnce(evener_driver_hosted::Module)) -> evener_host::Report {
-    let folder = tempfile::tempdir().expect("a folder");
-    let socket = folder.path().join("host");
-    let setup = evener_host::Setup {
-        socket: socket.clone(),
-        control: None,
-        access: evener_host::Access::default(),
-        limits: evener_host::Limits::default(),
-        module: evener_host::Module::queued(module.driver(), TIMEOUT.into()),
-    };
-    let (cancel, (ready, is_ready)) = (Cancel::default(), channel());
-    std::thread::scope(|scope| {
-        let is_served = || evener_host::run(setup, &cancel, move || ready.send(()).expect("somebody waits"));
-        let served = scope.spawn(is_served);
-        let _ends = Ends(&cancel);
-        is_ready.recv().expect("it begins");
-        let name = format!("hosted:{},offer=all", socket.display()).parse().expect("a name");
-        body(evener_driver_hosted::Module::connect(&name).expect("it serves"));
-        cancel.cancel();
-        served.join().expect("no panic").expect("it served")
-    })
+    let host = Host::start(evener_host::Module::queued(module.driver(), TIMEOUT.into()));
+    let name = format!("hosted:{},offer=all", host.socket().display()).parse().expect("a name");
+    body(evener_driver_hosted::Module::connect(&name).expect("it serves"));
+    host.stop()
 }
 
 #[test]
@@ -437,32 +422,19 @@ fn with_node_at(name: &str, core_drivers: CoreDrivers, body: impl FnOnce(&Module
 }
 
 /// Computes, and turns one bit of each text over.
-struct Lies(Libcrypto);
-
-impl InlineDriver for Lies {
-    fn profile(&self) -> &Profile {
-        self.0.profile()
-    }
-
-    fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool {
-        self.0.supports(algorithm, direction)
-    }
-
-    fn run(&mut self, burst: &mut [Box<Job<'_>>]) {
-        self.0.run(burst);
+fn lies() -> CoreDrivers {
+    let run = |libcrypto: &mut Libcrypto, burst: &mut [Box<Job<'_>>]| {
+        libcrypto.run(burst);
         for job in burst {
             job.room_mut().first_mut().into_iter().for_each(|byte| *byte ^= 1);
         }
-    }
-
-    fn forget(&mut self, has_ended: HasEnded<'_>) {
-        self.0.forget(has_ended);
-    }
+    };
+    CoreDrivers::new(Box::new(Around::new(libcrypto(), run)), None)
 }
 
 #[test]
 fn a_node_that_computes_wrong_is_refused_with_the_example_that_it_got_wrong() {
-    with_node_of(CoreDrivers::new(Box::new(Lies(libcrypto())), None), |name| {
+    with_node_of(lies(), |name| {
         let error = Module::open(name).expect_err("it lies");
         let OpenError::WrongAnswer { wrong, .. } = &error else { panic!("{error}") };
         assert_eq!((wrong.source, wrong.key_bytes), ("SP 800-38A, appendix F", 16));
@@ -509,31 +481,9 @@ impl Drop for Opens<'_> {
 }
 
 /// Computes what its gate lets pass.
-struct Stalls(Libcrypto, Arc<Gate>);
-
-impl Stalls {
-    fn core_drivers(gate: &Arc<Gate>) -> CoreDrivers {
-        CoreDrivers::new(Box::new(Self(libcrypto(), Arc::clone(gate))), None)
-    }
-}
-
-impl InlineDriver for Stalls {
-    fn profile(&self) -> &Profile {
-        self.0.profile()
-    }
-
-    fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool {
-        self.0.supports(algorithm, direction)
-    }
-
-    fn run(&mut self, burst: &mut [Box<Job<'_>>]) {
-        burst.iter().for_each(|_| self.1.pass());
-        self.0.run(burst);
-    }
-
-    fn forget(&mut self, has_ended: HasEnded<'_>) {
-        self.0.forget(has_ended);
-    }
+fn stalls(gate: &Arc<Gate>) -> CoreDrivers {
+    let gate = Arc::clone(gate);
+    CoreDrivers::new(Box::new(watched(move |burst| burst.iter().for_each(|_| gate.pass()))), None)
 }
 
 /// Jobs of a run with three keys, so that one is idle when two requests are under way, and texts that a node does before it stalls.
@@ -558,7 +508,7 @@ fn run_by(module: &Module, timeout: Nanos) -> (u64, u64, Option<Quarantine>) {
 #[test]
 fn a_node_that_hangs_in_mid_request_is_out_until_its_requests_are_back() {
     let gate = Gate::new(ANY);
-    with_node_of(Stalls::core_drivers(&gate), |name| {
+    with_node_of(stalls(&gate), |name| {
         let _opens = Opens(&gate);
         let module = Module::open(name).expect("it serves");
         gate.lets(BEFORE);
@@ -587,7 +537,7 @@ fn serves_a_node_until_it_is_killed() {
     if std::env::var(TO_BE_KILLED).is_err() {
         return println!("skipped: nobody would kill it");
     }
-    with_node_at("evener-killed", Stalls::core_drivers(&Gate::new(BEFORE)), |_| {
+    with_node_at("evener-killed", stalls(&Gate::new(BEFORE)), |_| {
         println!("{READY}");
         loop {
             std::thread::park();

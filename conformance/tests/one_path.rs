@@ -1,9 +1,11 @@
 //! The same burst through every door of the runtime gives the same bytes, also where a module fails in between.
 
-use evener_conformance::{Answer, ByRuntime, Door, JobSpec, OnCore, answers, kinds, multibuffer};
+use evener_conformance::{ByRuntime, Door};
 use evener_core::plan::Policy;
 use evener_core::{JobError, Method, Outcome};
 use evener_driver_emulated::{Fault, When};
+use evener_testing::drivers::multibuffer;
+use evener_testing::requests::{Answer, JobSpec, OnCore, answers, kinds};
 
 /// 400 jobs of every algorithm, direction and padding; every 19th of those that can be is forged.
 fn burst() -> Vec<JobSpec> {

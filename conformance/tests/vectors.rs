@@ -1,10 +1,12 @@
 //! Every published case through every driver and method, in both directions, in bursts of all widths up to 33, in
 //! place and apart, at addresses off every border.
 
-use evener_conformance::{ByRuntime, Direct, Door, JobSpec, ask_all, libcrypto, multibuffer};
+use evener_conformance::{ByRuntime, Door};
 use evener_core::InlineDriver;
 use evener_core::plan::Policy;
 use evener_driver_emulated::{Fault, When};
+use evener_testing::drivers::{libcrypto, multibuffer};
+use evener_testing::requests::{Direct, JobSpec, ask_all};
 
 /// Jobs by which all cases are asked, each in place and apart: none is left out.
 const ASKED: usize = 15_702;

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use evener_conformance::{JobSpec, Layout, OnCore, answers, judged, kinds, multibuffer, noise, session};
 use evener_core::{Algorithm, Direction, Family, Method, Padding, Session};
+use evener_testing::drivers::multibuffer;
+use evener_testing::noise;
+use evener_testing::requests::{JobSpec, Layout, OnCore, answers, judged, kinds, session};
 
 /// Lengths in bytes around everything that counts: blocks, lanes, pages, size classes.
 const LENGTHS: [usize; 25] = [
@@ -131,7 +133,7 @@ fn chains() -> Vec<Chain> {
     for algorithm in [Aes128Cbc, Aes192Cbc, Aes256Cbc, Aes128Ctr, Aes192Ctr, Aes256Ctr] {
         for (seed, direction) in [Direction::Encrypt, Direction::Decrypt].into_iter().enumerate() {
             let session = session(algorithm, direction, Padding::None, seed);
-            for iv in [noise(seed, 16), vec![0xFF; 16]] {
+            for iv in [noise(seed as u64, 16), vec![0xFF; 16]] {
                 let whole = JobSpec { iv: iv.clone(), ..JobSpec::noisy(&session, 20_000 + 160 * seed, seed) };
                 chains.push(Chain { whole, done: 0, iv, output: Vec::new() });
             }

@@ -33,7 +33,7 @@ pub use guest::{
 pub use no_idle_states::Awake;
 pub use paths::root;
 pub use profile::Profile;
-pub use programs::{TestProgram, Toolchain, build_tests};
+pub use programs::{TestProgram, Toolchain, build_tests, write_program};
 pub use qemu::lost;
 pub use readiness::{Ready, check};
 pub use setup::{Step, down, up};

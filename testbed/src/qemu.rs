@@ -128,17 +128,15 @@ pub(crate) fn prepare(apt: &Apt, profile: Profile) -> Result<Qemu, Error> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt as _;
     use std::path::Path;
 
     use super::*;
+    use crate::write_program;
 
     /// A program in `folder` that says just this, taken for a QEMU.
     pub(crate) fn qemu_that_says(folder: &Path, text: &str) -> Qemu {
         let program = folder.join("qemu-system-x86_64");
-        fs::write(&program, format!("#!/bin/sh\necho '{text}'\n")).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&program, format!("#!/bin/sh\necho '{text}'\n").as_bytes()).unwrap();
         Qemu { program, unpacked: None, version: (0, 0) }.asked().unwrap()
     }
 

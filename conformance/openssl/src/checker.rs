@@ -4,10 +4,11 @@
 //! each process leaves what valgrind finds in a file of its own -> [`Setup::findings`].
 
 use std::collections::BTreeSet;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 use std::{env, fs};
+
+use evener_testbed::write_program;
 
 use crate::Setup;
 
@@ -48,8 +49,7 @@ impl Setup {
             command.display()
         );
         let script = folder.join("openssl");
-        fs::write(&script, text).expect("the folder is ours");
-        fs::set_permissions(script, fs::Permissions::from_mode(0o755)).expect("the file is ours");
+        write_program(&script, text.as_bytes()).expect("the folder is ours");
         self
     }
 

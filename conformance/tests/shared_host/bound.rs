@@ -9,9 +9,11 @@ use std::time::{Duration, Instant};
 
 use evener::core::plan::Policy;
 use evener::{CoreDrivers, ModuleSetup, Quarantine, Report};
-use evener_conformance::{Burst, JobSpec, Process, judged, libcrypto, session};
 use evener_core::{Algorithm, Direction, Job, JobError, Method, Outcome, Padding, Session};
 use evener_driver_hosted::Module;
+use evener_testing::drivers::libcrypto;
+use evener_testing::programs::Process;
+use evener_testing::requests::{Burst, JobSpec, judged, session};
 
 use super::{Host, TIMEOUT, asked_at};
 

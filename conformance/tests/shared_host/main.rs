@@ -21,7 +21,6 @@ use std::time::{Duration, Instant};
 
 use evener::core::plan::Policy;
 use evener::{Cancel, CoreDrivers, ModuleSetup};
-use evener_conformance::{Burst, JobSpec, Route, answers, judged, libcrypto, session};
 use evener_core::{
     Algorithm, Direction, HasEnded, Job, Nanos, Outcome, Padding, Profile, QueuedDriver, Refusal, Session,
     known,
@@ -29,6 +28,8 @@ use evener_core::{
 use evener_driver_emulated::{Emulated, Preset};
 use evener_host::{Access, Limits, Report, Setup};
 use evener_testbed::{Guest, Module};
+use evener_testing::drivers::libcrypto;
+use evener_testing::requests::{Burst, JobSpec, Route, answers, judged, session};
 
 const LOCALS: u64 = 2;
 const GUEST_JOBS: usize = 200;
@@ -271,24 +272,24 @@ fn job(spec: &JobSpec, mark: u64) -> Box<Job<'static>> {
     job
 }
 
+/// In the guest: its module. Bound and not opened: what it would be asked first is none of the jobs that are counted.
+fn module_of_the_guest() -> Option<evener_driver_kernel::Module> {
+    let name = "afalg:virtio_crypto_aes_cbc".parse().expect("a name");
+    let module = evener_driver_kernel::Module::bind(&name);
+    module.inspect_err(|_| println!("skipped: there is no such module outside the guest")).ok()
+}
+
 #[test]
 #[ignore = "a part of another one, which runs it in a guest"]
 fn in_the_guest() {
-    let Ok(name) = "afalg:virtio_crypto_aes_cbc".parse() else { return };
-    // Bound and not opened: what it would be asked first is none of the jobs that are counted.
-    let Ok(module) = evener_driver_kernel::Module::bind(&name) else {
-        return println!("skipped: there is no such module outside the guest");
-    };
+    let Some(module) = module_of_the_guest() else { return };
     work(&mut *module.driver(), 1, 20, |count| count >= GUEST_JOBS);
 }
 
 #[test]
 #[ignore = "a part of another one, which runs it in a guest"]
 fn until_it_is_removed() {
-    let Ok(name) = "afalg:virtio_crypto_aes_cbc".parse() else { return };
-    let Ok(module) = evener_driver_kernel::Module::bind(&name) else {
-        return println!("skipped: there is no such module outside the guest");
-    };
+    let Some(module) = module_of_the_guest() else { return };
     let key = session(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, 7);
     let specs: Vec<JobSpec> = (0..120).map(|seed| JobSpec::noisy(&key, BYTES, seed)).collect();
     let (tell, told) = channel();

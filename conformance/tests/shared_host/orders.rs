@@ -12,15 +12,16 @@ use std::time::{Duration, Instant};
 
 use evener::core::plan::Policy;
 use evener::{Caller, CoreDrivers, ModuleSetup};
-use evener_conformance::{Burst, JobSpec, judged, libcrypto, session};
 use evener_core::driver::{Text, Unanswered};
 use evener_core::estimate::{Learned, OnModule};
 use evener_core::{Algorithm, Class, Direction, Estimator, Job, Nanos, Outcome, Padding, Session};
 use evener_driver_emulated::{CostedCpu, Preset};
 use evener_testbed::{Guest, Module, Throttle};
+use evener_testing::drivers::libcrypto;
+use evener_testing::requests::{Burst, JobSpec, judged, session};
 use serde_json::Value;
 
-use super::Host;
+use super::{Host, module_of_the_guest};
 
 /// Long enough that the module is worth its while; the kernel makes one request of it, with a table of some 300 entries.
 const BYTES: usize = 64 << 10;
@@ -222,10 +223,7 @@ const LEFT: &str = "left, with the text as it was, after requests that were righ
 #[test]
 #[ignore = "a part of others, which run it in a guest"]
 fn until_it_is_late() {
-    let Ok(name) = "afalg:virtio_crypto_aes_cbc".parse() else { return };
-    let Ok(module) = evener_driver_kernel::Module::bind(&name) else {
-        return println!("skipped: there is no such module outside the guest");
-    };
+    let Some(module) = module_of_the_guest() else { return };
     let driver = module.timed().expect("AF_ALG has a driver whom callers may leave");
     let key = session(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, 13);
     for count in 0.. {
@@ -300,11 +298,7 @@ fn said(told: &str) -> RunOutput {
 #[test]
 #[ignore = "a part of others, which run it in a guest"]
 fn until_told() {
-    let Ok(name) = "afalg:virtio_crypto_aes_cbc".parse() else { return };
-    // Bound and not opened: what it would be asked first is none of the jobs that are counted.
-    let Ok(module) = evener_driver_kernel::Module::bind(&name) else {
-        return println!("skipped: there is no such module outside the guest");
-    };
+    let Some(module) = module_of_the_guest() else { return };
     let key = session(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, 11);
     // A core as slow as the papers', so that the module is worth its while on whatever machine the guest is emulated.
     let core: Preset = AM3358.parse().expect("a preset");

@@ -4,9 +4,9 @@
 use std::time::{Duration, Instant};
 
 use evener::Quarantine;
-use evener_conformance::{JobSpec, in_place, judged, session};
 use evener_core::driver::Unanswered;
 use evener_core::{Algorithm, Direction, JobError, Nanos, Padding};
+use evener_testing::requests::{JobSpec, in_place, judged, session};
 
 use super::processes::ByRun;
 use super::{SILENCE, TestGuest, are_right, device, wait_for_the_host, works};

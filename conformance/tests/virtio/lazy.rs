@@ -2,11 +2,12 @@
 
 use std::fs;
 
-use evener_conformance::{JobSpec, in_place, is_right_in_child, judged, session};
 use evener_core::driver::Unanswered;
 use evener_core::{Algorithm, Direction, JobError, Padding};
 use evener_driver_hosted::{LazyModule, Module};
 use evener_testbed::USER_SPACE_MODULE;
+use evener_testing::programs::is_right_in_child;
+use evener_testing::requests::{JobSpec, in_place, judged, session};
 
 use super::{SILENCE, TestGuest, is_here, name, works};
 

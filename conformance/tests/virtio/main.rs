@@ -18,10 +18,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use evener_conformance::{Burst, JobSpec, Route, all_by, answers, judged, kinds};
 use evener_core::{Nanos, Session};
 use evener_driver_hosted::Module;
 use evener_testbed::{Guest, ModuleCounts, Outcome, Qmp, Throttle, USER_SPACE_MODULE};
+use evener_testing::requests::{Burst, JobSpec, Route, all_by, answers, judged, kinds};
 
 use programs::Built;
 

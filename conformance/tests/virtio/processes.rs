@@ -4,12 +4,11 @@
 use std::env;
 
 use evener::{Quarantine, Report};
-use evener_conformance::{
-    Burst, JobSpec, Process, Route, all_by, by_run, in_place, is_right_in_child, judged, session,
-};
 use evener_core::driver::Unanswered;
 use evener_core::{Algorithm, Direction, JobError, Nanos, Outcome, Padding, Refusal};
 use evener_driver_hosted::Module;
+use evener_testing::programs::{Process, is_right_in_child};
+use evener_testing::requests::{Burst, JobSpec, Route, all_by, by_run, in_place, judged, session};
 
 use super::sessions::job;
 use super::{SILENCE, TestGuest, device, name, wait_for_the_host, works};

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use evener_conformance::{JobSpec, all_by, answers, apart, in_place, judged, session};
 use evener_core::driver::{SingleDriver, Unanswered};
 use evener_core::{Algorithm, Direction, Job, JobError, Nanos, Outcome, Padding, Refusal, Session};
 use evener_driver_hosted::{DEPTH, Module};
 use evener_testbed::ModuleCounts;
+use evener_testing::requests::{JobSpec, all_by, answers, apart, in_place, judged, session};
 
 use super::{Queued, SILENCE, TestGuest, are_right, device, sessions_of};
 

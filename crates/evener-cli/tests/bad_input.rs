@@ -17,13 +17,12 @@ const TAG: usize = 16;
 
 /// A plaintext of three whole segments and a part of a fourth.
 fn plaintext() -> Vec<u8> {
-    noise(3 * SEGMENT, 1)
+    noise(1, 3 * SEGMENT)
 }
 
 /// A place with `k.json` and `sealed`, the plaintext encrypted.
 fn sealed() -> (Place, Vec<u8>) {
-    let place = Place::new();
-    place.keyset("k.json");
+    let place = Place::with_key();
     place.write("plain", plaintext());
     place.evener().args(["encrypt", "--key", "k.json", "-q", "-o", "sealed", "plain"]).run().succeeded();
     let bytes = fs::read(place.join("sealed")).unwrap();
@@ -123,8 +122,7 @@ fn the_wrong_key_opens_nothing_and_says_so() {
 
 #[test]
 fn other_associated_data_opens_nothing() {
-    let place = Place::new();
-    place.keyset("k.json");
+    let place = Place::with_key();
     place.write("plain", "text");
     let key = ["--key", "k.json", "--associated-data", "tape 7"];
     place.evener().arg("encrypt").args(key).args(["-q", "-o", "sealed", "plain"]).run().succeeded();
@@ -139,7 +137,7 @@ fn other_associated_data_opens_nothing() {
 fn a_damaged_age_file_leaves_no_output() {
     let place = Place::new();
     place.evener().args(["keygen", "--age", "id"]).run().succeeded();
-    place.write("plain", noise(150_000, 2));
+    place.write("plain", noise(2, 150_000));
     place.evener().args(["encrypt", "-i", "id", "-q", "-o", "sealed", "plain"]).run().succeeded();
     let whole = fs::read(place.join("sealed")).unwrap();
     let payload = whole.len() - (150_000 + 3 * TAG);
@@ -161,7 +159,7 @@ fn a_damaged_age_file_leaves_no_output() {
 fn an_openssl_file_that_cannot_be_whole_leaves_no_output() {
     let place = Place::new();
     place.write_secret("pass", "correct horse\n");
-    place.write("plain", noise(1_000, 3));
+    place.write("plain", noise(3, 1_000));
     let key = ["--format", "openssl", "--passphrase-file", "pass"];
     place.evener().arg("encrypt").args(key).args(["-q", "-o", "sealed", "plain"]).run().succeeded();
     let whole = fs::read(place.join("sealed")).unwrap();
@@ -183,8 +181,7 @@ fn standard_output_gets_authenticated_segments_only() {
 
 #[test]
 fn an_input_that_cannot_be_read_is_named_and_the_others_are_done() {
-    let place = Place::new();
-    place.keyset("k.json");
+    let place = Place::with_key();
     place.write("a", "text");
     let ran = place.evener().args(["encrypt", "--key", "k.json", "-q", "-o", "out/", "a", "missing"]).run();
     ran.ended_with(1).saying("missing: cannot");
@@ -227,8 +224,7 @@ fn a_node_without_permission_is_named_with_the_reason_and_nothing_is_written() {
 
 #[test]
 fn an_output_that_is_something_else_is_kept_unless_forced() {
-    let place = Place::new();
-    place.keyset("k.json");
+    let place = Place::with_key();
     place.write("in/a", "text");
     place.write("out/a", "somebody's own");
     let encrypt = ["encrypt", "--key", "k.json", "-q", "-o", "out", "in"];
@@ -242,8 +238,7 @@ fn an_output_that_is_something_else_is_kept_unless_forced() {
 
 #[test]
 fn two_inputs_of_one_name_are_refused_before_one_overwrites_the_other() {
-    let place = Place::new();
-    place.keyset("k.json");
+    let place = Place::with_key();
     place.write("one/a", "text");
     place.write("other/a", "text");
     for inputs in [["one/a", "other/a"], ["one", "one"]] {
@@ -256,8 +251,7 @@ fn two_inputs_of_one_name_are_refused_before_one_overwrites_the_other() {
 /// As bash's `<(...)` does.
 #[test]
 fn a_pipe_named_as_input_is_refused_and_not_waited_for() {
-    let place = Place::new();
-    place.keyset("k.json");
+    let place = Place::with_key();
     place.program("mkfifo").arg("pipe").run().succeeded();
     for input in ["pipe", "/dev/null"] {
         let run = place.evener().args(["encrypt", "--key", "k.json", "-q", "-o", "out", input]);
@@ -268,8 +262,7 @@ fn a_pipe_named_as_input_is_refused_and_not_waited_for() {
 
 #[test]
 fn an_output_inside_an_input_is_refused_before_anything_is_done() {
-    let place = Place::new();
-    place.keyset("k.json");
+    let place = Place::with_key();
     place.write("in/sub/a", "text");
     let before = tree(&place.join("in"));
     for output in ["in", "in/out", "in/sub/../new/out", "./in/sub"] {
@@ -324,8 +317,7 @@ fn a_key_that_others_can_read_is_used_with_a_warning() {
 
 #[test]
 fn unknown_names_are_answered_with_the_known_ones() {
-    let place = Place::new();
-    place.keyset("k.json");
+    let place = Place::with_key();
     place.write("a", "text");
     let encrypt = ["encrypt", "--key", "k.json", "-o", "out", "a"];
     let cases: [(&[&str], &[&str], &str); 6] = [
@@ -345,8 +337,7 @@ fn unknown_names_are_answered_with_the_known_ones() {
 
 #[test]
 fn options_that_do_not_fit_each_other_stop_everything_in_one_line() {
-    let place = Place::new();
-    place.keyset("k.json");
+    let place = Place::with_key();
     place.write_secret("pass", "word");
     place.write("a", "text");
     let cases: [(&[&str], &str); 17] = [
@@ -376,8 +367,7 @@ fn options_that_do_not_fit_each_other_stop_everything_in_one_line() {
 
 #[test]
 fn standard_input_and_output_take_one_input_only() {
-    let place = Place::new();
-    place.keyset("k.json");
+    let place = Place::with_key();
     place.write("in/a", "text");
     for inputs in [&["-", "in/a"][..], &["in/a", "in/a"], &["in"]] {
         let ran = place.evener().args(["encrypt", "--key", "k.json", "-o", "-"]).args(inputs).run();

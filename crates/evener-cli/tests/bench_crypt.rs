@@ -5,7 +5,7 @@ mod common;
 
 use std::fs;
 
-use common::{Place, schema};
+use common::{Place, misfits};
 use serde_json::Value;
 
 /// Runs a small experiment and gives its report, which fits the schema.
@@ -20,7 +20,7 @@ fn bench_for(cell_time: &str, options: &[&str]) -> Value {
         ["bench", "crypt", "--count", "64", "--runs", "2", "--cell-time", cell_time, "--json", "report.json"];
     place.evener().args(small).args(options).run().succeeded();
     let report: Value = serde_json::from_slice(&fs::read(place.join("report.json")).unwrap()).unwrap();
-    assert_eq!(schema::misfits("bench-crypt.schema.json", &report), [""; 0], "{options:?}");
+    assert_eq!(misfits("bench-crypt.schema.json", &report), [""; 0], "{options:?}");
     report
 }
 

@@ -4,10 +4,10 @@
 mod common;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
-use common::{Place, Run, schema, skipped, there_is};
+use common::{Place, Run, misfits, skipped, there_is};
+use evener_testbed::write_program;
 use serde_json::Value;
 
 const LARGE: [&str; 2] = ["--size", "300K"];
@@ -34,9 +34,10 @@ fn entries(folder: PathBuf) -> usize {
 
 /// A program under another's name, found first.
 fn impostor(place: &Place, name: &str, script: &str) -> String {
-    let path = place.write(format!("bin/{name}"), format!("#!/bin/sh\n{script}\n"));
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-    format!("{}:{}", path.parent().unwrap().display(), std::env::var("PATH").unwrap())
+    let folder = place.join("bin");
+    fs::create_dir_all(&folder).unwrap();
+    write_program(&folder.join(name), format!("#!/bin/sh\n{script}\n").as_bytes()).unwrap();
+    format!("{}:{}", folder.display(), std::env::var("PATH").unwrap())
 }
 
 #[test]
@@ -47,7 +48,7 @@ fn the_report_fits_its_schema_and_holds_together() {
         .run()
         .succeeded();
     let report: Value = serde_json::from_slice(&fs::read(place.join("report.json")).unwrap()).unwrap();
-    assert_eq!(schema::misfits("bench-files.schema.json", &report), [""; 0]);
+    assert_eq!(misfits("bench-files.schema.json", &report), [""; 0]);
     let cells = report["cells"].as_array().unwrap();
     let works: Vec<_> =
         cells.iter().map(|cell| (cell["work"].as_str(), cell["direction"].as_str())).collect();

@@ -7,8 +7,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
-use common::schema::misfits;
-use common::{Place, Ran, there_is};
+use common::{Place, Ran, misfits, there_is};
 use serde_json::Value;
 
 /// A place with Evener's module, as it is built beside these tests.

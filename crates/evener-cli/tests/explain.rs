@@ -8,8 +8,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
-use common::schema::misfits;
-use common::{Place, Ran};
+use common::{Place, Ran, misfits};
 use serde_json::Value;
 
 const MODULE: &str = "emulated:d=1000+0,h=1000+0";

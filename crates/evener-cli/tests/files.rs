@@ -16,9 +16,9 @@ use common::{Place, files, noise, tree};
 fn awkward_tree(place: &Place) {
     place.write("in/empty", "");
     place.write("in/one byte", "x");
-    place.write("in/segment", noise(4_096 - 40 - 16, 1));
-    place.write("in/segment and a byte", noise(4_096 - 40 - 16 + 1, 2));
-    place.write("in/deep/er/large", noise(3_000_000, 3));
+    place.write("in/segment", noise(1, 4_096 - 40 - 16));
+    place.write("in/segment and a byte", noise(2, 4_096 - 40 - 16 + 1));
+    place.write("in/deep/er/large", noise(3, 3_000_000));
     place.write(Path::new("in").join(OsStr::from_bytes(b"not \xff\xfe text")), "bytes");
     place.write("in/line\nend", "in the name");
     place.write("in/-r", "looks like an option");
@@ -74,8 +74,7 @@ fn a_tree_comes_back_with_names_modes_times_and_contents() {
 
 #[test]
 fn links_and_special_files_are_named_and_left_out() {
-    let place = Place::new();
-    place.keyset("k.json");
+    let place = Place::with_key();
     place.write("in/a", "text");
     place.write("elsewhere/b", "text");
     symlink("a", place.join("in/link")).unwrap();
@@ -91,8 +90,7 @@ fn links_and_special_files_are_named_and_left_out() {
 
 #[test]
 fn a_link_named_as_input_is_followed() {
-    let place = Place::new();
-    place.keyset("k.json");
+    let place = Place::with_key();
     place.write("folder/a", "text");
     symlink("folder", place.join("link")).unwrap();
     place.evener().args(["encrypt", "--key", "k.json", "-q", "-o", "out", "link"]).run().succeeded();
@@ -101,8 +99,7 @@ fn a_link_named_as_input_is_followed() {
 
 #[test]
 fn outputs_go_where_the_help_says() {
-    let place = Place::new();
-    place.keyset("k.json");
+    let place = Place::with_key();
     place.write("a", "text");
     place.write("b", "text");
     place.write("in/c", "text");
@@ -129,8 +126,7 @@ fn outputs_go_where_the_help_says() {
 
 #[test]
 fn a_second_run_does_what_is_left_and_nothing_else() {
-    let place = Place::new();
-    place.keyset("k.json");
+    let place = Place::with_key();
     awkward_tree(&place);
     there_and_back(&place, &["--key", "k.json"], &["--key", "k.json"]);
     let (sealed, back) = (tree(&place.join("sealed")), tree(&place.join("back")));
@@ -155,12 +151,11 @@ fn a_second_run_does_what_is_left_and_nothing_else() {
 
 #[test]
 fn standard_input_and_output_work_in_every_combination() {
-    let place = Place::new();
-    place.keyset("k.json");
+    let place = Place::with_key();
     place.evener().args(["keygen", "--age", "id"]).run().succeeded();
     for way in [["--key", "k.json"], ["-i", "id"]] {
         for bytes in [0, 1, 4_040, 65_536, 1_000_000] {
-            let plain = noise(bytes, 7);
+            let plain = noise(7, bytes);
             place.write("plain", &plain);
             let run = |verb: &str, output: &str, input: &str, bytes: &[u8]| {
                 let ran = place.evener().arg(verb).args(way).args(["-q", "--force", "-o", output, input]);
@@ -179,8 +174,7 @@ fn standard_input_and_output_work_in_every_combination() {
 
 #[test]
 fn a_file_that_wrongly_says_that_it_is_empty_is_refused() {
-    let place = Place::new();
-    place.keyset("k.json");
+    let place = Place::with_key();
     let encrypt = ["encrypt", "--key", "k.json", "-q", "-o", "out"];
     place.evener().args(encrypt).arg("/proc/version").run().ended_with(1).saying("standard input");
     assert!(!place.join("out").exists());
@@ -193,7 +187,7 @@ fn a_file_that_changes_while_it_is_read_is_never_stored_wrong() {
     use std::sync::atomic::{AtomicBool, Ordering};
     let place = Place::new();
     place.evener().args(["keygen", "k.json"]).run().succeeded();
-    let before = noise(32 << 20, 9);
+    let before = noise(9, 32 << 20);
     for grows in [true, false] {
         let path = place.write("in/a", &before);
         let over = AtomicBool::new(false);

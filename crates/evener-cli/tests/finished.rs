@@ -17,7 +17,7 @@ const UNKNOWN: &str = "whether it is for these recipients cannot be seen";
 /// A place with an input `in` that has one file, of more than one segment in every format.
 fn place() -> Place {
     let place = Place::new();
-    place.write("in/file", noise(600_000, 1));
+    place.write("in/file", noise(1, 600_000));
     place
 }
 
@@ -177,7 +177,7 @@ fn an_openssl_output_under_another_passphrase_cipher_or_count_of_rounds_is_not_t
 fn padding_that_fits_by_chance_makes_no_openssl_output_done() {
     let place = Place::new();
     for number in 0..600_u32 {
-        place.write(format!("in/{number}"), noise(number as usize % 48, number.into()));
+        place.write(format!("in/{number}"), noise(number.into(), number as usize % 48));
     }
     place.write_secret("pass", "a passphrase\n");
     place.write_secret("other", "another one\n");
@@ -208,8 +208,7 @@ fn a_wrong_key_over_a_finished_plaintext_is_an_error() {
 
 #[test]
 fn an_input_that_was_replaced_by_one_of_the_same_length_and_time_is_not_done() {
-    let place = Place::new();
-    place.keyset("k.json");
+    let place = Place::with_key();
     let input = place.write("in/file", "first text");
     let time = fs::metadata(&input).unwrap().modified().unwrap();
     run(&place, "encrypt", &["--key", "k.json"]).succeeded();
@@ -227,7 +226,7 @@ fn an_input_that_was_replaced_by_one_of_the_same_length_and_time_is_not_done() {
 fn what_an_interrupted_run_left_is_carried_on_with_every_key_that_can_be_recognized() {
     let place = Place::new();
     for (number, bytes) in (0_u32..).zip([0, 16, 4_040, 65_536, 600_000]) {
-        place.write(format!("in/{}/{number}", number % 3), noise(bytes, number.into()));
+        place.write(format!("in/{}/{number}", number % 3), noise(number.into(), bytes));
     }
     place.keyset("k.json");
     place.write_secret("pass", "a passphrase\n");

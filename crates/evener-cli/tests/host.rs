@@ -16,8 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use common::schema::misfits;
-use common::{EVENER, Place};
+use common::{EVENER, Place, misfits};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 

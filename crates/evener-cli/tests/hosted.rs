@@ -9,8 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use common::Place;
-use common::schema::misfits;
+use common::{Place, misfits};
 use serde_json::Value;
 
 /// `evener host`, killed when this is dropped.
@@ -58,25 +57,20 @@ fn order(place: &Place, line: &str) -> Value {
 const FILES: u64 = 60;
 const FILE_BYTES: usize = 20_000;
 
+/// The format whose cipher that is, its key, and few rounds for it.
+const KEY: [&str; 6] = ["--format", "openssl", "--passphrase-file", "pass", "--iter", "1000"];
+
 /// A place with files to encrypt by AES-256-CBC, which is what a host gets.
 fn place() -> Place {
     let place = Place::new();
     place.write_secret("pass", "correct horse");
-    (0..FILES).for_each(|file| drop(place.write(format!("in/{file}"), common::noise(FILE_BYTES, file))));
+    (0..FILES).for_each(|file| drop(place.write(format!("in/{file}"), common::noise(file, FILE_BYTES))));
     place
 }
 
 /// Encrypts all files to `out` on the host alone.
 fn encrypt(place: &Place, out: &str) -> Child {
-    let run = place.evener().args([
-        "encrypt",
-        "--format",
-        "openssl",
-        "--passphrase-file",
-        "pass",
-        "--iter",
-        "1000",
-    ]);
+    let run = place.evener().arg("encrypt").args(KEY);
     let run = run.args(["--module", "hosted:socket", "--policy", "module_only", "-q", "-o", out]);
     let mut command = run.args(["--json", &format!("{out}.json"), "in"]).command;
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -88,19 +82,11 @@ fn settled(place: &Place, run: Child, out: &str) -> Value {
     let ended = run.wait_with_output().unwrap();
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
     let back = format!("{out}.back");
-    let run = place.evener().args([
-        "decrypt",
-        "--format",
-        "openssl",
-        "--passphrase-file",
-        "pass",
-        "--iter",
-        "1000",
-    ]);
+    let run = place.evener().arg("decrypt").args(KEY);
     run.args(["-q", "-o", &back, out]).run().succeeded();
     for file in 0..FILES {
         let name = place.join(&back).join(file.to_string());
-        assert!(fs::read(name).unwrap() == common::noise(FILE_BYTES, file), "file {file}");
+        assert!(fs::read(name).unwrap() == common::noise(file, FILE_BYTES), "file {file}");
     }
     let report: Value =
         serde_json::from_slice(&fs::read(place.join(format!("{out}.json"))).unwrap()).unwrap();

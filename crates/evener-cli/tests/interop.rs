@@ -8,7 +8,6 @@ mod common;
 use std::fs;
 use std::path::PathBuf;
 
-use common::terminal::at_a_terminal;
 use common::{EVENER, Place, files, noise, skipped, there_is};
 
 /// Lengths in bytes around an age chunk, an openssl block and a whole run of segments.
@@ -17,7 +16,7 @@ const SIZES: [usize; 10] = [0, 1, 15, 16, 17, (64 << 10) - 1, 64 << 10, (64 << 1
 /// Texts of all sizes as a tree, so that one run of the command has all of them.
 fn texts(place: &Place) -> Vec<(PathBuf, Vec<u8>)> {
     let text = |bytes: usize| {
-        let (name, text) = (PathBuf::from(format!("of {bytes} bytes")), noise(bytes, bytes as u64));
+        let (name, text) = (PathBuf::from(format!("of {bytes} bytes")), noise(bytes as u64, bytes));
         place.write(PathBuf::from("plain").join(&name), &text);
         (name, text)
     };
@@ -110,10 +109,10 @@ fn age_and_the_command_read_what_the_other_sealed_with_a_passphrase_from_the_ter
         return skipped("age is not installed");
     }
     let place = Place::new();
-    let text = noise(200_000, 7);
+    let text = noise(7, 200_000);
     place.write("plain", &text);
     let typed = |program: &str, arguments: &[&str], answers: &[&str]| {
-        let (ran, shown) = at_a_terminal(&place, program, arguments, answers);
+        let (ran, shown) = place.at_a_terminal(program, arguments, answers);
         ran.succeeded();
         assert!(!shown.contains(PASSPHRASE), "{program} shows the passphrase: {shown:?}");
     };
@@ -133,12 +132,12 @@ fn a_passphrase_on_the_terminal_is_asked_for_twice_and_must_be_the_same() {
     let place = Place::new();
     place.write("plain", "text");
     let arguments = ["encrypt", "--format", "openssl", "-q", "-p", "-o", "sealed", "plain"];
-    let (ran, shown) = at_a_terminal(&place, EVENER, &arguments, &[PASSPHRASE, "correct horse"]);
+    let (ran, shown) = place.at_a_terminal(EVENER, &arguments, &[PASSPHRASE, "correct horse"]);
     ran.ended_with(2).saying("the two passphrases differ");
     assert!(shown.contains("Passphrase: ") && shown.contains("The same again: "), "{shown:?}");
     assert!(!shown.contains("horse") && !place.join("sealed").exists(), "{shown:?}");
     // openssl takes the same line from a file.
-    at_a_terminal(&place, EVENER, &arguments, &[PASSPHRASE; 2]).0.succeeded();
+    place.at_a_terminal(EVENER, &arguments, &[PASSPHRASE; 2]).0.succeeded();
     place.write("pass", PASSPHRASE);
     let openssl = ["enc", "-d", "-aes-256-cbc", "-pbkdf2", "-pass", "file:pass", "-in", "sealed"];
     assert_eq!(place.program("openssl").args(openssl).run().succeeded().stdout(), b"text");

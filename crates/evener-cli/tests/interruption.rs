@@ -23,9 +23,9 @@ fn work(place: &Place) {
     place.keyset("k.json");
     for number in 0..300_u32 {
         place
-            .write(format!("in/{}/{number}", number % 7), noise(2_000 + 37 * number as usize, number.into()));
+            .write(format!("in/{}/{number}", number % 7), noise(number.into(), 2_000 + 37 * number as usize));
     }
-    place.write("in/large", noise(24 << 20, 1));
+    place.write("in/large", noise(1, 24 << 20));
 }
 
 fn start(place: &Place, arguments: &[&str]) -> Child {
@@ -109,8 +109,7 @@ fn a_stopped_run_cleans_up_says_so_and_is_carried_on() {
 
 #[test]
 fn a_run_that_waits_for_standard_input_stops_at_the_first_signal() {
-    let place = Place::new();
-    place.keyset("k.json");
+    let place = Place::with_key();
     let mut run = place.evener().args(["encrypt", "--key", "k.json", "-q", "-o", "sealed", "-"]);
     run.command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = run.command.spawn().unwrap();
@@ -148,8 +147,7 @@ fn drafts(place: &Place) -> usize {
 
 #[test]
 fn the_draft_of_a_killed_run_goes_with_the_next_run_into_the_directory() {
-    let place = Place::new();
-    place.keyset("k.json");
+    let place = Place::with_key();
     place.write("in/file", "text");
     let mut child = start_with_draft(&place, common::EVENER, &[]).unwrap();
     child.kill().unwrap();
@@ -161,8 +159,7 @@ fn the_draft_of_a_killed_run_goes_with_the_next_run_into_the_directory() {
 
 #[test]
 fn a_run_leaves_the_draft_alone_of_one_that_lives_in_another_container() {
-    let place = Place::new();
-    place.keyset("k.json");
+    let place = Place::with_key();
     place.write("in/file", "text");
     // Process ids of its own: seen from here its own do not exist.
     let container = ["-rpf", "--mount-proc", "--kill-child", common::EVENER];

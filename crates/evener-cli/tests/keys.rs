@@ -19,7 +19,7 @@ fn mode(path: &Path) -> u32 {
 
 /// Encrypts and decrypts a file with the options given.
 fn opens(place: &Place, encrypt: &[&str], decrypt: &[&str]) {
-    let plain = noise(100_000, 5);
+    let plain = noise(5, 100_000);
     place.write("plain", &plain);
     let run = |verb: &str, options: &[&str], to: &str, from: &str| {
         place.evener().arg(verb).args(options).args(["-q", "--force", "-o", to, from]).run().succeeded();

@@ -12,8 +12,7 @@ use common::{Place, allow, files};
 
 /// A tree with `in/sub/f` and `in/other/f`, a key, and a directory of somebody else's that only the owner may enter.
 fn place() -> Place {
-    let place = Place::new();
-    place.keyset("k.json");
+    let place = Place::with_key();
     place.write("in/sub/f", "text");
     place.write("in/other/f", "text");
     fs::create_dir(place.join("victim")).unwrap();

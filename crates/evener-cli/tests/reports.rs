@@ -6,8 +6,7 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::schema::misfits;
-use common::{Place, noise};
+use common::{Place, misfits, noise};
 use serde_json::Value;
 
 fn json(bytes: &[u8]) -> Value {
@@ -17,9 +16,9 @@ fn json(bytes: &[u8]) -> Value {
 fn inputs(place: &Place) {
     place.keyset("k.json");
     for number in 0..40_u32 {
-        place.write(format!("in/{number}"), noise(10_000, number.into()));
+        place.write(format!("in/{number}"), noise(number.into(), 10_000));
     }
-    place.write("in/large", noise(2_000_000, 1));
+    place.write("in/large", noise(1, 2_000_000));
     std::os::unix::fs::symlink("large", place.join("in/link")).unwrap();
 }
 
@@ -59,8 +58,7 @@ fn the_json_report_fits_its_schema_and_adds_up() {
 
 #[test]
 fn a_report_of_failures_names_each_and_the_lines_stop_at_twenty() {
-    let place = Place::new();
-    place.keyset("k.json");
+    let place = Place::with_key();
     for number in 0..30 {
         place.write(format!("in/{number}"), "not encrypted");
     }
@@ -77,8 +75,7 @@ fn a_report_of_failures_names_each_and_the_lines_stop_at_twenty() {
 
 #[test]
 fn a_report_that_cannot_be_written_is_a_failure_of_a_run_that_was_done() {
-    let place = Place::new();
-    place.keyset("k.json");
+    let place = Place::with_key();
     place.write("a", "text");
     let ran = place
         .evener()
@@ -110,8 +107,7 @@ fn progress_is_drawn_only_on_a_terminal_that_can_redraw_a_line() {
     if !common::there_is("script") {
         return common::skipped("there is no `script` to make a terminal");
     }
-    let place = Place::new();
-    place.keyset("k.json");
+    let place = Place::with_key();
     let drawn = |terminal: &str, option: &str, wait: &str| {
         let evener = format!("{} encrypt --key k.json {option} --force -o out -", common::EVENER);
         let command = format!("({wait}; echo text) | {evener}");
@@ -150,15 +146,14 @@ fn what_a_module_did_is_shown_as_emulated() {
             .args(["decrypt", "--key", "k.json", "-q", "--force", "-o", "back", "out"])
             .run()
             .succeeded();
-        assert_eq!(fs::read(place.join("back/large")).unwrap(), noise(2_000_000, 1));
+        assert_eq!(fs::read(place.join("back/large")).unwrap(), noise(1, 2_000_000));
     }
 }
 
 #[test]
 fn a_costed_processor_is_plain_and_named() {
-    let place = Place::new();
-    place.keyset("k.json");
-    place.write("a", noise(20_000, 1));
+    let place = Place::with_key();
+    place.write("a", noise(1, 20_000));
     let cpu = "emulated:d=0+0,h=0+0,c=1000+0";
     let run = place.evener().args(["encrypt", "--key", "k.json", "--cpu-cost", cpu, "--json", "r.json"]);
     let ran = run.args(["-o", "out", "a"]).run().succeeded();
@@ -215,9 +210,8 @@ fn a_table_that_is_damaged_or_cannot_be_kept_stops_nothing() {
 
 #[test]
 fn multi_buffer_can_be_left_out() {
-    let place = Place::new();
-    place.keyset("k.json");
-    place.write("a", noise(100_000, 1));
+    let place = Place::with_key();
+    place.write("a", noise(1, 100_000));
     let run = place.evener().env("EVENER_DISABLE", "multibuffer");
     let args = ["encrypt", "--key", "k.json", "-q", "--json", "-", "-o", "out", "a"];
     let report = json(run.args(args).run().succeeded().stdout());

@@ -7,8 +7,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process;
 
-use common::schema::misfits;
-use common::{Place, Run};
+use common::{Place, Run, misfits};
 use evener::core::Direction::{Decrypt, Encrypt};
 use evener::core::statistics::{Count, Kind, Row};
 use evener::statistics::{Directories, Statistics};

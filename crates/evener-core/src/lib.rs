@@ -12,6 +12,7 @@
 //! | `statistics.rs` | lays out the file of counts that other programs read |
 //! | `job/` | holds jobs, sessions and algorithms |
 //! | `math/` | computes in the field of 2^128 elements |
+//! | `names.rs` | shows and finds by their names policies and objectives |
 //! | `tuning.rs` | writes the numbers of a policy as one struct |
 //! | `units.rs` | has nanoseconds and blocks |
 #![forbid(unsafe_code)]
@@ -20,6 +21,7 @@ pub mod cost;
 pub mod driver;
 pub mod job;
 mod math;
+mod names;
 mod policy;
 pub mod statistics;
 mod tuning;

@@ -14,7 +14,9 @@ use evener_core::{Algorithm, Direction, HasEnded, Job, JobError, Nanos, Profile,
 use evener_driver_emulated::{Control, Emulated, Fault, Preset, When};
 use evener_driver_libcrypto::Libcrypto;
 use evener_host::Module;
-use support::{ALL_FEATURES, Host, Raw, cipher, emulated, judge};
+use evener_testing::hosts::{Host, emulated};
+
+use support::{ALL_FEATURES, Raw, cipher, judge};
 
 const PLAIN: [u8; 64] = [7; 64];
 const KEY: [u8; 16] = [1; 16];
@@ -38,6 +40,17 @@ fn send_order(host: &Host, order: &str) {
     assert_eq!(host.order(order)["ok"], true, "{order}");
 }
 
+/// A host whose module hangs at a client's request; the client, and where the request's status is to stand.
+fn hanging() -> (Host, Raw, u64) {
+    let host = Host::start(emulated("emulated:am3358"));
+    let (mut raw, session) = client(&host);
+    send_order(&host, "fault hang from 1");
+    let (_, status) = raw.write_request(&[&cipher(true, session, 64), &[0; 16], &PLAIN], 64, 0);
+    raw.offer(0);
+    host.wait_for("taken", |report| report["module"]["submitted"] == 1);
+    (host, raw, status)
+}
+
 #[test]
 fn errors_and_wrong_bytes_reach_the_client_while_it_is_connected() {
     let host = Host::start(emulated("emulated:am3358"));
@@ -58,12 +71,7 @@ fn errors_and_wrong_bytes_reach_the_client_while_it_is_connected() {
 
 #[test]
 fn while_the_module_hangs_control_goes_on_and_a_reset_frees_it() {
-    let host = Host::start(emulated("emulated:am3358"));
-    let (mut raw, session) = client(&host);
-    send_order(&host, "fault hang from 1");
-    let (_, status) = raw.write_request(&[&cipher(true, session, 64), &[0; 16], &PLAIN], 64, 0);
-    raw.offer(0);
-    host.wait_for("taken", |report| report["module"]["submitted"] == 1);
+    let (host, mut raw, status) = hanging();
     // Sessions, questions and other connections are answered, and a client may leave.
     let second = raw.open_cbc(&KEY, true);
     assert_eq!(raw.ask(17), 4);
@@ -80,12 +88,7 @@ fn while_the_module_hangs_control_goes_on_and_a_reset_frees_it() {
 
 #[test]
 fn a_host_ends_though_its_module_hangs_and_somebody_gives_orders_and_reads_no_answers() {
-    let host = Host::start(emulated("emulated:am3358"));
-    let (mut raw, session) = client(&host);
-    send_order(&host, "fault hang from 1");
-    raw.write_request(&[&cipher(true, session, 64), &[0; 16], &PLAIN], 64, 0);
-    raw.offer(0);
-    host.wait_for("taken", |report| report["module"]["submitted"] == 1);
+    let (host, mut raw, _) = hanging();
     let mut deaf = host.control();
     deaf.set_nonblocking(true).unwrap();
     // Until the host, which cannot get rid of its answers, takes no more orders.
@@ -106,12 +109,7 @@ fn a_host_ends_though_its_module_hangs_and_somebody_gives_orders_and_reads_no_an
 
 #[test]
 fn a_ring_can_be_stopped_while_the_module_hangs_and_a_late_answer_is_dropped() {
-    let host = Host::start(emulated("emulated:am3358"));
-    let (mut raw, session) = client(&host);
-    send_order(&host, "fault hang from 1");
-    let (_, status) = raw.write_request(&[&cipher(true, session, 64), &[0; 16], &PLAIN], 64, 0);
-    raw.offer(0);
-    host.wait_for("taken", |report| report["module"]["submitted"] == 1);
+    let (host, mut raw, status) = hanging();
     raw.send(11, &support::halves(&[0, 0]), &[]);
     assert_eq!(raw.answer(11), support::halves(&[0, 1]), "it had taken one");
     send_order(&host, "fault none");

@@ -8,13 +8,15 @@ use std::process::{Command, Stdio};
 
 use evener_core::{Algorithm, Direction};
 use evener_host::Limits;
+use evener_testing::hosts::{Host, core, emulated};
+use evener_testing::noise;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::SealFlags;
 use rustix::process::{Pid, Signal, kill_process};
 
 use support::{
-    ALL_FEATURES, AVAILABLE, DATA, GUEST, Host, INDIRECT, MEMORY_BYTES, NEXT, RING, Raw, TABLE, USER, WRITE,
-    cipher, core, descriptor, halves, header, judge, memory, noise, words,
+    ALL_FEATURES, AVAILABLE, DATA, GUEST, INDIRECT, MEMORY_BYTES, NEXT, RING, Raw, TABLE, USER, WRITE,
+    cipher, descriptor, halves, header, judge, memory, words,
 };
 
 /// A client that goes on through all of it.
@@ -27,13 +29,13 @@ struct Bystander {
 impl Bystander {
     fn new(host: &Host) -> Self {
         let mut raw = Raw::ready(&host.socket(), ALL_FEATURES);
-        let key = noise(16, 42);
+        let key = noise(42, 16);
         let session = raw.open_cbc(&key, true);
         Self { raw, session, key }
     }
 
     fn goes_on(&mut self) {
-        let plain = noise(512, 9);
+        let plain = noise(9, 512);
         let (got, status) =
             self.raw.request(&[&cipher(true, self.session, 512), &[3; 16], &plain], 512).unwrap();
         let expected =
@@ -104,7 +106,7 @@ fn memory_that_cannot_be_trusted_is_refused() {
 #[test]
 fn messages_that_are_none_end_the_connection() {
     let attacks: &[Attack] = &[
-        ("garbage", |raw| raw.send(0x4141_4141, &noise(64, 1), &[])),
+        ("garbage", |raw| raw.send(0x4141_4141, &noise(1, 64), &[])),
         ("an unknown message", |raw| raw.send(40, &[], &[])),
         ("a session of 632 bytes, as QEMU 7.2 sends it", |raw| raw.send(26, &[0; 632], &[])),
         ("a key longer than its field", |raw| {
@@ -264,9 +266,9 @@ fn bytes_beyond_the_limit_in_flight_wait_and_are_done() {
     two_are_held_of_twelve(Limits { bytes_in_flight_max: 17, ..Limits::default() });
 }
 
-/// The module has room for all twelve requests of 16 bytes.
+/// The module has room for all twelve requests of 16 bytes, and takes so long for each that it is seen at work.
 fn two_are_held_of_twelve(limits: Limits) {
-    let host = Host::with(support::emulated("emulated:d=0+0,h=300000+0,depth=64"), limits);
+    let host = Host::with(emulated("emulated:d=0+0,h=30000000+0,depth=64"), limits);
     let mut raw = Raw::ready(&host.socket(), ALL_FEATURES);
     let session = raw.open_cbc(&[1; 16], true);
     for slot in 0..12 {
@@ -282,7 +284,7 @@ fn two_are_held_of_twelve(limits: Limits) {
 
 #[test]
 fn a_client_that_vanishes_in_the_middle_leaves_nothing() {
-    let host = Host::start(support::emulated("emulated:d=0+0,h=20000000+0"));
+    let host = Host::start(emulated("emulated:d=0+0,h=20000000+0"));
     let mut gone = Raw::ready(&host.socket(), ALL_FEATURES);
     let session = gone.open_cbc(&[1; 16], true);
     gone.write_request(&[&cipher(true, session, 16), &[0; 16], &[7; 16]], 16, 0);

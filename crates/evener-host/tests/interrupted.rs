@@ -22,8 +22,12 @@ use evener_core::{Algorithm, Direction, Job, Outcome, Padding, Session, known};
 use evener_driver_hosted::{ConnectionError, Module, OpenError};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
+use evener_testing::hosts::{Host, core};
+use evener_testing::noise;
+use evener_testing::waiting::TIMEOUT;
 use ffi::Storm;
-use support::{ALL_FEATURES, Host, Raw, TIMEOUT, cipher, core, halves, judge, noise};
+
+use support::{ALL_FEATURES, Raw, cipher, halves, judge};
 
 /// Beyond the keys that the driver keeps open, so that sessions are opened and closed all the time.
 const KEYS: usize = 70;
@@ -40,8 +44,8 @@ fn signals_on_both_sides_lose_no_job_and_double_none() {
     let _storm = Storm::begin();
     let module = module(&host.socket()).unwrap();
     let asked = host.order("report")["totals"]["requests"].as_u64().unwrap();
-    let sessions: Vec<_> = (0..KEYS).map(|key| session(&noise(16, key as u64))).collect();
-    let texts: Vec<_> = (0..ROUNDS).map(|round| noise(BYTES, 1_000 + round as u64)).collect();
+    let sessions: Vec<_> = (0..KEYS).map(|key| session(&noise(key as u64, 16))).collect();
+    let texts: Vec<_> = (0..ROUNDS).map(|round| noise(1_000 + round as u64, BYTES)).collect();
     let mut jobs: Vec<_> = (0..KEYS * ROUNDS).map(|mark| job(mark, &sessions, &texts)).collect();
     let (mut driver, since) = (module.driver(), Instant::now());
     assert!(known::ask(&mut *driver, &mut jobs, || since.elapsed() > TIMEOUT), "all come back");
@@ -49,7 +53,7 @@ fn signals_on_both_sides_lose_no_job_and_double_none() {
     for (mark, job) in jobs.iter().enumerate() {
         assert_eq!(job.mark, mark as u64, "each once");
         assert_eq!(job.outcome(), Outcome::Done { written: BYTES });
-        let (key, text) = (noise(16, (mark % KEYS) as u64), &texts[mark / KEYS]);
+        let (key, text) = (noise((mark % KEYS) as u64, 16), &texts[mark / KEYS]);
         let right = judge(Algorithm::Aes128Cbc, Direction::Encrypt, [&key, &[9; 16], &[], text, &[]]);
         assert!(job.output() == right.unwrap().0, "job {mark}");
     }
@@ -130,7 +134,7 @@ fn messages_that_come_in_single_bytes_between_signals_are_understood() {
     let region = [support::GUEST, support::MEMORY_BYTES, support::USER, 0];
     let table = [halves(&[1, 0]), support::words(&region)].concat();
     send_in_bytes(&mut raw, 5, &table, true);
-    let key = noise(16, 3);
+    let key = noise(3, 16);
     let mut payload = vec![0; 1072];
     payload[..8].copy_from_slice(&2_u64.to_ne_bytes());
     payload[8..16].copy_from_slice(&halves(&[3, 16]));
@@ -139,7 +143,7 @@ fn messages_that_come_in_single_bytes_between_signals_are_understood() {
     send_in_bytes(&mut raw, 26, &payload, false);
     let answer = raw.answer(26);
     let session = u64::from_ne_bytes(answer[1064..].try_into().unwrap());
-    let plain = noise(512, 4);
+    let plain = noise(4, 512);
     let (got, status) = raw.request(&[&cipher(true, session, 512), &[3; 16], &plain], 512).unwrap();
     let right = judge(Algorithm::Aes128Cbc, Direction::Encrypt, [&key, &[3; 16], &[], &plain, &[]]);
     assert!(status == 0 && got == right.unwrap().0);

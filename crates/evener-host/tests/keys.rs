@@ -4,73 +4,33 @@
 
 mod support;
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use evener::CoreDrivers;
-use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, Profile, SessionId};
-use evener_driver_emulated::{Emulated, Preset};
+use evener_core::{Algorithm, InlineDriver};
 use evener_driver_libcrypto::Libcrypto;
 use evener_driver_multibuffer::Multibuffer;
 use evener_host::Module;
-use support::{ALL_FEATURES, Host, Raw, TIMEOUT, cipher, noise};
+use evener_testing::drivers::OpenKeys;
+use evener_testing::hosts::{Host, core_by, emulated_by};
+use evener_testing::noise;
+use evener_testing::waiting::soon;
 
-/// Sessions of which a driver keeps something.
-type OpenKeys = Arc<Mutex<BTreeSet<SessionId>>>;
+use support::{ALL_FEATURES, Raw, cipher};
 
-/// libcrypto, and a list of what it keeps.
-struct Watched(Libcrypto, OpenKeys);
-
-impl InlineDriver for Watched {
-    fn profile(&self) -> &Profile {
-        self.0.profile()
-    }
-
-    fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool {
-        self.0.supports(algorithm, direction)
-    }
-
-    fn run(&mut self, burst: &mut [Box<Job<'_>>]) {
-        self.1.lock().unwrap().extend(burst.iter().map(|job| job.session().id()));
-        self.0.run(burst);
-    }
-
-    fn forget(&mut self, has_ended: HasEnded<'_>) {
-        self.1.lock().unwrap().retain(|id| !has_ended(*id));
-        self.0.forget(has_ended);
-    }
-}
-
-fn watched(open_keys: &OpenKeys) -> Watched {
-    Watched(Libcrypto::new().unwrap(), Arc::clone(open_keys))
-}
-
-fn core(open_keys: &OpenKeys) -> Module {
-    let driver = watched(open_keys);
-    Module::core(driver.profile().clone(), CoreDrivers::new(Box::new(driver), None), Algorithm::ALL.to_vec())
-}
-
-fn emulated(open_keys: &OpenKeys) -> Module {
-    let preset: Preset = "emulated:d=0+0,h=1000+0".parse().unwrap();
-    Module::emulated(Emulated::new(preset, Box::new(watched(open_keys))))
-}
+/// A core, or an emulated module, whose driver enters what it keeps.
+const MODULES: [fn(&OpenKeys) -> Module; 2] = [
+    |open_keys| core_by(open_keys.by(0)),
+    |open_keys| emulated_by("emulated:d=0+0,h=1000+0", open_keys.by(0)),
+];
 
 /// Waits until so many are kept.
 fn comes_to(open_keys: &OpenKeys, count: usize) -> bool {
-    let deadline = Instant::now() + TIMEOUT;
-    while open_keys.lock().unwrap().len() != count {
-        if Instant::now() >= deadline {
-            return false;
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    true
+    soon(|| open_keys.count() == count)
 }
 
 fn encrypts(raw: &mut Raw, session: u64) {
@@ -84,7 +44,7 @@ fn close(raw: &Raw, session: u64) {
 
 #[test]
 fn a_session_that_is_closed_leaves_nothing_in_the_module_and_a_client_that_goes_neither() {
-    for make in [core, emulated] {
+    for make in MODULES {
         let open_keys = OpenKeys::default();
         let host = Host::start(make(&open_keys));
         let [mut one, mut other] = [(); 2].map(|()| Raw::ready(&host.socket(), ALL_FEATURES));
@@ -92,7 +52,7 @@ fn a_session_that_is_closed_leaves_nothing_in_the_module_and_a_client_that_goes_
         let of_other: Vec<u64> = (4..6).map(|key| other.open_cbc(&[key; 16], true)).collect();
         of_one.iter().for_each(|session| encrypts(&mut one, *session));
         of_other.iter().for_each(|session| encrypts(&mut other, *session));
-        assert_eq!(open_keys.lock().unwrap().len(), 5);
+        assert_eq!(open_keys.count(), 5);
         close(&one, of_one[1]);
         assert!(comes_to(&open_keys, 4));
         drop(one);
@@ -107,7 +67,7 @@ fn a_session_that_is_closed_leaves_nothing_in_the_module_and_a_client_that_goes_
 #[test]
 fn a_session_that_a_hanging_request_still_has_is_forgotten_when_that_is_back() {
     let open_keys = OpenKeys::default();
-    let host = Host::start(emulated(&open_keys));
+    let host = Host::start(MODULES[1](&open_keys));
     let mut raw = Raw::ready(&host.socket(), ALL_FEATURES);
     let session = raw.open_cbc(&[1; 16], true);
     host.order("fault hang from 1");
@@ -116,7 +76,7 @@ fn a_session_that_a_hanging_request_still_has_is_forgotten_when_that_is_back() {
     host.wait_for("taken", |report| report["module"]["submitted"] == 1);
     close(&raw, session);
     host.wait_for("closed", |report| report["clients"][0]["sessions"] == 0);
-    assert_eq!(open_keys.lock().unwrap().len(), 1);
+    assert_eq!(open_keys.count(), 1);
     host.order("fault none");
     host.order("reset");
     assert!(comes_to(&open_keys, 0));
@@ -196,7 +156,7 @@ fn no_key_is_left_in_the_hosts_memory() {
         let host = Apart::start(module, folder.path());
         let mut raw = Raw::ready(&host.folder.join("host"), ALL_FEATURES);
         for encrypt in [true, false] {
-            let key = noise(16, u64::from(std::process::id()) + u64::from(encrypt));
+            let key = noise(u64::from(std::process::id()) + u64::from(encrypt), 16);
             assert_eq!(host.holds(&key), 0, "it was not told yet");
             let session = raw.open_cbc(&key, encrypt);
             // As many as fill the lanes, or multi-buffer is not asked.
@@ -212,11 +172,7 @@ fn no_key_is_left_in_the_hosts_memory() {
             close(&raw, session);
             // An answer shows that the order was read; the module's thread looks when it comes to it.
             raw.ask(17);
-            let deadline = Instant::now() + TIMEOUT;
-            while host.holds(&key) > 0 {
-                assert!(Instant::now() < deadline, "{module}: {} copies are left", host.holds(&key));
-                std::thread::sleep(Duration::from_millis(20));
-            }
+            assert!(soon(|| host.holds(&key) == 0), "{module}: {} copies are left", host.holds(&key));
         }
     }
 }

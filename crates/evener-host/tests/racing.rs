@@ -10,10 +10,12 @@ use std::thread;
 
 use evener_core::{Algorithm, Direction};
 use evener_host::Limits;
+use evener_testing::hosts::{Host, core, emulated};
+use evener_testing::noise;
 
 use support::{
-    ALL_FEATURES, AVAILABLE, DATA, GUEST, Host, INDIRECT, NEXT, Raw, TABLE, WRITE, cipher, core, descriptor,
-    emulated, header, judge, noise,
+    ALL_FEATURES, AVAILABLE, DATA, GUEST, INDIRECT, NEXT, Raw, TABLE, WRITE, cipher, descriptor, header,
+    judge,
 };
 
 const KEY: [u8; 16] = [1; 16];
@@ -40,7 +42,7 @@ fn while_changing<T>(raw: &mut Raw, flips: &[Flip], body: impl FnOnce(&mut Raw) 
         // Also where the body panics.
         let ends = Ends(&is_over);
         scope.spawn(|| {
-            let chance = noise(4_096, 3);
+            let chance = noise(3, 4_096);
             both.wait();
             for pair in chance.chunks(2).cycle().take_while(|_| !is_over.load(Relaxed)) {
                 let (at, values) = flips[usize::from(pair[0]) % flips.len()];
@@ -66,7 +68,7 @@ fn a_header_that_changes_while_it_is_read_is_used_as_it_was_checked() {
     let host = Host::with(core(), Limits { request_bytes_max: 1_024, ..Limits::default() });
     let mut raw = Raw::ready(&host.socket(), ALL_FEATURES);
     let session = raw.open_cbc(&KEY, true);
-    let plain = noise(LONG, 8);
+    let plain = noise(8, LONG);
     let head = header(0, session, &[16, SHORT as u32, LONG as u32], 1);
     let (room, status) = raw.write_request(&[&head, &IV, &plain], LONG, 0);
     let (right, nothing) = (encrypted(&plain[..SHORT]), vec![UNTOUCHED; LONG]);
@@ -122,7 +124,7 @@ const fn of_descriptor(at: u64, byte: u64) -> u64 {
 const PLACES: [Flip; 2] = [(of_descriptor(1, 1), &[0x10, 0x11]), (of_descriptor(2, 1), &[0x20, 0x21])];
 
 fn texts() -> [Vec<u8>; 2] {
-    [noise(BYTES, 1), noise(BYTES, 2)]
+    [noise(1, BYTES), noise(2, BYTES)]
 }
 
 fn write_split_request(raw: &Raw, session: u64) {
@@ -223,7 +225,7 @@ fn descriptors_that_turn_hostile_while_they_are_read_end_their_connection_or_cha
             })
         });
         ended += u64::from(!goes_on);
-        let text = noise(512, 9);
+        let text = noise(9, 512);
         let (got, status) = bystander.request(&[&cipher(true, calm, 512), &IV, &text], 512).unwrap();
         assert!(status == 0 && got == encrypted(&text), "another client");
     }

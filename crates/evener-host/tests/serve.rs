@@ -5,10 +5,13 @@ mod support;
 
 use evener_core::{Algorithm, Direction, Family};
 use evener_host::Limits;
+use evener_testing::hosts::{Host, core, emulated};
+use evener_testing::noise;
+use evener_testing::waiting::soon;
 
 use support::{
-    ALL_FEATURES, DATA, GUEST, Host, INDIRECT, MEMORY_BYTES, NEXT, RING, Raw, TABLE, USER, WRITE, cipher,
-    core, descriptor, emulated, halves, header, judge, noise, words,
+    ALL_FEATURES, DATA, GUEST, INDIRECT, MEMORY_BYTES, NEXT, RING, Raw, TABLE, USER, WRITE, cipher,
+    descriptor, halves, header, judge, words,
 };
 
 /// How an algorithm is asked for: operation to create, number, and whether the key stands in the second field.
@@ -69,17 +72,17 @@ fn run(
 }
 
 fn key_of(algorithm: Algorithm) -> Vec<u8> {
-    noise(algorithm.key_bytes().unwrap_or(40), 77)
+    noise(77, algorithm.key_bytes().unwrap_or(40))
 }
 
 fn each_algorithm_is_libcryptos(host: &Host, does: impl Fn(Algorithm) -> bool) {
     let mut raw = Raw::ready(&host.socket(), ALL_FEATURES);
     for &algorithm in Algorithm::ALL.iter().filter(|algorithm| does(**algorithm)) {
-        let (key, iv) = (key_of(algorithm), noise(algorithm.iv_bytes(), 5));
-        let aad = if algorithm.is_aead() { noise(13, 6) } else { Vec::new() };
+        let (key, iv) = (key_of(algorithm), noise(5, algorithm.iv_bytes()));
+        let aad = if algorithm.is_aead() { noise(6, 13) } else { Vec::new() };
         let session = open(&mut raw, algorithm, false, &key);
         for bytes in [16, 64, 1008, 4096, 16_384] {
-            let input = noise(bytes, bytes as u64);
+            let input = noise(bytes as u64, bytes);
             let got = run(&mut raw, algorithm, false, session, [&iv, &aad, &input]).unwrap();
             let (mut expected, tag) =
                 judge(algorithm, Direction::Encrypt, [&key, &iv, &aad, &input, &[]]).unwrap();
@@ -137,7 +140,7 @@ fn the_vector_of_sp_800_38a_comes_out() {
 fn any_framing_is_accepted() {
     let host = Host::start(core());
     let mut raw = Raw::ready(&host.socket(), ALL_FEATURES);
-    let (key, iv, plain) = (noise(16, 1), noise(16, 2), noise(160, 3));
+    let (key, iv, plain) = (noise(1, 16), noise(2, 16), noise(3, 160));
     let session = raw.open_cbc(&key, true);
     let expected = judge(Algorithm::Aes128Cbc, Direction::Encrypt, [&key, &iv, &[], &plain, &[]]).unwrap().0;
     let whole = [cipher(true, session, 160), iv, plain].concat();
@@ -170,10 +173,10 @@ fn any_framing_is_accepted() {
 fn data_that_is_not_authentic_is_answered_by_its_status_and_nothing_else() {
     let host = Host::start(core());
     let mut raw = Raw::ready(&host.socket(), ALL_FEATURES);
-    let (key, iv) = (noise(32, 1), noise(12, 2));
+    let (key, iv) = (noise(1, 32), noise(2, 12));
     let session = open(&mut raw, Algorithm::Aes256Gcm, true, &key);
     let head = header(0x301, session, &[12, 0, 80, 64, 16], 0);
-    let (room, status) = raw.request(&[&head, &iv, &noise(80, 3)], 64).unwrap();
+    let (room, status) = raw.request(&[&head, &iv, &noise(3, 80)], 64).unwrap();
     assert_eq!(status, 2);
     assert_eq!(room, [0xEE; 64], "no byte of plaintext");
     assert_eq!(host.stop().totals.failed, 1);
@@ -184,10 +187,10 @@ fn what_a_session_cannot_do_is_refused_and_the_connection_goes_on() {
     let limits = Limits { request_bytes_max: 8192, ..Limits::default() };
     let host = Host::with(core(), limits);
     let mut raw = Raw::ready(&host.socket(), ALL_FEATURES);
-    let (key, iv) = (noise(16, 1), noise(16, 2));
+    let (key, iv) = (noise(1, 16), noise(2, 16));
     let session = raw.open_cbc(&key, true);
     let mut status =
-        |head: &[u8], iv: &[u8], src: usize| raw.request(&[head, iv, &noise(src, 4)], src).unwrap().1;
+        |head: &[u8], iv: &[u8], src: usize| raw.request(&[head, iv, &noise(4, src)], src).unwrap().1;
     assert_eq!(status(&cipher(true, session + 1, 32), &iv, 32), 4, "no such session");
     assert_eq!(status(&cipher(false, session, 32), &iv, 32), 3, "the other direction");
     assert_eq!(status(&header(0x100, session, &[32, 20], 0), &[], 32), 3, "another service");
@@ -206,7 +209,7 @@ fn what_a_session_cannot_do_is_refused_and_the_connection_goes_on() {
 fn sessions_have_a_limit_and_closed_ones_are_gone() {
     let host = Host::with(core(), Limits { sessions_max: 3, ..Limits::default() });
     let mut raw = Raw::ready(&host.socket(), ALL_FEATURES);
-    let key = noise(16, 1);
+    let key = noise(1, 16);
     let ids: Vec<u64> = (0..3).map(|_| raw.open_cbc(&key, true)).collect();
     let fields = [3, 16, 0, 0, 0, 0];
     assert_eq!(raw.open(2, fields, [1, 1, 0, 0], &key, &[]), -1, "the fourth");
@@ -245,16 +248,12 @@ fn a_guest_whose_features_are_not_told_is_woken_and_wakes() {
     let host = Host::start(core());
     // QEMU 10 sends this, whatever its guest chose; the guest goes by index all the same.
     let mut raw = Raw::ready(&host.socket(), 0x4000_0000);
-    let session = raw.open_cbc(&noise(16, 1), true);
+    let session = raw.open_cbc(&noise(1, 16), true);
     for round in 0..200_u16 {
         let (room, status) = raw.request(&[&cipher(true, session, 16), &[0; 16], &[7; 16]], 16).unwrap();
         assert_eq!((room.len(), status), (16, 0));
         // Such a guest kicks only when `avail_event` says so, so it must follow.
-        let deadline = std::time::Instant::now() + support::TIMEOUT;
-        while raw.avail_event() != round + 1 {
-            assert!(std::time::Instant::now() < deadline, "avail_event stays at {}", raw.avail_event());
-            std::thread::yield_now();
-        }
+        assert!(soon(|| raw.avail_event() == round + 1), "avail_event stays at {}", raw.avail_event());
     }
 }
 
@@ -263,7 +262,7 @@ fn a_batch_is_answered_by_few_calls() {
     for features in [ALL_FEATURES, ALL_FEATURES & !support::EVENT_IDX] {
         let host = Host::start(core());
         let mut raw = Raw::ready(&host.socket(), features);
-        let session = raw.open_cbc(&noise(16, 1), true);
+        let session = raw.open_cbc(&noise(1, 16), true);
         let slots = 8;
         for _ in 0..20 {
             for slot in 0..slots {
@@ -284,7 +283,7 @@ fn a_batch_is_answered_by_few_calls() {
 fn a_ring_goes_on_where_it_was_stopped() {
     let host = Host::start(core());
     let mut raw = Raw::ready(&host.socket(), ALL_FEATURES);
-    let session = raw.open_cbc(&noise(16, 1), true);
+    let session = raw.open_cbc(&noise(1, 16), true);
     let one = |raw: &mut Raw| raw.request(&[&cipher(true, session, 16), &[0; 16], &[7; 16]], 16).unwrap().1;
     for _ in 0..RING + 5 {
         assert_eq!(one(&mut raw), 0);
@@ -307,11 +306,11 @@ fn clients_share_a_host_and_know_nothing_of_each_other() {
             let socket = host.socket();
             std::thread::spawn(move || {
                 let mut raw = Raw::ready(&socket, ALL_FEATURES);
-                let key = noise(16, number);
+                let key = noise(number, 16);
                 let session = raw.open_cbc(&key, true);
                 assert_eq!(session, 0, "ids are a client's own");
                 for round in 0..40 {
-                    let plain = noise(4096, number * 100 + round);
+                    let plain = noise(number * 100 + round, 4096);
                     let head = cipher(true, session, 4096);
                     let (got, status) = raw.request(&[&head, &[9; 16], &plain], 4096).unwrap();
                     let expected =
@@ -334,9 +333,9 @@ fn a_request_with_a_table_as_long_as_linux_makes_them_for_64_kib_is_done() {
     const PAGE: u64 = 4_096;
     let host = Host::start(core());
     let mut raw = Raw::ready(&host.socket(), ALL_FEATURES);
-    let key = noise(16, 3);
+    let key = noise(3, 16);
     let session = raw.open_cbc(&key, true);
-    let plain = noise((PAGES * PAGE) as usize, 8);
+    let plain = noise(8, (PAGES * PAGE) as usize);
     let (source, destination, status) = (DATA + 0x1000, DATA + 0x2_1000, DATA + 0x4_0000);
     raw.put(DATA, &cipher(true, session, plain.len()));
     raw.put(DATA + 72, &[3; 16]);

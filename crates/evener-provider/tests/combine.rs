@@ -18,7 +18,8 @@ use evener_provider::{OSSL_provider_init, combine_always};
 
 mod support;
 
-use support::ffi::{Cipher, CipherCtx, DEFAULT, Provider, clear_errors, in_child};
+use evener_testing::programs::in_child;
+use support::ffi::{Cipher, CipherCtx, DEFAULT, Provider, clear_errors};
 use support::{Random, bytes, in_program, usual};
 
 const AUTO: &[(&str, &str)] = &[("EVENER_COMBINE", "auto")];

@@ -7,7 +7,8 @@ use std::thread;
 
 mod support;
 
-use support::ffi::{CipherCtx, DEFAULT, LibCtx, errors, in_child};
+use evener_testing::programs::in_child;
+use support::ffi::{CipherCtx, DEFAULT, LibCtx, errors};
 use support::{bytes, in_program, usual};
 
 const MODES: &[&str] = &["ECB", "CBC", "CTR", "CFB", "CFB1", "CFB8", "OFB"];

@@ -6,7 +6,7 @@
 mod support;
 
 use support::ffi::{Cipher, CipherCtx, DEFAULT, clear_errors};
-use support::pair::{Pair, SPLIT, evener, length, split_count};
+use support::pair::{Pair, SPLIT, evener, length, split_count, split_mostly};
 use support::{Random, bytes, in_program, usual};
 
 const GCM: &[&str] = &["AES-128-GCM", "AES-192-GCM", "AES-256-GCM"];
@@ -77,14 +77,7 @@ fn gcm_by(pair: &mut Pair, name: &str, random: &mut Random, with_key: bool) {
 #[test]
 fn gcm_that_is_split_comes_out_as_by_default() {
     in_program("gcm_that_is_split_comes_out_as_by_default", &usual(""), SPLIT, || {
-        let evener = evener();
-        for name in GCM {
-            let before = split_count(&evener);
-            for run in 0..60 {
-                gcm_message(name, run);
-            }
-            assert!(split_count(&evener) - before > 30, "{name}: {}", split_count(&evener) - before);
-        }
+        split_mostly(GCM, 60, gcm_message);
     });
 }
 

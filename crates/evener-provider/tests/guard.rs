@@ -14,7 +14,7 @@ use std::time::Duration;
 use evener::statistics::{Directories, of_process};
 use evener_core::guard::TUNING;
 use evener_core::statistics::{Count, Kind, Row};
-use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, Profile};
+use evener_core::{Algorithm, Direction, InlineDriver, Job};
 use evener_driver_multibuffer::Multibuffer;
 use evener_provider::{
     BlockError, BlockRequest, Engine, OSSL_provider_init, add_engine, offer_pipelines_anyway, run_lanes_by,
@@ -22,6 +22,7 @@ use evener_provider::{
 
 mod support;
 
+use evener_testing::drivers::Around;
 use support::ffi::job::{Fibre, Step};
 use support::ffi::pipe::{Library, PipelineContext};
 use support::ffi::{CipherCtx, DEFAULT};
@@ -87,34 +88,17 @@ fn counted(cipher: &str, bytes: usize, what: Count) -> u64 {
     of_process(&Directories::only(directory.into()), u32::MAX, id()).unwrap().unwrap().row(row).of(what)
 }
 
-/// Lanes that do what is asked, and take far too long for it.
-struct SlowLanes(Multibuffer);
-
-/// Bursts of those.
+/// Bursts of the slow lanes.
 static BURSTS: AtomicU32 = AtomicU32::new(0);
 
-impl InlineDriver for SlowLanes {
-    fn profile(&self) -> &Profile {
-        self.0.profile()
-    }
-
-    fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool {
-        self.0.supports(algorithm, direction)
-    }
-
-    fn run(&mut self, jobs: &mut [Box<Job<'_>>]) {
+/// Lanes that do what is asked, and take far too long for it.
+fn slow_lanes() -> Option<Box<dyn InlineDriver>> {
+    let run = |lanes: &mut Multibuffer, burst: &mut [Box<Job<'_>>]| {
         BURSTS.fetch_add(1, Relaxed);
         thread::sleep(Duration::from_millis(20));
-        self.0.run(jobs);
-    }
-
-    fn forget(&mut self, has_ended: HasEnded<'_>) {
-        self.0.forget(has_ended);
-    }
-}
-
-fn slow_lanes() -> Option<Box<dyn InlineDriver>> {
-    Some(Box::new(SlowLanes(Multibuffer::load().ok()?)))
+        lanes.run(burst);
+    };
+    Some(Box::new(Around::new(Multibuffer::load().ok()?, run)))
 }
 
 /// Runs `body` where lanes can be had, with the slow ones in their place.
@@ -154,7 +138,7 @@ fn lanes_that_are_too_slow_are_locked_out_of_jobs() {
         let tried = BURSTS.load(Relaxed);
         // Each loses more than a class may, and the first lock lasts a second.
         assert!((1..10).contains(&tried), "{tried}");
-        assert_eq!(counted("AES-128-CBC", LEN, Count::Locked), tried.into());
+        assert_eq!(counted("AES-128-CBC", LEN, Count::Locked), u64::from(tried));
         assert!(evener.count(c"evener-paused").unwrap() <= 16 * tried);
     });
 }
@@ -211,7 +195,7 @@ fn lanes_that_are_too_slow_are_locked_out_of_pipelines() {
         (0..200).for_each(call);
         let tried = BURSTS.load(Relaxed);
         assert!((1..20).contains(&tried), "{tried}");
-        assert_eq!(counted("AES-128-CBC", 4 * LEN, Count::Locked), tried.into());
+        assert_eq!(counted("AES-128-CBC", 4 * LEN, Count::Locked), u64::from(tried));
     });
 }
 

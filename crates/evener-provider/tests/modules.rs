@@ -10,7 +10,7 @@
 )]
 
 use std::env;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -19,15 +19,15 @@ use std::time::{Duration, Instant};
 
 use evener_provider::{OSSL_provider_init, offer_pipelines_anyway};
 
-#[path = "support/host.rs"]
-mod host;
 mod support;
 
-use host::{AT_ONCE, Host, order, requests, sessions};
+use evener_testing::hosts::{AT_ONCE, HostProcess, order, requests, serve, sessions};
+use evener_testing::programs::in_child;
+use evener_testing::waiting::soon;
 use support::ffi::descriptor::{Occupied, close_all};
 use support::ffi::job::{Fibre, Step, are_ready, clean_up};
 use support::ffi::pipe::{Library, PipelineContext};
-use support::ffi::{CipherCtx, DEFAULT, Provider, in_child};
+use support::ffi::{CipherCtx, DEFAULT, Provider};
 use support::pair::Pair;
 use support::{bytes, in_program};
 
@@ -51,7 +51,7 @@ fn signal_host(signal: &str) {
 #[test]
 #[ignore = "the process of a host, which the tests start"]
 fn host_process() {
-    host::serve();
+    serve();
 }
 
 /// Runs `body` in a program whose provider has the module of a host of its own. Everything of at least a block is routed.
@@ -59,7 +59,7 @@ fn with_host(name: &str, preset: &str, more: &[(&str, &str)], body: impl FnOnce(
     if env::var_os(CONTROL).is_some() {
         return in_program(name, "", &[], body);
     }
-    let host = Host::start("host_process", preset);
+    let host = HostProcess::start("host_process", preset);
     let (module, control) = (host.module(), host.control().display().to_string());
     let pid = host.pid().to_string();
     let mut variables = vec![("EVENER_MODULES", &*module), (CONTROL, &*control), (HOST_PID, &*pid)];
@@ -69,8 +69,8 @@ fn with_host(name: &str, preset: &str, more: &[(&str, &str)], body: impl FnOnce(
 
 const ALL: &[(&str, &str)] = &[("EVENER_THRESHOLD", "16"), ("EVENER_GUARD", "off")];
 
-fn control() -> String {
-    env::var(CONTROL).unwrap()
+fn control() -> PathBuf {
+    env::var_os(CONTROL).unwrap().into()
 }
 
 /// The providers, linked in so that a child that is forked has the same.
@@ -161,7 +161,7 @@ fn a_module_that_hangs_keeps_no_caller_and_is_not_asked_again() {
         let (_default, evener) = providers();
         messages(1);
         assert_eq!(count(&evener, c"evener-redone"), 0);
-        assert!(order(&control(), "fault hang").contains("ok"));
+        assert_eq!(order(&control(), "fault hang")["ok"], true);
         let began = Instant::now();
         thread::scope(|scope| (0..3).for_each(|seed| drop(scope.spawn(move || messages(seed)))));
         // Each of the threads at most the longest silence; the machine may be busy.
@@ -175,7 +175,7 @@ fn a_module_that_hangs_keeps_no_caller_and_is_not_asked_again() {
 fn a_module_that_computes_wrong_is_found_out_and_its_result_is_not_used() {
     with_host("a_module_that_computes_wrong_is_found_out_and_its_result_is_not_used", AT_ONCE, ALL, || {
         let (_default, evener) = providers();
-        assert!(order(&control(), "fault wrong-bytes").contains("ok"));
+        assert_eq!(order(&control(), "fault wrong-bytes")["ok"], true);
         messages(3);
         let before = requests(&control());
         messages(4);
@@ -236,11 +236,7 @@ fn a_forked_child_has_a_connection_of_its_own() {
 
 /// Waits until the host holds so many keys, which it is told without an answer.
 fn wait_for_keys(count: u64) {
-    let began = Instant::now();
-    while sessions(&control()) != count {
-        assert!(began.elapsed() < Duration::from_secs(30), "{} keys, not {count}", sessions(&control()));
-        thread::yield_now();
-    }
+    assert!(soon(|| sessions(&control()) == count), "{} keys, not {count}", sessions(&control()));
 }
 
 #[test]
@@ -447,7 +443,7 @@ fn what_a_pipeline_has_done_by_a_module_comes_out_as_by_default() {
 fn a_wrong_result_in_a_pipeline_is_found_out_and_none_of_its_call_is_used() {
     let name = "a_wrong_result_in_a_pipeline_is_found_out_and_none_of_its_call_is_used";
     with_pipes(name, ALL, |library, is_right| {
-        assert!(order(&control(), "fault wrong-bytes").contains("ok"));
+        assert_eq!(order(&control(), "fault wrong-bytes")["ok"], true);
         assert!(is_right(1), "the first results are compared");
         assert_eq!(library.count(c"evener-redone"), PIPES);
         let before = requests(&control());
@@ -461,7 +457,7 @@ fn a_module_that_comes_to_compute_wrong_is_found_out_in_a_pipeline_too() {
     let name = "a_module_that_comes_to_compute_wrong_is_found_out_in_a_pipeline_too";
     with_pipes(name, ALL, |library, is_right| {
         assert!(is_right(1));
-        assert!(order(&control(), "fault wrong-bytes").contains("ok"));
+        assert_eq!(order(&control(), "fault wrong-bytes")["ok"], true);
         // One in 256 is compared.
         (0..6).for_each(|seed| _ = is_right(seed));
         assert_eq!(library.count(c"evener-redone"), PIPES);
@@ -473,7 +469,7 @@ fn a_module_that_comes_to_compute_wrong_is_found_out_in_a_pipeline_too() {
 fn a_module_that_hangs_over_a_pipeline_keeps_no_caller() {
     with_pipes("a_module_that_hangs_over_a_pipeline_keeps_no_caller", ALL, |library, is_right| {
         assert!(is_right(1));
-        assert!(order(&control(), "fault hang").contains("ok"));
+        assert_eq!(order(&control(), "fault hang")["ok"], true);
         assert!(is_right(2) && is_right(3));
         assert_eq!(library.count(c"evener-redone"), PIPES);
     });

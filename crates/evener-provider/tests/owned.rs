@@ -98,7 +98,7 @@ fn step(pair: &mut Pair, random: &mut Random) -> String {
             format!("one-shot {len}")
         }
         9..=12 => {
-            let (len, shift) = (random.length(), [0, 0, 16, 5][random.below(4)]);
+            let (len, shift) = (length(random), [0, 0, 16, 5][random.below(4)]);
             let way = pair.both("within", |ctx, _| {
                 let mut room = bytes(seed, len + 64);
                 let answer = ctx.update_within(&mut room, shift, [shift, 0][random_bit(seed)], len);
@@ -107,7 +107,7 @@ fn step(pair: &mut Pair, random: &mut Random) -> String {
             format!("within {len} shift {shift} wrote {}", way.0.1)
         }
         _ => {
-            let data = bytes(seed, random.length());
+            let data = bytes(seed, length(random));
             pair.both("update", |ctx, _| ctx.update(&data));
             format!("update {}", data.len())
         }
@@ -131,6 +131,16 @@ const NAMES: &[&str] = &[
     "AES-128-XTS",
     "AES-256-XTS",
 ];
+
+/// A length of an update: often short, often of whole blocks.
+fn length(random: &mut Random) -> usize {
+    match random.below(4) {
+        0 => random.below(40),
+        1 => random.below(20) * 16,
+        2 => random.below(300),
+        _ => random.below(3) * 16 + random.below(2),
+    }
+}
 
 #[test]
 fn whatever_a_program_does_comes_out_as_by_default() {

@@ -7,8 +7,9 @@ use std::thread;
 
 mod support;
 
-use support::ffi::{DEFAULT, in_child};
-use support::pair::{Pair, SPLIT, evener, length, split_count};
+use evener_testing::programs::in_child;
+use support::ffi::DEFAULT;
+use support::pair::{Pair, SPLIT, evener, length, split_count, split_mostly};
 use support::{Random, bytes, in_program, usual};
 
 const NAMES: &[&str] = &[
@@ -65,14 +66,7 @@ fn message_by(pair: &mut Pair, name: &str, run: u64) {
 #[test]
 fn whatever_is_split_comes_out_as_by_default() {
     in_program("whatever_is_split_comes_out_as_by_default", &usual(""), SPLIT, || {
-        let evener = evener();
-        for name in NAMES {
-            let before = split_count(&evener);
-            for run in 0..40 {
-                message(name, run);
-            }
-            assert!(split_count(&evener) - before > 20, "{name}: {}", split_count(&evener) - before);
-        }
+        split_mostly(NAMES, 40, message);
     });
 }
 

@@ -16,7 +16,8 @@ use evener_provider::{BlockError, BlockRequest, Engine, OSSL_provider_init, add_
 
 mod support;
 
-use support::ffi::{CipherCtx, DEFAULT, Digest, DigestCtx, LibCtx, Provider, in_child};
+use evener_testing::programs::in_child;
+use support::ffi::{CipherCtx, DEFAULT, Digest, DigestCtx, LibCtx, Provider};
 use support::{bytes, in_program};
 
 /// Does what is asked in the plain way, from 4 KiB on.

@@ -29,3 +29,11 @@ pub(crate) fn le64_at(bytes: &[u8], offset: usize) -> u64 {
 pub(crate) fn put<const N: usize>(bytes: &mut [u8], offset: usize, field: [u8; N]) {
     bytes[offset..offset + N].copy_from_slice(&field);
 }
+
+/// Puts fields at their places, each in the order of bytes that `$order` names.
+macro_rules! put_all {
+    ($bytes:ident, $order:ident, $($offset:literal: $field:expr),*) => {
+        $($crate::bytes::put(&mut $bytes, $offset, $field.$order());)*
+    };
+}
+pub(crate) use put_all;

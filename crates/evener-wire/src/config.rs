@@ -1,7 +1,7 @@
 //! What a device says of itself: `struct virtio_crypto_config` (virtio 1.2, 5.9.4) and the message that carries it.
 
 use crate::WireError;
-use crate::bytes::{le32_at, le64_at, put, u32_at};
+use crate::bytes::{le32_at, le64_at, put_all, u32_at};
 use crate::payload::exact;
 
 /// Bytes of the configuration.
@@ -63,17 +63,13 @@ impl Config {
     #[must_use]
     pub fn to_bytes(self) -> [u8; CONFIG_BYTES] {
         let mut bytes = [0; CONFIG_BYTES];
-        put(&mut bytes, 0, self.status.to_le_bytes());
-        put(&mut bytes, 4, self.data_queues_max.to_le_bytes());
-        put(&mut bytes, 8, self.services.to_le_bytes());
         // Low word before high word: together a little-endian number of eight bytes.
-        put(&mut bytes, 12, self.ciphers.to_le_bytes());
-        put(&mut bytes, 20, self.hashes.to_le_bytes());
-        put(&mut bytes, 24, self.macs.to_le_bytes());
-        put(&mut bytes, 32, self.aeads.to_le_bytes());
-        put(&mut bytes, 36, self.cipher_key_bytes_max.to_le_bytes());
-        put(&mut bytes, 40, self.auth_key_bytes_max.to_le_bytes());
-        put(&mut bytes, 48, self.request_bytes_max.to_le_bytes());
+        put_all!(
+            bytes, to_le_bytes,
+            0: self.status, 4: self.data_queues_max, 8: self.services, 12: self.ciphers, 20: self.hashes,
+            24: self.macs, 32: self.aeads, 36: self.cipher_key_bytes_max, 40: self.auth_key_bytes_max,
+            48: self.request_bytes_max
+        );
         bytes
     }
 }

@@ -1,7 +1,7 @@
 //! Message ids and the header in front of each message.
 
 use crate::WireError;
-use crate::bytes::{put, u32_at};
+use crate::bytes::{put_all, u32_at};
 
 /// Bytes of a header: request, flags, payload size.
 pub const HEADER_BYTES: usize = 12;
@@ -122,9 +122,11 @@ impl Header {
     #[must_use]
     pub fn to_bytes(self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
-        put(&mut bytes, 0, (self.message as u32).to_ne_bytes());
-        put(&mut bytes, 4, (VERSION | if self.is_reply { REPLY } else { 0 }).to_ne_bytes());
-        put(&mut bytes, 8, self.payload_bytes.to_ne_bytes());
+        put_all!(
+            bytes, to_ne_bytes,
+            0: self.message as u32, 4: VERSION | if self.is_reply { REPLY } else { 0 },
+            8: self.payload_bytes
+        );
         bytes
     }
 }
@@ -153,9 +155,7 @@ mod tests {
     fn what_is_no_header_is_refused_by_name() {
         let header = |number: u32, flags: u32, size: u32| {
             let mut bytes = [0; HEADER_BYTES];
-            put(&mut bytes, 0, number.to_ne_bytes());
-            put(&mut bytes, 4, flags.to_ne_bytes());
-            put(&mut bytes, 8, size.to_ne_bytes());
+            put_all!(bytes, to_ne_bytes, 0: number, 4: flags, 8: size);
             Header::parse(&bytes)
         };
         assert_eq!(header(1, 2, 0), Err(WireError::Version(2)));

@@ -1,7 +1,7 @@
 //! Payloads of the messages about memory and rings.
 
 use crate::WireError;
-use crate::bytes::{put, u32_at, u64_at};
+use crate::bytes::{put, put_all, u32_at, u64_at};
 
 /// Most regions of a memory table (the protocol's own limit without further features).
 pub const REGION_COUNT_MAX: usize = 8;
@@ -115,8 +115,7 @@ impl RingState {
     #[must_use]
     pub fn to_bytes(self) -> [u8; 8] {
         let mut bytes = [0; 8];
-        put(&mut bytes, 0, self.ring.to_ne_bytes());
-        put(&mut bytes, 4, self.number.to_ne_bytes());
+        put_all!(bytes, to_ne_bytes, 0: self.ring, 4: self.number);
         bytes
     }
 }
@@ -160,12 +159,11 @@ impl RingAddresses {
     #[must_use]
     pub fn to_bytes(self) -> [u8; 40] {
         let mut bytes = [0; 40];
-        put(&mut bytes, 0, self.ring.to_ne_bytes());
-        put(&mut bytes, 4, self.flags.to_ne_bytes());
-        put(&mut bytes, 8, self.descriptors.to_ne_bytes());
-        put(&mut bytes, 16, self.used.to_ne_bytes());
-        put(&mut bytes, 24, self.available.to_ne_bytes());
-        put(&mut bytes, 32, self.log.to_ne_bytes());
+        put_all!(
+            bytes, to_ne_bytes,
+            0: self.ring, 4: self.flags, 8: self.descriptors, 16: self.used, 24: self.available,
+            32: self.log
+        );
         bytes
     }
 }

@@ -5,7 +5,7 @@
 //! encryption. Framing is free: nothing depends on where one descriptor ends and the next begins.
 
 use crate::WireError;
-use crate::bytes::{le32_at, le64_at, put};
+use crate::bytes::{le32_at, le64_at, put, put_all};
 use crate::numbers::{operation, symmetric};
 
 /// Bytes of the header.
@@ -134,9 +134,7 @@ impl DataRequest {
     #[must_use]
     pub fn to_bytes(&self) -> [u8; DATA_HEADER_BYTES] {
         let mut bytes = [0; DATA_HEADER_BYTES];
-        put(&mut bytes, 0, self.opcode.to_le_bytes());
-        put(&mut bytes, 4, self.algorithm.to_le_bytes());
-        put(&mut bytes, 8, self.session.to_le_bytes());
+        put_all!(bytes, to_le_bytes, 0: self.opcode, 4: self.algorithm, 8: self.session);
         let mut fields = |list: &[(usize, u32)]| {
             list.iter().for_each(|(at, field)| put(&mut bytes, *at, field.to_le_bytes()));
         };

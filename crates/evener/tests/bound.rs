@@ -1,40 +1,19 @@
 //! Sessions for modules only: no core touches their jobs, whatever the policy and whatever the module does wrong.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
-mod support;
-
 use evener::{CoreDrivers, Report, Setup, run};
 use evener_core::plan::Policy;
-use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, JobError, Outcome, Profile};
-use evener_driver_libcrypto::Libcrypto;
-
-use support::module::{Fault, Scripted, scripted};
-use support::{Case, check_all, jobs, rooms, without_standstill};
+use evener_core::{Algorithm, Job, JobError, Outcome};
+use evener_testing::cases::{Case, check_all, jobs, rooms};
+use evener_testing::drivers::{Fault, Scripted, scripted, watched};
+use evener_testing::waiting::without_standstill;
 
 /// libcrypto on a core, which may not see a session that is for modules only.
-struct Free(Libcrypto);
-
-impl InlineDriver for Free {
-    fn profile(&self) -> &Profile {
-        self.0.profile()
-    }
-
-    fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool {
-        self.0.supports(algorithm, direction)
-    }
-
-    fn run(&mut self, burst: &mut [Box<Job<'_>>]) {
-        assert!(burst.iter().all(|job| !job.session().is_for_modules_only()), "a core was given its key");
-        self.0.run(burst);
-    }
-
-    fn forget(&mut self, has_ended: HasEnded<'_>) {
-        self.0.forget(has_ended);
-    }
-}
-
 fn core_drivers() -> CoreDrivers {
-    CoreDrivers::new(Box::new(Free(Libcrypto::new().unwrap())), None)
+    let free = watched(|burst| {
+        assert!(burst.iter().all(|job| !job.session().is_for_modules_only()), "a core was given its key");
+    });
+    CoreDrivers::new(Box::new(free), None)
 }
 
 /// Every third case is for modules only.

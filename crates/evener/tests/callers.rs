@@ -1,18 +1,13 @@
 //! Callers: bursts come back whole and in the caller's order, from as many threads as there are.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
-mod support;
-
 use std::thread;
 
 use evener::{Report, Setup, run};
 use evener_core::plan::Policy;
-
-use support::module::{Fault, Scripted, scripted};
-use support::{
-    Case, cbc_cases, check_all, jobs, marks, mixed_cases, plain_drivers, plain_setup, rooms,
-    without_standstill,
-};
+use evener_testing::cases::{Case, cbc_cases, check_all, jobs, marks, mixed_cases, rooms};
+use evener_testing::drivers::{Fault, Scripted, plain_drivers, plain_setup, scripted};
+use evener_testing::waiting::without_standstill;
 
 /// Memory for the jobs of one burst.
 type Rooms = Vec<Vec<u8>>;

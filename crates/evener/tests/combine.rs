@@ -1,28 +1,25 @@
 //! Combining: each caller gets what libcrypto gives, whichever thread did its work, and none waits for ever.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
-mod support;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;
 
 use evener::combine::{BYTES_MAX, BYTES_MIN, Combiner, Request, Span, Verdict};
-use evener_core::{
-    Algorithm, Direction, HasEnded, InlineDriver, Job, JobError, Outcome, Padding, Profile, Session,
-};
+use evener_core::{Algorithm, Direction, InlineDriver, Job, JobError, Outcome, Padding, Session};
 use evener_driver_libcrypto::Libcrypto;
 use evener_driver_multibuffer::Multibuffer;
-
-use support::{bytes, without_standstill};
+use evener_testing::drivers::{Around, libcrypto};
+use evener_testing::noise;
+use evener_testing::waiting::without_standstill;
 
 const CORES: usize = 2;
 const IV: [u8; 16] = [3; 16];
 
 fn session(seed: usize) -> Session {
     let algorithm = [Algorithm::Aes128Cbc, Algorithm::Aes192Cbc, Algorithm::Aes256Cbc][seed % 3];
-    let key = bytes(seed + 1, algorithm.key_bytes().unwrap());
+    let key = noise(seed as u64 + 1, algorithm.key_bytes().unwrap());
     Session::new(algorithm, Direction::Encrypt, Padding::None, &key).unwrap()
 }
 
@@ -54,7 +51,7 @@ fn encrypt(combiner: &Combiner, generation: u32, session: &Session, room: &mut [
 fn calls(combiner: &Combiner, thread: usize, combined: &AtomicUsize) {
     let session = session(thread);
     for call in 0..60 {
-        let plain = bytes(thread * 100 + call, BYTES_MIN + (thread * 7 + call) % 9 * 8_208);
+        let plain = noise((thread * 100 + call) as u64, BYTES_MIN + (thread * 7 + call) % 9 * 8_208);
         let expected = right(&session, &plain);
         let (mut room, mut apart) = (plain.clone(), vec![0; plain.len() + 5]);
         let span = match call % 2 {
@@ -107,9 +104,9 @@ fn many_threads_that_combine_each_get_what_libcrypto_gives() {
 fn whoever_is_alone_does_its_work_itself() {
     without_standstill(|| {
         let combiner = Combiner::unguarded(0, CORES, 16, driver).unwrap();
-        let mut room = bytes(1, BYTES_MIN);
+        let mut room = noise(1, BYTES_MIN);
         assert_eq!(encrypt(&combiner, 0, &session(0), &mut room), Verdict::Inline);
-        assert!(room == bytes(1, BYTES_MIN));
+        assert!(room == noise(1, BYTES_MIN));
     });
 }
 
@@ -173,39 +170,19 @@ fn up_to_two_callers_per_core_never_wait_for_each_other() {
     });
 }
 
-/// A driver that does as it is told with each burst, and libcrypto's work otherwise.
-struct Scripted<F> {
-    plain: Libcrypto,
-    script: Arc<F>,
-}
-
-impl<F: Fn(&mut [Box<Job<'_>>]) + Send + Sync> InlineDriver for Scripted<F> {
-    fn profile(&self) -> &Profile {
-        self.plain.profile()
-    }
-
-    fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool {
-        self.plain.supports(algorithm, direction)
-    }
-
-    fn run(&mut self, burst: &mut [Box<Job<'_>>]) {
-        self.plain.run(burst);
-        (self.script)(burst);
-    }
-
-    fn forget(&mut self, has_ended: HasEnded<'_>) {
-        self.plain.forget(has_ended);
-    }
-}
-
+/// A combiner whose driver does as `script` says with each burst that libcrypto has done.
 fn scripted<F>(together: u32, script: F) -> Arc<Combiner>
 where
     F: Fn(&mut [Box<Job<'_>>]) + Send + Sync + 'static,
 {
     let script = Arc::new(script);
     let make = move || {
-        let driver = Scripted { plain: Libcrypto::new().unwrap(), script: script.clone() };
-        Some(Box::new(driver) as Box<dyn InlineDriver>)
+        let script = Arc::clone(&script);
+        let run = move |plain: &mut Libcrypto, burst: &mut [Box<Job<'_>>]| {
+            plain.run(burst);
+            script(burst);
+        };
+        Some(Box::new(Around::new(libcrypto(), run)) as Box<dyn InlineDriver>)
     };
     Arc::new(Combiner::unguarded(0, CORES, together, make).unwrap())
 }
@@ -215,13 +192,13 @@ fn once_each(combiner: &Combiner, threads: usize) -> Vec<Result<Verdict, ()>> {
     let start = Barrier::new(threads);
     thread::scope(|scope| {
         let call = |thread| {
-            let (session, mut room) = (session(thread), bytes(thread, BYTES_MIN));
+            let (session, mut room) = (session(thread), noise(thread as u64, BYTES_MIN));
             let expected = right(&session, &room);
             start.wait();
             let called = catch_unwind(AssertUnwindSafe(|| encrypt(combiner, 0, &session, &mut room)));
             match called {
                 Ok(Verdict::Combined) => assert!(room == expected),
-                Ok(Verdict::Inline) => assert!(room == bytes(thread, BYTES_MIN)),
+                Ok(Verdict::Inline) => assert!(room == noise(thread as u64, BYTES_MIN)),
                 _ => {}
             }
             called.map_err(drop)
@@ -308,9 +285,9 @@ fn with_all_permits_held(then: impl FnOnce(&Combiner)) {
 fn where_all_permits_are_held_by_threads_that_do_not_go_on_a_caller_does_its_work_itself() {
     without_standstill(|| {
         with_all_permits_held(|combiner| {
-            let mut room = bytes(9, BYTES_MIN);
+            let mut room = noise(9, BYTES_MIN);
             assert_eq!(encrypt(combiner, 0, &session(2), &mut room), Verdict::Inline);
-            assert!(room == bytes(9, BYTES_MIN));
+            assert!(room == noise(9, BYTES_MIN));
         });
     });
 }
@@ -320,7 +297,7 @@ fn another_generation_starts_afresh_beside_permits_that_nobody_gives_back() {
     without_standstill(|| {
         with_all_permits_held(|combiner| {
             // What a child of fork sees: permits held and requests lent by threads that it does not have.
-            let mut room = bytes(9, BYTES_MIN);
+            let mut room = noise(9, BYTES_MIN);
             assert_eq!(encrypt(combiner, 1, &session(2), &mut room), Verdict::Inline);
             assert_eq!(combiner.counts(1).combined, 0);
         });

@@ -1,62 +1,24 @@
 //! A session that ends while its run goes on leaves nothing in any driver, also where its thread sleeps.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
-mod support;
-
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
 use std::thread;
 
 use evener::{CoreDrivers, ModuleSetup, Runtime, Setup, Submitted, run};
 use evener_core::plan::Policy;
-use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, Profile, SessionId};
+use evener_core::{Algorithm, Job};
 use evener_driver_emulated::{Emulated, Preset};
-use evener_driver_libcrypto::Libcrypto;
-
-use support::{Case, cbc_cases, check_all, jobs, rooms, without_standstill};
-
-/// What all drivers of a run keep: the driver's number, and the session.
-type OpenKeys = Arc<Mutex<BTreeSet<(usize, SessionId)>>>;
-
-/// libcrypto, and a list of what it keeps.
-struct Watched {
-    libcrypto: Libcrypto,
-    number: usize,
-    open_keys: OpenKeys,
-}
-
-impl InlineDriver for Watched {
-    fn profile(&self) -> &Profile {
-        self.libcrypto.profile()
-    }
-
-    fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool {
-        self.libcrypto.supports(algorithm, direction)
-    }
-
-    fn run(&mut self, burst: &mut [Box<Job<'_>>]) {
-        self.open_keys.lock().unwrap().extend(burst.iter().map(|job| (self.number, job.session().id())));
-        self.libcrypto.run(burst);
-    }
-
-    fn forget(&mut self, has_ended: HasEnded<'_>) {
-        self.open_keys.lock().unwrap().retain(|(number, id)| *number != self.number || !has_ended(*id));
-        self.libcrypto.forget(has_ended);
-    }
-}
-
-fn watched(number: usize, open_keys: &OpenKeys) -> Box<dyn InlineDriver> {
-    Box::new(Watched { libcrypto: Libcrypto::new().unwrap(), number, open_keys: Arc::clone(open_keys) })
-}
+use evener_testing::cases::{Case, cbc_cases, check_all, jobs, rooms};
+use evener_testing::drivers::OpenKeys;
+use evener_testing::waiting::without_standstill;
 
 fn core_drivers(number: usize, open_keys: &OpenKeys) -> CoreDrivers {
-    CoreDrivers::new(watched(number, open_keys), None)
+    CoreDrivers::new(Box::new(open_keys.by(number)), None)
 }
 
 /// Two CPU workers and a module.
 fn setup<'m>(policy: Policy, open_keys: &OpenKeys) -> Setup<'m> {
     let preset: Preset = "emulated:d=0+0,h=1000+0,units=2".parse().unwrap();
-    let module = Emulated::new(preset, watched(0, open_keys));
+    let module = Emulated::new(preset, Box::new(open_keys.by(0)));
     let modules = vec![ModuleSetup::new(Box::new(module), core_drivers(1, open_keys))];
     Setup {
         policy,
@@ -78,7 +40,7 @@ fn pass<'m>(runtime: &Runtime<'_, 'm>, mut armed: Vec<Box<Job<'m>>>) -> Vec<Box<
 
 /// Waits until nothing is kept; who waits for ever is found by `without_standstill`.
 fn wait_for_none(open_keys: &OpenKeys) {
-    while !open_keys.lock().unwrap().is_empty() {
+    while open_keys.count() > 0 {
         thread::yield_now();
     }
 }
@@ -94,12 +56,12 @@ fn workers_forget_at_once_under_every_policy_and_go_on() {
             let session = first[0].session().id();
             run(setup(policy, &open_keys), |runtime| {
                 check_all(&cases, &pass(runtime, first));
-                assert!(!open_keys.lock().unwrap().is_empty());
+                assert!(open_keys.count() > 0);
                 runtime.end_session(session);
                 wait_for_none(&open_keys);
                 // A session that comes again is prepared again.
                 check_all(&again, &pass(runtime, second));
-                assert!(!open_keys.lock().unwrap().is_empty());
+                assert!(open_keys.count() > 0);
                 runtime.end_session(session);
                 wait_for_none(&open_keys);
             });
@@ -120,9 +82,9 @@ fn a_caller_forgets_with_its_next_burst_or_at_once_where_it_says_so_itself() {
             caller.crypt(&mut first);
             runtime.end_session(session);
             caller.crypt(&mut second);
-            assert_eq!(*open_keys.lock().unwrap(), BTreeSet::from([(9, hash)]));
+            assert!(open_keys.count() == 1 && open_keys.has(hash));
             caller.end_session(hash);
-            assert!(open_keys.lock().unwrap().is_empty());
+            assert_eq!(open_keys.count(), 0);
         });
     });
 }

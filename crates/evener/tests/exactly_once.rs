@@ -3,8 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -14,10 +12,9 @@ use evener_core::plan::Policy;
 use evener_core::{Job, JobError, Outcome};
 use evener_driver_emulated::{self as emulated, Control, Counters, Emulated, When};
 use evener_driver_libcrypto::Libcrypto;
-
-use support::drivers::gated_drivers;
-use support::module::{Fault, Scripted, cared_for, scripted};
-use support::{Case, check_all, jobs, mixed_cases, plain_setup, rooms, without_standstill};
+use evener_testing::cases::{Case, check_all, jobs, mixed_cases, rooms, under_every_policy};
+use evener_testing::drivers::{Fault, Scripted, cared_for, gated_drivers, plain_setup, scripted};
+use evener_testing::waiting::without_standstill;
 
 const FAULTS: [Fault; 6] =
     [Fault::None, Fault::Error, Fault::WrongBytes(9), Fault::Hang(9), Fault::Gone(9), Fault::Slow(9)];
@@ -199,29 +196,24 @@ fn check_policy(policy: Policy) {
     });
 }
 
-#[test]
-fn cpu_only_does_every_job_once_and_never_asks_the_module() {
-    check_policy(Policy::CpuOnly);
+/// A test per policy, so that each has the time of a test.
+macro_rules! policies {
+    ($($name:ident: $policy:ident;)*) => {
+        $(
+            #[test]
+            fn $name() {
+                check_policy(Policy::$policy);
+            }
+        )*
+    };
 }
 
-#[test]
-fn module_only_does_every_job_once_whatever_the_module_does() {
-    check_policy(Policy::ModuleOnly);
-}
-
-#[test]
-fn round_robin_does_every_job_once_whatever_the_module_does() {
-    check_policy(Policy::RoundRobin);
-}
-
-#[test]
-fn polling_does_every_job_once_whatever_the_module_does() {
-    check_policy(Policy::Polling);
-}
-
-#[test]
-fn shared_queue_does_every_job_once_whatever_the_module_does() {
-    check_policy(Policy::SharedQueue);
+policies! {
+    cpu_only_does_every_job_once_and_never_asks_the_module: CpuOnly;
+    module_only_does_every_job_once_whatever_the_module_does: ModuleOnly;
+    round_robin_does_every_job_once_whatever_the_module_does: RoundRobin;
+    polling_does_every_job_once_whatever_the_module_does: Polling;
+    shared_queue_does_every_job_once_whatever_the_module_does: SharedQueue;
 }
 
 #[test]
@@ -250,22 +242,15 @@ fn round_robin_waits_for_a_full_desk_instead_of_passing_it_over() {
 
 #[test]
 fn what_no_driver_can_do_fails_once_and_holds_nobody_up() {
-    without_standstill(|| {
-        for policy in Policy::ALL {
-            let cases = mixed_cases(20);
-            let mut rooms = rooms(&cases);
-            let mut too_short = [0; 8];
-            let module = scripted(Scripted::new(Fault::None), 1);
-            let setup = Setup { policy, modules: vec![module], ..plain_setup(1) };
-            let mut armed = jobs(&cases, &mut rooms);
-            let mut misfit = Job::in_place(&mut too_short);
-            misfit.mark = cases.len() as u64;
-            misfit.arm(armed[0].session_ref(), &[0; 16], 8);
-            armed.insert(10, misfit);
-            let (mut came, _) = by_stream(setup, armed);
-            let misfit = came.remove(10);
-            assert_eq!(misfit.outcome(), Outcome::Failed(JobError::BadLength), "{policy}");
-            check_all(&cases, &came);
-        }
+    under_every_policy(mixed_cases(20), |policy, cases, mut armed| {
+        let mut misfit = Job::in_place(vec![0; 8].leak());
+        misfit.mark = cases.len() as u64;
+        misfit.arm(armed[0].session_ref(), &[0; 16], 8);
+        armed.insert(10, misfit);
+        let module = scripted(Scripted::new(Fault::None), 1);
+        let (mut came, _) = by_stream(Setup { policy, modules: vec![module], ..plain_setup(1) }, armed);
+        let misfit = came.remove(10);
+        assert_eq!(misfit.outcome(), Outcome::Failed(JobError::BadLength), "{policy}");
+        check_all(cases, &came);
     });
 }

@@ -1,8 +1,6 @@
 //! What measurements stand on: the barrier, the tallies, the count of cores.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,12 +8,11 @@ use std::time::Duration;
 use evener::{ModuleSetup, Setup, Submitted, core_budget, run};
 use evener_core::plan::Policy;
 use evener_core::{Algorithm, Nanos};
-
-use support::drivers::{TestClock, gated_drivers};
-use support::module::{Fault, Scripted, scripted};
-use support::{
-    Case, cbc_cases, check_all, jobs, mixed_cases, plain_drivers, plain_setup, rooms, without_standstill,
+use evener_testing::cases::{Case, cbc_cases, check_all, jobs, mixed_cases, rooms, under_every_policy};
+use evener_testing::drivers::{
+    Fault, Scripted, TestClock, gated_drivers, plain_drivers, plain_setup, scripted, setup_with_module,
 };
+use evener_testing::waiting::without_standstill;
 
 #[test]
 fn no_worker_starts_a_job_between_hold_and_release() {
@@ -57,33 +54,22 @@ fn no_worker_starts_a_job_between_hold_and_release() {
 
 #[test]
 fn a_hold_in_the_middle_of_work_returns_when_everybody_stands() {
-    without_standstill(|| {
-        for policy in Policy::ALL {
-            let cases = cbc_cases(400);
-            let mut rooms = rooms(&cases);
-            let setup = Setup {
-                policy,
-                modules: vec![scripted(Scripted::new(Fault::None), 32)],
-                backlog_jobs: 512,
-                home_jobs: 512,
-                ..plain_setup(2)
-            };
-            let mut armed = jobs(&cases, &mut rooms);
-            let (came, _) = run(setup, |runtime| {
-                let (mut sender, mut receiver) = runtime.stream();
-                assert_eq!(sender.submit_all(&mut armed), Submitted::Yes);
-                for _ in 0..20 {
-                    runtime.hold();
-                    let done = runtime.last_done();
-                    std::thread::yield_now();
-                    assert_eq!(runtime.last_done(), done, "{policy}: nothing is done while all stand");
-                    runtime.release();
-                }
-                drop(sender);
-                std::iter::from_fn(|| receiver.next()).collect::<Vec<_>>()
-            });
-            check_all(&cases, &came);
-        }
+    under_every_policy(cbc_cases(400), |policy, cases, mut armed| {
+        let setup = Setup { backlog_jobs: 512, home_jobs: 512, ..setup_with_module(policy) };
+        let (came, _) = run(setup, |runtime| {
+            let (mut sender, mut receiver) = runtime.stream();
+            assert_eq!(sender.submit_all(&mut armed), Submitted::Yes);
+            for _ in 0..20 {
+                runtime.hold();
+                let done = runtime.last_done();
+                std::thread::yield_now();
+                assert_eq!(runtime.last_done(), done, "{policy}: nothing is done while all stand");
+                runtime.release();
+            }
+            drop(sender);
+            std::iter::from_fn(|| receiver.next()).collect::<Vec<_>>()
+        });
+        check_all(cases, &came);
     });
 }
 
@@ -118,20 +104,14 @@ fn a_module_takes_no_more_jobs_once_it_is_held() {
 
 #[test]
 fn a_run_that_ends_while_workers_are_held_does_their_jobs() {
-    without_standstill(|| {
-        for policy in Policy::ALL {
-            let cases = cbc_cases(50);
-            let mut rooms = rooms(&cases);
-            let modules = vec![scripted(Scripted::new(Fault::None), 32)];
-            let mut armed = jobs(&cases, &mut rooms);
-            let (_, report) = run(Setup { policy, modules, ..plain_setup(2) }, |runtime| {
-                let (mut sender, _outlet) = runtime.stream();
-                runtime.hold();
-                runtime.hold();
-                assert_eq!(sender.submit_all(&mut armed), Submitted::Yes);
-            });
-            assert_eq!(report.total().jobs, 50, "{policy}");
-        }
+    under_every_policy(cbc_cases(50), |policy, _, mut armed| {
+        let (_, report) = run(setup_with_module(policy), |runtime| {
+            let (mut sender, _outlet) = runtime.stream();
+            runtime.hold();
+            runtime.hold();
+            assert_eq!(sender.submit_all(&mut armed), Submitted::Yes);
+        });
+        assert_eq!(report.total().jobs, 50, "{policy}");
     });
 }
 
@@ -161,20 +141,15 @@ fn a_worker_whose_module_is_out_of_service_is_not_waited_for() {
 
 #[test]
 fn tallies_count_each_job_and_byte_once() {
-    without_standstill(|| {
-        for policy in Policy::ALL {
-            let cases = mixed_cases(210);
-            let mut rooms = rooms(&cases);
-            let modules = vec![scripted(Scripted::new(Fault::Error), 8)];
-            let setup = Setup { policy, modules, callers: 1, ..plain_setup(2) };
-            let mut armed = jobs(&cases, &mut rooms);
-            let ((), report) = run(setup, |runtime| runtime.caller(plain_drivers()).crypt(&mut armed));
-            let well: Vec<&Case> = cases.iter().filter(|case| case.goes_well()).collect();
-            let bytes: usize = well.iter().map(|case| case.input.len()).sum();
-            let total = report.total();
-            assert_eq!((total.jobs, total.bytes), (well.len() as u64, bytes as u64), "{policy}");
-            assert_eq!(total.failed, (cases.len() - well.len()) as u64, "{policy}");
-        }
+    under_every_policy(mixed_cases(210), |policy, cases, mut armed| {
+        let modules = vec![scripted(Scripted::new(Fault::Error), 8)];
+        let setup = Setup { policy, modules, callers: 1, ..plain_setup(2) };
+        let ((), report) = run(setup, |runtime| runtime.caller(plain_drivers()).crypt(&mut armed));
+        let well: Vec<&Case> = cases.iter().filter(|case| case.goes_well()).collect();
+        let bytes: usize = well.iter().map(|case| case.input.len()).sum();
+        let total = report.total();
+        assert_eq!((total.jobs, total.bytes), (well.len() as u64, bytes as u64), "{policy}");
+        assert_eq!(total.failed, (cases.len() - well.len()) as u64, "{policy}");
     });
 }
 

@@ -1,22 +1,20 @@
 //! Plain or multi-buffer: decided by what both cost, under any policy, and calibrated so that it is the truth.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
-mod support;
-
 use std::sync::Arc;
 
 use evener::{CoreDrivers, Costs, Setup, calibrate, run};
 use evener_core::estimate::Learned;
 use evener_core::plan::Policy;
 use evener_core::{Algorithm, Class, Direction, Estimator, Job, Method, Nanos, Padding, Session, Tally};
-
-use support::drivers::{Fake, Runs, TestClock};
+use evener_testing::drivers::{Fake, Runs, TestClock};
+use evener_testing::noise;
 
 const PLAIN: u8 = b'p';
 const MULTI: u8 = b'm';
 
 fn session(algorithm: Algorithm) -> Arc<Session> {
-    let key = support::bytes(1, algorithm.key_bytes().unwrap());
+    let key = noise(1, algorithm.key_bytes().unwrap());
     Arc::new(Session::new(algorithm, Direction::Encrypt, Padding::None, &key).unwrap())
 }
 

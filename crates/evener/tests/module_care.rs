@@ -1,19 +1,17 @@
 //! A module that lies, hangs or refuses is found out, and nobody notices but the report.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
-mod support;
-
 use std::sync::Arc;
 
 use evener::{ModuleReport, ModuleSetup, Quarantine, Report, Setup, run};
 use evener_core::driver::Clock as _;
-use evener_core::estimate::{Learned, OnModule};
 use evener_core::plan::Policy;
-use evener_core::{Algorithm, Class, Estimator, Family, JobError, Method, Nanos};
-
-use support::drivers::TestClock;
-use support::module::{Fault, ModuleLog, Scripted, scripted};
-use support::{Case, cbc_cases, check_all, jobs, mixed_cases, plain_drivers, rooms, without_standstill};
+use evener_core::{Algorithm, Family, JobError, Nanos};
+use evener_testing::cases::{Case, cbc_cases, check_all, jobs, mixed_cases, rooms};
+use evener_testing::drivers::{
+    Fault, ModuleLog, Scripted, TestClock, module_is_best, plain_drivers, scripted,
+};
+use evener_testing::waiting::without_standstill;
 
 /// Runs `cases` as one burst of one caller under `module_only`; every result must be libcrypto's.
 fn offload(cases: &[Case], module: Scripted<'_>, check_every: u32) -> (ModuleReport, Report) {
@@ -190,18 +188,6 @@ fn a_module_whose_costs_are_known_is_not_waited_for_as_long_as_one_that_nobody_k
     let module = report.workers.iter().find_map(|worker| worker.module.clone()).unwrap();
     assert_eq!(module.quarantine, Some(Quarantine::Hung));
     assert!(clock.now() < Nanos::from_millis(60_000), "{}", clock.now());
-}
-
-/// Costs of a module that does everything for next to nothing, and of cores that take for ever.
-fn module_is_best() -> Estimator {
-    let mut costs = Estimator::new(1);
-    for class in (0..Class::COUNT).filter_map(Class::from_index) {
-        let kept = |ns| Learned::kept(ns, 1_024.0, 16);
-        costs.keep_cpu(class, Method::Plain, 0, kept(1e9));
-        costs.keep_module(0, class, OnModule { d: kept(1e3), h: kept(1e3), ..OnModule::default() });
-    }
-    costs.freeze();
-    costs
 }
 
 #[test]

@@ -2,8 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 
-mod support;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,27 +9,21 @@ use std::thread;
 
 use evener::{Cancel, CoreDrivers, Setup, Submitted, run};
 use evener_core::plan::Policy;
-use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, JobError, Outcome, Profile};
-
-use support::drivers::gated_drivers;
-use support::module::{Fault, Scripted, scripted};
-use support::{cbc_cases, jobs, plain_drivers, plain_setup, rooms, without_standstill};
+use evener_core::{Job, JobError, Outcome};
+use evener_testing::cases::{cbc_cases, check_all, jobs, rooms, under_every_policy};
+use evener_testing::drivers::{
+    Fault, Scripted, gated_drivers, plain_drivers, plain_setup, scripted, setup_with_module, watched,
+};
+use evener_testing::waiting::without_standstill;
 
 #[test]
 fn jobs_that_nobody_collects_are_finished_before_the_run_ends() {
-    without_standstill(|| {
-        for policy in Policy::ALL {
-            let cases = cbc_cases(200);
-            let mut rooms = rooms(&cases);
-            let setup =
-                Setup { policy, modules: vec![scripted(Scripted::new(Fault::None), 32)], ..plain_setup(2) };
-            let mut armed = jobs(&cases, &mut rooms);
-            let (_, report) = run(setup, |runtime| {
-                let (mut sender, _outlet) = runtime.stream();
-                assert_eq!(sender.submit_all(&mut armed), Submitted::Yes);
-            });
-            assert_eq!((report.total().jobs, report.total().failed), (200, 0), "{policy}");
-        }
+    under_every_policy(cbc_cases(200), |policy, _, mut armed| {
+        let (_, report) = run(setup_with_module(policy), |runtime| {
+            let (mut sender, _outlet) = runtime.stream();
+            assert_eq!(sender.submit_all(&mut armed), Submitted::Yes);
+        });
+        assert_eq!((report.total().jobs, report.total().failed), (200, 0), "{policy}");
     });
 }
 
@@ -54,50 +46,27 @@ fn jobs_that_come_in_the_last_moment_are_not_left_behind() {
 
 #[test]
 fn a_body_that_panics_ends_the_run_after_its_jobs() {
-    without_standstill(|| {
-        for policy in Policy::ALL {
-            let cases = cbc_cases(100);
-            let mut rooms = rooms(&cases);
-            let setup =
-                Setup { policy, modules: vec![scripted(Scripted::new(Fault::None), 32)], ..plain_setup(2) };
-            let mut armed = jobs(&cases, &mut rooms);
-            let ended = catch_unwind(AssertUnwindSafe(|| {
-                run(setup, |runtime| {
-                    let (mut sender, _outlet) = runtime.stream();
-                    runtime.hold();
-                    assert_eq!(sender.submit_all(&mut armed), Submitted::Yes);
-                    panic!("on purpose");
-                })
-            }));
-            let cause = ended.expect_err("the panic comes out");
-            assert_eq!(cause.downcast_ref(), Some(&"on purpose"));
-        }
+    under_every_policy(cbc_cases(100), |policy, _, mut armed| {
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            run(setup_with_module(policy), |runtime| {
+                let (mut sender, _outlet) = runtime.stream();
+                runtime.hold();
+                assert_eq!(sender.submit_all(&mut armed), Submitted::Yes);
+                panic!("on purpose");
+            })
+        }));
+        let cause = ended.expect_err("the panic comes out");
+        assert_eq!(cause.downcast_ref(), Some(&"on purpose"));
     });
 }
 
 /// A driver with a bug, which says that it is about to show.
-struct Panics(Profile, Arc<AtomicBool>);
-
-impl InlineDriver for Panics {
-    fn profile(&self) -> &Profile {
-        &self.0
-    }
-
-    fn supports(&self, _: Algorithm, _: Direction) -> bool {
-        true
-    }
-
-    fn run(&mut self, _: &mut [Box<Job<'_>>]) {
-        self.1.store(true, Ordering::SeqCst);
-        panic!("a bug, on purpose");
-    }
-
-    fn forget(&mut self, _: HasEnded<'_>) {}
-}
-
 fn panicking_drivers(has_panicked: &Arc<AtomicBool>) -> CoreDrivers {
-    let profile = Profile { name: "panics".to_owned(), detail: String::new(), width: 1, emulated: true };
-    let driver = Panics(profile, Arc::clone(has_panicked));
+    let has_panicked = Arc::clone(has_panicked);
+    let driver = watched(move |_| {
+        has_panicked.store(true, Ordering::SeqCst);
+        panic!("a bug, on purpose");
+    });
     CoreDrivers::new(Box::new(driver), None)
 }
 
@@ -274,6 +243,6 @@ fn a_body_that_panics_on_another_thread_leaves_the_others_their_jobs() {
                 caller.crypt(&mut armed);
             });
         });
-        support::check_all(&cases[..32], &armed);
+        check_all(&cases[..32], &armed);
     });
 }

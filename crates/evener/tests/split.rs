@@ -157,12 +157,18 @@ proptest! {
     }
 }
 
-#[test]
-fn a_helper_that_fails_or_panics_before_a_part_costs_no_byte() {
-    let _turn = turn();
+/// A text, and what the whole of it becomes.
+fn text_and_result() -> (Vec<u8>, Vec<u8>) {
     let data = noise(100_000);
     let mut whole = data.clone();
     counter_mode(&mut whole, 0);
+    (data, whole)
+}
+
+#[test]
+fn a_helper_that_fails_or_panics_before_a_part_costs_no_byte() {
+    let _turn = turn();
+    let (data, whole) = text_and_result();
     for panics in [false, true] {
         let fault = InjectedFault::new(panics, false);
         while fault.failures.load(Relaxed) < 4 {
@@ -176,9 +182,7 @@ fn a_helper_that_fails_or_panics_before_a_part_costs_no_byte() {
 #[test]
 fn a_helper_that_leaves_a_part_in_the_middle_fails_the_call_in_place_and_costs_no_byte_apart() {
     let _turn = turn();
-    let data = noise(100_000);
-    let mut whole = data.clone();
-    counter_mode(&mut whole, 0);
+    let (data, whole) = text_and_result();
     for panics in [false, true] {
         let fault = InjectedFault::new(panics, true);
         while fault.failures.load(Relaxed) < 2 {

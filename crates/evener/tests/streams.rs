@@ -2,8 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 
-mod support;
-
 use std::collections::VecDeque;
 use std::thread;
 use std::time::Duration;
@@ -11,10 +9,12 @@ use std::time::Duration;
 use evener::{Setup, StreamReceiver, StreamSender, Submitted, run};
 use evener_core::plan::Policy;
 use evener_core::{Algorithm, Job, JobError, Outcome};
+use evener_testing::cases::{
+    Case, cbc_cases, check_all, jobs, marks, mixed_cases, rooms, under_every_policy,
+};
+use evener_testing::drivers::{Fault, Scripted, plain_drivers, plain_setup, scripted, setup_with_module};
+use evener_testing::waiting::without_standstill;
 use proptest::prelude::*;
-
-use support::module::{Fault, Scripted, scripted};
-use support::{Case, cbc_cases, check_all, jobs, marks, mixed_cases, plain_setup, rooms, without_standstill};
 
 /// Feeds a stream from a thread of its own, `width` jobs at a time, and takes everything out.
 fn pass<'m>(
@@ -93,20 +93,14 @@ fn a_failed_job_does_not_stall_the_ones_behind_it() {
 
 #[test]
 fn a_stream_may_be_longer_than_its_home_and_the_backlog() {
-    without_standstill(|| {
-        for policy in Policy::ALL {
-            let cases = cbc_cases(300);
-            let mut rooms = rooms(&cases);
-            let modules = vec![scripted(Scripted::new(Fault::None), 32)];
-            let setup = Setup { policy, modules, home_jobs: 8, backlog_jobs: 4, ..plain_setup(2) };
-            let armed = jobs(&cases, &mut rooms);
-            let (came, _) = run(setup, |runtime| {
-                let (sender, receiver) = runtime.stream();
-                pass(sender, receiver, armed, 300)
-            });
-            assert_eq!(marks(&came), in_order(300), "{policy}");
-            check_all(&cases, &came);
-        }
+    under_every_policy(cbc_cases(300), |policy, cases, armed| {
+        let setup = Setup { home_jobs: 8, backlog_jobs: 4, ..setup_with_module(policy) };
+        let (came, _) = run(setup, |runtime| {
+            let (sender, receiver) = runtime.stream();
+            pass(sender, receiver, armed, 300)
+        });
+        assert_eq!(marks(&came), in_order(300), "{policy}");
+        check_all(cases, &came);
     });
 }
 
@@ -199,8 +193,7 @@ fn an_outlet_that_is_dropped_lets_the_inlet_go() {
         for policy in [Policy::CpuOnly, Policy::RoundRobin, Policy::Polling] {
             let cases = cbc_cases(300);
             let mut rooms = rooms(&cases);
-            let modules = vec![scripted(Scripted::new(Fault::None), 32)];
-            let setup = Setup { policy, modules, home_jobs: 8, backlog_jobs: 4, ..plain_setup(2) };
+            let setup = Setup { home_jobs: 8, backlog_jobs: 4, ..setup_with_module(policy) };
             let mut armed = jobs(&cases, &mut rooms);
             run(setup, |runtime| {
                 let (mut sender, mut receiver) = runtime.stream();
@@ -236,7 +229,7 @@ fn many_streams_one_after_the_other_need_one_home() {
                 let mut rooms = rooms(&cases);
                 let (sender, receiver) = runtime.stream();
                 drop(pass(sender, receiver, Vec::new(), 1));
-                drop(runtime.caller(support::plain_drivers()));
+                drop(runtime.caller(plain_drivers()));
                 rooms.clear();
             }
         });

@@ -3,16 +3,14 @@
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
-mod support;
-
 use evener::{Caller, CoreDrivers, ModuleSetup, Setup, run};
 use evener_core::estimate::ModuleSample;
 use evener_core::plan::Policy;
 use evener_core::{Algorithm, Estimator, Job, Method, Nanos};
 use evener_driver_emulated::{Control, CostedCpu, Counters, Emulated, Fault, Preset, When};
 use evener_driver_libcrypto::Libcrypto;
-
-use support::{Case, rooms, without_standstill};
+use evener_testing::cases::{Case, rooms};
+use evener_testing::waiting::without_standstill;
 
 /// A request takes longer than a core does for it, and leaves it most of its time.
 const COSTS: &str = "emulated:d=50000+0,h=1500000+0,c=1000000+0";

@@ -3,8 +3,6 @@
 //! on who gets a core first, the bound holds on a machine on which others have the cores most of the time.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
-mod support;
-
 use std::num::NonZero;
 use std::time::Instant;
 
@@ -15,8 +13,9 @@ use evener_core::plan::Policy;
 use evener_core::{Algorithm, Budget, Estimator, Method, Nanos, Objective};
 use evener_driver_emulated::{CostedCpu, Emulated, Fault, When};
 use evener_driver_libcrypto::Libcrypto;
-
-use support::{Case, check_all, jobs, plain_drivers, plain_setup, rooms, without_standstill};
+use evener_testing::cases::{Case, check_all, jobs, rooms};
+use evener_testing::drivers::{libcrypto, plain_drivers, plain_setup};
+use evener_testing::waiting::without_standstill;
 
 /// A machine: what a job costs on the CPU path, and on the module path.
 struct Machine {
@@ -32,14 +31,14 @@ const A_SHARE: u64 = 32;
 
 impl Machine {
     fn core_drivers(&self) -> CoreDrivers {
-        let cpu = CostedCpu::new(Box::new(Libcrypto::new().unwrap()), self.costs.parse().unwrap());
+        let cpu = CostedCpu::new(Box::new(libcrypto()), self.costs.parse().unwrap());
         CoreDrivers::new(Box::new(cpu), None)
     }
 
     /// Runs all cases so many times over, through a stream; every result is compared with libcrypto's.
     fn run(&self, cases: &[Case], rounds: usize) -> Report {
         let mut memory: Vec<_> = (0..rounds).map(|_| rooms(cases)).collect();
-        let module = Emulated::new(self.costs.parse().unwrap(), Box::new(Libcrypto::new().unwrap()));
+        let module = self.module();
         let setup = Setup {
             policy: Policy::Adaptive,
             workers: (0..self.workers).map(|_| self.core_drivers()).collect(),
@@ -61,6 +60,36 @@ impl Machine {
             }
         });
         assert_eq!(report.total().jobs, (cases.len() * rounds) as u64);
+        report
+    }
+
+    fn module<'m>(&self) -> Emulated<'m> {
+        Emulated::new(self.costs.parse().unwrap(), Box::new(libcrypto()))
+    }
+
+    /// A caller brings the cases one at a time, beside `module`.
+    fn one_at_a_time(&self, cases: &[Case], module: Emulated<'_>) -> Report {
+        let mut memory = rooms(cases);
+        let setup = Setup {
+            policy: Policy::Adaptive,
+            callers: 1,
+            modules: vec![ModuleSetup::new(Box::new(module), plain_drivers())],
+            objective: self.objective,
+            cores: self.cores,
+            learned: self.learned.clone(),
+            ..Setup::default()
+        };
+        let ((), report) = run(setup, |runtime| {
+            let mut caller = runtime.caller(self.core_drivers());
+            let mut came = Vec::new();
+            for job in jobs(cases, &mut memory) {
+                let mut single = vec![job];
+                caller.crypt(&mut single);
+                came.append(&mut single);
+            }
+            check_all(cases, &came);
+        });
+        assert_eq!(report.total().jobs, cases.len() as u64);
         report
     }
 }
@@ -254,30 +283,8 @@ fn informed(costs: [u64; 3], cases: &[Case]) -> Estimator {
 /// Brings jobs one at a time, on as many cores as said, to a machine with these costs that knows them.
 fn one_at_a_time(costs: &'static str, known: [u64; 3], cores: usize, objective: Objective) -> Report {
     let cases = equal_cases();
-    let mut memory = rooms(&cases);
     let machine = Machine { costs, workers: 0, cores, objective, learned: informed(known, &cases) };
-    let module = Emulated::new(costs.parse().unwrap(), Box::new(Libcrypto::new().unwrap()));
-    let setup = Setup {
-        policy: Policy::Adaptive,
-        callers: 1,
-        modules: vec![ModuleSetup::new(Box::new(module), plain_drivers())],
-        objective,
-        cores,
-        learned: machine.learned.clone(),
-        ..Setup::default()
-    };
-    let ((), report) = run(setup, |runtime| {
-        let mut caller = runtime.caller(machine.core_drivers());
-        let mut came = Vec::new();
-        for job in jobs(&cases, &mut memory) {
-            let mut single = vec![job];
-            caller.crypt(&mut single);
-            came.append(&mut single);
-        }
-        check_all(&cases, &came);
-    });
-    assert_eq!(report.total().jobs, cases.len() as u64);
-    report
+    machine.one_at_a_time(&cases, machine.module())
 }
 
 #[test]
@@ -309,32 +316,13 @@ fn for_latency_the_end_decides_and_for_throughput_the_core_too() {
 fn a_module_that_is_lost_gives_back_the_single_request_that_it_was_given() {
     without_standstill(|| {
         let cases = equal_cases();
-        let mut memory = rooms(&cases);
         let costs = "emulated:d=1000+0,h=1000+0,c=4000000+0";
-        let module = Emulated::new(costs.parse().unwrap(), Box::new(Libcrypto::new().unwrap()));
-        // The first of all: how many it would get hangs on when its thread gets a core.
-        module.control().set_fault(Fault::Gone, When { from: 1, every: 1 });
         let (objective, learned) = (Objective::Throughput, informed([1_000, 1_000, 4_000_000], &cases));
         let machine = Machine { costs, workers: 0, cores: 2, objective, learned };
-        let setup = Setup {
-            policy: Policy::Adaptive,
-            callers: 1,
-            modules: vec![ModuleSetup::new(Box::new(module), plain_drivers())],
-            cores: 2,
-            learned: machine.learned.clone(),
-            ..Setup::default()
-        };
-        let ((), report) = run(setup, |runtime| {
-            let mut caller = runtime.caller(machine.core_drivers());
-            let mut came = Vec::new();
-            for job in jobs(&cases, &mut memory) {
-                let mut single = vec![job];
-                caller.crypt(&mut single);
-                came.append(&mut single);
-            }
-            check_all(&cases, &came);
-        });
-        assert_eq!(report.total().jobs, cases.len() as u64);
+        let module = machine.module();
+        // The first of all: how many it would get hangs on when its thread gets a core.
+        module.control().set_fault(Fault::Gone, When { from: 1, every: 1 });
+        let report = machine.one_at_a_time(&cases, module);
         let lost = report.workers.iter().filter_map(|worker| worker.module.as_ref()?.quarantine);
         assert_eq!(lost.count(), 1, "{report:?}");
     });
@@ -391,7 +379,7 @@ fn a_budget_holds_core_time_down() {
         let mut memory: Vec<_> = (0..200).map(|_| rooms(&cases)).collect();
         let costs: evener_driver_emulated::Preset = "emulated:d=1000+0,h=1000+0,c=20000+0".parse().unwrap();
         let core_drivers = |_| {
-            let cpu = CostedCpu::new(Box::new(Libcrypto::new().unwrap()), costs.clone());
+            let cpu = CostedCpu::new(Box::new(libcrypto()), costs.clone());
             CoreDrivers::new(Box::new(cpu), None)
         };
         let setup = Setup {

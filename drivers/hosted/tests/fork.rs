@@ -1,5 +1,5 @@
 //! Other processes: a forked child, which finds nothing of the parent's connection and gets one of its own; and a host of somebody else's.
-#![allow(unsafe_code, reason = "forks, and another user")]
+#![allow(unsafe_code, reason = "another user")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests, where both mean a failed test")]
 
 mod support;
@@ -18,7 +18,10 @@ use evener_core::{
 };
 use evener_driver_hosted::{ConnectionError, Module, OpenError};
 use evener_driver_libcrypto::Libcrypto;
-use support::{Peer, soon};
+use evener_testing::Folder;
+use evener_testing::programs::code_of_child;
+use evener_testing::waiting::soon;
+use support::Peer;
 
 const TEXT: [u8; 4096] = [0x5A; 4096];
 const TIMEOUT: Nanos = Nanos::from_millis(5_000);
@@ -36,7 +39,7 @@ fn is_right(job: &Job<'_>, session: &Arc<Session>) -> bool {
 }
 
 /// Runs one job on a driver that held `held` jobs when the process was forked; says what was wrong.
-fn in_child(driver: &mut dyn QueuedDriver<'static>, session: &Arc<Session>, held: usize) -> Result<(), i32> {
+fn in_child(driver: &mut dyn QueuedDriver<'static>, session: &Arc<Session>, held: usize) -> Result<(), u8> {
     let is_mapped =
         || std::fs::read_to_string("/proc/self/maps").is_ok_and(|maps| maps.contains("evener-hosted"));
     let check = |holds: bool, code| if holds { Ok(()) } else { Err(code) };
@@ -52,22 +55,9 @@ fn in_child(driver: &mut dyn QueuedDriver<'static>, session: &Arc<Session>, held
     check(is_mapped(), 14)
 }
 
-/// How a forked child ended that did this.
-fn status_of_child(work: impl FnOnce() -> Result<(), i32>) -> i32 {
-    // SAFETY: the child runs this function's own code, with the C library's allocator, which a fork leaves usable, and ends by
-    // `_exit`.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
-        // SAFETY: takes a number; a child that stands still for so many seconds is ended by the signal.
-        unsafe { libc::alarm(120) };
-        let code = work().err().unwrap_or(0);
-        // SAFETY: ends the child without running what belongs to the parent.
-        unsafe { libc::_exit(code) };
-    }
-    let mut status = -1;
-    // SAFETY: the status is this frame's.
-    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-    status
+/// What a child gave that did this: 0, or what was wrong.
+fn code_of(work: impl FnOnce() -> Result<(), u8>) -> Option<u8> {
+    code_of_child(|| work().err().unwrap_or(0))
 }
 
 #[test]
@@ -79,8 +69,7 @@ fn a_child_gives_up_its_copies_of_jobs_and_gets_a_connection_of_its_own_while_th
     let session = Arc::new(key);
     (0..3).for_each(|_| driver.submit(job(&session)).unwrap());
     assert_eq!(peer.orders.connections.load(SeqCst), 1);
-    let status = status_of_child(|| in_child(&mut *driver, &session, 3));
-    assert_eq!(status, 0, "the child's code is the upper byte");
+    assert_eq!(code_of(|| in_child(&mut *driver, &session, 3)), Some(0));
     assert!(soon(|| peer.orders.connections.load(SeqCst) == 2), "one of its own");
     let mut done = Vec::new();
     while driver.in_flight() > 0 {
@@ -132,25 +121,25 @@ fn a_child_s_single_requests_are_lost_at_once_though_its_parent_s_threads_hold_t
         // The host answers no message, so this one holds the lock. Should it not hold it yet, the test says less.
         let opens = scope.spawn(|| ask(&*driver, &other));
         thread::sleep(Duration::from_millis(100));
-        let status = status_of_child(|| {
+        let code = code_of(|| {
             let began = Instant::now();
             driver.forget(&|_| true);
             let is_lost = ask(&*driver, &one) == (Err(Unanswered::Failed(JobError::ModuleLost)), true);
             if is_lost && began.elapsed() < Duration::from_secs(2) { Ok(()) } else { Err(1) }
         });
-        assert_eq!(status, 0);
+        assert_eq!(code, Some(0));
         peer.orders.is_busy.store(false, SeqCst);
         assert_eq!([waits, opens].map(|caller| caller.join().unwrap()), [(Ok(()), true), (Ok(()), true)]);
     });
     let asks_anew = || if ask(&*module.single(), &one) == (Ok(()), true) { Ok(()) } else { Err(1) };
-    assert_eq!(status_of_child(asks_anew), 0, "a driver that the child makes has a line of its own");
+    assert_eq!(code_of(asks_anew), Some(0), "a driver that the child makes has a line of its own");
     assert_eq!(ask(&*driver, &one), (Ok(()), true), "and the parent's is as good as before");
 }
 
 const NOBODY: libc::uid_t = 65534;
 
 /// Listens at `path` as nobody; how many bytes the first client says before it goes, as the child's code.
-fn listen_as_nobody(path: &std::path::Path) -> Result<(), i32> {
+fn listen_as_nobody(path: &std::path::Path) -> Result<(), u8> {
     // SAFETY: takes a number, of the child's own rights.
     if unsafe { libc::setuid(NOBODY) } != 0 {
         return Err(100);
@@ -169,14 +158,12 @@ fn to_a_host_of_somebody_else_nothing_is_said_unless_the_name_names_him() {
     if unsafe { libc::geteuid() } != 0 {
         return println!("skipped: only root can have somebody else listen");
     }
-    let folder = std::env::temp_dir().join(format!("evener-stranger-{}", std::process::id()));
-    std::fs::create_dir(&folder).unwrap();
-    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777)).unwrap();
+    let folder = Folder::open_to_all();
     for (behind, is_trusted) in [("", false), (",uid=1+2", false), (",uid=65534", true)] {
         let socket = folder.join(format!("socket{is_trusted}{}", behind.len()));
         let name = format!("hosted:{}{behind}", socket.display()).parse().unwrap();
         thread::scope(|scope| {
-            let host = scope.spawn(|| status_of_child(|| listen_as_nobody(&socket)));
+            let host = scope.spawn(|| code_of(|| listen_as_nobody(&socket)));
             assert!(soon(
                 || std::fs::metadata(&socket).is_ok_and(|seen| seen.permissions().mode() & 0o777 == 0o666)
             ));
@@ -188,13 +175,7 @@ fn to_a_host_of_somebody_else_nothing_is_said_unless_the_name_names_him() {
                 !is_trusted,
                 "{behind:?}: {opened}"
             );
-            let status = host.join().unwrap();
-            assert_eq!(
-                libc::WEXITSTATUS(status),
-                i32::from(is_trusted),
-                "{behind:?}: what it heard, {status}"
-            );
+            assert_eq!(host.join().unwrap(), Some(is_trusted.into()), "{behind:?}: what it heard");
         });
     }
-    std::fs::remove_dir_all(&folder).unwrap();
 }

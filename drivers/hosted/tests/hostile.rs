@@ -16,7 +16,8 @@ use evener_driver_hosted::{ConnectionError, Module, OpenError};
 use evener_driver_libcrypto::Libcrypto;
 use evener_wire::{Message, WireError, features, protocol_features};
 
-use support::{Nonsense, Peer, Wrong, soon};
+use evener_testing::waiting::soon;
+use support::{Nonsense, Peer, Wrong};
 
 const TIMEOUT: Nanos = Nanos::from_millis(20_000);
 const BYTES: usize = 4_096;

@@ -16,7 +16,8 @@ use evener_core::{
 use evener_driver_hosted::{ConnectionError, DEPTH, LazyModule, Module, OpenError};
 use evener_driver_libcrypto::Libcrypto;
 
-use support::{Peer, nowhere, soon};
+use evener_testing::waiting::soon;
+use support::{Peer, STATUSES, nowhere};
 
 const TIMEOUT: Nanos = Nanos::from_millis(5_000);
 /// When jobs that are not back will not come.
@@ -367,14 +368,7 @@ fn a_status_becomes_the_job_s_outcome_and_the_input_stays() {
     let peer = Peer::start();
     let module = open(&peer, "");
     let mut driver = module.driver();
-    let errors = [
-        (1, JobError::Module { code: 1 }),
-        (2, JobError::Module { code: 2 }),
-        (3, JobError::Unsupported),
-        (5, JobError::ModuleFull),
-        (99, JobError::Module { code: 99 }),
-    ];
-    for (status, error) in errors {
+    for (status, error) in STATUSES {
         peer.orders.status.store(status, SeqCst);
         let done = drain(&mut *driver, jobs(rooms(1), &cbc(1)));
         assert_eq!(done[0].outcome(), Outcome::Failed(error));

@@ -13,7 +13,8 @@ use evener_core::{Algorithm, Direction, InlineDriver as _, Job, JobError, Nanos,
 use evener_driver_hosted::Module;
 use evener_driver_libcrypto::Libcrypto;
 
-use support::{Nonsense, Peer, soon};
+use evener_testing::waiting::soon;
+use support::{Nonsense, Peer, STATUSES};
 
 /// Who waits so long waits in vain.
 const TIMEOUT: Nanos = Nanos::from_millis(20_000);
@@ -267,15 +268,8 @@ fn a_queue_with_nonsense_in_it_loses_all_who_wait_at_once_but_what_came_before_c
 fn a_status_is_the_answer_and_the_text_stays_as_it_was() {
     let (peer, driver) = scene("");
     let key = cbc(1);
-    let errors = [
-        (1, JobError::Module { code: 1 }),
-        (2, JobError::Module { code: 2 }),
-        (3, JobError::Unsupported),
-        (5, JobError::ModuleFull),
-        (99, JobError::Module { code: 99 }),
-    ];
     // More of them than there are slots, so that none is left taken.
-    for (status, error) in errors.iter().cycle().take(60) {
+    for (status, error) in STATUSES.iter().cycle().take(60) {
         peer.orders.status.store(*status, SeqCst);
         assert_eq!(refused(&*driver, &key), Unanswered::Failed(*error));
     }

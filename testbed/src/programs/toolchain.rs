@@ -5,8 +5,7 @@
 //! [`Toolchain::cargo`], which builds with them, each call in the same folder beside theirs.
 
 use std::ffi::OsStr;
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -14,6 +13,7 @@ use crate::error::{Error, at};
 use crate::packages::apt::{self, Apt};
 use crate::paths;
 use crate::profile::{Cross, Facts, Profile};
+use crate::programs::executable::write_program;
 
 /// Unpacked compilers for one profile.
 #[derive(Debug)]
@@ -65,8 +65,8 @@ impl Toolchain {
         for package in apt.download(&libraries.chain([standard]).collect::<Vec<_>>())? {
             apt::unpack(&package, &folder, &[])?;
         }
-        script(&folder.join("rustc"), RUSTC)?;
-        script(&folder.join("cc"), &CC.replace("GNU", cross.gnu))?;
+        write_program(&folder.join("rustc"), RUSTC.as_bytes())?;
+        write_program(&folder.join("cc"), CC.replace("GNU", cross.gnu).as_bytes())?;
         paths::write_whole(&folder.join(STAMP), format!("{rustc} {version}").as_bytes())?;
         Self::find(profile)
     }
@@ -125,11 +125,6 @@ const CC: &str = "#!/bin/sh
 here=$(dirname \"$0\")
 LD_LIBRARY_PATH=$here/usr/lib/x86_64-linux-gnu exec \"$here/usr/bin/GNU-gcc\" --sysroot=\"$here\" \"$@\"
 ";
-
-fn script(path: &Path, text: &str) -> Result<(), Error> {
-    paths::write_whole(path, text.as_bytes())?;
-    fs::set_permissions(path, Permissions::from_mode(0o755)).map_err(|error| at(path, error).into())
-}
 
 /// The rustc that was tried if the archives still have it for both; else the newest that is enough for us.
 fn choose(apt: &Apt, facts: &Facts, cross: &Cross) -> Result<(String, String), Error> {

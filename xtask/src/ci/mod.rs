@@ -6,9 +6,10 @@
 //! What is not installed is named as skipped, never as passed.
 
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, ExitCode};
 use std::{env, fs};
+
+use evener_testbed::write_program;
 
 use crate::tidy;
 use crate::tree::{Tree, cargo, root};
@@ -186,8 +187,7 @@ fn mutated_tests(package: &str, name: &str) -> io::Result<Command> {
     let target = root().join("target/mutants");
     let wrapper = target.join("wrappers").join(name);
     fs::create_dir_all(target.join("wrappers"))?;
-    fs::write(&wrapper, format!("#!/bin/sh\nexec \"$@\" --cfg 'mutant=\"{name}\"'\n"))?;
-    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755))?;
+    write_program(&wrapper, format!("#!/bin/sh\nexec \"$@\" --cfg 'mutant=\"{name}\"'\n").as_bytes())?;
     let mut command = cargo();
     command.env("RUSTC_WORKSPACE_WRAPPER", wrapper).args(["test", "-p", package]);
     command.arg("--target-dir").arg(target);

@@ -4,13 +4,12 @@
 //! -> those, two at a time, and for guests' tests one guest that they use in turn ([`lend_guest`]). Each has a limit of time
 //! ([`runner`]).
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 use std::{fs, io, thread};
 
-use evener_testbed::{Guest, Lent};
+use evener_testbed::{Guest, Lent, write_program};
 
 use super::{Depth, Tally, said_by};
 use crate::tree::{cargo, root};
@@ -85,8 +84,7 @@ fn runner_without(names: &[&str], place: &Path, depth: Depth) -> io::Result<Opti
     // Cargo adds a hash to the name.
     let others: Vec<String> = names.iter().map(|name| format!("*/{name}-*")).collect();
     let body = format!("#!/bin/sh\ncase $1 in {}) exit 0 ;; esac\nexec {limited} \"$@\"\n", others.join("|"));
-    fs::write(&script, body)?;
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755))?;
+    write_program(&script, body.as_bytes())?;
     Ok(Some((variable, script.display().to_string())))
 }
 

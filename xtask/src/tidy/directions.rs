@@ -38,7 +38,13 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
         "evener-host",
         Use(&["evener", "evener-core", "evener-driver-emulated", "evener-ring", "evener-wire"]),
         // Its own client, under signals.
-        &["evener-vectors", "evener-driver-libcrypto", "evener-driver-multibuffer", "evener-driver-hosted"],
+        &[
+            "evener-testing",
+            "evener-vectors",
+            "evener-driver-libcrypto",
+            "evener-driver-multibuffer",
+            "evener-driver-hosted",
+        ],
     ),
     ("evener-ossl-sys", Use(&[]), &[]),
     // Links libcrypto, which evener.so must not: it is loaded by one.
@@ -56,32 +62,76 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
             "evener-driver-kernel",
             "evener-driver-multibuffer",
         ]),
-        // A module is a host's in another process, or emulated with faults.
-        &["evener-vectors", "evener-driver-emulated", "evener-driver-libcrypto", "evener-host"],
+        // A module is a host's in another process.
+        &["evener-testing"],
     ),
     ("evener-cryptodev", Use(&["evener", "evener-core", "evener-driver-kernel"]), &[]),
     ("evener-bench", UseAll, &[]),
     ("evener-decisions", Use(&[]), &["evener-core"]),
-    ("evener-cli", UseAll, &[]),
-    ("evener-conformance", UseAll, &["evener-cli", "evener-bench"]),
+    ("evener-cli", UseAll, &["evener-testing"]),
+    // What tests share stands above all that they test.
+    (
+        "evener-testing",
+        Use(&[
+            "evener",
+            "evener-core",
+            "evener-driver-emulated",
+            "evener-driver-libcrypto",
+            "evener-driver-multibuffer",
+            "evener-host",
+            "evener-vectors",
+        ]),
+        &[],
+    ),
+    (
+        "evener-conformance",
+        Use(&[
+            "evener",
+            "evener-core",
+            "evener-driver-emulated",
+            "evener-driver-kernel",
+            "evener-driver-libcrypto",
+            "evener-testing",
+        ]),
+        &[
+            "evener-cryptodev",
+            "evener-driver-hosted",
+            "evener-host",
+            "evener-provider",
+            "evener-testbed",
+            "evener-wire",
+        ],
+    ),
     // The one build of the provider that has an emulated driver; nothing that is installed uses it.
     ("evener-provider-test", Use(&["evener-provider", "evener-core", "evener-driver-emulated"]), &[]),
     (
         "evener-conformance-openssl",
-        Use(&["evener-evp-sys", "evener-vectors", "evener-provider", "evener-provider-test"]),
-        &["evener-testbed"],
+        Use(&[
+            "evener-evp-sys",
+            "evener-vectors",
+            "evener-provider",
+            "evener-provider-test",
+            "evener-testbed",
+        ]),
+        &[],
     ),
     ("evener-vectors", Use(&[]), &[]),
     ("evener-testbed", Use(&[]), &[]),
     ("xtask", Use(&["evener-testbed"]), &[]),
 ];
 
-const DRIVER_TESTS: &[&str] = &["evener-vectors", "evener-driver-libcrypto"];
-const RUNTIME_TESTS: &[&str] =
-    &["evener-vectors", "evener-driver-libcrypto", "evener-driver-multibuffer", "evener-driver-emulated"];
+const DRIVER_TESTS: &[&str] = &["evener-testing", "evener-vectors", "evener-driver-libcrypto"];
+const RUNTIME_TESTS: &[&str] = &[
+    "evener-testing",
+    "evener-vectors",
+    "evener-driver-libcrypto",
+    "evener-driver-multibuffer",
+    "evener-driver-emulated",
+];
 
-/// Fronts and checks, which nothing may build on.
-const NOBODY_USES: &[&str] = &["evener-cli", "evener-conformance", "evener-conformance-openssl", "xtask"];
+/// Fronts and checks, which nothing may build on; what tests share, which only tests may, and the checks that are nothing else.
+const NOBODY_USES: &[&str] =
+    &["evener-cli", "evener-conformance", "evener-conformance-openssl", "evener-testing", "xtask"];
 
 /// Findings for every edge that the table does not allow and every member without a row.
 pub(super) fn check(packages: &[Package]) -> Vec<Finding> {
@@ -148,6 +198,14 @@ mod tests {
         assert!(check(&[package("evener", &[], &[driver])]).is_empty());
         assert_eq!(check(&[package("evener", &[driver], &[])]).len(), 1);
         assert_eq!(check(&[package("evener", &[], &["evener-cli"])]).len(), 1);
+    }
+
+    #[test]
+    fn nothing_but_tests_uses_what_tests_share() {
+        for name in ["evener", "evener-host", "evener-cli"] {
+            assert!(check(&[package(name, &[], &["evener-testing"])]).is_empty());
+            assert_eq!(check(&[package(name, &["evener-testing"], &[])]).len(), 1, "{name}");
+        }
     }
 
     #[test]

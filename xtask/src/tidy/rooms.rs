@@ -31,7 +31,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("evener-driver-multibuffer", &["src/ffi/"]),
     ("evener-driver-hosted", &["tests/fork.rs"]),
     ("evener-driver-kernel", &["src/afalg/ffi.rs", "src/devcrypto/ffi.rs", "src/devcrypto/mock_node/ffi.rs"]),
-    ("evener-conformance", &["src/ffi.rs"]),
+    ("evener-testing", &["src/programs/child.rs"]),
     ("evener-conformance-openssl", &["src/ffi/"]),
     ("evener-provider-test", &["src/ffi.rs"]),
 ];

@@ -1,7 +1,6 @@
 //! What a plan is to be good at.
 
-use std::fmt;
-use std::str::FromStr;
+use crate::names::names;
 
 /// What is to be least when a policy chooses between cores and modules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -30,35 +29,7 @@ impl Objective {
     }
 }
 
-impl fmt::Display for Objective {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// A name that no objective has.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownObjective(pub String);
-
-impl fmt::Display for UnknownObjective {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let known = Objective::ALL.map(Objective::name).join(", ");
-        write!(f, "unknown objective {:?}; known are {known}", self.0)
-    }
-}
-
-impl std::error::Error for UnknownObjective {}
-
-impl FromStr for Objective {
-    type Err = UnknownObjective;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|objective| objective.name() == name)
-            .ok_or_else(|| UnknownObjective(name.to_owned()))
-    }
-}
+names!(Objective, "objective", UnknownObjective);
 
 #[cfg(test)]
 mod tests {

@@ -3,117 +3,20 @@
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "a test")]
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, IoSlice, Read as _, Write as _};
+use std::io::{IoSlice, Read as _};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt as _;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::time::Instant;
 
-use evener::{Cancel, CoreDrivers};
 use evener_core::{Algorithm, Direction, InlineDriver as _, Job, Outcome, Padding, Session};
-use evener_driver_emulated::{Emulated, Preset};
-use evener_driver_libcrypto::Libcrypto;
-use evener_host::{Access, HostError, Limits, Module, Report, Setup};
+use evener_testing::drivers::libcrypto;
+use evener_testing::waiting::{TIMEOUT, soon};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
-
-/// A host in a thread of this process.
-pub(crate) struct Host {
-    folder: PathBuf,
-    /// Removed with the host.
-    temporary: Option<tempfile::TempDir>,
-    cancel: Cancel,
-    thread: Option<JoinHandle<Result<Report, HostError>>>,
-}
-
-pub(crate) fn core() -> Module {
-    let driver = Libcrypto::new().unwrap();
-    let profile = driver.profile().clone();
-    Module::core(profile, CoreDrivers::new(Box::new(driver), None), Algorithm::ALL.to_vec())
-}
-
-pub(crate) fn emulated(name: &str) -> Module {
-    let preset: Preset = name.parse().unwrap();
-    Module::emulated(Emulated::new(preset.without_core_time(), Box::new(Libcrypto::new().unwrap())))
-}
-
-impl Host {
-    pub(crate) fn start(module: Module) -> Self {
-        Self::with(module, Limits::default())
-    }
-
-    pub(crate) fn with(module: Module, limits: Limits) -> Self {
-        let temporary = tempfile::tempdir().unwrap();
-        let mut host = Self::begin(temporary.path(), module, limits);
-        host.temporary = Some(temporary);
-        host
-    }
-
-    /// With its sockets in a folder that is there.
-    pub(crate) fn at(folder: &Path, module: Module) -> Self {
-        Self::begin(folder, module, Limits::default())
-    }
-
-    fn begin(folder: &Path, module: Module, limits: Limits) -> Self {
-        let (socket, control) = (folder.join("host"), Some(folder.join("control")));
-        let cancel = Cancel::default();
-        let setup = Setup { socket, control, access: Access::default(), limits, module };
-        let (told, ready) = std::sync::mpsc::channel();
-        let of_thread = cancel.clone();
-        let thread =
-            std::thread::spawn(move || evener_host::run(setup, &of_thread, move || told.send(()).unwrap()));
-        ready.recv_timeout(Duration::from_secs(20)).unwrap();
-        Self { folder: folder.to_owned(), temporary: None, cancel, thread: Some(thread) }
-    }
-
-    pub(crate) fn socket(&self) -> PathBuf {
-        self.folder.join("host")
-    }
-
-    pub(crate) fn control(&self) -> UnixStream {
-        UnixStream::connect(self.folder.join("control")).unwrap()
-    }
-
-    pub(crate) fn order(&self, line: &str) -> serde_json::Value {
-        let mut stream = self.control();
-        writeln!(stream, "{line}").unwrap();
-        let mut answer = String::new();
-        BufReader::new(stream).read_line(&mut answer).unwrap();
-        serde_json::from_str(&answer).unwrap()
-    }
-
-    /// Waits until the report says so.
-    pub(crate) fn wait_for(
-        &self,
-        what: &str,
-        says: impl Fn(&serde_json::Value) -> bool,
-    ) -> serde_json::Value {
-        let deadline = Instant::now() + TIMEOUT;
-        loop {
-            let report = self.order("report");
-            if says(&report) {
-                return report;
-            }
-            assert!(Instant::now() < deadline, "never {what}: {report:#}");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    pub(crate) fn stop(mut self) -> Report {
-        self.cancel.cancel();
-        self.thread.take().unwrap().join().unwrap().unwrap()
-    }
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        self.cancel.cancel();
-    }
-}
 
 /// Where things lie in a client's memory of one MiB; guest addresses begin at [`GUEST`], user addresses at [`USER`].
 pub(crate) const MEMORY_BYTES: u64 = 1 << 20;
@@ -373,14 +276,7 @@ impl Raw {
 
     /// Whether the host ends the connection; not at once, for the module's thread looks when it comes to it.
     pub(crate) fn ends(&mut self) -> bool {
-        let deadline = Instant::now() + TIMEOUT;
-        while !self.is_ended() {
-            if Instant::now() >= deadline {
-                return false;
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        true
+        soon(|| self.is_ended())
     }
 
     /// Whether the host has ended the connection.
@@ -429,23 +325,9 @@ pub(crate) fn judge(
     jobs[0].arm(&session, iv, input.len());
     jobs[0].set_aad(aad);
     jobs[0].set_tag(tag);
-    Libcrypto::new().unwrap().run(&mut jobs);
+    libcrypto().run(&mut jobs);
     let made = jobs[0].tag().to_vec();
     let Outcome::Done { written } = jobs[0].outcome() else { return None };
     drop(jobs);
     Some((output[..written].to_vec(), made))
 }
-
-/// Bytes that are not all the same.
-pub(crate) fn noise(bytes: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let step = |_| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_le_bytes()[0]
-    };
-    (0..bytes).map(step).collect()
-}
-
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);

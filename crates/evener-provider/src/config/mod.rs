@@ -162,40 +162,26 @@ const KEYS: &[Key] = &[
     Key { name: c"statistics", variable: "EVENER_STATISTICS", wants: "on or off", take: statistics },
 ];
 
-fn guard(settings: &mut Settings, value: &str) -> Option<()> {
-    settings.guard = match value {
-        "on" => Guard::On,
-        "off" => Guard::Off,
-        _ => return None,
+/// Settings of which a few words are all that can be asked for.
+macro_rules! choices {
+    ($($field:ident: $type:ident { $($word:literal => $variant:ident),* })*) => {
+        $(
+            fn $field(settings: &mut Settings, value: &str) -> Option<()> {
+                settings.$field = match value {
+                    $($word => $type::$variant,)*
+                    _ => return None,
+                };
+                Some(())
+            }
+        )*
     };
-    Some(())
 }
 
-fn wait(settings: &mut Settings, value: &str) -> Option<()> {
-    settings.wait = match value {
-        "apart" => Wait::Apart,
-        "caller" => Wait::Caller,
-        _ => return None,
-    };
-    Some(())
-}
-
-fn statistics(settings: &mut Settings, value: &str) -> Option<()> {
-    settings.statistics = match value {
-        "on" => StatisticsFile::On,
-        "off" => StatisticsFile::Off,
-        _ => return None,
-    };
-    Some(())
-}
-
-fn combine(settings: &mut Settings, value: &str) -> Option<()> {
-    settings.combine = match value {
-        "off" => Combine::Off,
-        "auto" => Combine::Auto,
-        _ => return None,
-    };
-    Some(())
+choices! {
+    guard: Guard { "on" => On, "off" => Off }
+    wait: Wait { "apart" => Apart, "caller" => Caller }
+    statistics: StatisticsFile { "on" => On, "off" => Off }
+    combine: Combine { "off" => Off, "auto" => Auto }
 }
 
 fn threads(settings: &mut Settings, value: &str) -> Option<()> {

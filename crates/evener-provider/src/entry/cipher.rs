@@ -79,6 +79,30 @@ fn wrap(row: &CipherRow, inner: *mut c_void, message: Message) -> *mut c_void {
     room.cast()
 }
 
+/// Starts a message with a key object, by the inner function that `of` names.
+///
+/// # Safety
+///
+/// The arguments are those of OpenSSL's core, and the key object is the inner provider's (`skey.rs`).
+unsafe fn skey_init(
+    ctx: *mut c_void,
+    of: fn(&CipherRow) -> Option<CipherSkeyInit>,
+    key: *mut c_void,
+    (iv, iv_len): (*const c_uchar, usize),
+    params: *const Param,
+) -> c_int {
+    let Some(ctx) = context_of(ctx) else { return 0 };
+    let Some(init) = of(ctx.row()) else { return 0 };
+    if ctx.hot.thresh == 0 && sync_inner(ctx) != 1 {
+        return 0;
+    }
+    ctx.lose_sight();
+    let again = ctx.iv_again(!iv.is_null());
+    let (iv, iv_len) = again.as_ref().map_or((iv, iv_len), |iv| (iv.as_ptr(), iv.len()));
+    // SAFETY: the inner function with its own context; the rest is the caller's.
+    unsafe { init(ctx.hot.inner, key, iv, iv_len, params) }
+}
+
 // What stands first is kept out of the entry points behind it: an entry point whose own code needs no stack jumps into the inner
 // function and costs one jump.
 dispatch! {
@@ -238,31 +262,15 @@ dispatch! {
     fn encrypt_skey_init(
         ctx: *mut c_void, key: *mut c_void, iv: *const c_uchar, iv_len: usize, params: *const Param,
     ) -> c_int {
-        let Some(ctx) = context_of(ctx) else { return 0 };
-        let Some(init) = ctx.row().encrypt_skey_init else { return 0 };
-        if ctx.hot.thresh == 0 && sync_inner(ctx) != 1 {
-            return 0;
-        }
-        ctx.lose_sight();
-        let again = ctx.iv_again(!iv.is_null());
-        let (iv, iv_len) = again.as_ref().map_or((iv, iv_len), |iv| (iv.as_ptr(), iv.len()));
-        // SAFETY: as above; the key object is the inner provider's (`skey.rs`).
-        unsafe { init(ctx.hot.inner, key, iv, iv_len, params) }
+        // SAFETY: the caller's arguments, as they came.
+        unsafe { skey_init(ctx, |row| row.encrypt_skey_init, key, (iv, iv_len), params) }
     }
 
     fn decrypt_skey_init(
         ctx: *mut c_void, key: *mut c_void, iv: *const c_uchar, iv_len: usize, params: *const Param,
     ) -> c_int {
-        let Some(ctx) = context_of(ctx) else { return 0 };
-        let Some(init) = ctx.row().decrypt_skey_init else { return 0 };
-        if ctx.hot.thresh == 0 && sync_inner(ctx) != 1 {
-            return 0;
-        }
-        ctx.lose_sight();
-        let again = ctx.iv_again(!iv.is_null());
-        let (iv, iv_len) = again.as_ref().map_or((iv, iv_len), |iv| (iv.as_ptr(), iv.len()));
-        // SAFETY: as above.
-        unsafe { init(ctx.hot.inner, key, iv, iv_len, params) }
+        // SAFETY: the caller's arguments, as they came.
+        unsafe { skey_init(ctx, |row| row.decrypt_skey_init, key, (iv, iv_len), params) }
     }
 
     fn update(

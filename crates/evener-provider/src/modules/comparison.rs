@@ -11,7 +11,7 @@ use evener_core::{Algorithm, BLOCK_BYTES, Direction, Family};
 use evener_driver_kernel::next_iv;
 use zeroize::Zeroizing;
 
-use crate::cipher::engine::Plain;
+use crate::cipher::engine::Fallback;
 
 /// Results that are compared with this core's: the first of each algorithm and direction up to a length, and of one in so many later on a
 /// part, here and there, for a comparison costs what a core takes for it. Assumed, not measured: the first 4, then one in 256 and of it a

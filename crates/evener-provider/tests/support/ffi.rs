@@ -573,24 +573,3 @@ pub fn clear_errors() {
     // SAFETY: takes nothing.
     unsafe { ERR_clear_error() };
 }
-
-/// Seconds after which a child that stands still is ended. Assumed, not measured: each has milliseconds of work.
-const CHILD_SECONDS_MAX: c_uint = 120;
-
-/// Runs `body` in a child of this process; whether it returned true there, in time.
-pub fn in_child(body: impl FnOnce() -> bool) -> bool {
-    // SAFETY: the child runs `body` and leaves by `_exit`.
-    let child = unsafe { libc::fork() };
-    assert!(child >= 0);
-    if child == 0 {
-        // SAFETY: takes a number; the signal's action is the default one, which ends the child.
-        unsafe { libc::alarm(CHILD_SECONDS_MAX) };
-        let held = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or(false);
-        // SAFETY: ends the child.
-        unsafe { libc::_exit(c_int::from(!held)) };
-    }
-    let mut status = 0;
-    // SAFETY: our child, and room for its status.
-    let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
-    waited == child && libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0
-}

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs};
 
+pub use evener_testing::{Random, noise as bytes};
+
 pub mod ffi;
 pub mod pair;
 
@@ -84,40 +86,4 @@ pub fn in_program(name: &str, text: &str, variables: &[(&str, &str)], body: impl
 /// The folder of the module, in the fresh process.
 pub fn folder() -> String {
     env::var(CHILD).unwrap()
-}
-
-/// Numbers that look random and are the same everywhere (xorshift64).
-pub struct Random(u64);
-
-impl Random {
-    pub fn new(seed: u64) -> Self {
-        Self((seed + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
-    }
-
-    pub fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 >> 16
-    }
-
-    pub fn below(&mut self, limit: usize) -> usize {
-        usize::try_from(self.next() % limit as u64).unwrap()
-    }
-
-    /// A length of an update: often short, often of whole blocks.
-    pub fn length(&mut self) -> usize {
-        match self.below(4) {
-            0 => self.below(40),
-            1 => self.below(20) * 16,
-            2 => self.below(300),
-            _ => self.below(3) * 16 + self.below(2),
-        }
-    }
-}
-
-/// Bytes that look random and are the same everywhere.
-pub fn bytes(seed: u64, len: usize) -> Vec<u8> {
-    let mut random = Random::new(seed);
-    (0..len).map(|_| random.next().to_le_bytes()[1]).collect()
 }

@@ -15,6 +15,17 @@ pub fn split_count(evener: &Provider) -> u32 {
     evener.count(c"evener-split").unwrap()
 }
 
+/// So many messages with each cipher, of which more than half are split.
+pub fn split_mostly(names: &[&str], count: u64, message: impl Fn(&str, u64)) {
+    let evener = evener();
+    for name in names {
+        let before = split_count(&evener);
+        (0..count).for_each(|run| message(name, run));
+        let split = split_count(&evener) - before;
+        assert!(u64::from(split) > count / 2, "{name}: {split}");
+    }
+}
+
 /// The same program by both providers.
 pub struct Pair {
     pub ciphers: [Cipher; 2],

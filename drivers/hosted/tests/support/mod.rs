@@ -13,11 +13,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use std::{mem, process, thread};
+use std::{mem, thread};
 
+use evener_core::JobError;
 use evener_driver_libcrypto::Libcrypto;
 use evener_ring::Region;
 use evener_ring::virtqueue::{Chain, Device, Events, Mapped, Piece, Tables};
+use evener_testing::Folder;
 use evener_wire::{
     Config, ConfigMessage, CreateSession, HEADER_BYTES, Header, MemoryTable, Message, RingAddresses,
     RingState, SESSION_BYTES, features, protocol_features,
@@ -110,16 +112,13 @@ pub(crate) struct Orders {
 
 /// A host with its socket.
 pub(crate) struct Peer {
-    folder: PathBuf,
+    folder: Folder,
     pub(crate) orders: Arc<Orders>,
 }
 
 impl Peer {
     pub(crate) fn start() -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let name = format!("evener-hosted-{}-{}", process::id(), NEXT.fetch_add(1, SeqCst));
-        let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir(&folder).unwrap();
+        let folder = Folder::temporary();
         let orders = Arc::new(Orders::default());
         let listener = UnixListener::bind(folder.join("socket")).unwrap();
         let shared = Arc::clone(&orders);
@@ -142,12 +141,6 @@ impl Peer {
 
     pub(crate) fn name(&self, offer: &str) -> evener_driver_hosted::ModuleName {
         format!("hosted:{}{offer}", self.socket().display()).parse().unwrap()
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        std::fs::remove_dir_all(&self.folder).unwrap_or_default();
     }
 }
 
@@ -486,15 +479,14 @@ fn config() -> Config {
     }
 }
 
-/// Waits until `is_so`; a test that waits in vain fails by its own assertion.
-pub(crate) fn soon(mut is_so: impl FnMut() -> bool) -> bool {
-    (0..500).any(|_| {
-        is_so() || {
-            thread::sleep(Duration::from_millis(10));
-            false
-        }
-    })
-}
+/// Statuses that a host may answer with, and what each means for a job.
+pub(crate) const STATUSES: [(u32, JobError); 5] = [
+    (1, JobError::Module { code: 1 }),
+    (2, JobError::Module { code: 2 }),
+    (3, JobError::Unsupported),
+    (5, JobError::ModuleFull),
+    (99, JobError::Module { code: 99 }),
+];
 
 /// A path at which nobody listens.
 pub(crate) fn nowhere() -> &'static Path {

@@ -291,7 +291,7 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::pool::device::{Failure, Spec, Task};
+    use crate::pool::device::{Failure, Task, takes_everything_without_keys};
 
     /// A device that works on so many requests at the same time, each for [`SERVICE`]; others wait.
     #[derive(Debug)]
@@ -301,15 +301,7 @@ mod tests {
     }
 
     impl Device for Units {
-        type Key = ();
-
-        fn takes(&self, _: Algorithm, _: usize, _: usize) -> bool {
-            true
-        }
-
-        fn open_key(&self, _: Spec, _: &[u8]) -> Result<(), Failure> {
-            Ok(())
-        }
+        takes_everything_without_keys!();
 
         fn run(&self, (): &(), _: &mut Task) -> Result<(), Failure> {
             let mut free = self.freed.wait_while(self.free.lock().unwrap(), |free| *free == 0).unwrap();

@@ -139,3 +139,25 @@ pub(crate) fn is_for_callers(device: &impl Device, algorithm: Algorithm, bytes: 
     let is_plain = algorithm.is_cipher() && !algorithm.is_aead();
     is_plain && bytes > 0 && device.takes(algorithm, bytes, 0)
 }
+
+/// What devices of tests have in common that keep no keys: they take whatever comes.
+#[cfg(test)]
+macro_rules! takes_everything_without_keys {
+    () => {
+        type Key = ();
+
+        fn takes(&self, _: evener_core::Algorithm, _: usize, _: usize) -> bool {
+            true
+        }
+
+        fn open_key(
+            &self,
+            _: crate::pool::device::Spec,
+            _: &[u8],
+        ) -> Result<(), crate::pool::device::Failure> {
+            Ok(())
+        }
+    };
+}
+#[cfg(test)]
+pub(crate) use takes_everything_without_keys;

@@ -315,7 +315,7 @@ impl<D: Device> SyscallPool<D> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pool::device::Spec;
+    use crate::pool::device::{Spec, takes_everything_without_keys};
     use evener_core::{Algorithm, Direction, Padding};
     use zeroize::Zeroizing;
 
@@ -327,15 +327,7 @@ mod tests {
     }
 
     impl Device for OneByOne {
-        type Key = ();
-
-        fn takes(&self, _: Algorithm, _: usize, _: usize) -> bool {
-            true
-        }
-
-        fn open_key(&self, _: Spec, _: &[u8]) -> Result<(), Failure> {
-            Ok(())
-        }
+        takes_everything_without_keys!();
 
         fn run(&self, (): &(), _: &mut Task) -> Result<(), Failure> {
             let leaves = self.given.wait_while(self.leaves.lock().unwrap(), |leaves| *leaves == 0);

@@ -3,8 +3,6 @@
 #[cfg(test)]
 mod against_libcrypto;
 #[cfg(test)]
-mod support;
-#[cfg(test)]
 mod unavailable;
 #[cfg(test)]
 mod vectors;

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
+use evener::core::statistics::Kind;
 use evener_driver_libcrypto::service::{self, Service};
 use serde::{Deserialize, Serialize};
 
@@ -32,28 +33,13 @@ pub(super) struct Served {
     pub(super) evener_has_it: bool,
 }
 
-/// What Evener's provider may have, under OpenSSL's names.
-const CIPHERS: [&str; 14] = [
-    "AES-128-ECB",
-    "AES-192-ECB",
-    "AES-256-ECB",
-    "AES-128-CBC",
-    "AES-192-CBC",
-    "AES-256-CBC",
-    "AES-128-CTR",
-    "AES-192-CTR",
-    "AES-256-CTR",
-    "AES-128-GCM",
-    "AES-192-GCM",
-    "AES-256-GCM",
-    "AES-128-XTS",
-    "AES-256-XTS",
-];
+/// What Evener's provider may have beside ciphers, under OpenSSL's names.
 const DIGESTS: [&str; 6] = ["SHA1", "SHA2-224", "SHA2-256", "SHA2-384", "SHA2-512", "MD5"];
 
 /// Fetches in this process and prints what came of it.
 pub(super) fn answer() -> anyhow::Result<Exit> {
-    let kinds = [(Service::Cipher, &CIPHERS[..]), (Service::Digest, &DIGESTS[..])];
+    // Ciphers have the same names there and here.
+    let kinds = [(Service::Cipher, &Kind::NAMES[..Kind::CIPHERS]), (Service::Digest, &DIGESTS[..])];
     let rows = kinds.iter().flat_map(|(service, names)| names.iter().map(move |name| (*service, *name)));
     let served = |(service, name): (Service, &str)| Served {
         name: name.to_owned(),

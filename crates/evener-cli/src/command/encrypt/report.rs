@@ -14,17 +14,14 @@ use crate::terminal::{Exit, PathDisplay};
 #[derive(Serialize)]
 pub(crate) struct Report {
     version: &'static str,
-    pub(crate) direction: &'static str,
-    format: &'static str,
-    policy: &'static str,
+    #[serde(flatten)]
+    pub(crate) about: RunFacts,
     outcome: &'static str,
     pub(crate) files: u64,
     pub(crate) already_done: u64,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
     pub(crate) seconds: f64,
-    /// The processor whose cost every job on the CPU was topped up to; no figure is then a speed of Evener.
-    pub(crate) emulated_cpu: Option<String>,
     /// Times that a class of jobs was kept on the CPU for a while, because modules had cost more than they saved.
     pub(crate) guard_locks: u64,
     pub(crate) workers: Vec<Worker>,
@@ -71,10 +68,12 @@ pub(crate) struct Entry {
 }
 
 /// What the summary of a run does not know of itself.
+#[derive(Serialize)]
 pub(crate) struct RunFacts {
     pub(crate) direction: &'static str,
     pub(crate) format: &'static str,
     pub(crate) policy: &'static str,
+    /// The processor whose cost every job on the CPU was topped up to; no figure is then a speed of Evener.
     pub(crate) emulated_cpu: Option<String>,
 }
 
@@ -98,16 +97,13 @@ impl Report {
         workers.sort_by(|one, other| one.name.cmp(&other.name));
         Self {
             version: env!("CARGO_PKG_VERSION"),
-            direction: about.direction,
-            format: about.format,
-            policy: about.policy,
+            about,
             outcome,
             files: summary.files,
             already_done: summary.already_done,
             bytes_in: summary.bytes_in,
             bytes_out: summary.bytes_out,
             seconds: summary.elapsed.as_secs_f64(),
-            emulated_cpu: about.emulated_cpu,
             guard_locks: summary.report.guarded.locks,
             workers,
             skipped: summary.skipped.iter().map(|(path, reason)| Entry::new(path, reason)).collect(),
@@ -125,7 +121,7 @@ impl Report {
 
     /// What was emulated: figures are then no speed of Evener.
     pub(crate) fn emulated(&self) -> Vec<String> {
-        let cpu = self.emulated_cpu.iter().map(|cpu| format!("the CPU cost of {cpu}"));
+        let cpu = self.about.emulated_cpu.iter().map(|cpu| format!("the CPU cost of {cpu}"));
         let modules = self.workers.iter().filter(|worker| worker.emulated).map(|worker| worker.name.clone());
         cpu.chain(modules).collect()
     }

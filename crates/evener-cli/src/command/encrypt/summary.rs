@@ -25,7 +25,8 @@ pub(crate) fn failures(report: &Report) {
 pub(crate) fn text(report: &Report) -> String {
     let (files, size) = (counted(report.files, "file"), bytes(report.bytes_in));
     let stopped = if report.is_stopped() { "stopped; " } else { "" };
-    let mut text = format!("{stopped}{}ed {files}, {size} in {:.3} s", report.direction, report.seconds);
+    let mut text =
+        format!("{stopped}{}ed {files}, {size} in {:.3} s", report.about.direction, report.seconds);
     if report.bytes_in > 0 {
         write!(text, " ({})", rate(report.bytes_in, report.seconds)).expect("a String takes everything");
     }

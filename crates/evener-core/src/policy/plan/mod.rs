@@ -12,8 +12,7 @@ mod polling;
 mod round_robin;
 mod shared_queue;
 
-use std::fmt;
-use std::str::FromStr;
+use crate::names::names;
 
 /// What a policy sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,35 +173,7 @@ impl Policy {
     }
 }
 
-impl fmt::Display for Policy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// A name that no policy has.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownPolicy(pub String);
-
-impl fmt::Display for UnknownPolicy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let known = Policy::ALL.map(Policy::name).join(", ");
-        write!(f, "unknown policy {:?}; known are {known}", self.0)
-    }
-}
-
-impl std::error::Error for UnknownPolicy {}
-
-impl FromStr for Policy {
-    type Err = UnknownPolicy;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|policy| policy.name() == name)
-            .ok_or_else(|| UnknownPolicy(name.to_owned()))
-    }
-}
+names!(Policy, "policy", UnknownPolicy);
 
 #[cfg(test)]
 mod tests {

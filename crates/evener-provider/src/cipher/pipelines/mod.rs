@@ -263,18 +263,7 @@ fn by_module(
     let (counts, count) = (ctx.counts(), u32::try_from(jobs.len()).unwrap_or(u32::MAX));
     counts.routed.fetch_add(count, Relaxed);
     match done {
-        Ok(()) => {
-            for job in &*jobs {
-                let bytes = job.input_bytes();
-                statistics::count_request(
-                    ctx.statistics(),
-                    ctx.row().kind,
-                    Direction::Encrypt,
-                    bytes,
-                    Count::Routed,
-                );
-            }
-        }
+        Ok(()) => count_requests(ctx, jobs, Count::Routed),
         Err(BlockError::Undone) => {
             counts.redone.fetch_add(count, Relaxed);
             ctx.count_event(Count::Redone, count, jobs.iter().map(|job| job.input_bytes()).sum());
@@ -297,18 +286,17 @@ fn move_on(chains: Vec<&mut [u8; BLOCK_BYTES]>, mut jobs: Vec<Box<Job<'_>>>) -> 
 /// Counts a burst; an error where a message of it failed.
 fn side_by_side(ctx: &CipherCtx, jobs: &[Box<Job<'_>>]) -> Result<(), Reason> {
     ctx.counts().pipelined.fetch_add(u32::try_from(jobs.len()).unwrap_or(0), Relaxed);
-    for job in jobs {
-        let bytes = job.input_bytes();
-        statistics::count_request(
-            ctx.statistics(),
-            ctx.row().kind,
-            Direction::Encrypt,
-            bytes,
-            Count::Combined,
-        );
-    }
+    count_requests(ctx, jobs, Count::Combined);
     let is_done = jobs.iter().all(|job| matches!(job.outcome(), Outcome::Done { .. }));
     is_done.then_some(()).ok_or(Reason::Lost)
+}
+
+/// Counts each message as a request that went the way `what`.
+fn count_requests(ctx: &CipherCtx, jobs: &[Box<Job<'_>>], what: Count) {
+    for job in jobs {
+        let (kind, bytes) = (ctx.row().kind, job.input_bytes());
+        statistics::count_request(ctx.statistics(), kind, Direction::Encrypt, bytes, what);
+    }
 }
 
 /// One after the other by the inner cipher, in one context.

@@ -4,6 +4,13 @@
 //! (one file per paper) -> a [`Finding`]: a verdict with the numbers behind it -> [`check`] lists them all. Where a
 //! claim is a word ("near", "about"), the constant that gives it a meaning stands beside its function.
 
+/// A paper's claims as a table: number within the paper, what is claimed, what recomputes it.
+macro_rules! claims {
+    ($($id:literal $text:literal => $check:expr;)*) => {
+        &[$(Claim { id: $id, text: $text, check: $check }),*]
+    };
+}
+
 mod paper000;
 mod paper001;
 mod paper002;

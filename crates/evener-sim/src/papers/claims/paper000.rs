@@ -4,25 +4,13 @@ use super::sizes::{Between, Pair};
 use super::{Claim, Finding, Tables, Verdict};
 use crate::papers::table::TableError;
 
-pub(super) const CLAIMS: &[Claim] = &[
-    Claim { id: "C1", text: "below 1000 B the CPU alone is fastest", check: cpu_is_fastest_below },
-    Claim {
-        id: "C2",
-        text: "above 1000 B module and CPU together are fastest",
-        check: both_are_fastest_above,
-    },
-    Claim {
-        id: "C3",
-        text: "at 7 KB both are more than twice as fast as the CPU alone",
-        check: twice_at_the_end,
-    },
-    Claim {
-        id: "C4",
-        text: "both are faster than the module alone at all nine sizes",
-        check: both_beat_the_module,
-    },
-    Claim { id: "C5", text: "it pays only where the CPU has time to spare", check: time_to_spare },
-];
+pub(super) const CLAIMS: &[Claim] = claims! {
+    "C1" "below 1000 B the CPU alone is fastest" => cpu_is_fastest_below;
+    "C2" "above 1000 B module and CPU together are fastest" => both_are_fastest_above;
+    "C3" "at 7 KB both are more than twice as fast as the CPU alone" => twice_at_the_end;
+    "C4" "both are faster than the module alone at all nine sizes" => both_beat_the_module;
+    "C5" "it pays only where the CPU has time to spare" => time_to_spare;
+};
 
 /// Where the paper draws the line between small and large files, in bytes.
 const BORDER_BYTES: f64 = 1000.0;

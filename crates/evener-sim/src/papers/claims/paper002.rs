@@ -5,74 +5,26 @@ use super::{Claim, Finding, Tables, Verdict};
 use crate::papers::table::TableError;
 
 /// By the ids of `vectors/papers/seed002_claims.csv`.
-pub(super) const CLAIMS: &[Claim] = &[
-    Claim {
-        id: "C1",
-        text: "16384 B: proposed is 2.11 times CPU only",
-        check: |it| speed_up(it, "cpu_only_ms", 2.11),
-    },
-    Claim {
-        id: "C2",
-        text: "16384 B: proposed is 1.32 times module only",
-        check: |it| speed_up(it, "module_only_ms", 1.32),
-    },
-    Claim {
-        id: "C3",
-        text: "16384 B: proposed is 1.38 times round robin",
-        check: |it| speed_up(it, "round_robin_ms", 1.38),
-    },
-    Claim {
-        id: "C4",
-        text: "16384 B: proposed is 1.5 times polling",
-        check: |it| speed_up(it, "polling_ms", 1.5),
-    },
-    Claim { id: "C5", text: "CPU only and proposed cross between 1500 and 2048 B", check: crossover },
-    Claim {
-        id: "C6",
-        text: "round robin is very near to proposed from 1024 to 4096 B",
-        check: round_robin_is_near,
-    },
-    Claim {
-        id: "C7",
-        text: "round robin is slower than module only above about 13 000 B only",
-        check: round_robin_falls_behind,
-    },
-    Claim {
-        id: "C8",
-        text: "polling is faster than CPU only from about 10 000 B on",
-        check: polling_gets_ahead,
-    },
-    Claim { id: "C9", text: "polling is slowest below about 10 000 B", check: polling_is_slowest },
-    Claim { id: "C10", text: "proposed always shows high performance", check: always_fast },
-    Claim {
-        id: "C11",
-        text: "a queue of 4000 files of 16384 B takes 64 Mbyte, 12.5 % of 512",
-        check: queue_memory,
-    },
-    Claim { id: "C12", text: "figure 11 covers 1500 to 3500 B", check: |_| in_a_figure() },
-    Claim {
-        id: "C13",
-        text: "decryption ranks the ways as encryption does (figure A.3)",
-        check: |_| in_a_figure(),
-    },
-    Claim {
-        id: "C14",
-        text: "a file of a minimal Ubuntu 14.04.1 has 26 676 bytes on average",
-        check: |_| quoted(),
-    },
-    Claim { id: "C15", text: "a web page has about 1600 kbyte on average", check: |_| quoted() },
-    Claim {
-        id: "C16",
-        text: "under polling the CPU thread gets fewer files than under proposed",
-        check: cpu_share,
-    },
-    Claim { id: "C17", text: "under CPU load the module's share rises", check: |_| never_measured() },
-    Claim {
-        id: "C18",
-        text: "other programs suffer less than without the design",
-        check: |_| never_measured(),
-    },
-];
+pub(super) const CLAIMS: &[Claim] = claims! {
+    "C1" "16384 B: proposed is 2.11 times CPU only" => |it| speed_up(it, "cpu_only_ms", 2.11);
+    "C2" "16384 B: proposed is 1.32 times module only" => |it| speed_up(it, "module_only_ms", 1.32);
+    "C3" "16384 B: proposed is 1.38 times round robin" => |it| speed_up(it, "round_robin_ms", 1.38);
+    "C4" "16384 B: proposed is 1.5 times polling" => |it| speed_up(it, "polling_ms", 1.5);
+    "C5" "CPU only and proposed cross between 1500 and 2048 B" => crossover;
+    "C6" "round robin is very near to proposed from 1024 to 4096 B" => round_robin_is_near;
+    "C7" "round robin is slower than module only above about 13 000 B only" => round_robin_falls_behind;
+    "C8" "polling is faster than CPU only from about 10 000 B on" => polling_gets_ahead;
+    "C9" "polling is slowest below about 10 000 B" => polling_is_slowest;
+    "C10" "proposed always shows high performance" => always_fast;
+    "C11" "a queue of 4000 files of 16384 B takes 64 Mbyte, 12.5 % of 512" => queue_memory;
+    "C12" "figure 11 covers 1500 to 3500 B" => |_| in_a_figure();
+    "C13" "decryption ranks the ways as encryption does (figure A.3)" => |_| in_a_figure();
+    "C14" "a file of a minimal Ubuntu 14.04.1 has 26 676 bytes on average" => |_| quoted();
+    "C15" "a web page has about 1600 kbyte on average" => |_| quoted();
+    "C16" "under polling the CPU thread gets fewer files than under proposed" => cpu_share;
+    "C17" "under CPU load the module's share rises" => |_| never_measured();
+    "C18" "other programs suffer less than without the design" => |_| never_measured();
+};
 
 /// How far a ratio may be from the one that the paper prints with two decimals.
 const RATIO_TOLERANCE: f64 = 0.01;

@@ -4,11 +4,11 @@ use super::{Claim, Finding, Tables};
 use crate::papers::android::Uploads;
 use crate::papers::table::TableError;
 
-pub(super) const CLAIMS: &[Claim] = &[
-    Claim { id: "C1", text: "small files get slower", check: small_files_lose },
-    Claim { id: "C2", text: "at 18 948 662 B uploads are about 44 % faster", check: gain_at_the_end },
-    Claim { id: "C3", text: "the difference grows with the size of the file", check: difference_grows },
-];
+pub(super) const CLAIMS: &[Claim] = claims! {
+    "C1" "small files get slower" => small_files_lose;
+    "C2" "at 18 948 662 B uploads are about 44 % faster" => gain_at_the_end;
+    "C3" "the difference grows with the size of the file" => difference_grows;
+};
 
 fn small_files_lose(tables: &Tables) -> Result<Finding, TableError> {
     let uploads = Uploads::of(&tables.seed003_table1)?;

@@ -4,21 +4,13 @@ use super::{Claim, Finding, Tables, Verdict};
 use crate::papers::table::{Table, TableError};
 
 /// In the order of `vectors/papers/seed004_claims.csv`.
-pub(super) const CLAIMS: &[Claim] = &[
-    Claim {
-        id: "C1",
-        text: "8192 B, ECB: six processes are a 310 % improvement over one",
-        check: large_gain,
-    },
-    Claim { id: "C2", text: "16 B, ECB: six processes are about 30 % better than one", check: small_gain },
-    Claim { id: "C3", text: "the proposal beats Mars in nearly all items", check: beats_mars },
-    Claim {
-        id: "C4",
-        text: "up to 256 or 1024 B both are slower than the main processor alone",
-        check: small_calls_lose,
-    },
-    Claim { id: "C5", text: "8192 B grows linearly with the processes (figure 8)", check: grows_linearly },
-];
+pub(super) const CLAIMS: &[Claim] = claims! {
+    "C1" "8192 B, ECB: six processes are a 310 % improvement over one" => large_gain;
+    "C2" "16 B, ECB: six processes are about 30 % better than one" => small_gain;
+    "C3" "the proposal beats Mars in nearly all items" => beats_mars;
+    "C4" "up to 256 or 1024 B both are slower than the main processor alone" => small_calls_lose;
+    "C5" "8192 B grows linearly with the processes (figure 8)" => grows_linearly;
+};
 
 /// "About 30 %" is 25 to 35 %. Ours.
 const ABOUT_PERCENT: f64 = 5.0;

@@ -1,7 +1,7 @@
 //! The driver at devices of tests: what becomes of jobs, keys and memory, also where a call never returns.
 
 use super::*;
-use crate::pool::device::Failure;
+use crate::pool::device::{Failure, takes_everything_without_keys};
 use evener_core::known::KNOWN;
 use evener_core::{InlineDriver as _, Outcome, Session};
 use evener_driver_libcrypto::Libcrypto;
@@ -177,15 +177,7 @@ fn runners_that_never_come_back_keep_nobody_and_hold_nothing_of_the_callers() {
 struct Masked;
 
 impl Device for Masked {
-    type Key = ();
-
-    fn takes(&self, _: Algorithm, _: usize, _: usize) -> bool {
-        true
-    }
-
-    fn open_key(&self, _: Spec, _: &[u8]) -> Result<(), Failure> {
-        Ok(())
-    }
+    takes_everything_without_keys!();
 
     fn run(&self, (): &(), task: &mut Task) -> Result<(), Failure> {
         let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();

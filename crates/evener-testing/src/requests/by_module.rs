@@ -1,13 +1,12 @@
 //! Drivers of modules, asked directly or under a run that has nobody else.
 
 use evener::core::plan::Policy;
-use evener::{CoreDrivers, ModuleSetup, Report, Setup, run};
+use evener::{ModuleSetup, Report, Setup, run};
 use evener_core::driver::{SingleDriver, Text, Unanswered};
 use evener_core::{JobError, Nanos, QueuedDriver};
 
-use crate::request::Burst;
-use crate::request::JobSpec;
-use crate::route::{OnCore, libcrypto};
+use super::{Burst, JobSpec};
+use crate::drivers::plain_drivers;
 
 /// Gives a module's driver jobs as it takes them, and returns all of them.
 ///
@@ -19,7 +18,7 @@ pub fn all_by<'m>(driver: &mut dyn QueuedDriver<'m>, mut jobs: Burst<'m>, timeou
     while !jobs.is_empty() || driver.in_flight() > 0 {
         while let Some(mut job) = jobs.pop() {
             if !job.lengths_fit() {
-                // As the runtime does, which asks no module then.
+                // As the runtime does, which specs no module then.
                 job.fail(JobError::BadLength);
                 done.push(job);
                 continue;
@@ -43,11 +42,10 @@ pub fn by_run<'m>(
     mut jobs: Burst<'m>,
     timeout: Nanos,
 ) -> (Burst<'m>, Report) {
-    let core_drivers = CoreDrivers::new(Box::new(libcrypto()), None);
-    let module = ModuleSetup { check_every: 1, timeout, ..ModuleSetup::new(driver, core_drivers) };
+    let module = ModuleSetup { check_every: 1, timeout, ..ModuleSetup::new(driver, plain_drivers()) };
     let setup = Setup { policy: Policy::ModuleOnly, modules: vec![module], callers: 1, ..Setup::default() };
     run(setup, |runtime| {
-        runtime.caller(OnCore::plain().into_inner()).crypt(&mut jobs);
+        runtime.caller(plain_drivers()).crypt(&mut jobs);
         jobs
     })
 }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use evener::{CoreDrivers, Costs, SystemClock};
 use evener_core::estimate::Learned;
 use evener_core::{Algorithm, Class, Direction, Estimator, InlineDriver, Method, Tally};
-use evener_driver_libcrypto::Libcrypto;
 use evener_driver_multibuffer::Multibuffer;
 
-use crate::request::{Answer, Burst, JobSpec, Route, answers};
+use super::{Answer, Burst, JobSpec, Route, answers};
+use crate::drivers::{libcrypto, plain_drivers};
 
 /// A driver of the core, given bursts of 1, 2, 3 ... 33 jobs in turn.
 pub struct Direct<D>(pub D);
@@ -32,14 +32,24 @@ impl<D: InlineDriver> Route for Direct<D> {
     }
 }
 
-/// A core's set of drivers, which takes all jobs as one burst and sorts them.
+/// A driver of the core, given all in one burst.
+pub struct OneBurst<'d>(pub &'d mut dyn InlineDriver);
+
+impl Route for OneBurst<'_> {
+    fn run<'m>(&mut self, mut jobs: Burst<'m>) -> Burst<'m> {
+        self.0.run(&mut jobs);
+        jobs
+    }
+}
+
+/// A core's kit, which takes all jobs as one burst and sorts them.
 pub struct OnCore(CoreDrivers);
 
 impl OnCore {
     /// libcrypto alone.
     #[must_use]
     pub fn plain() -> Self {
-        Self(CoreDrivers::new(Box::new(libcrypto()), None))
+        Self(plain_drivers())
     }
 
     /// Multi-buffer wherever the library takes the job, whatever the width.
@@ -55,7 +65,7 @@ impl OnCore {
         self.0.take_tallies()
     }
 
-    /// The set of drivers itself, for a caller.
+    /// The kit itself, for a caller.
     #[must_use]
     pub fn into_inner(self) -> CoreDrivers {
         self.0
@@ -84,25 +94,21 @@ fn always_multi_buffer() -> Estimator {
     costs
 }
 
-/// libcrypto, which is there on every machine that Evener runs on.
-///
-/// # Panics
-///
-/// Where OpenSSL's configuration loads no provider.
-#[must_use]
-pub fn libcrypto() -> Libcrypto {
-    Libcrypto::new().expect("libcrypto is there")
-}
-
-/// The multi-buffer library, or nothing, said aloud, where this machine has none.
-#[expect(clippy::print_stdout, reason = "who runs the tests is to see what was skipped")]
-#[must_use]
-pub fn multibuffer() -> Option<Multibuffer> {
-    Multibuffer::load().inspect_err(|unavailable| println!("skipped: {unavailable}")).ok()
-}
-
 /// What libcrypto says, asked alone.
 #[must_use]
 pub fn judged(spec: &JobSpec) -> Answer {
     answers(&mut Direct(libcrypto()), slice::from_ref(spec)).remove(0)
+}
+
+/// Fails unless what comes by `route` is what libcrypto says, asked alone.
+pub fn compare(route: &mut impl Route, specs: &[JobSpec]) {
+    for (place, (spec, answer)) in specs.iter().zip(answers(route, specs)).enumerate() {
+        assert!(
+            answer == judged(spec),
+            "job {place} of {}: {}, {:?}",
+            specs.len(),
+            spec.what(),
+            answer.outcome
+        );
+    }
 }

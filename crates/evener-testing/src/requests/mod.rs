@@ -1,18 +1,28 @@
-//! A job as data, the way that it goes, and what came of it.
+//! Jobs as data: one is asked, goes any way, and what came of it is judged, with the memory around it.
 
 use std::sync::Arc;
 
 use evener_core::{Job, JobError, Outcome, Session};
 
+mod by_module;
+mod known_answers;
+mod random;
+mod route;
+
+pub use by_module::{all_by, apart, by_run, in_place};
+pub use known_answers::ask_all;
+pub use random::{kinds, session};
+pub use route::{Direct, OnCore, OneBurst, compare, judged};
+
 /// What memory holds that no driver should have touched.
-const UNTOUCHED: u8 = 0xEE;
+pub const UNTOUCHED: u8 = 0xEE;
 /// Bytes behind the room that a session needs, to see who writes past it.
 const BEYOND_BYTES: usize = 48;
 
 /// Where a job's memory lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Bytes between an address on a 16-byte border and the memory: 0 to 15.
+    /// Bytes between an address on a 16-byte border and the memory.
     pub shift: usize,
     /// Whether the output replaces the input; apart, both are shifted differently.
     pub in_place: bool,
@@ -71,7 +81,7 @@ impl JobSpec {
 /// Jobs side by side.
 pub type Burst<'m> = Vec<Box<Job<'m>>>;
 
-/// A way that jobs can go.
+/// A route that jobs can take.
 pub trait Route {
     /// Runs armed jobs and returns all of them, in any order.
     fn run<'m>(&mut self, jobs: Burst<'m>) -> Burst<'m>;
@@ -102,7 +112,7 @@ const fn other(shift: usize) -> usize {
     (shift * 7 + 3) % 16
 }
 
-/// Runs all jobs along one way and returns what came, in the order of the jobs.
+/// Runs jobs by one route and returns what came, in the order of the specs.
 ///
 /// # Panics
 ///

@@ -12,11 +12,16 @@ use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, tcgetattr};
 
-use super::{Place, Ran};
+use super::{Ran, Run};
 
 /// Runs `program` with a terminal of its own, and types the next line of `answers` whenever it has asked and turned
-/// the echo off. Returns what came of it and all that stood on the terminal.
-pub fn at_a_terminal(place: &Place, program: &str, arguments: &[&str], answers: &[&str]) -> (Ran, String) {
+/// the echo off. `run` starts another program in the place that is meant. Returns what came of it and all that stood on the terminal.
+pub fn at_a_terminal(
+    run: impl FnOnce(&str) -> Run,
+    program: &str,
+    arguments: &[&str],
+    answers: &[&str],
+) -> (Ran, String) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&master).unwrap();
     unlockpt(&master).unwrap();
@@ -26,20 +31,18 @@ pub fn at_a_terminal(place: &Place, program: &str, arguments: &[&str], answers: 
     let name = std::path::Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
     let slave = OpenOptions::new().read(true).write(true).custom_flags(flags).open(name).unwrap();
     // setsid makes standard input the terminal that /dev/tty means; timeout lets nothing wait for ever.
-    let mut run = place.program("setsid");
+    let mut run = run("setsid");
     run.command.args(["-c", "-w", "timeout", "--foreground", "300", program]).args(arguments);
     run.command.stdin(slave).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = run.command.spawn().unwrap();
-    let shown_command = format!("{:?}", run.command);
     // The command holds the terminal open too.
-    drop(run);
+    run.command.stdin(Stdio::null());
     let mut terminal = Terminal { file: File::from(master), shown: String::new(), child };
     answers.iter().for_each(|answer| terminal.answer(answer));
     while terminal.is_in_use() {
         sleep(PAUSE);
     }
-    let output = terminal.child.wait_with_output().unwrap();
-    (Ran { output, shown: shown_command }, terminal.shown)
+    (Ran::of(&run.command, terminal.child), terminal.shown)
 }
 
 struct Terminal {

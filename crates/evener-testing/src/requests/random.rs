@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use evener_core::{Algorithm, Direction, Outcome, Padding, Session};
 
+use super::route::judged;
+use super::{JobSpec, Layout};
 use crate::noise::noise;
-use crate::request::{JobSpec, Layout};
-use crate::route::judged;
 
 /// A session whose key follows from `seed`.
 ///
@@ -15,7 +15,7 @@ use crate::route::judged;
 /// Where the algorithm has no such direction or padding.
 #[must_use]
 pub fn session(algorithm: Algorithm, direction: Direction, padding: Padding, seed: usize) -> Arc<Session> {
-    let key = noise(seed ^ 0x5EED, algorithm.key_bytes().unwrap_or(20 + seed % 100));
+    let key = noise(seed as u64 ^ 0x5EED, algorithm.key_bytes().unwrap_or(20 + seed % 100));
     Arc::new(Session::new(algorithm, direction, padding, &key).expect("the algorithm has it"))
 }
 
@@ -23,7 +23,7 @@ pub fn session(algorithm: Algorithm, direction: Direction, padding: Padding, see
 pub fn kinds(seed: usize) -> impl Iterator<Item = Arc<Session>> {
     let directions = |&algorithm: &Algorithm| {
         let both = [Direction::Encrypt, Direction::Decrypt].into_iter();
-        let there = both.filter(move |&route| algorithm.is_cipher() || route == Direction::Encrypt);
+        let there = both.filter(move |&way| algorithm.is_cipher() || way == Direction::Encrypt);
         there.map(move |direction| (algorithm, direction))
     };
     let paddings = |(algorithm, direction): (Algorithm, Direction)| {
@@ -51,9 +51,9 @@ impl JobSpec {
         let aad_bytes = if algorithm.is_aead() { seed % 40 } else { 0 };
         let plain = Self {
             session: Arc::clone(session),
-            iv: noise(seed + 3, algorithm.iv_bytes()),
-            aad: noise(seed + 7, aad_bytes),
-            input: noise(seed, bytes),
+            iv: noise(seed as u64 + 3, algorithm.iv_bytes()),
+            aad: noise(seed as u64 + 7, aad_bytes),
+            input: noise(seed as u64, bytes),
             tag: Vec::new(),
             layout: Layout::nth(seed),
         };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use evener_core::{Algorithm, Direction, JobError, Outcome, Padding, Session};
 use evener_vectors::Case;
 
-use crate::{Answer, JobSpec, Layout, Route, answers};
+use super::{Answer, JobSpec, Layout, Route, answers};
 
 fn session(case: &Case, direction: Direction) -> Arc<Session> {
     let padding = if case.padded { Padding::Pkcs7 } else { Padding::None };
@@ -26,7 +26,7 @@ fn speaks_of(case: &Case, direction: Direction) -> bool {
     }
 }
 
-fn spec(case: &Case, session: &Arc<Session>, layout: Layout) -> JobSpec {
+fn ask(case: &Case, session: &Arc<Session>, layout: Layout) -> JobSpec {
     let (input, tag) = match session.direction() {
         Direction::Encrypt => (case.plaintext.clone(), Vec::new()),
         Direction::Decrypt => (case.ciphertext.clone(), case.tag.clone()),
@@ -45,7 +45,7 @@ fn questions() -> Vec<(Case, JobSpec)> {
             let session = session(&case, direction);
             for in_place in [false, true] {
                 let layout = Layout { shift: 1 + place % 15, in_place };
-                asked.push((case.clone(), spec(&case, &session, layout)));
+                asked.push((case.clone(), ask(&case, &session, layout)));
             }
         }
     }

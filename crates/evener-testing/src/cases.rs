@@ -1,66 +1,29 @@
-//! What the tests of the runtime share: cases judged by libcrypto, a module that does as it is told, a clock for
-//! deadlocks.
-#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+//! Cases that know their result: libcrypto judges each before a run, and what came of it afterwards.
 
-pub mod drivers;
-pub mod module;
-
-use std::panic::resume_unwind;
-use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, OnceLock};
-use std::thread;
-use std::time::Duration;
 
-use evener::{CoreDrivers, Setup};
+use evener_core::plan::Policy;
 use evener_core::{
     Algorithm, Direction, InlineDriver as _, Job, JobError, Outcome, Padding, Session, SessionRef,
 };
 use evener_driver_libcrypto::Libcrypto;
 
-/// Runs `body` on a thread of its own, so that a deadlock becomes a red test instead of a silent one. A minute is
-/// hundreds of times what any body takes: it judges standstill, not speed.
-pub fn without_standstill(body: impl FnOnce() + Send + 'static) {
-    let (ended, ends) = channel::<()>();
-    let thread = thread::spawn(move || {
-        // Dropped at the end, whichever way the body ends.
-        let _ended = ended;
-        body();
-    });
-    match ends.recv_timeout(Duration::from_secs(60)) {
-        Err(RecvTimeoutError::Timeout) => panic!("nothing moves for a minute"),
-        _ => thread.join().unwrap_or_else(|cause| resume_unwind(cause)),
-    }
-}
+use crate::noise::noise;
+use crate::waiting::without_standstill;
 
-/// A set of drivers of libcrypto alone.
-pub fn plain_drivers() -> CoreDrivers {
-    CoreDrivers::new(Box::new(Libcrypto::new().unwrap()), None)
-}
-
-/// A run with so many CPU workers that have libcrypto.
-pub fn plain_setup<'m>(workers: usize) -> Setup<'m> {
-    Setup { workers: (0..workers).map(|_| plain_drivers()).collect(), ..Setup::default() }
-}
-
-/// Bytes that differ from case to case and from place to place (xorshift, after Marsaglia).
-pub fn bytes(seed: usize, len: usize) -> Vec<u8> {
-    let mut state = (seed as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let next = move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_le_bytes()[3]
-    };
-    std::iter::repeat_with(next).take(len).collect()
+/// What `seed` makes.
+fn bytes(seed: usize, len: usize) -> Vec<u8> {
+    noise(seed as u64, len)
 }
 
 /// A job to be done and what libcrypto makes of it.
+#[derive(Debug)]
 pub struct Case {
     session: Arc<Session>,
     iv: Vec<u8>,
     aad: Vec<u8>,
     tag: Vec<u8>,
+    /// What is to be encrypted, decrypted or hashed.
     pub input: Vec<u8>,
     right: Result<(Vec<u8>, Vec<u8>), JobError>,
 }
@@ -81,6 +44,7 @@ fn session(algorithm: Algorithm, direction: Direction) -> Arc<Session> {
 
 impl Case {
     /// Encrypts (or hashes) `len` bytes that `seed` makes.
+    #[must_use]
     pub fn encrypt(algorithm: Algorithm, seed: usize, len: usize) -> Self {
         Self::judged(Self {
             session: session(algorithm, Direction::Encrypt),
@@ -93,6 +57,7 @@ impl Case {
     }
 
     /// Decrypts what [`Case::encrypt`] gives.
+    #[must_use]
     pub fn decrypt(algorithm: Algorithm, seed: usize, len: usize) -> Self {
         let encrypted = Self::encrypt(algorithm, seed, len);
         let (input, tag) = encrypted.right.clone().unwrap();
@@ -101,6 +66,7 @@ impl Case {
     }
 
     /// Decrypts with a tag that does not fit.
+    #[must_use]
     pub fn forged(algorithm: Algorithm, seed: usize, len: usize) -> Self {
         let mut case = Self::decrypt(algorithm, seed, len);
         case.tag[seed % 16] ^= 1;
@@ -110,6 +76,7 @@ impl Case {
     }
 
     /// The same with a session that only modules may use.
+    #[must_use]
     pub fn for_modules_only(mut self) -> Self {
         let free = &self.session;
         let (algorithm, direction, padding) = (free.algorithm(), free.direction(), free.padding());
@@ -119,11 +86,13 @@ impl Case {
     }
 
     /// Whether only modules may do it.
+    #[must_use]
     pub fn is_bound(&self) -> bool {
         self.session.is_for_modules_only()
     }
 
     /// Room for the output: padding adds up to a block.
+    #[must_use]
     pub fn room_bytes(&self) -> usize {
         self.input.len() + 16
     }
@@ -153,6 +122,7 @@ impl Case {
     }
 
     /// Whether libcrypto says that this case goes well.
+    #[must_use]
     pub fn goes_well(&self) -> bool {
         self.right.is_ok()
     }
@@ -173,11 +143,13 @@ fn result(job: &Job<'_>) -> Result<(Vec<u8>, Vec<u8>), JobError> {
 }
 
 /// Memory for jobs in place.
+#[must_use]
 pub fn rooms(cases: &[Case]) -> Vec<Vec<u8>> {
     cases.iter().map(|case| vec![0; case.room_bytes()]).collect()
 }
 
 /// An armed job per case, marked with its number: half of them in place, half apart.
+#[must_use]
 pub fn jobs<'m>(cases: &'m [Case], rooms: &'m mut [Vec<u8>]) -> Vec<Box<Job<'m>>> {
     let both = cases.iter().zip(rooms).enumerate();
     let job = |(number, (case, room)): (usize, (&'m Case, &'m mut Vec<u8>))| {
@@ -193,6 +165,18 @@ pub fn jobs<'m>(cases: &'m [Case], rooms: &'m mut [Vec<u8>]) -> Vec<Box<Job<'m>>
     both.map(job).collect()
 }
 
+/// Does `body` under every policy, with the cases and jobs that are armed for them anew. A body that stands still fails.
+pub fn under_every_policy(
+    cases: Vec<Case>,
+    body: impl Fn(Policy, &[Case], Vec<Box<Job<'_>>>) + Send + 'static,
+) {
+    without_standstill(move || {
+        for policy in Policy::ALL {
+            body(policy, &cases, jobs(&cases, &mut rooms(&cases)));
+        }
+    });
+}
+
 /// Fails unless each case's job came back exactly once and is what libcrypto makes of it. A job in place that was
 /// run twice is not: its input was replaced by the first run.
 pub fn check_all(cases: &[Case], came: &[Box<Job<'_>>]) {
@@ -205,11 +189,13 @@ pub fn check_all(cases: &[Case], came: &[Box<Job<'_>>]) {
 }
 
 /// The marks in the order in which jobs came.
+#[must_use]
 pub fn marks(came: &[Box<Job<'_>>]) -> Vec<u64> {
     came.iter().map(|job| job.mark).collect()
 }
 
 /// So many cases of mixed algorithms and sizes, some of them forged.
+#[must_use]
 pub fn mixed_cases(count: usize) -> Vec<Case> {
     let case = |seed: usize| {
         let len = (seed * 37) % 700;
@@ -228,6 +214,7 @@ pub fn mixed_cases(count: usize) -> Vec<Case> {
 }
 
 /// So many encryptions by AES-128-CBC of up to half a kilobyte.
+#[must_use]
 pub fn cbc_cases(count: usize) -> Vec<Case> {
     (0..count).map(|seed| Case::encrypt(Algorithm::Aes128Cbc, seed, (seed * 29) % 500)).collect()
 }

@@ -7,18 +7,19 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use evener::ModuleSetup;
+use evener_core::estimate::{Learned, OnModule};
 use evener_core::{
-    Algorithm, Direction, HasEnded, InlineDriver as _, Job, JobError, Nanos, Outcome, Profile, QueuedDriver,
-    Refusal,
+    Algorithm, Class, Direction, Estimator, HasEnded, InlineDriver as _, Job, JobError, Method, Nanos,
+    Outcome, Profile, QueuedDriver, Refusal,
 };
 use evener_driver_libcrypto::Libcrypto;
 
-use super::drivers::TestClock;
-use super::plain_drivers;
+use super::{TestClock, libcrypto, plain_drivers};
 
 /// What the module does wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
+    /// Nothing.
     None,
     /// Every third job fails.
     Error,
@@ -56,10 +57,14 @@ pub struct ModuleLog {
 }
 
 impl ModuleLog {
+    /// Faults that came to bear until now.
+    #[must_use]
     pub fn faults(&self) -> u64 {
         self.faults.load(Ordering::SeqCst)
     }
 
+    /// Jobs that were handed over until now.
+    #[must_use]
     pub fn taken(&self) -> u64 {
         self.taken.load(Ordering::SeqCst)
     }
@@ -83,6 +88,8 @@ pub struct Scripted<'m> {
 }
 
 impl Scripted<'_> {
+    /// A module that does this wrong.
+    #[must_use]
     pub fn new(fault: Fault) -> Self {
         let profile =
             Profile { name: "scripted".to_owned(), detail: String::new(), width: 4, emulated: true };
@@ -90,7 +97,7 @@ impl Scripted<'_> {
             profile,
             fault,
             depth: 4,
-            libcrypto: Libcrypto::new().unwrap(),
+            libcrypto: libcrypto(),
             held: VecDeque::new(),
             seen: Arc::default(),
             algorithms: |_| true,
@@ -120,6 +127,8 @@ impl Scripted<'_> {
         Self { algorithms, ..self }
     }
 
+    /// What happens inside.
+    #[must_use]
     pub fn seen(&self) -> Arc<ModuleLog> {
         Arc::clone(&self.seen)
     }
@@ -250,12 +259,28 @@ impl<'m> QueuedDriver<'m> for Scripted<'m> {
 }
 
 /// The module with the CPU to redo what it fails.
+#[must_use]
 pub fn scripted<'m>(module: Scripted<'m>, check_every: u32) -> ModuleSetup<'m> {
     cared_for(Box::new(module), check_every)
 }
 
 /// A module with the CPU to redo what it fails. Silence of 50 ms is enough to take it for dead.
+#[must_use]
 pub fn cared_for<'m>(module: Box<dyn QueuedDriver<'m> + 'm>, check_every: u32) -> ModuleSetup<'m> {
     let timeout = Nanos::from_millis(50);
     ModuleSetup { check_every, timeout, ..ModuleSetup::new(module, plain_drivers()) }
+}
+
+/// Costs of a module that does everything for nothing, and of cores that take for ever: so the adaptive policy waits for
+/// it as the papers' policies do.
+#[must_use]
+pub fn module_is_best() -> Estimator {
+    let mut costs = Estimator::new(1);
+    for class in (0..Class::COUNT).filter_map(Class::from_index) {
+        let kept = |ns| Learned::kept(ns, 1_024.0, 16);
+        costs.keep_cpu(class, Method::Plain, 0, kept(1e9));
+        costs.keep_module(0, class, OnModule { d: kept(1e3), h: kept(1e3), ..OnModule::default() });
+    }
+    costs.freeze();
+    costs
 }
