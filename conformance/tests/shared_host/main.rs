@@ -27,7 +27,7 @@ use evener_core::{
     known,
 };
 use evener_driver_emulated::{Emulated, Preset};
-use evener_host::{Access, Limits, Report, Setup};
+use evener_host::{Access, Limits, Report, Setup, Socket};
 use evener_testbed::{Guest, Module};
 
 const LOCALS: u64 = 2;
@@ -144,7 +144,7 @@ impl Host {
         let module =
             evener_host::Module::emulated(Emulated::new(preset.without_core_time(), Box::new(libcrypto())));
         let setup = Setup {
-            socket: socket.clone(),
+            socket: Socket::Path(socket.clone()),
             control: Some(control.clone()),
             access: Access::default(),
             limits: Limits::default(),

@@ -27,10 +27,12 @@ use evener_bench::programs::openssl_conf::Providers;
 use evener_bench::statistics::Spread;
 use evener_core::InlineDriver as _;
 use evener_driver_libcrypto::Libcrypto;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use serde_json::{Value, json};
 
 use self::host::Host;
+use self::processes::Work;
 
 /// Measures processes that share a host against the same processes on their own.
 #[derive(Parser, Clone)]
@@ -76,7 +78,8 @@ fn compare(arguments: &Arguments) -> anyhow::Result<()> {
     let evener = arguments.evener.as_deref().context("--evener is needed")?;
     let each = if arguments.provider.is_some() { 1 } else { arguments.in_flight };
     println!("{} processes, {each} x {} B under way each, AES-128-CBC", arguments.processes, arguments.bytes);
-    println!("{:>8} {:>14} {:>14} {:>7}", "round", "hosted MB/s", "plain MB/s", "ratio");
+    println!("{:>8} {:>14} {:>14} {:>7} {:>9}", "round", "hosted MB/s", "plain MB/s", "ratio", "fairness");
+    raise_open_files();
     let mut rounds = Vec::new();
     for round in 0..arguments.rounds {
         // Whoever is second finds the machine warmer.
@@ -87,17 +90,18 @@ fn compare(arguments: &Arguments) -> anyhow::Result<()> {
                 (hosted(arguments, evener)?, plain)
             }
         };
-        println!("{round:>8} {hosted:>14.1} {plain:>14.1} {:>7.3}", hosted / plain);
+        let (rate, plain_rate, fairness) = (hosted.rate, plain.rate, hosted.fairness);
+        println!("{round:>8} {rate:>14.1} {plain_rate:>14.1} {:>7.3} {fairness:>9.4}", rate / plain_rate);
         rounds.push((hosted, plain));
     }
-    let ratios: Vec<f64> = rounds.iter().map(|(hosted, plain)| hosted / plain).collect();
+    let ratios: Vec<f64> = rounds.iter().map(|(hosted, plain)| hosted.rate / plain.rate).collect();
     let ratio = Spread::of(&ratios).context("there was no round")?;
     println!("median ratio {:.3} [{:.3} {:.3}]", ratio.median, ratio.low, ratio.high);
     arguments.json.as_deref().map_or(Ok(()), |file| keep(file, arguments, evener, &rounds, &ratio))
 }
 
-/// Megabytes per second of all processes with a host: of one that has the last core to itself, or shares all with programs.
-fn hosted(arguments: &Arguments, evener: &Path) -> anyhow::Result<f64> {
+/// What all processes do with a host: of one that has the last core to itself, or shares all with programs.
+fn hosted(arguments: &Arguments, evener: &Path) -> anyhow::Result<Work> {
     let cores = cores()?;
     if let Some(provider) = &arguments.provider {
         let host = Host::start(evener, &cores)?;
@@ -110,7 +114,7 @@ fn hosted(arguments: &Arguments, evener: &Path) -> anyhow::Result<f64> {
 }
 
 /// The same without one.
-fn plain(arguments: &Arguments) -> anyhow::Result<f64> {
+fn plain(arguments: &Arguments) -> anyhow::Result<Work> {
     match &arguments.provider {
         Some(provider) => programs::run(arguments, provider, Providers::Default, Path::new("")),
         None => processes::run(arguments, "plain", &cores()?),
@@ -122,11 +126,11 @@ fn keep(
     file: &Path,
     arguments: &Arguments,
     evener: &Path,
-    rounds: &[(f64, f64)],
+    rounds: &[(Work, Work)],
     ratio: &Spread,
 ) -> anyhow::Result<()> {
-    let rounds: Vec<Value> =
-        rounds.iter().map(|(hosted, plain)| json!({ "hosted": hosted, "plain": plain })).collect();
+    let round = |(hosted, plain): &(Work, Work)| json!({ "hosted": hosted.rate, "plain": plain.rate, "fairness": hosted.fairness });
+    let rounds: Vec<Value> = rounds.iter().map(round).collect();
     let version = Command::new(evener).arg("--version").output()?.stdout;
     let since = SystemTime::now().duration_since(UNIX_EPOCH)?;
     let kept = json!({
@@ -144,6 +148,12 @@ fn keep(
         "ratio": ratio,
     });
     fs::write(file, format!("{kept:#}\n")).with_context(|| file.display().to_string())
+}
+
+/// As far as the system allows: two pipes for each process. Where that is too few, the first that cannot be started says so.
+fn raise_open_files() {
+    let most = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most }).ok();
 }
 
 fn machine() -> anyhow::Result<String> {

@@ -14,21 +14,36 @@ use evener_driver_libcrypto::Libcrypto;
 
 use super::{Arguments, list};
 
-/// Megabytes per second of all processes together.
-pub(super) fn run(arguments: &Arguments, way: &str, cores: &[usize]) -> anyhow::Result<f64> {
+/// What all processes did together.
+#[derive(Clone, Copy)]
+pub(super) struct Work {
+    /// Megabytes per second.
+    pub(super) rate: f64,
+    /// Jain's index of the processes' messages: 1 where each did as much, one by their number where one did all.
+    pub(super) fairness: f64,
+}
+
+/// Lets so many processes work at the same time.
+pub(super) fn run(arguments: &Arguments, way: &str, cores: &[usize]) -> anyhow::Result<Work> {
     let mut clients = Vec::new();
     for _ in 0..arguments.processes {
         clients.push(Client::start(arguments, way, cores)?);
     }
     let began = Instant::now();
     clients.iter_mut().try_for_each(Client::go)?;
-    let mut messages = 0;
-    for client in clients {
-        messages += client.count()?;
-    }
+    let counts = clients.into_iter().map(Client::count).collect::<anyhow::Result<Vec<usize>>>()?;
     let window = began.elapsed().as_secs_f64();
+    let messages: usize = counts.iter().sum();
     #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
-    Ok((messages * arguments.bytes) as f64 / window / 1e6)
+    Ok(Work { rate: (messages * arguments.bytes) as f64 / window / 1e6, fairness: fairness(&counts) })
+}
+
+/// Jain's index: the square of the sum by their number times the sum of squares.
+#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+fn fairness(counts: &[usize]) -> f64 {
+    let sum: f64 = counts.iter().map(|count| *count as f64).sum();
+    let squares: f64 = counts.iter().map(|count| (*count as f64).powi(2)).sum();
+    if squares > 0.0 { sum * sum / (counts.len() as f64 * squares) } else { 0.0 }
 }
 
 /// A process that waits for the start.
@@ -170,4 +185,17 @@ fn next_line(says: &mut BufReader<ChildStdout>) -> anyhow::Result<String> {
     let mut line = String::new();
     says.read_line(&mut line)?;
     Ok(line.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fairness;
+
+    #[test]
+    fn equal_processes_have_an_index_of_one_and_one_that_does_all_has_the_least() {
+        assert!((fairness(&[7; 512]) - 1.0).abs() < 1e-9);
+        assert!((fairness(&[0, 0, 0, 9]) - 0.25).abs() < 1e-9);
+        assert!((fairness(&[1, 3]) - 0.8).abs() < 1e-9);
+        assert!(fairness(&[0, 0]).abs() < 1e-9);
+    }
 }

@@ -16,7 +16,7 @@ use evener::{Cancel, CpuKit};
 use evener_core::{Algorithm, Direction, InlineDriver as _, Job, Outcome, Padding, Session};
 use evener_driver_emulated::{Emulated, Preset};
 use evener_driver_libcrypto::Libcrypto;
-use evener_host::{Access, HostError, Limits, Module, Report, Setup};
+use evener_host::{Access, HostError, Limits, Module, Report, Setup, Socket};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
@@ -58,8 +58,17 @@ impl Host {
         Self::begin(folder, module, Limits::default())
     }
 
+    /// At a socket of this kind, which is `host` in that folder.
+    pub(crate) fn over(folder: &Path, socket: Socket, module: Module) -> Self {
+        Self::run(folder, socket, module, Limits::default())
+    }
+
     fn begin(folder: &Path, module: Module, limits: Limits) -> Self {
-        let (socket, control) = (folder.join("host"), Some(folder.join("control")));
+        Self::run(folder, Socket::Path(folder.join("host")), module, limits)
+    }
+
+    fn run(folder: &Path, socket: Socket, module: Module, limits: Limits) -> Self {
+        let control = Some(folder.join("control"));
         let cancel = Cancel::default();
         let setup = Setup { socket, control, access: Access::default(), limits, module };
         let (told, ready) = std::sync::mpsc::channel();
@@ -103,8 +112,13 @@ impl Host {
         }
     }
 
-    pub(crate) fn stop(mut self) -> Report {
+    pub(crate) fn stop(self) -> Report {
         self.cancel.cancel();
+        self.ended()
+    }
+
+    /// Waits for its end, which comes by itself.
+    pub(crate) fn ended(mut self) -> Report {
         self.thread.take().unwrap().join().unwrap().unwrap()
     }
 }
@@ -390,6 +404,15 @@ impl Raw {
         let mut header = [0; 20];
         self.stream.read_exact(&mut header).is_err()
     }
+}
+
+/// Sends one byte with files beside it.
+pub(crate) fn send_byte(stream: &UnixStream, byte: u8, files: &[BorrowedFd<'_>]) {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
+    let mut beside = SendAncillaryBuffer::new(&mut space);
+    assert!(beside.push(SendAncillaryMessage::ScmRights(files)));
+    // A host that has ended the connection is seen by the next answer.
+    sendmsg(stream, &[IoSlice::new(&[byte])], &mut beside, SendFlags::NOSIGNAL).ok();
 }
 
 pub(crate) fn descriptor(address: u64, len: u32, flags: u16, next: u16) -> Vec<u8> {

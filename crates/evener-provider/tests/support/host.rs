@@ -11,7 +11,7 @@ use std::{env, thread};
 use evener::Cancel;
 use evener_driver_emulated::{Emulated, Preset};
 use evener_driver_libcrypto::Libcrypto;
-use evener_host::{Access, Limits, Module, Setup};
+use evener_host::{Access, Limits, Module, Setup, Socket};
 
 /// Names the folder of the sockets, in the host's process.
 const FOLDER: &str = "PROVIDER_TEST_HOST";
@@ -101,7 +101,7 @@ pub fn serve() {
     let module =
         Module::emulated(Emulated::new(preset.without_core_time(), Box::new(Libcrypto::new().unwrap())));
     let setup = Setup {
-        socket: folder.join("host"),
+        socket: Socket::Path(folder.join("host")),
         control: Some(folder.join("control")),
         access: Access::default(),
         limits: Limits::default(),
