@@ -5,13 +5,14 @@
 //! multibuffer` has the last core, the processes share the others. *Plain*: the processes have all cores and libcrypto. The two
 //! take turns; what is compared is messages of all processes in one window. Each process compares a result with
 //! libcrypto's before it counts anything. With `--provider` they are those of `openssl speed -multi`, with Evener's provider and without it,
-//! one message at a time, and they share all cores with the host.
+//! one message at a time, and they share all cores with the host. With `--crowd` it measures what clients cost that do nothing (`crowd.rs`).
 //!
 //! Steps: [`compare`] -> in each round both ways (`processes.rs`, or `programs.rs`, beside `host.rs`) -> a table, and [`keep`].
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, reason = "it prints a table")]
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 
+mod crowd;
 mod host;
 mod processes;
 mod programs;
@@ -61,6 +62,9 @@ struct Arguments {
     /// Keeps every round here
     #[arg(long)]
     json: Option<PathBuf>,
+    /// So many clients at rest: what each costs the host, and whether two that misbehave make others wait
+    #[arg(long, value_name = "CLIENTS")]
+    crowd: Option<usize>,
     /// Is one of the processes: works through this module, or plainly where it is `plain`
     #[arg(long, hide = true)]
     client: Option<String>,
@@ -68,9 +72,13 @@ struct Arguments {
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
-    match &arguments.client {
-        Some(way) => processes::client(&arguments, way),
-        None => compare(&arguments),
+    match (&arguments.client, arguments.crowd) {
+        (Some(way), _) => processes::client(&arguments, way),
+        (None, Some(clients)) => {
+            raise_open_files();
+            crowd::compare(&arguments, clients)
+        }
+        (None, None) => compare(&arguments),
     }
 }
 

@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail, ensure};
 use evener_core::{
     Algorithm, Direction, InlineDriver as _, Job, Nanos, Outcome, Padding, QueuedDriver, Session,
 };
-use evener_driver_hosted::Module;
+use evener_driver_hosted::{Module, ModuleName};
 use evener_driver_libcrypto::Libcrypto;
 
 use super::{Arguments, list};
@@ -84,7 +84,7 @@ pub(super) fn client(arguments: &Arguments, way: &str) -> anyhow::Result<()> {
     let key: Vec<u8> = std::process::id().to_le_bytes().repeat(4);
     let session = Arc::new(Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &key)?);
     let mut rooms = vec![vec![0x5A; arguments.bytes]; arguments.in_flight];
-    let module = if way == "plain" { None } else { Some(open(way)?) };
+    let module = if way == "plain" { None } else { Some(open(&way.parse()?)?) };
     let mut worker = match &module {
         None => Worker::Plain(Libcrypto::new()?),
         Some(module) => Worker::Hosted(module.driver()),
@@ -99,11 +99,10 @@ pub(super) fn client(arguments: &Arguments, way: &str) -> anyhow::Result<()> {
 }
 
 /// The host's socket may be there a moment before it listens.
-fn open(name: &str) -> anyhow::Result<Module> {
-    let name = name.parse()?;
+pub(super) fn open(name: &ModuleName) -> anyhow::Result<Module> {
     let mut tries = 0;
     loop {
-        match Module::open(&name) {
+        match Module::open(name) {
             Ok(module) => return Ok(module),
             Err(error) if tries >= 50 => bail!(error),
             Err(_) => std::thread::sleep(Duration::from_millis(20)),

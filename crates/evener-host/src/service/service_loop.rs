@@ -101,7 +101,9 @@ impl ServiceLoop {
     fn check_news(&mut self) {
         for news in self.shard.take_news() {
             match news {
-                News::Came(client) => self.line.add(client.id, client),
+                News::Came(id) => {
+                    self.shared.client(id).into_iter().for_each(|client| self.line.add(id, client))
+                }
                 News::Changed(id) => self.line.stand(id),
                 News::Left(id) => {
                     self.line.remove(id);

@@ -101,7 +101,7 @@ impl HostState {
         shard.client_count.fetch_add(1, Relaxed);
         let client = Arc::new(Client::new(id, peer, weight, stream, shard));
         clients.insert(id, Arc::clone(&client));
-        client.shard.tell(News::Came(Arc::clone(&client)));
+        client.shard.tell(News::Came(id));
         Ok(client)
     }
 
@@ -136,6 +136,11 @@ impl HostState {
             *self.last_broken.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.to_string());
         }
         client.end();
+    }
+
+    /// The client of that number; none where it has gone.
+    pub(crate) fn client(&self, id: u64) -> Option<Arc<Client>> {
+        self.list().get(&id).cloned()
     }
 
     pub(crate) fn clients(&self) -> Vec<Arc<Client>> {

@@ -9,7 +9,6 @@ use evener_core::Session;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 
 use crate::error::HostError;
-use crate::state::client::Client;
 
 /// One thread that serves rings, as others see it.
 pub(crate) struct Shard {
@@ -24,9 +23,10 @@ pub(crate) struct Shard {
     ended: Mutex<Vec<Arc<Session>>>,
 }
 
-/// Something that happened to a client.
+/// Something that happened to a client, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum News {
-    Came(Arc<Client>),
+    Came(u64),
     /// A ring of it began, or may be served again.
     Changed(u64),
     Left(u64),
