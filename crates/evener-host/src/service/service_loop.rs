@@ -102,7 +102,7 @@ impl ServiceLoop {
         for news in self.shard.take_news() {
             match news {
                 News::Came(id) => {
-                    self.shared.client(id).into_iter().for_each(|client| self.line.add(id, client))
+                    self.shared.client(id).into_iter().for_each(|client| self.line.add(id, client));
                 }
                 News::Changed(id) => self.line.stand(id),
                 News::Left(id) => {
