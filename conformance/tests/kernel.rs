@@ -334,7 +334,7 @@ fn with_host(module: &Module, body: impl FnOnce(evener_driver_hosted::Module)) -
     let folder = tempfile::tempdir().expect("a folder");
     let socket = folder.path().join("host");
     let setup = evener_host::Setup {
-        socket: socket.clone(),
+        socket: evener_host::Socket::Path(socket.clone()),
         control: None,
         access: evener_host::Access::default(),
         limits: evener_host::Limits::default(),
