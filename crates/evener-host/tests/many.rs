@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use evener::CpuKit;
-use evener_core::{Algorithm, Direction, InlineDriver, IsOver, Job, Profile};
-use evener_driver_hosted::{Module as HostedModule, OpenError, Trouble};
+use evener::CoreDrivers;
+use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, Profile};
+use evener_driver_hosted::{ConnectionError, Module as HostedModule, OpenError};
 use evener_driver_libcrypto::Libcrypto;
 use evener_host::{Limits, Module, Socket};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -89,7 +89,7 @@ fn one_client_too_many_learns_how_many_there_are_and_a_plain_front_end_lacks_ses
     let two = [open().unwrap(), open().unwrap()];
     let refused = open().unwrap_err();
     assert!(
-        matches!(refused, OpenError::Unreachable { trouble: Trouble::Full { clients: 2 }, .. }),
+        matches!(refused, OpenError::Unreachable { error: ConnectionError::Full { clients: 2 }, .. }),
         "{refused}"
     );
     let mut plain = Raw::connect(&host.socket());
@@ -183,19 +183,19 @@ impl InlineDriver for Counting {
         self.0.run(burst);
     }
 
-    fn forget(&mut self, is_over: IsOver<'_>) {
-        self.0.forget(is_over);
+    fn forget(&mut self, has_ended: HasEnded<'_>) {
+        self.0.forget(has_ended);
     }
 }
 
 #[test]
 fn each_core_serves_clients_of_its_own() {
     let counts: [Arc<Mutex<usize>>; 3] = Default::default();
-    let kit = |count: &Arc<Mutex<usize>>| {
-        CpuKit::new(Box::new(Counting(Libcrypto::new().unwrap(), Arc::clone(count))), None)
+    let core_drivers = |count: &Arc<Mutex<usize>>| {
+        CoreDrivers::new(Box::new(Counting(Libcrypto::new().unwrap(), Arc::clone(count))), None)
     };
     let profile = Libcrypto::new().unwrap().profile().clone();
-    let module = Module::cores(profile, counts.iter().map(kit).collect(), Algorithm::ALL.to_vec());
+    let module = Module::cores(profile, counts.iter().map(core_drivers).collect(), Algorithm::ALL.to_vec());
     let host = Host::start(module);
     let mut all: Vec<Raw> = (0..6).map(|_| Raw::ready(&host.socket(), ALL_FEATURES)).collect();
     for round in 0..5 {

@@ -90,7 +90,7 @@ fn compare(arguments: &Arguments) -> anyhow::Result<()> {
     raise_open_files();
     let mut rounds = Vec::new();
     for round in 0..arguments.rounds {
-        // Whoever is second finds the machine warmer.
+        // The second finds the machine warmer.
         let (hosted, plain) = match round % 2 {
             0 => (hosted(arguments, evener)?, plain(arguments)?),
             _ => {

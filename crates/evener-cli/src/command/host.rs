@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 use evener::core::driver::SILENCE_MAX;
 use evener::core::{Algorithm, Direction};
-use evener::{Costs, Machinery as _};
+use evener::{Costs, DriverFactory as _};
 use evener_driver_emulated::{Emulated, Preset};
 use evener_driver_hosted as hosted;
 use evener_driver_kernel as kernel;
@@ -255,14 +255,14 @@ fn silence(request_bytes_max: usize) -> Duration {
 fn core(kind: &Kind, cores: u16) -> anyhow::Result<Module> {
     let mut machine = Machine::new(&ModuleOptions::default())?;
     let profile = match (kind, &machine.multibuffer) {
-        (Kind::Multibuffer, Err(absent)) => return Err(anyhow!("multibuffer: {absent}")),
+        (Kind::Multibuffer, Err(unavailable)) => return Err(anyhow!("multibuffer: {unavailable}")),
         (_, Ok(multi)) => multi.clone(),
         (_, Err(_)) => machine.libcrypto.clone(),
     };
     machine.load_or_measure_costs(&WORTH_KNOWING.map(|algorithm| (algorithm, Direction::Encrypt)), false);
     let costs = Arc::new(Costs::new(machine.costs_of_cores()));
-    let kits = (0..cores).map(|_| machine.kit().sharing(&costs)).collect();
-    Ok(Module::cores(profile, kits, Algorithm::ALL.to_vec()))
+    let all_core_drivers = (0..cores).map(|_| machine.core_drivers().sharing(&costs)).collect();
+    Ok(Module::cores(profile, all_core_drivers, Algorithm::ALL.to_vec()))
 }
 
 /// What is worth sending to another process, for two copies cost more than other algorithms do (docs/host.md); of others the

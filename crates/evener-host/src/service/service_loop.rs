@@ -288,7 +288,7 @@ impl ServiceLoop {
                 return;
             }
         }
-        self.wait(self.runner.patience(self.quiet_rounds).unwrap_or(IDLE));
+        self.wait(self.runner.timeout(self.quiet_rounds).unwrap_or(IDLE));
     }
 
     /// Lets a client rest until it kicks; `false` where it has something already and stands in the line again.
@@ -326,11 +326,11 @@ impl ServiceLoop {
     }
 
     /// Lets those stand in the line who kicked, and waits for one of them where none did.
-    fn wait(&mut self, patience: Duration) {
-        let patience = Timespec::try_from(patience).expect("at most a second");
+    fn wait(&mut self, timeout: Duration) {
+        let timeout = Timespec::try_from(timeout).expect("at most a second");
         let mut events = [const { MaybeUninit::uninit() }; EVENTS_MAX];
         // A signal is for another thread. Nobody has the number of a wake-up.
-        if let Ok((kicks, _)) = epoll::wait(&self.shard.watch, &mut events, Some(&patience)) {
+        if let Ok((kicks, _)) = epoll::wait(&self.shard.watch, &mut events, Some(&timeout)) {
             kicks.iter().for_each(|kick| self.line.stand(kick.data.u64()));
         }
     }

@@ -1,6 +1,6 @@
 //! The directories in which statistics files may lie.
 //!
-//! A writer takes the first of [`Places::of`] that it may use, made where it is missing. A reader: all of
+//! A writer takes the first of [`Directories::of`] that it may use, made where it is missing. A reader: all of
 //! them that exist.
 
 use std::env;
@@ -12,14 +12,14 @@ use rustix::io::Errno;
 
 /// Where to look for the directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Places {
+pub struct Directories {
     /// Nowhere else, where it is given.
     given: Option<PathBuf>,
     /// The user's directory for files of this session.
     runtime: Option<PathBuf>,
 }
 
-impl Places {
+impl Directories {
     /// Takes them from `EVENER_STATISTICS_DIR` and `XDG_RUNTIME_DIR`.
     #[must_use]
     pub fn from_environment() -> Self {
@@ -41,7 +41,7 @@ impl Places {
     }
 
     /// The directories of user `uid` in the order of preference. Without those of the environment
-    /// ([`Places::default`]) for a process that must not believe it.
+    /// ([`Directories::default`]) for a process that must not believe it.
     #[must_use]
     pub fn of(&self, uid: u32) -> Vec<PathBuf> {
         if let Some(given) = &self.given {
@@ -73,7 +73,7 @@ pub(super) enum Unusable {
 ///
 /// Each directory is first met with an `openat`, and nothing follows one that is refused: sshd's sandbox answers that call
 /// with an error, and others, such as `mkdirat`, with death.
-pub(super) fn open_or_make(places: &Places, uid: u32) -> Result<OwnedFd, Unusable> {
+pub(super) fn open_or_make(places: &Directories, uid: u32) -> Result<OwnedFd, Unusable> {
     let mut last = Unusable::Missing;
     for path in places.of(uid) {
         let opened = match open(&path, uid) {
@@ -98,7 +98,7 @@ pub(super) fn open(path: &Path, uid: u32) -> Result<OwnedFd, Unusable> {
     let directory = fs::open(path, flags, Mode::empty()).map_err(|error| match error {
         Errno::NOENT => Unusable::Missing,
         Errno::NOTDIR | Errno::LOOP => Unusable::NotPrivate,
-        // A directory that another user keeps to himself; the session's, after a change of user, is one.
+        // A directory that another user keeps private; the session's, after a change of user, is one.
         Errno::ACCESS => Unusable::NotPrivate,
         other => Unusable::Refused(other),
     })?;

@@ -13,13 +13,13 @@ use rustix::fs::{self, AtFlags, FallocateFlags, Mode, OFlags};
 use rustix::io::{Errno, pwrite, retry_on_intr};
 use rustix::process::{geteuid, getpid};
 
-use super::directories::{self, Places, Unusable};
+use super::directories::{self, Directories, Unusable};
 use super::process::{self, Identity, ProcessInfo};
 use super::record::{self, FILE_BYTES};
 
 /// Makes this process's file in one of `places` and maps it. A file of the same name is one that this process left when it
 /// became another program, or that of an ended one.
-pub(super) fn create(places: &Places) -> io::Result<Mapping> {
+pub(super) fn create(places: &Directories) -> io::Result<Mapping> {
     // Before anything is made: a signal would end a program that never asked for a file.
     may_extend_to(FILE_BYTES as u64)?;
     let directory = directories::open_or_make(places, geteuid().as_raw()).map_err(|reason| match reason {
