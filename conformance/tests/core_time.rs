@@ -240,7 +240,7 @@ fn a_host() {
     }
     let profile = libcrypto().profile().clone();
     let setup = evener_host::Setup {
-        socket: SOCKET.into(),
+        socket: evener_host::Socket::Path(SOCKET.into()),
         control: None,
         access: Access::default(),
         limits: Limits::default(),

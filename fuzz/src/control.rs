@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use evener::{Cancel, CoreDrivers};
 use evener_core::{Algorithm, Direction, InlineDriver as _, Job, Outcome, Padding, Session};
 use evener_driver_libcrypto::Libcrypto;
-use evener_host::{Access, Limits, Module, Setup};
+use evener_host::{Access, Limits, Module, Setup, Socket};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, send, sendmsg};
@@ -39,7 +39,7 @@ impl Host {
         let module = Module::core(profile, CoreDrivers::new(Box::new(driver), None), Algorithm::ALL.to_vec());
         let limits = Limits { memory_bytes_max: 1 << 24, ..Limits::default() };
         let setup =
-            Setup { socket: socket.clone(), control: None, access: Access::default(), limits, module };
+            Setup { socket: Socket::Path(socket.clone()), control: None, access: Access::default(), limits, module };
         let (told, ready) = mpsc::channel();
         thread::spawn(move || {
             evener_host::run(setup, &Cancel::default(), || told.send(()).expect("somebody waits"))

@@ -1,5 +1,5 @@
-//! `cargo xtask install` and `cargo xtask deb`: the command, the provider's module, manual pages and completions where
-//! they belong.
+//! `cargo xtask install` and `cargo xtask deb`: the command, the provider's module, manual pages, completions and the units by which systemd
+//! starts a host where they belong.
 //!
 //! Steps: an optimised build -> what goes where ([`Layout`]) -> each file under a temporary name, renamed -> for the
 //! package also a control file, `dpkg-deb`, and a look at what came of it: OpenSSL loads the module out of it.
@@ -67,9 +67,16 @@ impl Layout {
         ]
     }
 
+    /// Units of a user's own systemd.
+    fn units(&self) -> [(&'static str, PathBuf); 2] {
+        ["evener-host.socket", "evener-host.service"]
+            .map(|name| (name, self.file(Path::new("lib/systemd/user").join(name))))
+    }
+
     fn told(&self) -> String {
         let paths = [self.command(), self.module(), self.manual_pages()];
         let paths = paths.into_iter().chain(self.completions().map(|row| row.1));
+        let paths = paths.chain(self.units().map(|row| row.1));
         let lines: String = paths.map(|path| format!("  {}\n", path.display())).collect();
         format!("installed\n{lines}next: evener provider config, evener provider install, evener doctor\n")
     }
@@ -90,7 +97,16 @@ fn installed(destination: &Path, prefix: &Path) -> Result<Layout, String> {
         completions.args(["completions", shell]);
         put(&path, 0o644, answer(completions)?.as_bytes())?;
     }
+    for (name, path) in layout.units() {
+        let source = root().join("packaging/systemd").join(name);
+        put(&path, 0o644, unit(&read(&source)?, &layout.prefix).as_bytes())?;
+    }
     Ok(layout)
+}
+
+/// A unit as it is installed: it names the command by its place.
+fn unit(source: &[u8], prefix: &Path) -> String {
+    String::from_utf8_lossy(source).replace("@bin@", &prefix.join("bin").display().to_string())
 }
 
 /// Writes a file under a temporary name and renames it: programs may have the old module mapped.
@@ -226,6 +242,17 @@ mod tests {
         assert_eq!(layout.module(), Path::new("/stage/usr/lib/ossl-modules/evener.so"));
         assert_eq!(layout.manual_pages(), Path::new("/stage/usr/share/man/man1"));
         assert!(layout.completions().iter().all(|row| row.1.starts_with("/stage/usr/share")));
+        assert!(layout.units().iter().all(|row| row.1.starts_with("/stage/usr/lib/systemd/user")));
+    }
+
+    #[test]
+    fn a_unit_names_the_installed_command_and_nothing_is_left_to_fill_in() {
+        for name in ["evener-host.socket", "evener-host.service"] {
+            let source = read(&root().join("packaging/systemd").join(name)).unwrap();
+            let text = unit(&source, Path::new("/usr/local"));
+            assert!(!text.contains('@'), "{text}");
+            assert_eq!(text.contains("ExecStart=/usr/local/bin/evener host "), name.ends_with("service"));
+        }
     }
 
     #[test]

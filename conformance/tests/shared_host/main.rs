@@ -26,7 +26,7 @@ use evener_core::{
     known,
 };
 use evener_driver_emulated::{Emulated, Preset};
-use evener_host::{Access, Limits, Report, Setup};
+use evener_host::{Access, Limits, Report, Setup, Socket};
 use evener_testbed::{Guest, Module};
 use evener_testing::drivers::libcrypto;
 use evener_testing::requests::{Burst, JobSpec, Route, answers, judged, session};
@@ -145,7 +145,7 @@ impl Host {
         let module =
             evener_host::Module::emulated(Emulated::new(preset.without_core_time(), Box::new(libcrypto())));
         let setup = Setup {
-            socket: socket.clone(),
+            socket: Socket::Path(socket.clone()),
             control: Some(control.clone()),
             access: Access::default(),
             limits: Limits::default(),

@@ -10,8 +10,9 @@ mod common;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -76,7 +77,12 @@ fn connect(socket: &Path) -> UnixStream {
 
 /// Asks for the features of the ring; `None` where the host turns us away.
 fn greet(stream: &mut UnixStream) -> Option<u64> {
-    let header: Vec<u8> = [1_u32, 1, 0].iter().flat_map(|field| field.to_ne_bytes()).collect();
+    ask(stream, 1)
+}
+
+/// Sends a message that is answered by a number.
+fn ask(stream: &mut UnixStream, message: u32) -> Option<u64> {
+    let header: Vec<u8> = [message, 1, 0].iter().flat_map(|field| field.to_ne_bytes()).collect();
     stream.write_all(&header).ok()?;
     let mut answer = [0; 20];
     stream.read_exact(&mut answer).ok()?;
@@ -122,6 +128,8 @@ fn options_limit_what_comes_and_open_the_socket() {
         ["--request-size", "64K"],
         ["--allow-uid", "12345"],
         ["--allow-gid", "12345"],
+        ["--weight", "12345=2"],
+        ["--idle-exit", "3600"],
     ];
     let host = Host::start(&place, &options.concat());
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -129,7 +137,10 @@ fn options_limit_what_comes_and_open_the_socket() {
     assert_eq!(mode(&host.control), 0o600);
     let mut first = connect(&host.socket);
     assert!(greet(&mut first).is_some());
-    assert_eq!(greet(&mut connect(&host.socket)), None, "one client is the limit");
+    let mut second = connect(&host.socket);
+    let refusal = greet(&mut second).and_then(|_| ask(&mut second, 15));
+    assert_eq!(refusal, Some(1 << 63 | 1 << 40), "one client is the limit, and the second is told");
+    assert_eq!(ask(&mut second, 15), None, "and then it is over");
     let mut config = [24_u32, 1, 20, 48, 8, 0, 0, 0].map(u32::to_ne_bytes).concat();
     first.write_all(&config).unwrap();
     config.resize(32, 0);
@@ -178,6 +189,49 @@ fn module_as_seen_by_the_stranger(place: &Place) -> Value {
     seen["asked"][0].clone()
 }
 
+/// A host that was given a listening socket, as systemd gives it: descriptor 3, and two variables.
+fn activated(place: &Place, listener: &UnixListener, options: &str) -> Child {
+    let mut shell = place.program("sh");
+    let script = format!("exec 3<&0 0</dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec '{EVENER}' host {options}");
+    shell.command.args(["-c", &script]).stdin(OwnedFd::from(listener.try_clone().unwrap()));
+    shell.command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+#[test]
+fn a_host_serves_the_socket_that_it_was_given_and_ends_when_nobody_is_left() {
+    let place = Place::new();
+    let path = place.join("socket");
+    let listener = UnixListener::bind(&path).unwrap();
+    // Who comes first waits for the host.
+    let mut early = connect(&path);
+    let host = activated(&place, &listener, "--module cpu --idle-exit 1");
+    assert!(greet(&mut early).is_some());
+    drop(early);
+    let ended = host.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(0), "{}", String::from_utf8_lossy(&ended.stderr));
+    let report: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    assert_eq!(report["connections"], 1);
+    assert!(path.exists(), "it is not the host's");
+    let both = activated(&place, &listener, "--module cpu --socket other").wait_with_output().unwrap();
+    assert!(String::from_utf8_lossy(&both.stderr).contains("one is enough"));
+}
+
+#[test]
+fn a_host_has_no_more_clients_than_open_files_and_says_so() {
+    let place = Place::new();
+    let limited = |options: &str| {
+        let script =
+            format!("ulimit -n 1000; exec '{EVENER}' host --module cpu --idle-exit 0 --socket few {options}");
+        place.program("sh").args(["-c", &script]).run()
+    };
+    let usual = limited("").ended_with(0);
+    for words in ["1024 clients may need 18688 open files", "may have 1000", "enough for 41 clients"] {
+        assert!(usual.stderr().contains(words), "{}", usual.stderr());
+    }
+    limited("--clients 41").ended_with(0);
+    limited("--clients 42").ended_with(2).saying("--clients: 42 clients may need 1012 open files");
+}
+
 #[test]
 fn a_host_that_cannot_be_says_why() {
     let place = Place::new();
@@ -195,6 +249,12 @@ fn a_host_that_cannot_be_says_why() {
         .ended_with(2)
         .saying("multibuffer");
     host(&["--module", "cpu", "--request-size", "65M"]).ended_with(2).saying("not between 1 and 64M");
+    host(&["--module", "emulated:am3358", "--cores", "2"]).ended_with(2).saying("modules of cores");
+    host(&["--module", "cpu", "--cores", "0"]).ended_with(2).saying("--cores");
+    for weight in ["7", "7=0", "7=65", "x=1"] {
+        host(&["--module", "cpu", "--weight", weight]).ended_with(2).saying("is not UID=N");
+    }
+    place.evener().args(["host", "--module", "cpu"]).run().ended_with(2).saying("--socket is needed");
     host(&["--module", "cpu", "--bytes-in-flight", "0"]).ended_with(2).saying("from 1 on");
     let first = Host::start(&place, &["--module", "emulated:am3358"]);
     host(&["--module", "emulated:am3358"]).ended_with(2).saying("socket");

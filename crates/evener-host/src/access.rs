@@ -15,6 +15,8 @@ pub struct Access {
     pub uids: Vec<u32>,
     /// Further groups, by number; the group that the process ran in when it connected counts, not its supplementary ones.
     pub gids: Vec<u32>,
+    /// Users whose clients have so many shares of a burst; who is not named has one.
+    pub weights: Vec<(u32, u32)>,
 }
 
 /// Who connected, as the kernel says.
@@ -38,6 +40,12 @@ impl Access {
     pub fn admits(&self, peer: Peer) -> bool {
         let is_own = cfg!(mutant = "host_admits_all") || peer.uid == 0 || peer.uid == getuid().as_raw();
         is_own || self.uids.contains(&peer.uid) || self.gids.contains(&peer.gid)
+    }
+
+    /// How many shares of a burst a client has.
+    pub(crate) fn weight_of(&self, peer: Peer) -> usize {
+        let named = self.weights.iter().rfind(|(uid, _)| *uid == peer.uid);
+        named.map_or(1, |(_, weight)| usize::try_from(*weight).unwrap_or(usize::MAX).max(1))
     }
 
     /// Permission bits of the socket: for its owner alone, or for all where others are to be looked at when they come.
@@ -91,9 +99,16 @@ mod tests {
         assert!(closed.admits(peer(own, 7)) && closed.admits(peer(0, 7)));
         assert!(!closed.admits(peer(own + 12_345, 7)));
         assert_eq!(closed.socket_mode(), 0o600);
-        let open = Access { uids: vec![own + 12_345], gids: vec![99] };
+        let open = Access { uids: vec![own + 12_345], gids: vec![99], ..Access::default() };
         assert!(open.admits(peer(own + 12_345, 7)) && open.admits(peer(own + 1, 99)));
         assert!(!open.admits(peer(own + 1, 98)));
         assert_eq!(open.socket_mode(), 0o666);
+    }
+
+    #[test]
+    fn a_user_has_the_weight_that_was_said_last_and_any_other_has_one() {
+        let access = Access { weights: vec![(7, 3), (8, 0), (7, 4)], ..Access::default() };
+        let weight = |uid| access.weight_of(Peer { pid: 1, uid, gid: 0 });
+        assert_eq!([weight(7), weight(8), weight(9)], [4, 1, 1]);
     }
 }

@@ -15,11 +15,14 @@ pub enum HostError {
         /// The system's reason.
         error: io::Error,
     },
+    /// What was opened for the host before it began is nothing that clients can come to.
+    #[error("LISTEN_FDS: {0}")]
+    Activation(String),
     /// The system refuses something else.
     #[error("{0}")]
     System(#[from] io::Error),
-    /// The module's thread has ended in a panic: a bug in Evener.
-    #[error("the module's thread has ended unexpectedly")]
+    /// A thread of the module has ended in a panic: a bug in Evener.
+    #[error("a thread of the module has ended unexpectedly")]
     Module,
 }
 

@@ -1,30 +1,27 @@
-//! A host's life: sockets are bound, the module's thread starts, each connection gets a thread, and all of them end.
+//! A host's life: sockets are bound, the module's threads start, the front serves those who come, and all of them end.
 
 use std::io;
-use std::os::fd::AsFd as _;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use evener::Cancel;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::access::{Access, Peer};
+use crate::access::Access;
 use crate::error::HostError;
+use crate::front::event_loop::EventLoop;
 use crate::front::listener::Listener;
-use crate::front::{connection, control};
 use crate::limits::Limits;
 use crate::module::Module;
 use crate::service::service_loop::ServiceLoop;
-use crate::state::client::Client;
 use crate::state::host_state::HostState;
 use crate::state::report::Report;
 
 /// What a host is made of.
 pub struct Setup {
     /// Where clients come.
-    pub socket: PathBuf,
+    pub socket: Socket,
     /// Where commands come, if anywhere. For the own user and root only.
     pub control: Option<PathBuf>,
     /// Who may come.
@@ -35,105 +32,50 @@ pub struct Setup {
     pub module: Module,
 }
 
-/// Serves until `cancel` is set, and says what was done. `ready` is called once clients can come.
+/// Where clients come.
+#[derive(Debug)]
+pub enum Socket {
+    /// A place in the file system, which is bound when the host begins and removed with it.
+    Path(PathBuf),
+    /// One that somebody else has bound and keeps ([`listener_of_activation`](crate::listener_of_activation)).
+    Inherited(UnixListener),
+}
+
+/// Serves until `cancel` is set or nobody came for [`Limits::idle_max`], and says what was done. `ready` is called once clients can come.
 ///
 /// # Errors
 ///
-/// A [`HostError`] before anybody was served, or the end of the module's thread.
+/// A [`HostError`] before anybody was served, or the end of one of the module's threads.
 pub fn run(setup: Setup, cancel: &Cancel, ready: impl FnOnce()) -> Result<Report, HostError> {
     let shared = Arc::new(HostState::new(&setup.module, setup.limits.clone())?);
-    let clients = Listener::bind(&setup.socket, setup.access.socket_mode())?;
-    let control = setup.control.as_deref().map(|path| Listener::bind(path, 0o600)).transpose()?;
-    let service_loop = ServiceLoop::new(Arc::clone(&shared), setup.module.into_runner());
-    let mut threads = vec![spawn("module", move || service_loop.run())?];
-    ready();
-    let outcome = listen(&shared, &setup.access, [Some(&clients), control.as_ref()], cancel, &mut threads);
-    shared.stop();
-    let mut whole = true;
-    for thread in threads {
-        whole &= thread.join().is_ok();
-    }
-    outcome?;
-    if whole { Ok(shared.report()) } else { Err(HostError::Module) }
-}
-
-/// Accepts connections until the host is to stop. The first of the threads is the module's.
-fn listen(
-    shared: &Arc<HostState>,
-    access: &Access,
-    listeners: [Option<&Listener>; 2],
-    cancel: &Cancel,
-    threads: &mut Vec<JoinHandle<()>>,
-) -> Result<(), HostError> {
-    let timeout = Timespec { tv_sec: 0, tv_nsec: LOOK_NS };
-    let mut next_id = 0;
-    while !cancel.is_cancelled() {
-        let mut watched: Vec<PollFd<'_>> = listeners
-            .iter()
-            .flatten()
-            .map(|listener| PollFd::from_borrowed_fd(listener.socket.as_fd(), PollFlags::IN))
-            .collect();
-        match poll(&mut watched, Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let [clients, control] = listeners;
-        while let Some(stream) = accept(clients) {
-            next_id += 1;
-            threads.extend(receive_client(shared, access, next_id, stream));
-        }
-        while let Some(stream) = accept(control) {
-            threads.extend(receive_command(shared, stream));
-        }
-        // The module's thread ends last, unless it has panicked.
-        if threads[0].is_finished() {
-            return Err(HostError::Module);
-        }
-        threads.retain(|thread| !thread.is_finished());
-    }
-    Ok(())
-}
-
-/// A connection that fails before it is one (the client has gone already, no descriptor is left) is none; others may come.
-fn accept(listener: Option<&Listener>) -> Option<UnixStream> {
-    listener?.accept().ok().flatten()
-}
-
-/// Looks who it is and gives the connection a thread.
-fn receive_client(
-    shared: &Arc<HostState>,
-    access: &Access,
-    id: u64,
-    stream: UnixStream,
-) -> Option<JoinHandle<()>> {
-    shared.connections.add(1);
-    let peer = Peer::of(&stream).filter(|peer| access.admits(*peer));
-    let is_there = !shared.is_gone.load(std::sync::atomic::Ordering::Relaxed);
-    let (Some(peer), Ok(second), true) = (peer, stream.try_clone(), is_there) else {
-        shared.turned_away.add(1);
-        return None;
+    let clients = match setup.socket {
+        Socket::Path(path) => Listener::bind(&path, setup.access.socket_mode())?,
+        Socket::Inherited(socket) => Listener::inherited(socket)?,
     };
-    let client = Arc::new(Client::new(id, peer, second));
-    if !shared.enter(&client) {
-        shared.turned_away.add(1);
-        return None;
+    let control = setup.control.as_deref().map(|path| Listener::bind(path, 0o600)).transpose()?;
+    let front = EventLoop::new(&shared, &setup.access, clients, control)?;
+    let threads = module_threads(&shared, setup.module);
+    let outcome = threads.and_then(|threads| {
+        ready();
+        let administrators = front.run(cancel, || !threads.iter().any(JoinHandle::is_finished));
+        Ok((threads, administrators?))
+    });
+    shared.stop();
+    let (threads, administrators) = outcome?;
+    let mut is_whole = true;
+    for thread in threads.into_iter().chain(administrators) {
+        is_whole &= thread.join().is_ok();
     }
-    let (shared, of_thread) = (Arc::clone(shared), Arc::clone(&client));
-    let shared_of_thread = Arc::clone(&shared);
-    let thread = spawn("client", move || connection::serve(&shared_of_thread, &of_thread, stream));
-    thread.inspect_err(|_| shared.leave(&client)).ok()
+    if is_whole { Ok(shared.report()) } else { Err(HostError::Module) }
 }
 
-fn receive_command(shared: &Arc<HostState>, stream: UnixStream) -> Option<JoinHandle<()>> {
-    let peer = Peer::of(&stream)?;
-    let shared = Arc::clone(shared);
-    let is_own = Access::default().admits(peer);
-    is_own.then(|| spawn("control", move || control::serve(&shared, stream)).ok()).flatten()
+/// Starts a thread for each part of the module.
+fn module_threads(shared: &Arc<HostState>, module: Module) -> Result<Vec<JoinHandle<()>>, HostError> {
+    let parts = shared.shards.iter().zip(module.into_runners());
+    let threads = parts.map(|(shard, runner)| {
+        let service_loop = ServiceLoop::new(Arc::clone(shared), Arc::clone(shard), runner);
+        let thread = thread::Builder::new().name("evener-module".to_owned());
+        thread.spawn(move || service_loop.run())
+    });
+    Ok(threads.collect::<io::Result<_>>()?)
 }
-
-fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
-    thread::Builder::new().name(format!("evener-{name}")).spawn(body)
-}
-
-/// How soon a wish to stop is noticed that comes without a signal, in nanoseconds.
-const LOOK_NS: i64 = 100_000_000;

@@ -1,16 +1,17 @@
 //! A process that owns a module and serves it to others: local programs through Evener's client, QEMU guests as a virtio-crypto
 //! device. The wire is vhost-user-crypto.
 //!
-//! The path of one client: [`run`] accepts it (`front/listener.rs`), the kernel says who it is ([`Access`]) -> a thread of its own
-//! handles its messages (`front/connection.rs`, `socket.rs`) and sets up what the host knows of it (`state/client.rs`: `memory.rs`,
-//! `sessions.rs`, rings) -> the module's thread (`service/service_loop.rs`) takes its requests (`request.rs`), has them done
-//! ([`Module`]) in memory of the host's own (`in_flight.rs`, `slots.rs`), and gives them back (`notify.rs`) -> the client goes
-//! and all that it had is wiped.
+//! The path of one client: [`run`] has one thread in front (`front/event_loop.rs`), which accepts it (`listener.rs`), asks the kernel who it is
+//! ([`Access`]), reads its messages (`connection.rs`, `socket.rs`) and sets up what the host knows of it (`messages.rs`, `state/client.rs`:
+//! `memory.rs`, `sessions.rs`, rings) -> one of the module's threads (`service/service_loop.rs`) takes its requests in its turn (`line.rs`,
+//! `request.rs`), has them done ([`Module`]) in memory of the host's own (`in_flight.rs`, `slots.rs`), and gives them back (`notify.rs`)
+//! -> the client goes and all that it had is wiped.
 //! Beside it `front/control.rs` takes commands (`admin_command.rs`), and [`Report`] says what was done. The design stands in `docs/host.md`.
 #![allow(unsafe_code, reason = "room: data of jobs that outlive their function; asynchronous reads")]
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 
 mod access;
+mod activation;
 mod error;
 mod front;
 mod host;
@@ -20,9 +21,10 @@ mod service;
 mod state;
 
 pub use access::{Access, Peer};
+pub use activation::listener_of_activation;
 pub use error::HostError;
-pub use host::{Setup, run};
-pub use limits::Limits;
+pub use host::{Setup, Socket, run};
+pub use limits::{Limits, TooFewFiles};
 pub use module::Module;
 pub use state::memory::MemoryRefusal;
 pub use state::report::{ClientReport, ModuleReport, Report, Totals};

@@ -1,5 +1,9 @@
 //! What one client may have, and how many clients there may be.
 
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
 /// What one client may have at most, and how many there may be.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -15,19 +19,96 @@ pub struct Limits {
     pub memory_bytes_max: u64,
     /// Bytes of a request.
     pub request_bytes_max: usize,
+    /// The host ends after so long without a client; never where this is none.
+    pub idle_max: Option<Duration>,
+}
+
+/// The system lets the process have fewer open files than its clients may need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{asked} clients may need {needed} open files, and this process may have {allowed} (ulimit -Hn): enough for {fitting} clients"
+)]
+pub struct TooFewFiles {
+    /// Clients that were asked for.
+    pub asked: usize,
+    /// Open files that they may need.
+    pub needed: u64,
+    /// Open files that the process may have.
+    pub allowed: u64,
+    /// Clients for whom that is enough.
+    pub fitting: usize,
 }
 
 impl Default for Limits {
-    /// 64 clients with 4096 sessions, 256 requests of 16 MiB in all, 64 GiB of memory each; requests of 1 MiB. Assumed,
+    /// 1024 clients with 4096 sessions, 256 requests of 16 MiB in all, 64 GiB of memory each; requests of 1 MiB. Assumed,
     /// not measured, but that a guest's memory is mapped whole, and that Linux sends no more than 64 KiB at once.
     fn default() -> Self {
         Self {
-            clients_max: 64,
+            clients_max: 1_024,
             sessions_max: 4096,
             in_flight_max: 256,
             bytes_in_flight_max: 16 << 20,
             memory_bytes_max: 64 << 30,
             request_bytes_max: 1 << 20,
+            idle_max: None,
         }
+    }
+}
+
+impl Limits {
+    /// Raises what this process may have of open files to what so many clients may need.
+    ///
+    /// # Errors
+    ///
+    /// [`TooFewFiles`] where it may not be raised so far; then it is raised as far as it may be.
+    pub fn raise_open_files(&self) -> Result<(), TooFewFiles> {
+        let limit = getrlimit(Resource::Nofile);
+        let needed = files_of(self.clients_max);
+        let (soft, hard) = (limit.current.unwrap_or(u64::MAX), limit.maximum.unwrap_or(u64::MAX));
+        let mut allowed = soft;
+        if soft < needed {
+            let raised = Rlimit { current: Some(needed.min(hard)), maximum: limit.maximum };
+            if setrlimit(Resource::Nofile, raised).is_ok() {
+                allowed = needed.min(hard);
+            }
+        }
+        enough(self.clients_max, allowed)
+    }
+}
+
+/// Whether so many open files are enough.
+fn enough(asked: usize, allowed: u64) -> Result<(), TooFewFiles> {
+    let needed = files_of(asked);
+    if allowed >= needed {
+        return Ok(());
+    }
+    let fitting = allowed.saturating_sub(FILES_OF_HOST) / FILES_OF_CLIENT;
+    Err(TooFewFiles { asked, needed, allowed, fitting: usize::try_from(fitting).unwrap_or(usize::MAX) })
+}
+
+fn files_of(clients: usize) -> u64 {
+    (clients as u64).saturating_mul(FILES_OF_CLIENT).saturating_add(FILES_OF_HOST)
+}
+
+/// Open files that one client may make the host have: its stream, its process, a kick and a call for each of four rings, and the eight that
+/// come beside a message. At rest one of good faith costs four.
+const FILES_OF_CLIENT: u64 = 2 + 8 + 8;
+
+/// Open files of the host's own: standard ones, sockets, drivers of modules, administrators and connections that are refused. Assumed, not
+/// measured: 256, for it has some 20 by itself and refuses 64 at the same time.
+const FILES_OF_HOST: u64 = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_clients_as_it_says_fit_into_the_files_that_there_are_and_no_more() {
+        for allowed in [300, 1_024, 4_096, 524_288] {
+            let refused = enough(1 << 20, allowed).unwrap_err();
+            assert_eq!(enough(refused.fitting, allowed), Ok(()));
+            assert!(enough(refused.fitting + 1, allowed).is_err());
+        }
+        assert_eq!(enough(1 << 20, 10).unwrap_err().fitting, 0);
     }
 }

@@ -1,4 +1,4 @@
-//! The one module of a host: a core with the CPU's drivers, a module that somebody else's driver asks, or an emulated one.
+//! The one module of a host: cores with the CPU's drivers, a module that somebody else's driver asks, or an emulated one.
 
 use std::mem;
 use std::sync::Arc;
@@ -15,7 +15,8 @@ pub struct Module {
     pub(crate) profile: Profile,
     pub(crate) does: Vec<Algorithm>,
     pub(crate) control: Option<Control>,
-    work: Work,
+    /// One for each thread of the host that works with it.
+    works: Vec<Work>,
 }
 
 enum Work {
@@ -41,7 +42,20 @@ impl Module {
     /// A core that does nothing else, with what a core runs jobs with. It does what `does` names.
     #[must_use]
     pub fn core(profile: Profile, core_drivers: CoreDrivers, does: Vec<Algorithm>) -> Self {
-        Self { profile, does, control: None, work: Work::Core(Box::new(core_drivers)) }
+        Self::cores(profile, vec![core_drivers], does)
+    }
+
+    /// So many cores, each of which serves clients of its own.
+    ///
+    /// # Panics
+    ///
+    /// Without any.
+    #[must_use]
+    pub fn cores(profile: Profile, all_core_drivers: Vec<CoreDrivers>, does: Vec<Algorithm>) -> Self {
+        assert!(!all_core_drivers.is_empty(), "a module is one core at least");
+        let works =
+            all_core_drivers.into_iter().map(|core_drivers| Work::Core(Box::new(core_drivers))).collect();
+        Self { profile, does, control: None, works }
     }
 
     /// A module with programmed time and faults. One that is to hang does so until it is reset.
@@ -63,11 +77,18 @@ impl Module {
         let does = |algorithm: &&Algorithm| driver.supports(**algorithm, Direction::Encrypt);
         let does = Algorithm::ALL.iter().filter(does).copied().collect();
         let queue = Queue { driver, silence, progress: Instant::now(), over: Vec::new() };
-        Self { profile, does, control: None, work: Work::Queued(queue) }
+        Self { profile, does, control: None, works: vec![Work::Queued(queue)] }
     }
 
-    pub(crate) fn into_runner(self) -> ModuleRunner {
-        ModuleRunner { work: self.work, waiting: Vec::new(), spare: Vec::new(), is_gone: false }
+    /// Threads that work with it.
+    pub(crate) fn threads(&self) -> usize {
+        self.works.len()
+    }
+
+    /// What each of them has of it.
+    pub(crate) fn into_runners(self) -> Vec<ModuleRunner> {
+        let runner = |work| ModuleRunner { work, waiting: Vec::new(), spare: Vec::new(), is_gone: false };
+        self.works.into_iter().map(runner).collect()
     }
 }
 
@@ -80,7 +101,7 @@ pub(crate) struct ModuleRunner {
     is_gone: bool,
 }
 
-/// How many requests a round may take, in all and from one ring.
+/// How many requests a round may take, in all and from one client of the usual weight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Quota {
     pub(crate) all: usize,
@@ -88,16 +109,16 @@ pub(crate) struct Quota {
 }
 
 impl ModuleRunner {
-    /// What may be taken now. A core takes fills of its lanes, so that results go out while the next fill is worked on; a
-    /// module takes one after the other from each ring, and none while it is full.
-    pub(crate) fn quota(&self, rings: usize) -> Quota {
+    /// What may be taken now from so many clients. A core takes fills of its lanes, so that results go out while the next fill is worked
+    /// on; a module takes one after the other from each client, and none while it is full.
+    pub(crate) fn quota(&self, clients: usize) -> Quota {
         match &self.work {
             Work::Core(core_drivers) => {
                 let all = usize::try_from(core_drivers.width()).unwrap_or(1).max(FILL_LEAST);
-                Quota { all, each: all.div_ceil(rings.clamp(1, SHARES_MAX)) }
+                Quota { all, each: all.div_ceil(clients.clamp(1, SHARES_MAX)) }
             }
             Work::Queued(_) if !self.waiting.is_empty() => Quota { all: 0, each: 0 },
-            Work::Queued(_) | Work::Lost => Quota { all: rings, each: 1 },
+            Work::Queued(_) | Work::Lost => Quota { all: clients.min(TURNS_MAX), each: 1 },
         }
     }
 
@@ -139,7 +160,7 @@ impl ModuleRunner {
         !self.waiting.is_empty()
     }
 
-    /// Whether a ring may give more than its share where the others give less. A module's queue is filled by turns.
+    /// Whether a client may give more than its share where the others give less. A module's queue is filled by turns.
     pub(crate) const fn takes_more(&self) -> bool {
         matches!(self.work, Work::Core(_))
     }
@@ -253,6 +274,10 @@ fn submit(
 /// core time as two copies of 16 KiB: a few large shares are cheaper than many small ones, and who is left out is first in the next.
 const SHARES_MAX: usize = 4;
 
+/// Most clients of which a module that works by itself takes one request in a round: what it has no room for waits in the host's memory. Assumed,
+/// not measured: 64, more than any such module holds.
+const TURNS_MAX: usize = 64;
+
 /// Least requests of a round on a core. Assumed, not measured: 8, because that is half a fill of the widest lanes.
 const FILL_LEAST: usize = 8;
 
@@ -272,7 +297,8 @@ mod tests {
     fn however_many_clients_there_are_a_core_takes_shares_that_are_worth_a_wake_up() {
         let plain = evener_driver_libcrypto::Libcrypto::new().unwrap();
         let profile = evener_core::InlineDriver::profile(&plain).clone();
-        let runner = Module::core(profile, CoreDrivers::new(Box::new(plain), None), Vec::new()).into_runner();
+        let module = Module::core(profile, CoreDrivers::new(Box::new(plain), None), Vec::new());
+        let runner = module.into_runners().remove(0);
         let shares = [0, 1, 2, 4, 8, 64].map(|rings| runner.quota(rings).each);
         assert_eq!((runner.quota(8).all, shares), (8, [8, 8, 4, 2, 2, 2]));
     }

@@ -29,6 +29,24 @@ pub mod protocol_features {
     pub const CRYPTO_SESSION: u64 = 1 << 7;
     /// Messages 24 and 25.
     pub const CONFIG: u64 = 1 << 9;
+
+    /// Evener's own: the host serves as many clients as it may, and says here how many these are. A front end that knows
+    /// nothing of it sees a back end without sessions, for it leaves alone what bits it does not know.
+    #[must_use]
+    pub fn full(clients: u32) -> u64 {
+        FULL | u64::from(clients.min(CLIENTS_MAX)) << CLIENTS_AT
+    }
+
+    /// The clients of a host that takes no more; none where it takes this one.
+    #[must_use]
+    pub fn clients_of_full(told: u64) -> Option<u32> {
+        let clients = told >> CLIENTS_AT & u64::from(CLIENTS_MAX);
+        (told & FULL != 0).then(|| u32::try_from(clients).unwrap_or(CLIENTS_MAX))
+    }
+
+    const FULL: u64 = 1 << 63;
+    const CLIENTS_AT: u32 = 40;
+    const CLIENTS_MAX: u32 = (1 << 23) - 1;
 }
 
 macro_rules! messages {
@@ -149,6 +167,17 @@ mod tests {
         let reply = [1, 0, 0, 0, 5, 0, 0, 0, 8, 0, 0, 0];
         assert_eq!(Header::parse(&reply), Ok(Header::reply(Message::GetFeatures, 8)));
         assert_eq!(Header::reply(Message::GetFeatures, 8).to_bytes(), reply);
+    }
+
+    #[test]
+    fn a_host_that_is_full_says_by_how_many_clients_and_offers_no_sessions() {
+        use super::protocol_features::{CONFIG, CRYPTO_SESSION, clients_of_full, full};
+        for clients in [0, 1, 1_024, 8_388_607] {
+            assert_eq!(clients_of_full(full(clients)), Some(clients));
+            assert_eq!(full(clients) & 0xFF_FFFF_FFFF, 0, "bits that others give a meaning");
+        }
+        assert_eq!(clients_of_full(full(u32::MAX)), Some(8_388_607));
+        assert_eq!(clients_of_full(CRYPTO_SESSION | CONFIG), None);
     }
 
     #[test]

@@ -31,6 +31,10 @@ impl Host {
         Ok(host)
     }
 
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(super) fn socket(&self) -> PathBuf {
         self.folder.path().join("socket")
     }

@@ -5,13 +5,14 @@
 //! multibuffer` has the last core, the processes share the others. *Plain*: the processes have all cores and libcrypto. The two
 //! take turns; what is compared is messages of all processes in one window. Each process compares a result with
 //! libcrypto's before it counts anything. With `--provider` they are those of `openssl speed -multi`, with Evener's provider and without it,
-//! one message at a time, and they share all cores with the host.
+//! one message at a time, and they share all cores with the host. With `--crowd` it measures what clients cost that do nothing (`crowd.rs`).
 //!
 //! Steps: [`compare`] -> in each round both ways (`processes.rs`, or `programs.rs`, beside `host.rs`) -> a table, and [`keep`].
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, reason = "it prints a table")]
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 
+mod crowd;
 mod host;
 mod processes;
 mod programs;
@@ -27,10 +28,12 @@ use evener_bench::programs::openssl_conf::Providers;
 use evener_bench::statistics::Spread;
 use evener_core::InlineDriver as _;
 use evener_driver_libcrypto::Libcrypto;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use serde_json::{Value, json};
 
 use self::host::Host;
+use self::processes::Work;
 
 /// Measures processes that share a host against the same processes on their own.
 #[derive(Parser, Clone)]
@@ -59,6 +62,9 @@ struct Arguments {
     /// Keeps every round here
     #[arg(long)]
     json: Option<PathBuf>,
+    /// So many clients at rest: what each costs the host, and whether two that misbehave make others wait
+    #[arg(long, value_name = "CLIENTS")]
+    crowd: Option<usize>,
     /// Is one of the processes: works through this module, or plainly where it is `plain`
     #[arg(long, hide = true)]
     client: Option<String>,
@@ -66,9 +72,13 @@ struct Arguments {
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
-    match &arguments.client {
-        Some(way) => processes::client(&arguments, way),
-        None => compare(&arguments),
+    match (&arguments.client, arguments.crowd) {
+        (Some(way), _) => processes::client(&arguments, way),
+        (None, Some(clients)) => {
+            raise_open_files();
+            crowd::compare(&arguments, clients)
+        }
+        (None, None) => compare(&arguments),
     }
 }
 
@@ -76,7 +86,8 @@ fn compare(arguments: &Arguments) -> anyhow::Result<()> {
     let evener = arguments.evener.as_deref().context("--evener is needed")?;
     let each = if arguments.provider.is_some() { 1 } else { arguments.in_flight };
     println!("{} processes, {each} x {} B under way each, AES-128-CBC", arguments.processes, arguments.bytes);
-    println!("{:>8} {:>14} {:>14} {:>7}", "round", "hosted MB/s", "plain MB/s", "ratio");
+    println!("{:>8} {:>14} {:>14} {:>7} {:>9}", "round", "hosted MB/s", "plain MB/s", "ratio", "fairness");
+    raise_open_files();
     let mut rounds = Vec::new();
     for round in 0..arguments.rounds {
         // The second finds the machine warmer.
@@ -87,17 +98,18 @@ fn compare(arguments: &Arguments) -> anyhow::Result<()> {
                 (hosted(arguments, evener)?, plain)
             }
         };
-        println!("{round:>8} {hosted:>14.1} {plain:>14.1} {:>7.3}", hosted / plain);
+        let (rate, plain_rate, fairness) = (hosted.rate, plain.rate, hosted.fairness);
+        println!("{round:>8} {rate:>14.1} {plain_rate:>14.1} {:>7.3} {fairness:>9.4}", rate / plain_rate);
         rounds.push((hosted, plain));
     }
-    let ratios: Vec<f64> = rounds.iter().map(|(hosted, plain)| hosted / plain).collect();
+    let ratios: Vec<f64> = rounds.iter().map(|(hosted, plain)| hosted.rate / plain.rate).collect();
     let ratio = Spread::of(&ratios).context("there was no round")?;
     println!("median ratio {:.3} [{:.3} {:.3}]", ratio.median, ratio.low, ratio.high);
     arguments.json.as_deref().map_or(Ok(()), |file| keep(file, arguments, evener, &rounds, &ratio))
 }
 
-/// Megabytes per second of all processes with a host: of one that has the last core to itself, or shares all with programs.
-fn hosted(arguments: &Arguments, evener: &Path) -> anyhow::Result<f64> {
+/// What all processes do with a host: of one that has the last core to itself, or shares all with programs.
+fn hosted(arguments: &Arguments, evener: &Path) -> anyhow::Result<Work> {
     let cores = cores()?;
     if let Some(provider) = &arguments.provider {
         let host = Host::start(evener, &cores)?;
@@ -110,7 +122,7 @@ fn hosted(arguments: &Arguments, evener: &Path) -> anyhow::Result<f64> {
 }
 
 /// The same without one.
-fn plain(arguments: &Arguments) -> anyhow::Result<f64> {
+fn plain(arguments: &Arguments) -> anyhow::Result<Work> {
     match &arguments.provider {
         Some(provider) => programs::run(arguments, provider, Providers::Default, Path::new("")),
         None => processes::run(arguments, "plain", &cores()?),
@@ -122,11 +134,11 @@ fn keep(
     file: &Path,
     arguments: &Arguments,
     evener: &Path,
-    rounds: &[(f64, f64)],
+    rounds: &[(Work, Work)],
     ratio: &Spread,
 ) -> anyhow::Result<()> {
-    let rounds: Vec<Value> =
-        rounds.iter().map(|(hosted, plain)| json!({ "hosted": hosted, "plain": plain })).collect();
+    let round = |(hosted, plain): &(Work, Work)| json!({ "hosted": hosted.rate, "plain": plain.rate, "fairness": hosted.fairness });
+    let rounds: Vec<Value> = rounds.iter().map(round).collect();
     let version = Command::new(evener).arg("--version").output()?.stdout;
     let since = SystemTime::now().duration_since(UNIX_EPOCH)?;
     let kept = json!({
@@ -144,6 +156,12 @@ fn keep(
         "ratio": ratio,
     });
     fs::write(file, format!("{kept:#}\n")).with_context(|| file.display().to_string())
+}
+
+/// As far as the system allows: two pipes for each process. Where that is too few, the first that cannot be started says so.
+fn raise_open_files() {
+    let most = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most }).ok();
 }
 
 fn machine() -> anyhow::Result<String> {

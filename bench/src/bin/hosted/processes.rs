@@ -9,26 +9,41 @@ use anyhow::{Context as _, bail, ensure};
 use evener_core::{
     Algorithm, Direction, InlineDriver as _, Job, Nanos, Outcome, Padding, QueuedDriver, Session,
 };
-use evener_driver_hosted::Module;
+use evener_driver_hosted::{Module, ModuleName};
 use evener_driver_libcrypto::Libcrypto;
 
 use super::{Arguments, list};
 
-/// Megabytes per second of all processes together.
-pub(super) fn run(arguments: &Arguments, way: &str, cores: &[usize]) -> anyhow::Result<f64> {
+/// What all processes did together.
+#[derive(Clone, Copy)]
+pub(super) struct Work {
+    /// Megabytes per second.
+    pub(super) rate: f64,
+    /// Jain's index of the processes' messages: 1 where each did as much, one by their number where one did all.
+    pub(super) fairness: f64,
+}
+
+/// Lets so many processes work at the same time.
+pub(super) fn run(arguments: &Arguments, way: &str, cores: &[usize]) -> anyhow::Result<Work> {
     let mut clients = Vec::new();
     for _ in 0..arguments.processes {
         clients.push(Client::start(arguments, way, cores)?);
     }
     let began = Instant::now();
     clients.iter_mut().try_for_each(Client::go)?;
-    let mut messages = 0;
-    for client in clients {
-        messages += client.count()?;
-    }
+    let counts = clients.into_iter().map(Client::count).collect::<anyhow::Result<Vec<usize>>>()?;
     let window = began.elapsed().as_secs_f64();
+    let messages: usize = counts.iter().sum();
     #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
-    Ok((messages * arguments.bytes) as f64 / window / 1e6)
+    Ok(Work { rate: (messages * arguments.bytes) as f64 / window / 1e6, fairness: fairness(&counts) })
+}
+
+/// Jain's index: the square of the sum by their number times the sum of squares.
+#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+fn fairness(counts: &[usize]) -> f64 {
+    let sum: f64 = counts.iter().map(|count| *count as f64).sum();
+    let squares: f64 = counts.iter().map(|count| (*count as f64).powi(2)).sum();
+    if squares > 0.0 { sum * sum / (counts.len() as f64 * squares) } else { 0.0 }
 }
 
 /// A process that waits for the start.
@@ -69,7 +84,7 @@ pub(super) fn client(arguments: &Arguments, way: &str) -> anyhow::Result<()> {
     let key: Vec<u8> = std::process::id().to_le_bytes().repeat(4);
     let session = Arc::new(Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &key)?);
     let mut rooms = vec![vec![0x5A; arguments.bytes]; arguments.in_flight];
-    let module = if way == "plain" { None } else { Some(open(way)?) };
+    let module = if way == "plain" { None } else { Some(open(&way.parse()?)?) };
     let mut worker = match &module {
         None => Worker::Plain(Libcrypto::new()?),
         Some(module) => Worker::Hosted(module.driver()),
@@ -84,11 +99,10 @@ pub(super) fn client(arguments: &Arguments, way: &str) -> anyhow::Result<()> {
 }
 
 /// The host's socket may be there a moment before it listens.
-fn open(name: &str) -> anyhow::Result<Module> {
-    let name = name.parse()?;
+pub(super) fn open(name: &ModuleName) -> anyhow::Result<Module> {
     let mut tries = 0;
     loop {
-        match Module::open(&name) {
+        match Module::open(name) {
             Ok(module) => return Ok(module),
             Err(error) if tries >= 50 => bail!(error),
             Err(_) => std::thread::sleep(Duration::from_millis(20)),
@@ -170,4 +184,17 @@ fn next_line(says: &mut BufReader<ChildStdout>) -> anyhow::Result<String> {
     let mut line = String::new();
     says.read_line(&mut line)?;
     Ok(line.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fairness;
+
+    #[test]
+    fn equal_processes_have_an_index_of_one_and_one_that_does_all_has_the_least() {
+        assert!((fairness(&[7; 512]) - 1.0).abs() < 1e-9);
+        assert!((fairness(&[0, 0, 0, 9]) - 0.25).abs() < 1e-9);
+        assert!((fairness(&[1, 3]) - 0.8).abs() < 1e-9);
+        assert!(fairness(&[0, 0]).abs() < 1e-9);
+    }
 }

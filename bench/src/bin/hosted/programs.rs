@@ -7,6 +7,7 @@ use anyhow::{Context as _, ensure};
 use evener_bench::programs::openssl_conf::Providers;
 
 use super::Arguments;
+use super::processes::Work;
 
 /// Megabytes per second of all processes together, by `providers`, which reach the host at `socket`.
 pub(super) fn run(
@@ -14,7 +15,7 @@ pub(super) fn run(
     provider: &Path,
     providers: Providers,
     socket: &Path,
-) -> anyhow::Result<f64> {
+) -> anyhow::Result<Work> {
     let provider = provider.canonicalize().with_context(|| provider.display().to_string())?;
     let folder = tempfile::tempdir()?;
     let configuration = folder.path().join("openssl.cnf");
@@ -26,7 +27,9 @@ pub(super) fn run(
     command.args(["-multi", &arguments.processes.to_string(), "-seconds", &seconds.to_string()]);
     let output = command.args(["-bytes", &arguments.bytes.to_string()]).output().context("openssl")?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    rate(&String::from_utf8_lossy(&output.stdout)).context("openssl speed tells no rate")
+    let rate = rate(&String::from_utf8_lossy(&output.stdout)).context("openssl speed tells no rate")?;
+    // It tells the sum only.
+    Ok(Work { rate, fairness: f64::NAN })
 }
 
 /// Of a table that ends with `AES-128-CBC    1963321.94k`, thousands of bytes a second.

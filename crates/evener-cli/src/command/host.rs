@@ -2,12 +2,13 @@
 //!
 //! Steps: options -> [`Module`] -> `evener_host::run` -> its report as JSON.
 
-use std::path::PathBuf;
+use std::env;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::{Context as _, anyhow, bail};
 use evener::core::driver::SILENCE_MAX;
 use evener::core::{Algorithm, Direction};
 use evener::{Costs, DriverFactory as _};
@@ -15,7 +16,7 @@ use evener_driver_emulated::{Emulated, Preset};
 use evener_driver_hosted as hosted;
 use evener_driver_kernel as kernel;
 use evener_driver_libcrypto::Libcrypto;
-use evener_host::{Access, Limits, Module, Setup};
+use evener_host::{Access, Limits, Module, Setup, Socket};
 
 use crate::machine::Machine;
 use crate::machine::options::ModuleOptions;
@@ -24,16 +25,17 @@ use crate::terminal::{Exit, PathDisplay, output, signals, units};
 /// Owns a module and serves it to local programs and QEMU guests.
 ///
 /// The wire is vhost-user-crypto: Evener's own programs come as clients, QEMU as cryptodev-vhost-user. Serves until SIGTERM or
-/// SIGINT, then prints what was done as JSON (docs/host.schema.json).
+/// SIGINT, or until nobody came for the time of --idle-exit, then prints what was done as JSON (docs/host.schema.json).
 #[derive(clap::Args)]
 #[command(after_help = "\
 Orders on the control socket, one per line, each answered by a line of JSON: report, reset, and for an emulated module
 pace PERCENT, service A+B|preset, units N|preset, depth N|preset, and fault none|error CODE|wrong-bytes|delay NS|hang|gone
 [from N] [every M]. docs/host.md explains them.")]
 pub(crate) struct Host {
-    /// Where clients come. A socket that nobody listens on any more is replaced.
+    /// Where clients come. A socket that nobody listens on any more is replaced. Needed unless the socket was opened for this process before it
+    /// began, as systemd does it (LISTEN_FDS).
     #[arg(long, value_name = "PATH")]
-    socket: PathBuf,
+    socket: Option<PathBuf>,
 
     /// What is served: cpu (a core with all methods), multibuffer (the same, refused without the library), a module behind the
     /// kernel (afalg:DRIVER, devcrypto or devcrypto:/dev/NAME), a device that this host drives itself (virtio:ADDRESS), or an emulated
@@ -53,6 +55,18 @@ pub(crate) struct Host {
     #[arg(long = "allow-gid", value_name = "GID")]
     gids: Vec<u32>,
 
+    /// Cores that a module of cores has, each a thread with clients of its own.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    cores: u16,
+
+    /// Gives each client of a user N shares of a burst instead of one; may be repeated.
+    #[arg(long = "weight", value_name = "UID=N", value_parser = weight)]
+    weights: Vec<(u32, u32)>,
+
+    /// Ends after so many seconds without a client.
+    #[arg(long = "idle-exit", value_name = "SECONDS")]
+    idle_exit: Option<u64>,
+
     #[command(flatten)]
     most: Most,
 }
@@ -61,9 +75,9 @@ pub(crate) struct Host {
 #[derive(clap::Args)]
 #[command(next_help_heading = "Limits")]
 struct Most {
-    /// Clients at the same time.
-    #[arg(long = "clients", value_name = "N", default_value_t = Limits::default().clients_max)]
-    clients_max: usize,
+    /// Clients at the same time: 1024, or as many as the limit of open files allows. More than that allows are refused.
+    #[arg(long = "clients", value_name = "N")]
+    clients_max: Option<usize>,
 
     /// Open sessions of a client.
     #[arg(long = "sessions", value_name = "N", default_value_t = Limits::default().sessions_max)]
@@ -130,6 +144,17 @@ fn some_bytes(text: &str) -> Result<usize, String> {
     bytes.ok_or_else(|| format!("{text:?} is no size of memory from 1 on"))
 }
 
+/// A user by number, and shares.
+fn weight(text: &str) -> Result<(u32, u32), String> {
+    let parsed =
+        text.split_once('=').and_then(|(uid, shares)| Some((uid.parse().ok()?, shares.parse().ok()?)));
+    let is_some = |&(_, shares): &(u32, u32)| (1..=WEIGHT_MAX).contains(&shares);
+    parsed.filter(is_some).ok_or_else(|| format!("{text:?} is not UID=N with N from 1 to {WEIGHT_MAX}"))
+}
+
+/// Most shares of a burst that a client may have. Assumed, not measured: 64, four bursts of a core.
+const WEIGHT_MAX: u32 = 64;
+
 /// Up to 64 MiB: what one request may take of the host's memory.
 fn request_size(text: &str) -> Result<usize, String> {
     let bytes = units::parse_bytes(text)?;
@@ -140,27 +165,69 @@ fn request_size(text: &str) -> Result<usize, String> {
 /// Serves until a signal comes.
 pub(crate) fn run(arguments: &Host) -> anyhow::Result<Exit> {
     let most = &arguments.most;
-    let module = module(&arguments.module, most.request_bytes_max)?;
+    let socket = socket(arguments.socket.as_deref())?;
     let limits = Limits {
-        clients_max: most.clients_max,
+        clients_max: clients_max(most.clients_max)?,
         sessions_max: most.sessions_max,
         in_flight_max: most.in_flight_max.max(1),
         bytes_in_flight_max: most.bytes_in_flight_max,
         memory_bytes_max: most.memory_bytes_max,
         request_bytes_max: most.request_bytes_max,
+        idle_max: arguments.idle_exit.map(Duration::from_secs),
     };
-    let access = Access { uids: arguments.uids.clone(), gids: arguments.gids.clone() };
-    let (socket, control) = (arguments.socket.clone(), arguments.control.clone());
+    let module = module(&arguments.module, most.request_bytes_max, arguments.cores)?;
+    let access = Access {
+        uids: arguments.uids.clone(),
+        gids: arguments.gids.clone(),
+        weights: arguments.weights.clone(),
+    };
+    let control = arguments.control.clone();
+    let place = match &socket {
+        Socket::Path(path) => PathDisplay(path).to_string(),
+        Socket::Inherited(_) => "the socket that it was given".to_owned(),
+    };
     let setup = Setup { socket, control, access, limits, module };
     let cancel = signals::cancel_on_signals()?;
-    let told = || output::line(format_args!("serving at {}", PathDisplay(&arguments.socket)));
+    let told = || output::line(format_args!("serving at {place}"));
     let report = evener_host::run(setup, &cancel, told)?;
     let mut text = serde_json::to_vec_pretty(&report)?;
     text.push(b'\n');
     output::answer(&text)
 }
 
-fn module(kind: &Kind, request_bytes_max: usize) -> anyhow::Result<Module> {
+/// The one that was named, or the one that this process was given.
+fn socket(path: Option<&Path>) -> anyhow::Result<Socket> {
+    let variable = |name| env::var(name).ok();
+    let (pid, count) = (variable("LISTEN_PID"), variable("LISTEN_FDS"));
+    let given = evener_host::listener_of_activation(pid.as_deref(), count.as_deref())?;
+    match (path, given) {
+        (None, Some(given)) => Ok(Socket::Inherited(given)),
+        (Some(path), None) => Ok(Socket::Path(path.to_owned())),
+        (Some(_), Some(_)) => {
+            bail!("--socket names a socket, and this process was given one (LISTEN_FDS): one is enough")
+        }
+        (None, None) => bail!("--socket is needed: this process was given no socket (LISTEN_FDS)"),
+    }
+}
+
+/// As many clients as were asked for, or as many of the usual number as the limit of open files allows.
+fn clients_max(asked: Option<usize>) -> anyhow::Result<usize> {
+    let usual = Limits::default();
+    let limits = Limits { clients_max: asked.unwrap_or(usual.clients_max), ..usual };
+    match limits.raise_open_files() {
+        Ok(()) => Ok(limits.clients_max),
+        Err(few) if asked.is_some() || few.fitting == 0 => Err(anyhow!(few)).context("--clients"),
+        Err(few) => {
+            output::warning(format_args!("{few}; it serves so many"));
+            Ok(few.fitting)
+        }
+    }
+}
+
+fn module(kind: &Kind, request_bytes_max: usize, cores: u16) -> anyhow::Result<Module> {
+    if cores > 1 && !matches!(kind, Kind::Cpu | Kind::Multibuffer) {
+        bail!("--cores is for modules of cores (cpu, multibuffer)");
+    }
     match kind {
         Kind::Emulated(preset) => {
             let computes = Libcrypto::new().context("libcrypto")?;
@@ -175,7 +242,7 @@ fn module(kind: &Kind, request_bytes_max: usize) -> anyhow::Result<Module> {
             let module = hosted::Module::open(name)?;
             Ok(Module::queued(module.driver(), silence(request_bytes_max)))
         }
-        Kind::Cpu | Kind::Multibuffer => core(kind),
+        Kind::Cpu | Kind::Multibuffer => core(kind, cores),
     }
 }
 
@@ -185,7 +252,7 @@ fn silence(request_bytes_max: usize) -> Duration {
     Duration::from(SILENCE_MAX) + Duration::from_micros(request_bytes_max as u64)
 }
 
-fn core(kind: &Kind) -> anyhow::Result<Module> {
+fn core(kind: &Kind, cores: u16) -> anyhow::Result<Module> {
     let mut machine = Machine::new(&ModuleOptions::default())?;
     let profile = match (kind, &machine.multibuffer) {
         (Kind::Multibuffer, Err(unavailable)) => return Err(anyhow!("multibuffer: {unavailable}")),
@@ -193,8 +260,9 @@ fn core(kind: &Kind) -> anyhow::Result<Module> {
         (_, Err(_)) => machine.libcrypto.clone(),
     };
     machine.load_or_measure_costs(&WORTH_KNOWING.map(|algorithm| (algorithm, Direction::Encrypt)), false);
-    let core_drivers = machine.core_drivers().sharing(&Arc::new(Costs::new(machine.costs_of_cores())));
-    Ok(Module::core(profile, core_drivers, Algorithm::ALL.to_vec()))
+    let costs = Arc::new(Costs::new(machine.costs_of_cores()));
+    let all_core_drivers = (0..cores).map(|_| machine.core_drivers().sharing(&costs)).collect();
+    Ok(Module::cores(profile, all_core_drivers, Algorithm::ALL.to_vec()))
 }
 
 /// What is worth sending to another process, for two copies cost more than other algorithms do (docs/host.md); of others the

@@ -8,9 +8,14 @@ use std::path::{Path, PathBuf};
 
 use crate::error::HostError;
 
-/// A listening socket that is removed from the file system when this is dropped.
+/// A listening socket; one that was bound here is removed from the file system when this is dropped.
 pub(crate) struct Listener {
     pub(crate) socket: UnixListener,
+    bound: Option<Bound>,
+}
+
+/// A socket's place in the file system.
+struct Bound {
     path: PathBuf,
     /// Device and number of what was bound, so that no other host's socket is removed.
     file: (u64, u64),
@@ -25,13 +30,19 @@ impl Listener {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(failed)?;
         socket.set_nonblocking(true).map_err(failed)?;
         let about = fs::symlink_metadata(path).map_err(failed)?;
-        Ok(Self { socket, path: path.to_owned(), file: (about.dev(), about.ino()) })
+        Ok(Self { socket, bound: Some(Bound { path: path.to_owned(), file: (about.dev(), about.ino()) }) })
     }
 
-    /// The next connection that waits; `None` where none does.
+    /// Takes one that somebody else has bound, and keeps.
+    pub(crate) fn inherited(socket: UnixListener) -> Result<Self, HostError> {
+        socket.set_nonblocking(true)?;
+        Ok(Self { socket, bound: None })
+    }
+
+    /// The next connection that waits, of which no call waits for anybody; `None` where none does.
     pub(crate) fn accept(&self) -> io::Result<Option<UnixStream>> {
         match self.socket.accept() {
-            Ok((stream, _)) => stream.set_nonblocking(false).map(|()| Some(stream)),
+            Ok((stream, _)) => stream.set_nonblocking(true).map(|()| Some(stream)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(error),
         }
@@ -40,10 +51,11 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        let is_ours = |about: &fs::Metadata| (about.dev(), about.ino()) == self.file;
-        if fs::symlink_metadata(&self.path).as_ref().is_ok_and(is_ours) {
+        let Some(Bound { path, file }) = &self.bound else { return };
+        let is_ours = |about: &fs::Metadata| (about.dev(), about.ino()) == *file;
+        if fs::symlink_metadata(path).as_ref().is_ok_and(is_ours) {
             // Where another process removed it meanwhile, nothing is left to be done.
-            fs::remove_file(&self.path).ok();
+            fs::remove_file(path).ok();
         }
     }
 }

@@ -3,5 +3,8 @@
 pub(crate) mod admin_command;
 pub(crate) mod connection;
 pub(crate) mod control;
+pub(crate) mod event_loop;
 pub(crate) mod listener;
+pub(crate) mod messages;
+pub(crate) mod refusal;
 pub(crate) mod socket;

@@ -1,7 +1,7 @@
-//! Messages on a client's stream, with the descriptors that come beside them.
+//! Messages on a client's stream, with the descriptors that come beside them: in pieces as they come, without ever waiting.
 
 use std::io::{self, IoSliceMut, Read as _};
-use std::mem::MaybeUninit;
+use std::mem::{self, MaybeUninit};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
@@ -10,17 +10,19 @@ use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recvmsg, send};
 use zeroize::Zeroizing;
 
-/// Why no message came.
+/// Why no message comes any more.
 #[derive(Debug)]
 pub(crate) enum NoMessage {
     /// The client has closed the stream, in the middle of a message or not.
     Ended,
     /// What came is none.
     Wire(WireError),
+    /// More descriptors beside one message than any has.
+    Descriptors,
 }
 
-impl From<io::Error> for NoMessage {
-    fn from(_: io::Error) -> Self {
+impl From<Errno> for NoMessage {
+    fn from(_: Errno) -> Self {
         Self::Ended
     }
 }
@@ -32,60 +34,104 @@ pub(crate) struct Received {
     pub(crate) descriptors: Vec<OwnedFd>,
 }
 
-/// Waits for a whole message.
-pub(crate) fn receive(stream: &mut UnixStream) -> Result<Received, NoMessage> {
-    let (mut head, mut descriptors) = ([0; HEADER_BYTES], Vec::new());
-    let mut filled = 0;
-    // Descriptors come with the first byte, wherever the kernel cuts the rest.
-    while filled < HEADER_BYTES {
-        let count = receive_part(stream, &mut head[filled..], &mut descriptors)?;
-        if count == 0 {
-            return Err(NoMessage::Ended);
-        }
-        filled += count;
-    }
-    let header = Header::parse(&head).map_err(NoMessage::Wire)?;
-    let bytes = usize::try_from(header.payload_bytes).expect("at most PAYLOAD_BYTES_MAX");
-    let mut payload = Zeroizing::new(vec![0; bytes]);
-    stream.read_exact(&mut payload)?;
-    Ok(Received { message: header.message, payload, descriptors })
+/// What came of the next message so far.
+#[derive(Default)]
+pub(crate) struct Incoming {
+    head: [u8; HEADER_BYTES],
+    head_bytes: usize,
+    header: Option<Header>,
+    payload: Zeroizing<Vec<u8>>,
+    payload_bytes: usize,
+    descriptors: Vec<OwnedFd>,
 }
 
-fn receive_part(
-    stream: &UnixStream,
-    into: &mut [u8],
-    descriptors: &mut Vec<OwnedFd>,
-) -> Result<usize, NoMessage> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(REGION_COUNT_MAX))];
-    let mut beside = RecvAncillaryBuffer::new(&mut space);
-    let got = loop {
-        let got = recvmsg(stream, &mut [IoSliceMut::new(into)], &mut beside, RecvFlags::CMSG_CLOEXEC);
-        match got {
-            Err(Errno::INTR) => {}
-            other => break other.map_err(|_| NoMessage::Ended)?,
-        }
-    };
-    for message in beside.drain() {
-        if let RecvAncillaryMessage::ScmRights(files) = message {
-            descriptors.extend(files);
-        }
+impl Incoming {
+    /// The next message, where all of it is there.
+    pub(crate) fn receive(&mut self, stream: &UnixStream) -> Result<Option<Received>, NoMessage> {
+        let header = loop {
+            let step = match self.header {
+                None => self.receive_head(stream),
+                Some(header) if self.payload_bytes == self.payload.len() => break header,
+                Some(_) => self.receive_payload(stream),
+            };
+            match step {
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Ok(None),
+                step if step? == 0 => return Err(NoMessage::Ended),
+                _ => self.parse_head()?,
+            }
+        };
+        let Self { payload, descriptors, .. } = mem::take(self);
+        Ok(Some(Received { message: header.message, payload, descriptors }))
     }
-    Ok(got.bytes)
+
+    /// Descriptors come with the first byte, wherever the kernel cuts the rest.
+    fn receive_head(&mut self, stream: &UnixStream) -> Result<usize, Errno> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(REGION_COUNT_MAX))];
+        let mut beside = RecvAncillaryBuffer::new(&mut space);
+        let mut into = [IoSliceMut::new(&mut self.head[self.head_bytes..])];
+        let got = recvmsg(stream, &mut into, &mut beside, RecvFlags::CMSG_CLOEXEC)?;
+        for message in beside.drain() {
+            if let RecvAncillaryMessage::ScmRights(files) = message {
+                self.descriptors.extend(files);
+            }
+        }
+        self.head_bytes += got.bytes;
+        Ok(got.bytes)
+    }
+
+    fn receive_payload(&mut self, mut stream: &UnixStream) -> Result<usize, Errno> {
+        let got = stream.read(&mut self.payload[self.payload_bytes..]);
+        let got = got.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        self.payload_bytes += got;
+        Ok(got)
+    }
+
+    fn parse_head(&mut self) -> Result<(), NoMessage> {
+        if self.descriptors.len() > REGION_COUNT_MAX && !cfg!(mutant = "host_descriptors_unlimited") {
+            return Err(NoMessage::Descriptors);
+        }
+        if self.header.is_none() && self.head_bytes == HEADER_BYTES {
+            let header = Header::parse(&self.head).map_err(NoMessage::Wire)?;
+            let bytes = usize::try_from(header.payload_bytes).expect("at most PAYLOAD_BYTES_MAX");
+            (self.header, self.payload) = (Some(header), Zeroizing::new(vec![0; bytes]));
+        }
+        Ok(())
+    }
 }
 
-/// Answers a message.
-pub(crate) fn reply(stream: &UnixStream, message: Message, payload: &[u8]) -> io::Result<()> {
-    let bytes = u32::try_from(payload.len()).unwrap_or(u32::MAX);
-    debug_assert!(bytes <= PAYLOAD_BYTES_MAX, "no answer is longer than a session");
-    let mut whole = Zeroizing::new(Header::reply(message, bytes).to_bytes().to_vec());
-    whole.extend_from_slice(payload);
-    let mut rest = &whole[..];
-    while !rest.is_empty() {
-        // A client that has gone is an error, not a signal that ends the process.
-        match send(stream, rest, SendFlags::NOSIGNAL) {
-            Err(Errno::INTR) => {}
-            sent => rest = &rest[sent?..],
-        }
+/// An answer, as far as it was not sent. No further message is read before it was: so a client that reads nothing costs the memory of one.
+#[derive(Default)]
+pub(crate) struct Outgoing {
+    bytes: Zeroizing<Vec<u8>>,
+    sent: usize,
+}
+
+impl Outgoing {
+    /// Answers a message, as much as goes at once.
+    pub(crate) fn answer(&mut self, stream: &UnixStream, message: Message, payload: &[u8]) -> io::Result<()> {
+        let bytes = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+        debug_assert!(bytes <= PAYLOAD_BYTES_MAX, "no answer is longer than a session");
+        self.bytes.extend_from_slice(&Header::reply(message, bytes).to_bytes());
+        self.bytes.extend_from_slice(payload);
+        self.go_on(stream)
     }
-    Ok(())
+
+    /// Sends as much of the rest as goes at once.
+    pub(crate) fn go_on(&mut self, stream: &UnixStream) -> io::Result<()> {
+        while !self.is_empty() {
+            // A client that has gone is an error, not a signal that ends the process.
+            match send(stream, &self.bytes[self.sent..], SendFlags::NOSIGNAL) {
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Ok(()),
+                sent => self.sent += sent?,
+            }
+        }
+        *self = Self::default();
+        Ok(())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sent == self.bytes.len()
+    }
 }

@@ -1,4 +1,4 @@
-//! What the host knows of one client: memory, sessions, rings. The connection's thread sets it up, the module's thread serves it.
+//! What the host knows of one client: memory, sessions, rings. The front sets it up, one of the module's threads serves it.
 
 use std::fs::File;
 use std::mem;
@@ -6,10 +6,8 @@ use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use evener_core::driver::SILENCE_MAX;
 use evener_ring::virtqueue::{Device, Events, Mapped};
 
 use crate::access::Peer;
@@ -18,15 +16,18 @@ use crate::state::memory::Memory;
 use crate::state::report::Counts;
 use crate::state::ring::{RINGS_MAX, Ring, events};
 use crate::state::sessions::Sessions;
+use crate::state::shard::Shard;
 
 /// One client.
 pub(crate) struct Client {
     pub(crate) id: u64,
     pub(crate) peer: Peer,
+    /// How many shares of a burst it has.
+    pub(crate) weight: usize,
+    /// Who serves it.
+    pub(crate) shard: Arc<Shard>,
     pub(crate) counts: Counts,
     state: Mutex<State>,
-    /// A request went back, or a ring was stopped.
-    moved: Condvar,
     stream: UnixStream,
     is_over: AtomicBool,
 }
@@ -39,6 +40,10 @@ pub(crate) struct State {
     pub(crate) sessions: Sessions,
     pub(crate) rings: [Ring; RINGS_MAX],
     pub(crate) load: InFlightLoad,
+    /// Something was given back and is to be shown. Of the thread that serves it.
+    pub(crate) is_touched: bool,
+    /// The front waits until rings of it hold nothing.
+    pub(crate) is_awaited: bool,
 }
 
 impl State {
@@ -89,16 +94,14 @@ pub(crate) struct AnswerPlace {
 }
 
 impl Client {
-    pub(crate) fn new(id: u64, peer: Peer, stream: UnixStream) -> Self {
-        Self {
-            id,
-            peer,
-            counts: Counts::default(),
-            state: Mutex::default(),
-            moved: Condvar::new(),
-            stream,
-            is_over: AtomicBool::new(false),
-        }
+    pub(crate) fn new(id: u64, peer: Peer, weight: usize, stream: UnixStream, shard: Arc<Shard>) -> Self {
+        let is_over = AtomicBool::new(false);
+        Self { id, peer, weight, shard, counts: Counts::default(), state: Mutex::default(), stream, is_over }
+    }
+
+    /// Where its messages come.
+    pub(crate) const fn stream(&self) -> &UnixStream {
+        &self.stream
     }
 
     /// The state is whole between any two statements, so a panic elsewhere does not spoil it.
@@ -107,20 +110,15 @@ impl Client {
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        // Relaxed: the thread that ends a client empties its state under the lock.
+        // Relaxed: the front, which ends a client, empties its state under the lock.
         self.is_over.load(Relaxed)
     }
 
-    /// Ends the connection; its thread cleans up.
+    /// Ends the connection; the front sees that and cleans up.
     pub(crate) fn end(&self) {
         self.is_over.store(true, Relaxed);
         // It fails where the client was faster.
         self.stream.shutdown(Shutdown::Both).ok();
-    }
-
-    /// Wakes the thread that waits for requests to go back.
-    pub(crate) fn notify_moved(&self) {
-        self.moved.notify_all();
     }
 
     /// Forgets all that the client had: memory is unmapped, descriptors are closed. Gives back its sessions, which the module
@@ -139,28 +137,17 @@ impl Client {
         sessions
     }
 
-    /// Waits until the rings that `which` names hold nothing and have shown all, at most for [`SILENCE_MAX`], while nothing more is taken
-    /// from them.
-    /// What a module holds longer finds its ring in another life.
-    pub(crate) fn quiesce(&self, which: impl Fn(usize) -> bool) -> MutexGuard<'_, State> {
-        let deadline = Instant::now() + Duration::from(SILENCE_MAX);
+    /// From now on nothing more is taken from the rings that `which` names; says whether they hold nothing and have shown all. Where
+    /// they do not, the front is told when that may have changed.
+    pub(crate) fn is_quiet(&self, which: impl Fn(usize) -> bool) -> bool {
         let mut state = self.lock();
-        for (index, ring) in state.rings.iter_mut().enumerate() {
-            ring.is_closing |= which(index);
+        let mut is_busy = false;
+        for (_, ring) in state.rings.iter_mut().enumerate().filter(|(index, _)| which(*index)) {
+            ring.is_closing = true;
+            is_busy |= ring.device.as_ref().is_some_and(holds_any);
         }
-        let busy = |state: &State| {
-            let mut rings = state.rings.iter().enumerate().filter(|(index, _)| which(*index));
-            rings.any(|(_, ring)| ring.device.as_ref().is_some_and(holds_any))
-        };
-        while busy(&state) && !self.is_over() {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                break;
-            }
-            let waited = self.moved.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        state
+        state.is_awaited = is_busy;
+        !is_busy
     }
 }
 
@@ -176,11 +163,8 @@ pub(crate) fn files(descriptors: Vec<OwnedFd>) -> Vec<File> {
 
 #[cfg(test)]
 mod tests {
-    use std::thread;
-
     use evener_ring::virtqueue::Chain;
     use evener_wire::RingAddresses;
-    use rustix::event::epoll;
 
     use super::*;
     use crate::state::memory::tests::map;
@@ -194,8 +178,8 @@ mod tests {
     /// A client whose only request was taken and given back, and not shown yet.
     fn with_one_unshown() -> Client {
         let (stream, _) = UnixStream::pair().unwrap();
-        let client = Client::new(1, Peer { pid: 1, uid: 0, gid: 0 }, stream);
-        let watch = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC).unwrap());
+        let shard = Arc::new(Shard::new().unwrap());
+        let client = Client::new(1, Peer { pid: 1, uid: 0, gid: 0 }, 1, stream, Arc::clone(&shard));
         let kick = rustix::event::eventfd(0, rustix::event::EventfdFlags::NONBLOCK).unwrap();
         let mut state = client.lock();
         let memory = map(&[[GUEST, 8192, USER, 0]]).unwrap();
@@ -214,7 +198,8 @@ mod tests {
         };
         let State { rings: [ring, ..], memory: kept, .. } = &mut *state;
         *kept = memory;
-        (ring.size, ring.addresses, ring.kick) = (4, Some(addresses), Some(Kick::new(kick, &watch).unwrap()));
+        (ring.size, ring.addresses, ring.kick) =
+            (4, Some(addresses), Some(Kick::new(kick, &shard.watch, 1).unwrap()));
         ring.try_start(kept, 0).unwrap();
         let device = ring.device.as_mut().unwrap();
         assert!(device.take(&*kept, &mut Chain::new()).unwrap());
@@ -233,15 +218,13 @@ mod tests {
     #[test]
     fn a_ring_that_is_to_stop_shows_first_what_was_done() {
         let client = with_one_unshown();
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                // As the module's thread, which has left the lock in between.
-                thread::sleep(Duration::from_millis(30));
-                client.lock().rings[0].device.as_mut().unwrap().publish();
-                client.notify_moved();
-            });
-            assert_eq!(shown(&client.quiesce(|_| true)), 1);
-        });
+        assert!(!client.is_quiet(|_| true), "one is not shown");
+        assert!(client.is_quiet(|ring| ring > 0), "of other rings nothing is");
+        assert!(!client.is_quiet(|_| true) && client.lock().is_awaited);
+        // As the module's thread, which has left the lock in between.
+        client.lock().rings[0].device.as_mut().unwrap().publish();
+        assert!(client.is_quiet(|_| true));
+        assert_eq!(shown(&client.lock()), 1);
         let client = with_one_unshown();
         let mut state = client.lock();
         assert_eq!(shown(&state), 0);

@@ -1,15 +1,18 @@
 //! What the threads of a host share.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use evener_core::{Algorithm, Profile, Session};
+use evener_core::{Algorithm, Profile};
 use evener_driver_emulated::Control;
 use evener_wire::CONFIG_BYTES;
-use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::event::{EventfdFlags, eventfd};
 
+use crate::access::Peer;
 use crate::error::HostError;
 use crate::limits::Limits;
 use crate::module::Module;
@@ -17,26 +20,26 @@ use crate::state::client::Client;
 use crate::state::report::{ClientReport, Count, Counts, ModuleReport, Report};
 use crate::state::ring::RINGS_MAX;
 use crate::state::sessions::config;
+use crate::state::shard::{News, Shard};
 
-/// Everything but the module itself, which is its thread's alone.
+/// Everything but the module itself, which is its threads' alone.
 pub(crate) struct HostState {
     pub(crate) limits: Limits,
     pub(crate) does: Vec<Algorithm>,
     pub(crate) config: [u8; CONFIG_BYTES],
     pub(crate) control: Option<Control>,
     profile: Profile,
-    /// What the module's thread sleeps on.
-    pub(crate) watch: Arc<OwnedFd>,
-    wake: OwnedFd,
-    clients: Mutex<Vec<Arc<Client>>>,
-    /// How often the list of clients was changed.
-    pub(crate) changes: AtomicU64,
+    /// One for each thread of the module.
+    pub(crate) shards: Vec<Arc<Shard>>,
+    /// By number.
+    clients: Mutex<BTreeMap<u64, Arc<Client>>>,
+    /// What wakes the front: clients of which something moved that it waits for.
+    pub(crate) front_wake: OwnedFd,
+    moved: Mutex<Vec<u64>>,
     /// How often the module was to be reset.
     pub(crate) resets: AtomicU64,
-    /// Sessions that were closed. Their last jobs may still be in the module.
-    ended: Mutex<Vec<Arc<Session>>>,
     pub(crate) is_gone: AtomicBool,
-    /// Whether a client could make the module's thread wait by not reading its calls.
+    /// Whether a client could make a thread of the module wait by not reading its calls.
     pub(crate) calls_may_wait: AtomicBool,
     is_stopping: AtomicBool,
     pub(crate) totals: Counts,
@@ -50,23 +53,19 @@ pub(crate) struct HostState {
 
 impl HostState {
     pub(crate) fn new(module: &Module, limits: Limits) -> Result<Self, HostError> {
-        let watch = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        let each = epoll::EventFlags::IN | epoll::EventFlags::ET;
-        epoll::add(&watch, &wake, epoll::EventData::new_u64(0), each)?;
         let rings_max = u32::try_from(RINGS_MAX).expect("a few");
+        let shards = (0..module.threads()).map(|_| Ok(Arc::new(Shard::new()?)));
         Ok(Self {
             does: module.does.clone(),
             config: config(&module.does, rings_max, limits.request_bytes_max as u64).to_bytes(),
             control: module.control.clone(),
             profile: module.profile.clone(),
+            shards: shards.collect::<Result<_, HostError>>()?,
             limits,
-            watch: Arc::new(watch),
-            wake,
             clients: Mutex::default(),
-            changes: AtomicU64::new(0),
+            front_wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            moved: Mutex::default(),
             resets: AtomicU64::new(0),
-            ended: Mutex::default(),
             is_gone: AtomicBool::new(false),
             calls_may_wait: AtomicBool::new(false),
             is_stopping: AtomicBool::new(false),
@@ -80,43 +79,54 @@ impl HostState {
         })
     }
 
-    /// Lets the module's thread look around.
+    /// Lets the module's threads look around.
     pub(crate) fn wake(&self) {
-        // It fails only where 2^64 wake-ups are outstanding, and then it is awake.
-        rustix::io::write(&self.wake, &1_u64.to_ne_bytes()).ok();
+        self.shards.iter().for_each(|shard| shard.wake());
     }
 
-    /// Adds a client, unless there are too many.
-    pub(crate) fn enter(&self, client: &Arc<Client>) -> bool {
+    /// Adds a client, which is served by the thread that has the fewest; none where there are too many.
+    pub(crate) fn enter(
+        &self,
+        id: u64,
+        peer: Peer,
+        weight: usize,
+        stream: UnixStream,
+    ) -> Result<Arc<Client>, UnixStream> {
         let mut clients = self.list();
         if clients.len() >= self.limits.clients_max && !cfg!(mutant = "host_clients_unlimited") {
-            return false;
+            return Err(stream);
         }
-        clients.push(Arc::clone(client));
-        self.changes.fetch_add(1, Relaxed);
-        true
+        let least = self.shards.iter().min_by_key(|shard| shard.client_count.load(Relaxed));
+        let shard = Arc::clone(least.expect("there is a thread"));
+        shard.client_count.fetch_add(1, Relaxed);
+        let client = Arc::new(Client::new(id, peer, weight, stream, shard));
+        clients.insert(id, Arc::clone(&client));
+        client.shard.tell(News::Came(id));
+        Ok(client)
     }
 
     /// Removes a client and all that it had.
     pub(crate) fn leave(&self, client: &Client) {
-        self.end_sessions(client.clear().close_all());
-        self.list().retain(|known| known.id != client.id);
-        self.changes.fetch_add(1, Relaxed);
-        self.wake();
+        client.end();
+        client.shard.end_sessions(client.clear().close_all());
+        let mut clients = self.list();
+        if clients.remove(&client.id).is_some() {
+            client.shard.client_count.fetch_sub(1, Relaxed);
+        }
+        drop(clients);
+        client.shard.tell(News::Left(client.id));
     }
 
-    /// Has the module forget sessions that were closed, as soon as no job needs them any more.
-    pub(crate) fn end_sessions(&self, closed: impl IntoIterator<Item = Arc<Session>>) {
-        self.ended().extend(closed);
-        self.wake();
+    /// Tells the front that something of a client moved that it waits for.
+    pub(crate) fn tell_moved(&self, client: u64) {
+        self.moved.lock().unwrap_or_else(PoisonError::into_inner).push(client);
+        // As in `Shard::wake`.
+        rustix::io::write(&self.front_wake, &1_u64.to_ne_bytes()).ok();
     }
 
-    /// Sessions that were closed and that no job has.
-    pub(crate) fn take_ended(&self) -> Vec<Arc<Session>> {
-        let mut ended = self.ended();
-        let (over, used) = ended.drain(..).partition(|session| Arc::strong_count(session) == 1);
-        *ended = used;
-        over
+    /// Of which clients.
+    pub(crate) fn take_moved(&self) -> Vec<u64> {
+        std::mem::take(&mut *self.moved.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Ends a connection whose client broke the protocol.
@@ -128,8 +138,13 @@ impl HostState {
         client.end();
     }
 
+    /// The client of that number; none where it has gone.
+    pub(crate) fn client(&self, id: u64) -> Option<Arc<Client>> {
+        self.list().get(&id).cloned()
+    }
+
     pub(crate) fn clients(&self) -> Vec<Arc<Client>> {
-        self.list().clone()
+        self.list().values().cloned().collect()
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
@@ -137,7 +152,7 @@ impl HostState {
         self.is_stopping.load(Relaxed)
     }
 
-    /// Ends all connections and the module's thread.
+    /// Ends all connections and the module's threads.
     pub(crate) fn stop(&self) {
         self.is_stopping.store(true, Relaxed);
         self.clients().iter().for_each(|client| client.end());
@@ -167,12 +182,8 @@ impl HostState {
         }
     }
 
-    fn ended(&self) -> MutexGuard<'_, Vec<Arc<Session>>> {
-        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The list is whole between any two statements, so a panic elsewhere does not spoil it.
-    fn list(&self) -> MutexGuard<'_, Vec<Arc<Client>>> {
+    fn list(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Client>>> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,3 +6,4 @@ pub(crate) mod memory;
 pub(crate) mod report;
 pub(crate) mod ring;
 pub(crate) mod sessions;
+pub(crate) mod shard;

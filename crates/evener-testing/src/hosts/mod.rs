@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use evener::{Cancel, CoreDrivers};
 use evener_core::{Algorithm, InlineDriver};
 use evener_driver_emulated::{Emulated, Preset};
-use evener_host::{Access, HostError, Limits, Module, Report, Setup};
+use evener_host::{Access, HostError, Limits, Module, Report, Setup, Socket};
 use serde_json::Value;
 
 use crate::drivers::libcrypto;
@@ -44,9 +44,13 @@ pub fn emulated_by(name: &str, driver: impl InlineDriver + 'static) -> Module {
     Module::emulated(Emulated::new(preset.without_core_time(), Box::new(driver)))
 }
 
-fn setup(folder: &Path, module: Module, limits: Limits) -> Setup {
-    let (socket, control) = (folder.join("host"), Some(folder.join("control")));
-    Setup { socket, control, access: Access::default(), limits, module }
+fn setup(folder: &Path, socket: Socket, module: Module, limits: Limits) -> Setup {
+    Setup { socket, control: Some(folder.join("control")), access: Access::default(), limits, module }
+}
+
+/// The socket of a host whose files are in `folder`.
+fn socket_in(folder: &Path) -> Socket {
+    Socket::Path(folder.join("host"))
 }
 
 /// A host in a thread of this process.
@@ -81,9 +85,19 @@ impl Host {
         Self::begin(folder, module, Limits::default())
     }
 
+    /// One at a socket of this kind, which is `host` in that folder.
+    #[must_use]
+    pub fn over(folder: &Path, socket: Socket, module: Module) -> Self {
+        Self::run(folder, socket, module, Limits::default())
+    }
+
     fn begin(folder: &Path, module: Module, limits: Limits) -> Self {
+        Self::run(folder, socket_in(folder), module, limits)
+    }
+
+    fn run(folder: &Path, socket: Socket, module: Module, limits: Limits) -> Self {
         let cancel = Cancel::default();
-        let setup = setup(folder, module, limits);
+        let setup = setup(folder, socket, module, limits);
         let (told, ready) = channel();
         let of_thread = cancel.clone();
         let thread =
@@ -121,8 +135,13 @@ impl Host {
     }
 
     /// Ends it; what it did.
-    pub fn stop(mut self) -> Report {
+    pub fn stop(self) -> Report {
         self.cancel.cancel();
+        self.ended()
+    }
+
+    /// Waits for its end, which comes by itself; what it did.
+    pub fn ended(mut self) -> Report {
         self.thread.take().unwrap().join().unwrap().unwrap()
     }
 }

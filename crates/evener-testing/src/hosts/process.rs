@@ -7,7 +7,7 @@ use std::{env, thread};
 use evener::Cancel;
 use evener_host::Limits;
 
-use super::{emulated, setup};
+use super::{emulated, setup, socket_in};
 use crate::folder::Folder;
 use crate::programs::Process;
 
@@ -66,6 +66,7 @@ impl HostProcess {
 pub fn serve() {
     let Some(folder) = env::var_os(FOLDER) else { return };
     let module = emulated(&env::var(PRESET).unwrap());
-    let setup = setup(Path::new(&folder), module, Limits::default());
+    let folder = Path::new(&folder);
+    let setup = setup(folder, socket_in(folder), module, Limits::default());
     evener_host::run(setup, &Cancel::default(), || println!("{SERVING}")).unwrap();
 }

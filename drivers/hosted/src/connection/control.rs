@@ -74,6 +74,9 @@ impl Control {
             return Err(ConnectionError::Lacks("version 1, protocol features or indirect descriptors"));
         }
         let protocol = self.query_number(Message::GetProtocolFeatures)?;
+        if let Some(clients) = protocol_features::clients_of_full(protocol) {
+            return Err(ConnectionError::Full { clients });
+        }
         if protocol & protocol_features::CRYPTO_SESSION == 0 {
             return Err(ConnectionError::Lacks("crypto sessions"));
         }

@@ -24,6 +24,12 @@ pub enum ConnectionError {
     /// The host closed the connection.
     #[error("the host is gone")]
     Gone,
+    /// The host has as many clients as it takes.
+    #[error("the host serves {clients} clients already, and takes no more (--clients of `evener host`)")]
+    Full {
+        /// How many these are.
+        clients: u32,
+    },
     /// Another user's host listens, and keys would go to that user.
     #[error(
         "it runs as user {uid}, who is neither root nor this program's user (,uid={uid} behind the socket's name trusts it)"

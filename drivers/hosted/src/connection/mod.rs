@@ -75,6 +75,8 @@ pub(crate) struct Connection {
     until_call: u16,
     /// How much of the region the other side reaches, from its beginning.
     lent: usize,
+    /// Where the data end that ever lay in the pool: pages behind that were never touched.
+    reached: usize,
 }
 
 /// The place of one request.
@@ -92,7 +94,8 @@ impl Connection {
     /// Connects to a host and sets everything up.
     pub(crate) fn to_host(path: &Path, trusted: &Trusted) -> Result<Self, ConnectionError> {
         let control = Control::connect(path, trusted)?;
-        let (region, memory) = shared(Region::create)?;
+        // Pages come when they are touched: most programs have few requests at a time.
+        let (region, memory) = shared(Region::create_bare)?;
         let linked = link::host(control, &region, &memory, PARTS)?;
         Ok(Self::over(linked, region))
     }
@@ -125,6 +128,7 @@ impl Connection {
             shown: None,
             until_call: 0,
             lent,
+            reached: POOL_AT,
         }
     }
 
@@ -144,6 +148,7 @@ impl Connection {
             return None;
         }
         self.free.pop();
+        self.reached = self.reached.max(data.at + apart + writable);
         Some(RequestSlot { number, data, src_at: data.at, dst_at: data.at + apart })
     }
 
@@ -168,7 +173,7 @@ impl Connection {
     /// Ends a connection with requests under way: nothing works on the data any more, which are overwritten. Who sleeps at it wakes.
     pub(crate) fn end(mut self) {
         self.link.end();
-        self.wipe(POOL_AT, self.lent - POOL_AT);
+        self.wipe(POOL_AT, self.reached - POOL_AT);
         if !cfg!(mutant = "end_wakes_nobody") {
             // Where that fails, the sleeper sleeps until its time is over.
             self.link.waiter().wake().unwrap_or_default();
@@ -217,8 +222,8 @@ impl Connection {
     /// Shows the host what was added, and kicks it where it sleeps.
     pub(crate) fn flush(&mut self) -> Result<(), ConnectionError> {
         let is_new = std::mem::take(&mut self.is_unshown);
-        if is_new && self.spin.learns() {
-            self.shown = Some(Instant::now());
+        if is_new {
+            self.shown = self.spin.learns().then(Instant::now);
         }
         let is_wanted = self.queue.publish() || is_new && cfg!(mutant = "kick_always");
         if is_wanted { self.link.kick() } else { Ok(()) }
@@ -277,8 +282,10 @@ impl Connection {
         self.queue.quiet();
         let queue = &mut self.queue;
         if spin_until(pays.min(limit), || Ok(queue.look()? >= count))? {
-            let shown = self.shown.unwrap_or_else(Instant::now);
-            self.spin.came(shown.elapsed());
+            // Another thread may have waited in between; of that wait nothing is learned.
+            if let Some(shown) = self.shown {
+                self.spin.came(shown.elapsed());
+            }
             return Ok(true);
         }
         // A wait that had less time says nothing of the host.

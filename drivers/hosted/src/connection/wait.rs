@@ -48,17 +48,20 @@ impl Spin {
         Self { service: None, waits: 0, has_cores: cores > 1 }
     }
 
-    /// Whether anything is learned at all.
-    pub(crate) const fn learns(&self) -> bool {
-        self.has_cores
+    /// Whether the next wait looks, and so wants to know since when.
+    pub(crate) fn learns(&self) -> bool {
+        self.has_cores && (self.pays() || self.waits % PROBE_EVERY == 0)
+    }
+
+    fn pays(&self) -> bool {
+        self.service.is_some_and(|service| service < WAKE_UP)
     }
 
     /// How long the next wait may look before it sleeps; none: not at all.
     pub(crate) fn next(&mut self) -> Option<Duration> {
-        let is_probe = self.waits % PROBE_EVERY == 0;
+        let looks = self.learns();
         self.waits = self.waits.wrapping_add(1);
-        let pays = self.service.is_some_and(|service| service < WAKE_UP);
-        (self.has_cores && (pays || is_probe)).then_some(WAKE_UP)
+        looks.then_some(WAKE_UP)
     }
 
     /// Learns from a wait that ended awake, so long after the batch was shown.

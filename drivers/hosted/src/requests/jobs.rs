@@ -27,10 +27,14 @@ pub(crate) struct JobDriver<'m> {
     shared: Arc<SharedConnection>,
     /// By slot.
     held: Vec<Option<Held<'m>>>,
-    held_count: usize,
+    /// Which of these hold one, a bit each: of many processes on one core each finds its memory in no cache near, and
+    /// all slots are 60 lines of it.
+    held_slots: u32,
     /// Answered without the host.
     answered: Vec<Box<Job<'m>>>,
 }
+
+const _: () = assert!(DEPTH <= 32, "a bit for each slot");
 
 /// A job at the host.
 struct Held<'m> {
@@ -57,14 +61,14 @@ impl<'m> JobDriver<'m> {
         shared: Arc<SharedConnection>,
     ) -> Self {
         let held = (0..DEPTH).map(|_| None).collect();
-        Self { profile, capabilities, shared, held, held_count: 0, answered: Vec::new() }
+        Self { profile, capabilities, shared, held, held_slots: 0, answered: Vec::new() }
     }
 
     /// The connection without its sessions, for the next driver; none where jobs are under way or where it is lost.
     pub(crate) fn into_shared(self) -> Option<Arc<SharedConnection>> {
         let mut state = self.shared.lock();
         state.try_with(Connection::close_idle)?;
-        (self.held_count == 0).then(|| Arc::clone(&self.shared))
+        (self.held_slots == 0).then(|| Arc::clone(&self.shared))
     }
 
     /// In a forked child the connection is the parent's: the child lets go of it, and makes its own where there can be two.
@@ -90,7 +94,7 @@ impl<'m> JobDriver<'m> {
         if is_long || !shape.takes_key(session.key()) {
             return Err(Unsent::Never(JobError::ModuleFull));
         }
-        let is_idle = self.held_count == 0;
+        let is_idle = self.held_slots == 0;
         let mut state = self.shared.lock();
         let connection = state.connection().ok_or(Unsent::Lost)?;
         // Others may have all of it, and bring nothing back here.
@@ -126,11 +130,12 @@ impl<'m> JobDriver<'m> {
         // What came back before the end counts.
         state.try_with(Connection::flush);
         shared.collect(&mut state);
-        if self.take_ready(&mut state, done) == 0 && self.held_count > 0 && !timeout.is_zero() {
+        if self.take_ready(&mut state, done) == 0 && self.held_slots != 0 && !timeout.is_zero() {
             // Half of what is under way: while the host works on the other half, this half is replaced.
-            let count = self.held_count.div_ceil(2);
-            let back =
-                |connection: &Connection| self.numbers().filter(|&number| connection.is_back(number)).count();
+            let count = self.held_count().div_ceil(2);
+            let back = |connection: &Connection| {
+                slots_of(self.held_slots).filter(|&number| connection.is_back(number)).count()
+            };
             state = shared.wait(state, timeout, |connection| count.saturating_sub(back(connection)));
             if self.take_ready(&mut state, done) == 0
                 && state.connection().is_some_and(|connection| connection.has_fault())
@@ -145,20 +150,18 @@ impl<'m> JobDriver<'m> {
         }
     }
 
-    /// Seats of what is under way.
-    fn numbers(&self) -> impl Iterator<Item = usize> {
-        self.held.iter().flatten().map(|held| held.slot.number)
+    /// Jobs at the host.
+    fn held_count(&self) -> usize {
+        slots_of(self.held_slots).count()
     }
 
     fn take_ready(&mut self, state: &mut State, done: &mut Vec<Box<Job<'m>>>) -> usize {
         let before = done.len();
         let Some(connection) = state.connection() else { return 0 };
-        for held in &mut self.held {
-            let Some(status) = held.as_ref().and_then(|held| connection.take(held.slot.number)) else {
-                continue;
-            };
-            self.held_count -= 1;
-            done.extend(held.take().map(|held| held.finish(connection, status)));
+        for number in slots_of(self.held_slots) {
+            let Some(status) = connection.take(number) else { continue };
+            self.held_slots &= !(1 << number);
+            done.extend(self.held[number].take().map(|held| held.finish(connection, status)));
         }
         if done.len() > before {
             state.try_with(Connection::close_orphans);
@@ -178,8 +181,19 @@ impl<'m> JobDriver<'m> {
             held.job.fail(JobError::ModuleLost);
             held.job
         }));
-        self.held_count = 0;
+        self.held_slots = 0;
     }
+}
+
+/// The slots of a mask, one after the other.
+fn slots_of(mut mask: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let number = usize::try_from(mask.trailing_zeros()).expect("a bit's number");
+        (mask != 0).then(|| {
+            mask &= mask - 1;
+            number
+        })
+    })
 }
 
 impl<'m> QueuedDriver<'m> for JobDriver<'m> {
@@ -204,8 +218,8 @@ impl<'m> QueuedDriver<'m> for JobDriver<'m> {
             Some(answer) => answer,
             None => match self.send(&job) {
                 Ok((slot, shape, lengths)) => {
+                    self.held_slots |= 1 << slot.number;
                     self.held[slot.number] = Some(Held { job, slot, shape, lengths });
-                    self.held_count += 1;
                     return Ok(());
                 }
                 Err(Unsent::Later) => return Err((job, Refusal::Full)),
@@ -236,7 +250,7 @@ impl<'m> QueuedDriver<'m> for JobDriver<'m> {
     }
 
     fn in_flight(&self) -> usize {
-        self.held_count + self.answered.len()
+        self.held_count() + self.answered.len()
     }
 
     fn abandon(&mut self, given_back: &mut Vec<Box<Job<'m>>>) {
@@ -256,7 +270,7 @@ impl<'m> QueuedDriver<'m> for JobDriver<'m> {
 impl Drop for JobDriver<'_> {
     /// Leaves no data behind in memory that the host may still have.
     fn drop(&mut self) {
-        if self.held_count > 0 && self.shared.is_ours() {
+        if self.held_slots != 0 && self.shared.is_ours() {
             self.shared.lock().end();
         }
     }

@@ -1,0 +1,61 @@
+//! A connection of one client too many: it is told why, and ends.
+//!
+//! A front end asks for the protocol's features before anything that matters; there the host says how many clients it serves
+//! ([`protocol_features::full`]). What else comes is no question that is answered, and nobody is waited for.
+
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use evener_core::driver::SILENCE_MAX;
+use evener_wire::{Message, protocol_features};
+
+use crate::front::messages::FEATURES;
+use crate::front::socket::{Incoming, Outgoing};
+
+/// A connection that ends as soon as it was told why.
+pub(crate) struct Refusal {
+    stream: UnixStream,
+    incoming: Incoming,
+    outgoing: Outgoing,
+    was_asked: bool,
+    until: Instant,
+}
+
+impl Refusal {
+    pub(crate) fn new(stream: UnixStream) -> Self {
+        let until = Instant::now() + Duration::from(SILENCE_MAX);
+        Self { stream, incoming: Incoming::default(), outgoing: Outgoing::default(), was_asked: false, until }
+    }
+
+    /// Answers what came; `false` where the connection is to end. What does not go at once does not go.
+    pub(crate) fn step(&mut self, clients: usize) -> bool {
+        let received = match self.incoming.receive(&self.stream) {
+            Ok(None) => return true,
+            Ok(Some(received)) => received.message,
+            Err(_) => return false,
+        };
+        match received {
+            Message::SetOwner => true,
+            // Once: that there are protocol features.
+            Message::GetFeatures if !self.was_asked => {
+                self.was_asked = true;
+                self.answer(received, FEATURES)
+            }
+            Message::GetProtocolFeatures => {
+                let clients = u32::try_from(clients).unwrap_or(u32::MAX);
+                self.answer(received, protocol_features::full(clients));
+                false
+            }
+            _ => false,
+        }
+    }
+
+    pub(crate) fn is_late(&self) -> bool {
+        Instant::now() >= self.until
+    }
+
+    fn answer(&mut self, message: Message, number: u64) -> bool {
+        let sent = self.outgoing.answer(&self.stream, message, &number.to_ne_bytes());
+        sent.is_ok() && self.outgoing.is_empty()
+    }
+}

@@ -1,0 +1,236 @@
+//! Many clients at once: a thousand good ones beside one that reads no answers and one that is silent, processes that are killed at any
+//! moment, one client too many, and clients of several cores.
+#![allow(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "a test")]
+
+mod support;
+
+use std::fs;
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use evener::CoreDrivers;
+use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, Profile};
+use evener_driver_hosted::{ConnectionError, Module as HostedModule, OpenError};
+use evener_driver_libcrypto::Libcrypto;
+use evener_host::{Limits, Module, Socket};
+use evener_testing::hosts::{Host, core};
+use evener_testing::noise;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde_json::{Value, json};
+use support::{ALL_FEATURES, Raw, cipher, halves, judge};
+
+/// Clients that do as they should; fewer where this process may not have four open files for each, on both sides.
+fn good_clients() -> usize {
+    let most = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most }).unwrap();
+    let allowed = usize::try_from(most.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
+    (allowed.saturating_sub(300) / 10).min(1_000)
+}
+
+fn clients(report: &Value) -> usize {
+    report["clients"].as_array().unwrap().len()
+}
+
+/// One request with a key of its own, judged by libcrypto.
+fn is_served(raw: &mut Raw, number: u64) {
+    let (key, plain) = (noise(number, 16), noise(number + 1, 1_024));
+    let session = raw.open_cbc(&key, true);
+    let (got, status) = raw.request(&[&cipher(true, session, 1_024), &[9; 16], &plain], 1_024).unwrap();
+    let right = judge(Algorithm::Aes128Cbc, Direction::Encrypt, [&key, &[9; 16], &[], &plain, &[]]);
+    assert!(status == 0 && got == right.unwrap().0, "client {number}");
+}
+
+/// Names of this process's threads.
+fn threads() -> Vec<String> {
+    let tasks = fs::read_dir("/proc/self/task").unwrap();
+    let names = tasks.filter_map(|task| fs::read_to_string(task.unwrap().path().join("comm")).ok());
+    names.filter(|name| name.starts_with("evener-")).collect()
+}
+
+#[test]
+fn a_silent_client_and_one_that_reads_no_answers_harm_none_of_a_thousand_and_none_costs_a_thread() {
+    let good = good_clients();
+    let host = Host::start(core());
+    let mut silent = Raw::connect(&host.socket());
+    silent.stream.write_all(&halves(&[26])).unwrap();
+    let mut deaf = Raw::ready(&host.socket(), ALL_FEATURES);
+    deaf.stream.set_nonblocking(true).unwrap();
+    // Until neither side has room for more of these.
+    let question = halves(&[1, 1, 0]).repeat(1_000);
+    while deaf.stream.write(&question).map_err(|error| error.kind()) != Err(ErrorKind::WouldBlock) {}
+    let mut all: Vec<Raw> = (0..good).map(|_| Raw::ready(&host.socket(), ALL_FEATURES)).collect();
+    host.wait_for("all there", |report| clients(report) == good + 2);
+    thread::scope(|scope| {
+        for (part, some) in all.chunks_mut(good.div_ceil(4)).enumerate() {
+            scope.spawn(move || {
+                for round in 0..3 {
+                    let number = |index: usize| (part * good + index) as u64 * 10 + round;
+                    some.iter_mut().enumerate().for_each(|(index, raw)| is_served(raw, number(index)));
+                }
+            });
+        }
+    });
+    let report = host.order("report");
+    assert_eq!((&report["totals"]["requests"], &report["broken_off"]), (&json!(3 * good), &json!(0)));
+    // Each test of this process may have a host of one or two cores.
+    assert!(threads().len() <= 20, "{:?}", threads());
+    drop(all);
+    host.wait_for("two left", |report| clients(report) == 2);
+}
+
+#[test]
+fn one_client_too_many_learns_how_many_there_are_and_a_plain_front_end_lacks_sessions() {
+    let host = Host::with(core(), Limits { clients_max: 2, ..Limits::default() });
+    let name = host.socket().display().to_string();
+    let open = || HostedModule::connect(&format!("hosted:{name}").parse().unwrap());
+    let two = [open().unwrap(), open().unwrap()];
+    let refused = open().unwrap_err();
+    assert!(
+        matches!(refused, OpenError::Unreachable { error: ConnectionError::Full { clients: 2 }, .. }),
+        "{refused}"
+    );
+    let mut plain = Raw::connect(&host.socket());
+    plain.send(3, &[], &[]);
+    assert_eq!(plain.ask(1), ALL_FEATURES);
+    assert_eq!(plain.ask(15) & 0xFF_FFFF_FFFF, 0, "neither sessions nor anything else that others know");
+    assert!(plain.ends());
+    // One that asks nothing is not waited for, and keeps nobody out.
+    let _silent = Raw::connect(&host.socket());
+    drop(two);
+    host.wait_for("room", |report| clients(report) == 0);
+    is_served(&mut Raw::ready(&host.socket(), ALL_FEATURES), 1);
+    assert_eq!(host.stop().turned_away, 3);
+}
+
+#[test]
+fn descriptors_beside_half_a_message_are_counted() {
+    let host = Host::start(core());
+    let mut hoarder = Raw::connect(&host.socket());
+    let file = hoarder.memory.try_clone().unwrap();
+    let files = [std::os::fd::AsFd::as_fd(&file); 8];
+    for byte in halves(&[5, 1]) {
+        support::send_byte(&hoarder.stream, byte, &files);
+    }
+    assert!(hoarder.ends());
+    assert!(host.stop().last_broken.unwrap().contains("descriptors"));
+}
+
+/// The name under which the test below runs itself again, as a client until it is killed.
+const CHILD: &str = "HOST_TEST_MANY";
+
+fn be_a_client(socket: &str) {
+    loop {
+        let mut raw = Raw::ready(Path::new(socket), ALL_FEATURES);
+        (0..20).for_each(|number| is_served(&mut raw, number));
+    }
+}
+
+fn client_process(socket: &Path) -> Child {
+    let mut again = Command::new(std::env::current_exe().unwrap());
+    again.args(["--exact", "processes_that_are_killed_at_any_moment_leave_neither_a_place_nor_a_descriptor"]);
+    again.env(CHILD, socket).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// Open files of a host in a process of its own would be all; here they are those of its kind.
+fn watched_processes() -> usize {
+    let files = fs::read_dir("/proc/self/fd").unwrap();
+    let links = files.filter_map(|file| fs::read_link(file.unwrap().path()).ok());
+    links.filter(|link| link.as_os_str() == "anon_inode:[pidfd]").count()
+}
+
+#[test]
+fn processes_that_are_killed_at_any_moment_leave_neither_a_place_nor_a_descriptor() {
+    if let Ok(socket) = std::env::var(CHILD) {
+        return be_a_client(&socket);
+    }
+    let host = Host::start(core());
+    let mut delay = 1_u64;
+    for _ in 0..10 {
+        let mut children: Vec<Child> = (0..8).map(|_| client_process(&host.socket())).collect();
+        for child in &mut children {
+            // Any moment will do; each run takes the same.
+            delay = delay.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            thread::sleep(Duration::from_micros(delay >> 50));
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+    let report = host.wait_for("all gone", |report| clients(report) == 0);
+    assert!(report["connections"].as_u64().unwrap() > 8, "some were killed as clients: {report:#}");
+    is_served(&mut Raw::ready(&host.socket(), ALL_FEATURES), 1);
+    let report = host.stop();
+    assert_eq!(report.module.submitted, report.module.completed);
+    assert!(watched_processes() < 40, "the others' tests have a few");
+}
+
+/// libcrypto, and how many jobs it did.
+struct Counting(Libcrypto, Arc<Mutex<usize>>);
+
+impl InlineDriver for Counting {
+    fn profile(&self) -> &Profile {
+        self.0.profile()
+    }
+
+    fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool {
+        self.0.supports(algorithm, direction)
+    }
+
+    fn run(&mut self, burst: &mut [Box<Job<'_>>]) {
+        *self.1.lock().unwrap() += burst.len();
+        self.0.run(burst);
+    }
+
+    fn forget(&mut self, has_ended: HasEnded<'_>) {
+        self.0.forget(has_ended);
+    }
+}
+
+#[test]
+fn each_core_serves_clients_of_its_own() {
+    let counts: [Arc<Mutex<usize>>; 3] = Default::default();
+    let core_drivers = |count: &Arc<Mutex<usize>>| {
+        CoreDrivers::new(Box::new(Counting(Libcrypto::new().unwrap(), Arc::clone(count))), None)
+    };
+    let profile = Libcrypto::new().unwrap().profile().clone();
+    let module = Module::cores(profile, counts.iter().map(core_drivers).collect(), Algorithm::ALL.to_vec());
+    let host = Host::start(module);
+    let mut all: Vec<Raw> = (0..6).map(|_| Raw::ready(&host.socket(), ALL_FEATURES)).collect();
+    for round in 0..5 {
+        (0..).zip(&mut all).for_each(|(number, raw)| is_served(raw, 10 * number + round));
+    }
+    assert_eq!(counts.map(|count| *count.lock().unwrap()), [10; 3]);
+    assert_eq!(host.stop().totals.requests, 30);
+}
+
+#[test]
+fn a_host_that_is_to_ends_some_time_after_its_last_client() {
+    let limits = Limits { idle_max: Some(Duration::from_millis(300)), ..Limits::default() };
+    let host = Host::with(core(), limits);
+    let mut raw = Raw::ready(&host.socket(), ALL_FEATURES);
+    thread::sleep(Duration::from_millis(900));
+    is_served(&mut raw, 1);
+    drop(raw);
+    let socket = host.socket();
+    assert_eq!(host.ended().totals.requests, 1);
+    assert!(!socket.exists());
+}
+
+#[test]
+fn a_socket_that_somebody_else_has_bound_is_served_and_left_to_him() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("host");
+    let socket = UnixListener::bind(&path).unwrap();
+    // Who comes before the host does waits.
+    let mut early = Raw::connect(&path);
+    let host = Host::over(folder.path(), Socket::Inherited(socket.try_clone().unwrap()), core());
+    early.set_up(ALL_FEATURES);
+    is_served(&mut early, 3);
+    assert_eq!(host.stop().totals.requests, 1);
+    assert!(path.exists());
+    drop(socket);
+}
