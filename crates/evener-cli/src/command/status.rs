@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use anyhow::bail;
 use evener::core::statistics::{Count, Row};
-use evener::statistics::{Places, Record, RecordError, Totals, of_process, of_user, remove_ended};
+use evener::statistics::{DIRECTORY_VARIABLE, Places, Record, RecordError, Totals, of_process, of_user, remove_ended};
 use serde::Serialize;
 
 use crate::terminal::{
@@ -81,7 +81,7 @@ struct Seen {
 }
 
 pub(crate) fn run(arguments: &Status) -> anyhow::Result<Exit> {
-    let places = Places::from_environment();
+    let places = Places::from_environment(DIRECTORY_VARIABLE);
     let uid = rustix::process::geteuid().as_raw();
     let found = match arguments.pid {
         None => of_user(&places, uid),

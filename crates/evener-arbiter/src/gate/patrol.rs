@@ -1,0 +1,181 @@
+//! Looking for the dead, and for those who do not go on.
+//!
+//! A patrol: all who hold or wait are tried -> what a dead place left is put right ([`repair`]) under the lock of that place -> who stands in front of a free permit and does not
+//! take it is passed over -> who is in front then is rung.
+
+use super::wait::{WATCH_NS, number};
+use super::{Gate, Place};
+use crate::lane::{Waiter, Waiters};
+use crate::layout::{FREE, Lane, Line, ModuleCount, Owner, Phase, Queue, Shape};
+use crate::world::{World, millis};
+
+/// A waiter that does not take a permit which is free for it for this long is passed over. Assumed, not measured: 250 ms, longer than a thread
+/// waits for a core among a hundred that want one.
+const PATIENCE_MS: u32 = 250;
+
+impl<W: World> Gate<'_, W> {
+    /// Patrols where nobody did for a while; says whether it did.
+    pub(super) fn patrol_if_due(&self, now: u64) -> bool {
+        let patrolled = self.queue_word(Queue::Patrolled);
+        let before = self.world.load(patrolled);
+        // 2^31 ms either way: a time that is to come is somebody's error, and as good as none.
+        if millis(now).wrapping_sub(before) < period_ms() && before != 0 {
+            return false;
+        }
+        // One of several that come at once.
+        if !self.world.exchange(patrolled, before, millis(now).max(1)) {
+            return false;
+        }
+        self.patrol(now);
+        true
+    }
+
+    /// Looks at everybody.
+    pub fn patrol(&self, now: u64) {
+        for permit in 0..self.capacity {
+            self.look_at_permit(permit);
+        }
+        for lane in [Lane::Express, Lane::Main] {
+            for waiter in self.lane(lane).all() {
+                self.look_at(waiter.place);
+            }
+        }
+        self.look_at_watcher();
+        self.look_at_front(now);
+        self.ring_front();
+    }
+
+    fn look_at_permit(&self, permit: usize) {
+        let at = self.permit(permit);
+        let word = self.world.load(at);
+        if word == FREE {
+            return;
+        }
+        match Owner::of(word, self.shape.places()) {
+            Some(owner) if owner == self.life(owner.place) => self.look_at(owner.place),
+            // Its holder's life is over, or there never was such a place.
+            _ => _ = self.world.exchange(at, word, FREE),
+        }
+    }
+
+    /// Puts right what a place left, if it is dead.
+    fn look_at(&self, place: usize) {
+        if self.world.seize(place) {
+            repair(self.world, self.shape, place);
+            self.count(ModuleCount::Repaired);
+            self.world.let_go(place);
+        }
+    }
+
+    fn look_at_watcher(&self) {
+        let at = self.queue_word(Queue::Watcher);
+        let word = self.world.load(at);
+        let place = (word as usize).wrapping_sub(1);
+        let is_asking = place < self.shape.places()
+            && Phase::of(self.world.load(self.shape.place(place, Line::Phase))) == Phase::Asking(self.module);
+        if word != 0 && !is_asking {
+            self.world.exchange(at, word, 0);
+        }
+        if word == 0 || !is_asking {
+            self.name_watcher();
+        }
+    }
+
+    /// Who stands in front and has a permit has only not said so; who leaves a free one for long may be suspended.
+    fn look_at_front(&self, now: u64) {
+        let Some(front) = self.front() else { return };
+        if self.has_permit(front.place) {
+            self.lane(front.lane).retire(&front);
+            return;
+        }
+        let [position, since] = [0, 1].map(|word| self.queue_word(Queue::Stalled) + word);
+        let is_same = self.has_free() && self.world.load(position) == mark(&front);
+        if !is_same {
+            self.world.store(position, if self.has_free() { mark(&front) } else { 0 });
+            self.world.store(since, millis(now));
+        } else if millis(now).wrapping_sub(self.world.load(since)) >= PATIENCE_MS {
+            if self.lane(front.lane).retire(&front) {
+                self.count(ModuleCount::PassedOver);
+            }
+            self.world.store(position, 0);
+        }
+    }
+
+    /// Rings who stands in front of a free permit, and does not ask whether it lives: who repairs rings for all modules, and each dead one that it met would have it
+    /// repair the next.
+    fn nudge_front(&self) {
+        self.world.fence();
+        let Some(front) = self.front().filter(|_| self.has_free()) else { return };
+        let bell = self.shape.place(front.place, Line::Bell);
+        let heard = self.world.load(bell);
+        if heard & 1 == 0 && self.world.exchange(bell, heard, heard.wrapping_add(1)) {
+            self.world.wake(bell);
+        }
+    }
+
+    fn has_permit(&self, place: usize) -> bool {
+        let owner = self.life(place).word();
+        (0..self.capacity).any(|permit| self.world.load(self.permit(permit)) == owner)
+    }
+
+    /// A place in the life that it has now.
+    fn life(&self, place: usize) -> Owner {
+        Owner::new(place, self.world.load(self.shape.place(place, Line::Generation)))
+    }
+}
+
+/// Frees what a place held and ends its waits, in all modules, and ends its life. To be called with the lock of that place, and again where that was interrupted. Returns the place in its
+/// new life.
+pub(super) fn repair<W: World>(world: &W, shape: &Shape, place: usize) -> Place {
+    let line = |word: Line| shape.place(place, word);
+    if Phase::of(world.load(line(Line::Phase))) != Phase::Idle {
+        for module in 0..shape.modules() {
+            free_all(world, shape, module, place);
+            for lane in [Lane::Express, Lane::Main] {
+                end_waits(&Waiters::new(world, shape, module, lane), place);
+            }
+        }
+    }
+    let generation = world.load(line(Line::Generation)).wrapping_add(1);
+    world.store(line(Line::Generation), generation);
+    // Even: nobody rang the next life.
+    let bell = world.load(line(Line::Bell));
+    world.exchange(line(Line::Bell), bell, bell.wrapping_add(2) & !1);
+    world.store(line(Line::Taken), 0);
+    world.store(line(Line::Phase), Phase::Idle.word());
+    for module in 0..shape.modules() {
+        Gate::named(world, shape, module).inspect(Gate::nudge_front);
+    }
+    Place { index: place, generation }
+}
+
+/// Frees the permits of a place, of whichever life.
+fn free_all<W: World>(world: &W, shape: &Shape, module: usize, place: usize) {
+    for permit in 0..shape.permits() {
+        let at = shape.permit(module, permit);
+        let word = world.load(at);
+        if Owner::of(word, shape.places()).is_some_and(|owner| owner.place == place) {
+            world.exchange(at, word, FREE);
+        }
+    }
+}
+
+fn end_waits<W: World>(lane: &Waiters<'_, W>, place: usize) {
+    let all: Vec<Waiter> = lane.all().filter(|waiter| waiter.place == place).collect();
+    for waiter in &all {
+        lane.retire(waiter);
+    }
+}
+
+/// A front in one word, never 0.
+const fn mark(front: &Waiter) -> u32 {
+    (front.position << 2 | (front.lane as u32) << 1) | 1
+}
+
+/// Of [`WATCH_NS`], less what a timer may come too early.
+#[expect(clippy::cast_possible_truncation, reason = "40")]
+const fn period_ms() -> u32 {
+    (WATCH_NS / 1_000_000) as u32 - 5
+}
+
+const _: () = assert!(number(0) == 1, "0 is nobody");
