@@ -14,8 +14,10 @@ use crate::World;
 use crate::layout::{LINE, Line, Shape};
 
 /// What may happen besides steps, and how often in one life of the world.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Mishaps {
+    /// A process that could go on stands still while others go on. With few of these most errors are found that any order of steps shows (Musuvathi and Qadeer, PLDI 2007).
+    pub(super) switches: u32,
     /// A process dies.
     pub(super) deaths: u32,
     /// A process stands still for ever, and lives.
@@ -24,6 +26,9 @@ pub(super) struct Mishaps {
     pub(super) hurries: u32,
 }
 
+/// As many switches as there are steps: every order.
+pub(super) const ALL: u32 = u32::MAX;
+
 /// A moment of the world.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct State {
@@ -31,6 +36,8 @@ pub(super) struct State {
     pub(super) now: u64,
     pub(super) processes: Vec<Process>,
     left: Mishaps,
+    /// Who made the last step.
+    current: Option<usize>,
     /// Who has the lock of a place that it found dead.
     seized: Vec<Option<usize>>,
     /// Sleepers' times that passed because nobody else had anything to do.
@@ -231,6 +238,7 @@ impl State {
             now: 1_000_000_000,
             processes: vec![process; processes],
             left,
+            current: None,
             seized: vec![None; processes],
             timeouts: 0,
             events: Vec::new(),
@@ -265,7 +273,7 @@ impl Explorer<'_> {
         if state.any(|life| life == Life::Ready) {
             for who in 0..state.processes.len() {
                 match state.processes[who].life {
-                    Life::Ready => open.push(self.step(state, who)),
+                    Life::Ready => self.go_on(state, who, open),
                     Life::Asleep(_, until) if state.left.hurries > 0 => {
                         let mut next = state.clone();
                         next.left.hurries -= 1;
@@ -283,6 +291,22 @@ impl Explorer<'_> {
         } else {
             (self.judge)(state);
         }
+    }
+
+    fn go_on(&self, state: &State, who: usize, open: &mut Vec<State>) {
+        // Where every order is allowed, who made the last step makes no other state.
+        if state.left.switches == ALL {
+            return open.push(self.step(state, who));
+        }
+        let could = |current: usize| current != who && state.processes[current].life == Life::Ready;
+        let is_switch = state.current.is_some_and(could);
+        if is_switch && state.left.switches == 0 {
+            return;
+        }
+        let mut next = self.step(state, who);
+        next.left.switches -= u32::from(is_switch);
+        next.current = Some(who);
+        open.push(next);
     }
 
     fn mishaps(&self, state: &State, open: &mut Vec<State>) {
