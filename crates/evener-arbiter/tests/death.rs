@@ -221,6 +221,9 @@ fn ten_thousand_kills_among_64_processes_lose_no_permit_and_leave_nobody_waiting
     storm(10_000);
 }
 
+/// So long that no holder is taken for one that stands still, and short enough that the wait behind all others is none to refuse.
+const SLOW: Nanos = Nanos::from_millis(300);
+
 const PROCESSES: usize = 64;
 const PERMITS: usize = 4;
 
@@ -261,7 +264,13 @@ fn take_turns(arbiter: &Arbiter, board: &Mapping) -> bool {
     let module = arbiter.module("m", u32::try_from(PERMITS).unwrap());
     let me = std::process::id();
     while word(board, END) == 0 {
-        let Ok(permit) = module.acquire(LONG, FOREVER) else { return false };
+        let permit = match module.acquire(SLOW, FOREVER) {
+            Ok(permit) => permit,
+            Err(why) => {
+                eprintln!("refused: {why:?}");
+                return false;
+            }
+        };
         let inside = &board.words()[permit.grant().permit];
         inside.store(me, SeqCst);
         for _ in 0..50 {

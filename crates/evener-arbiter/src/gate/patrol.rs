@@ -27,7 +27,16 @@ impl<W: World> Gate<'_, W> {
             return false;
         }
         self.patrol(now);
+        if is_silent(before, now) {
+            // Whoever was to look did not, and may be suspended: somebody else does.
+            self.world.store(self.queue_word(Queue::Watcher), 0);
+        }
         true
+    }
+
+    /// Whether nobody looked for so long that the watcher does not seem to do what it is for.
+    pub(super) fn is_unwatched(&self, now: u64) -> bool {
+        is_silent(self.world.load(self.queue_word(Queue::Patrolled)), now)
     }
 
     /// Looks at everybody.
@@ -166,6 +175,14 @@ fn end_waits<W: World>(lane: &Waiters<'_, W>, place: usize) {
         lane.retire(waiter);
     }
 }
+
+/// Whether the last look was long ago.
+const fn is_silent(patrolled: u32, now: u64) -> bool {
+    millis(now).wrapping_sub(patrolled) > SILENCE_MS
+}
+
+/// Ten looks of a watcher. Assumed, not measured: 400 ms, longer than a thread waits for a core among a hundred that want one.
+const SILENCE_MS: u32 = 400;
 
 /// A front in one word, never 0.
 const fn mark(front: &Waiter) -> u32 {

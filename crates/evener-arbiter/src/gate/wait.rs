@@ -53,7 +53,7 @@ impl<W: World> Gate<'_, W> {
                 return Err(Refused::TimedOut);
             }
             let is_watcher = self.is_watcher(place);
-            if is_watcher && self.patrol_if_due(now) {
+            if (is_watcher || self.is_unwatched(now)) && self.patrol_if_due(now) {
                 continue;
             }
             looks += u32::from(is_front);
@@ -67,9 +67,6 @@ impl<W: World> Gate<'_, W> {
             self.count(ModuleCount::Full);
             return Err(Refused::Full);
         };
-        if self.world.load(self.queue_word(Queue::Watcher)) == 0 {
-            self.world.exchange(self.queue_word(Queue::Watcher), 0, number(place.index));
-        }
         Ok(waiter)
     }
 
@@ -121,8 +118,13 @@ impl<W: World> Gate<'_, W> {
         }
     }
 
+    /// Whether this waiter looks for the dead; it begins to where nobody does.
     fn is_watcher(&self, place: Place) -> bool {
-        self.world.load(self.queue_word(Queue::Watcher)) == number(place.index)
+        let watcher = self.queue_word(Queue::Watcher);
+        match self.world.load(watcher) {
+            0 => self.world.exchange(watcher, 0, number(place.index)),
+            other => other == number(place.index),
+        }
     }
 }
 

@@ -14,10 +14,13 @@ pub fn child(work: impl FnOnce() -> bool) -> Child {
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0);
     if pid == 0 {
+        // In its parent the same closure is forgotten below.
         let well = catch_unwind(AssertUnwindSafe(work)).unwrap_or(false);
         // SAFETY: ends the child.
         unsafe { libc::_exit(i32::from(!well)) };
     }
+    // What it owns is the child's to drop.
+    std::mem::forget(work);
     Child(pid)
 }
 
