@@ -43,9 +43,7 @@ pub use arbiter::{
     Arbiter, DIRECTORY_VARIABLE, HolderView, Module, ModuleView, Options, Permit, ProcessView, Snapshot,
 };
 pub use costs::{Costs, Mean};
-pub use gate::{
-    BATCH_NS, EXACT_FROM_NS, Gate, Grant, Place, Refused, Request, Turn, WEIGHT_MAX, revive,
-};
+pub use gate::{BATCH_NS, EXACT_FROM_NS, Gate, Grant, Place, Refused, Request, Turn, WEIGHT_MAX, revive};
 
 pub use layout::{Lane, ModuleCount, Shape};
 #[cfg(not(any(loom, miri)))]

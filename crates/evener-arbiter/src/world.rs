@@ -41,6 +41,21 @@ pub trait World {
     fn let_go(&self, place: usize);
 }
 
+/// Milliseconds from one such word to a later one.
+pub(crate) const fn elapsed_ms(then: u32, now: u64) -> u32 {
+    elapsed(then, millis(now), 1_000)
+}
+
+/// Microseconds from one such word to a later one.
+pub(crate) const fn elapsed_us(then: u32, now: u64) -> u32 {
+    elapsed(then, micros(now), 1_000_000)
+}
+
+/// A time up to a second ahead was written by another process after this one looked at the clock, and is none ago. Any other that is to come is nobody's, or of before the words went round.
+const fn elapsed(then: u32, now: u32, second: u32) -> u32 {
+    if then.wrapping_sub(now) <= second { 0 } else { now.wrapping_sub(then) }
+}
+
 /// Milliseconds of a time, modulo 2^32.
 #[expect(clippy::cast_possible_truncation, reason = "such words wrap")]
 pub(crate) const fn millis(now: u64) -> u32 {
@@ -51,4 +66,27 @@ pub(crate) const fn millis(now: u64) -> u32 {
 #[expect(clippy::cast_possible_truncation, reason = "such words wrap")]
 pub(crate) const fn micros(now: u64) -> u32 {
     (now / 1_000) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_that_another_process_wrote_a_moment_later_is_none_ago() {
+        let second = 1_000_000_000;
+        let now = 5_000 * second;
+        assert_eq!(
+            [elapsed_ms(millis(now + second / 2), now), elapsed_us(micros(now + second / 2), now)],
+            [0, 0]
+        );
+        assert_eq!(
+            [elapsed_ms(millis(now - second), now), elapsed_us(micros(now - second), now)],
+            [1_000, 1_000_000]
+        );
+        assert!(elapsed_ms(millis(now + 3 * second), now) > 1 << 31, "long ago");
+        // Across the wrap of the microseconds, which comes after 71 minutes.
+        let wrap = (1 << 32) * 1_000;
+        assert_eq!(elapsed_us(micros(wrap - 7_000), wrap + 3_000), 10);
+    }
 }

@@ -17,7 +17,8 @@ use support::{AGES, FOREVER, Ground, LONG, until};
 
 /// Words that the processes of a test share beside the arbiter.
 fn board(ground: &Ground, words: usize) -> Mapping {
-    let file = File::options().read(true).write(true).create(true).truncate(true).open(ground.path().join("board"));
+    let file =
+        File::options().read(true).write(true).create(true).truncate(true).open(ground.path().join("board"));
     let file = file.unwrap();
     file.set_len(words as u64 * 4).unwrap();
     Mapping::shared(&file, words).unwrap()

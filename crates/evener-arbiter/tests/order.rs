@@ -44,7 +44,8 @@ fn as_many_hold_permits_as_there_are_and_the_next_is_refused() {
     let module = ground.attach().module("three", 3);
     let other = ground.attach().module("three", 5);
     assert_eq!([module.capacity(), other.capacity()], [Some(3); 2]);
-    let held = [module.try_acquire(AGES), other.try_acquire(AGES), module.try_acquire(AGES)].map(Result::unwrap);
+    let held =
+        [module.try_acquire(AGES), other.try_acquire(AGES), module.try_acquire(AGES)].map(Result::unwrap);
     assert_eq!(other.try_acquire(LONG).unwrap_err(), Refused::Busy);
     let short = Nanos(1_000);
     assert_eq!(module.acquire(LONG, short).unwrap_err(), Refused::TooLong);
@@ -107,7 +108,8 @@ fn a_process_of_weight_three_has_three_requests_for_each_one_of_others() {
     let ground = Ground::new();
     let heavy = Arbiter::attach(&Options { weight: 3, ..ground.options() }).unwrap();
     let watcher = ground.attach();
-    let all: Vec<Module> = [heavy].into_iter().chain((0..4).map(|_| ground.attach())).map(|one| one.module("one", 1)).collect();
+    let all: Vec<Module> =
+        [heavy].into_iter().chain((0..4).map(|_| ground.attach())).map(|one| one.module("one", 1)).collect();
     let held = watcher.module("one", 1).acquire(AGES, FOREVER).unwrap();
     let (served, waiting) = (Mutex::new(String::new()), || watcher.snapshot().modules[0].waiting.len());
     // Each comes again as soon as it was served: whoever holds lets go once all others wait.

@@ -3,9 +3,9 @@
 //! A writer takes the first of [`Places::of`] that it may use, made where it is missing. A reader: all of
 //! them that exist.
 
-use std::{env, io};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::{env, io};
 
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::Errno;

@@ -64,10 +64,10 @@ impl Attachment {
             claimed: AtomicU32::new(1),
             lines,
         };
-        attachment.lines[0].place.set(place).map_err(|_| NoArbiter::System {
-            what: "a place",
-            error: io::ErrorKind::AlreadyExists.into(),
-        })?;
+        attachment.lines[0]
+            .place
+            .set(place)
+            .map_err(|_| NoArbiter::System { what: "a place", error: io::ErrorKind::AlreadyExists.into() })?;
         Ok(attachment)
     }
 

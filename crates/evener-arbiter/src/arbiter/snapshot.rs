@@ -6,7 +6,7 @@ use crate::gate::{Gate, WEIGHT_MAX};
 use crate::lane::Waiters;
 use crate::layout::{Header, Lane, Line, ModuleCount, Owner, Phase, Shape};
 use crate::segment::{Shared, text_of};
-use crate::world::{World as _, micros};
+use crate::world::{World as _, elapsed_us};
 
 /// All modules and processes of a segment. Each word is as it was when it was read; together they may never have been.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -82,11 +82,13 @@ fn module_view(shared: &Shared, shape: &Shape, module: usize) -> Option<ModuleVi
         Some(HolderView {
             process: process(shared, shape, owner.place),
             predicted_ns: line(Line::Predicted),
-            held_us: micros(now).wrapping_sub(line(Line::Since)),
+            held_us: elapsed_us(line(Line::Since), now),
         })
     };
-    let lane = |lane: Lane| Waiters::new(shared, shape, module, lane).all().map(|waiter| waiter.place).collect();
-    let waiting: Vec<usize> = [Lane::Express, Lane::Main].into_iter().flat_map::<Vec<usize>, _>(lane).collect();
+    let lane =
+        |lane: Lane| Waiters::new(shared, shape, module, lane).all().map(|waiter| waiter.place).collect();
+    let waiting: Vec<usize> =
+        [Lane::Express, Lane::Main].into_iter().flat_map::<Vec<usize>, _>(lane).collect();
     let count = |count: ModuleCount| {
         let at = shape.count(module, count);
         (count, value(shared.load(at), shared.load(at + 1)))

@@ -3,7 +3,7 @@
 use super::Gate;
 use crate::lane::Waiter;
 use crate::layout::{FREE, Lane, Line, Owner};
-use crate::world::{World, micros};
+use crate::world::{World, elapsed_us};
 
 impl<W: World> Gate<'_, W> {
     /// Returns how long a request would wait at most if all that is ahead takes what was predicted; `u64::MAX` where no permit comes back.
@@ -33,10 +33,10 @@ impl<W: World> Gate<'_, W> {
         let Some(owner) = Owner::of(word, self.shape.places()) else { return Left::Free };
         let predicted = self.predicted_ns(owner.place);
         let since = self.world.load(self.shape.place(owner.place, Line::Since));
-        let elapsed = u64::from(micros(now).wrapping_sub(since)) * 1_000;
-        match elapsed > predicted.saturating_mul(OVERDUE_TIMES).saturating_add(OVERDUE_NS) {
+        let held = u64::from(elapsed_us(since, now)) * 1_000;
+        match held > predicted.saturating_mul(OVERDUE_TIMES).saturating_add(OVERDUE_NS) {
             true => Left::Never,
-            false => Left::Work(predicted.saturating_sub(elapsed)),
+            false => Left::Work(predicted.saturating_sub(held)),
         }
     }
 

@@ -7,7 +7,7 @@ use super::wait::{WATCH_NS, number};
 use super::{Gate, Place};
 use crate::lane::{Waiter, Waiters};
 use crate::layout::{FREE, Lane, Line, ModuleCount, Owner, Phase, Queue, Shape};
-use crate::world::{World, millis};
+use crate::world::{World, elapsed_ms, millis};
 
 /// A waiter that does not take a permit which is free for it for this long is passed over. Assumed, not measured: 250 ms, longer than a thread
 /// waits for a core among a hundred that want one.
@@ -18,8 +18,7 @@ impl<W: World> Gate<'_, W> {
     pub(super) fn patrol_if_due(&self, now: u64) -> bool {
         let patrolled = self.queue_word(Queue::Patrolled);
         let before = self.world.load(patrolled);
-        // 2^31 ms either way: a time that is to come is somebody's error, and as good as none.
-        if millis(now).wrapping_sub(before) < period_ms() && before != 0 {
+        if elapsed_ms(before, now) < period_ms() && before != 0 {
             return false;
         }
         // One of several that come at once.
@@ -102,7 +101,7 @@ impl<W: World> Gate<'_, W> {
         if !is_same {
             self.world.store(position, if self.has_free() { mark(&front) } else { 0 });
             self.world.store(since, millis(now));
-        } else if millis(now).wrapping_sub(self.world.load(since)) >= PATIENCE_MS {
+        } else if elapsed_ms(self.world.load(since), now) >= PATIENCE_MS {
             if self.lane(front.lane).retire(&front) {
                 self.count(ModuleCount::PassedOver);
             }
@@ -178,7 +177,7 @@ fn end_waits<W: World>(lane: &Waiters<'_, W>, place: usize) {
 
 /// Whether the last look was long ago.
 const fn is_silent(patrolled: u32, now: u64) -> bool {
-    millis(now).wrapping_sub(patrolled) > SILENCE_MS
+    elapsed_ms(patrolled, now) > SILENCE_MS
 }
 
 /// Ten looks of a watcher. Assumed, not measured: 400 ms, longer than a thread waits for a core among a hundred that want one.

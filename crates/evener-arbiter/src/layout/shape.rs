@@ -68,7 +68,8 @@ pub(crate) struct Span {
 
 impl Shape {
     /// The usual one: 8 modules with 64 permits, 2048 places.
-    pub const USUAL: Self = Self { modules: 8, permits: 64, places: 2048, queue: 4096, classes: Class::COUNT };
+    pub const USUAL: Self =
+        Self { modules: 8, permits: 64, places: 2048, queue: 4096, classes: Class::COUNT };
 
     /// Of the benches' historic modes: 64 lists with a permit each.
     pub const LISTS: Self = Self { modules: 64, permits: 1, places: 2048, queue: 4096, classes: 0 };
@@ -218,8 +219,11 @@ mod tests {
 
     #[test]
     fn shapes_that_the_words_cannot_tell_are_none() {
-        let given = [(1, 65, 1, 1), (65, 1, 1, 1), (1, 1, 4097, 1), (1, 1, 1, 0), (1, 1, 1, 15), (0, 1, 1, 1)];
-        assert!(given.into_iter().all(|(m, permits, places, log)| Shape::new(m, permits, places, log).is_none()));
+        let given =
+            [(1, 65, 1, 1), (65, 1, 1, 1), (1, 1, 4097, 1), (1, 1, 1, 0), (1, 1, 1, 15), (0, 1, 1, 1)];
+        assert!(
+            given.into_iter().all(|(m, permits, places, log)| Shape::new(m, permits, places, log).is_none())
+        );
         assert!(Shape::new(64, 64, 4096, 14).is_some());
         assert!(Shape::USUAL.places() <= 4096 && Shape::USUAL.queue() >= 2 * Shape::USUAL.places());
     }

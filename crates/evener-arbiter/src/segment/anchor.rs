@@ -70,12 +70,13 @@ fn open(origin: &Origin) -> Result<CheckedFd, NoArbiter> {
     let name = format!("{}.{}", origin.name, namespace());
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let at = directory.checked().map_err(NoArbiter::of(ANCHOR))?;
-    let file = rustix::fs::openat(at, &name, flags, Mode::RUSR | Mode::WUSR).map_err(|error| match error {
-        rustix::io::Errno::LOOP | rustix::io::Errno::ACCESS | rustix::io::Errno::ISDIR => {
-            NoArbiter::NotOurs(name.clone())
-        }
-        other => NoArbiter::of(ANCHOR)(other),
-    })?;
+    let file =
+        rustix::fs::openat(at, &name, flags, Mode::RUSR | Mode::WUSR).map_err(|error| match error {
+            rustix::io::Errno::LOOP | rustix::io::Errno::ACCESS | rustix::io::Errno::ISDIR => {
+                NoArbiter::NotOurs(name.clone())
+            }
+            other => NoArbiter::of(ANCHOR)(other),
+        })?;
     let seen = rustix::fs::fstat(&file).map_err(NoArbiter::of(ANCHOR))?;
     let is_plain = FileType::from_raw_mode(seen.st_mode) == FileType::RegularFile && seen.st_nlink == 1;
     if !is_plain || seen.st_uid != uid || seen.st_mode & 0o077 != 0 {
@@ -152,7 +153,9 @@ fn header(anchor: &Anchor) -> [u32; HEADER] {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Said {
     Segment(Anchor),
-    OtherLayout { version: u32 },
+    OtherLayout {
+        version: u32,
+    },
     /// It is empty, cut, or written by halves.
     Nothing,
 }
@@ -172,7 +175,11 @@ fn parse(words: &[u32; WORDS], shape: Shape) -> Said {
     if found != shape.words() {
         return Said::OtherLayout { version: *version };
     }
-    Said::Segment(Anchor { shape: found, number: [high, low], segment: i32::from_ne_bytes(segment.to_ne_bytes()) })
+    Said::Segment(Anchor {
+        shape: found,
+        number: [high, low],
+        segment: i32::from_ne_bytes(segment.to_ne_bytes()),
+    })
 }
 
 fn write(file: BorrowedFd<'_>, anchor: &Anchor) -> io::Result<()> {

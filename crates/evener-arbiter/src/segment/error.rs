@@ -13,7 +13,10 @@ pub enum NoArbiter {
     #[error("the arbiter's file in {0:?} is not a plain file that is this user's alone")]
     NotOurs(String),
     /// Processes of another release of Evener share a segment that this one does not know.
-    #[error("the arbiter is in use by another release of Evener (layout {version}, here {})", crate::layout::VERSION)]
+    #[error(
+        "the arbiter is in use by another release of Evener (layout {version}, here {})",
+        crate::layout::VERSION
+    )]
     OtherLayout {
         /// Of that segment.
         version: u32,

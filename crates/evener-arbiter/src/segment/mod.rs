@@ -140,7 +140,8 @@ impl Shared {
         if bits.fetch_or(bit, AcqRel) & bit != 0 {
             return false;
         }
-        let is_locked = self.file().is_some_and(|file| range_lock::try_lock(file, byte(place)).unwrap_or(false));
+        let is_locked =
+            self.file().is_some_and(|file| range_lock::try_lock(file, byte(place)).unwrap_or(false));
         if !is_locked {
             bits.fetch_and(!bit, Release);
         }
@@ -168,7 +169,10 @@ impl World for Shared {
 
     #[inline]
     fn exchange(&self, at: usize, old: u32, new: u32) -> bool {
-        self.words.words().get(at).is_some_and(|word| word.compare_exchange(old, new, AcqRel, Acquire).is_ok())
+        self.words
+            .words()
+            .get(at)
+            .is_some_and(|word| word.compare_exchange(old, new, AcqRel, Acquire).is_ok())
     }
 
     #[inline]
@@ -238,6 +242,7 @@ fn name_words(name: &str) -> ([u32; 2], [u32; NAME_BYTES / 4]) {
 /// Bytes up to the first zero, for a terminal: what is no letter, digit or sign is a question mark.
 pub(crate) fn text_of(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-    let plain = |sign: char| if sign.is_control() || sign == char::REPLACEMENT_CHARACTER { '?' } else { sign };
+    let plain =
+        |sign: char| if sign.is_control() || sign == char::REPLACEMENT_CHARACTER { '?' } else { sign };
     String::from_utf8_lossy(&bytes[..end]).chars().map(plain).collect()
 }

@@ -1,5 +1,10 @@
 //! A private directory with an anchor of its own, and processes in it.
-#![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "a test's support: not each test uses all of it")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    reason = "a test's support: not each test uses all of it"
+)]
 
 pub mod ffi;
 

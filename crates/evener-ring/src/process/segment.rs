@@ -131,5 +131,9 @@ fn check(number: i32, word_count: usize, uid: u32) -> Result<(), Refusal> {
     let mode = i128::from(seen.shm_perm.mode) & 0o777;
     let bytes = word_count.saturating_mul(size_of::<Word>());
     let is_ours = (seen.shm_perm.uid, seen.shm_perm.cuid) == (uid, uid) && mode == i128::from(MODE);
-    if is_ours && i128::try_from(seen.shm_segsz).ok() == i128::try_from(bytes).ok() { Ok(()) } else { Err(Refusal::NotOurs) }
+    if is_ours && i128::try_from(seen.shm_segsz).ok() == i128::try_from(bytes).ok() {
+        Ok(())
+    } else {
+        Err(Refusal::NotOurs)
+    }
 }

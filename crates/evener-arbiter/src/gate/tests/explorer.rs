@@ -149,7 +149,11 @@ impl World for Step<'_> {
             state.words[at] = value;
             0
         };
-        if self.is_quiet(at) { self.quietly(store) } else { self.access(store) };
+        if self.is_quiet(at) {
+            self.quietly(store)
+        } else {
+            self.access(store)
+        };
     }
 
     fn exchange(&self, at: usize, old: u32, new: u32) -> bool {
@@ -184,7 +188,10 @@ impl World for Step<'_> {
 
     fn wake(&self, at: usize) -> bool {
         let answer = self.access(|state| {
-            let sleeper = state.processes.iter_mut().find(|process| matches!(process.life, Life::Asleep(on, _) if on == at));
+            let sleeper = state
+                .processes
+                .iter_mut()
+                .find(|process| matches!(process.life, Life::Asleep(on, _) if on == at));
             let was_asleep = sleeper.is_some();
             sleeper.into_iter().for_each(|process| process.life = Life::Ready);
             was_asleep.into()
