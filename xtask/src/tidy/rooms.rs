@@ -8,6 +8,7 @@ use crate::tree::{Package, TextFile};
 const ROOMS: &[(&str, &[&str])] = &[
     ("evener-fd", &["src/at_fork.rs", "src/checked_fd.rs", "src/limit.rs", "src/range_lock.rs", "tests/program.rs"]),
     ("evener-ring", RING),
+    ("evener-arbiter", &["tests/support/ffi.rs"]),
     ("evener-vfio", &["src/ffi.rs", "src/function.rs", "src/registers.rs"]),
     ("evener-host", &["src/service/notify.rs", "src/service/slots.rs", "tests/support/ffi.rs"]),
     ("evener-ossl-sys", &["src/ffi.rs"]),
