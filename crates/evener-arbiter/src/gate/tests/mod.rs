@@ -230,16 +230,18 @@ fn deaths_among_three_in_most_orders_lose_no_permit_and_leave_nobody_waiting() {
 
 #[test]
 fn who_stands_still_in_the_queue_is_passed_over_and_one_that_holds_keeps_its_permit_only() {
-    let mishaps = Mishaps { switches: 1, deaths: 0, stops: 1, hurries: 0 };
-    let wait = Setting { longest_wait_ns: 2_000_000_000, ..Setting::of(3, 1, 1).with(mishaps) };
-    wait.explore(&|setting, state| {
+    let mishaps = |switches| Mishaps { switches, deaths: 0, stops: 1, hurries: 0 };
+    let long = Setting { longest_wait_ns: 3_000_000_000, ..Setting::of(2, 1, 1) };
+    let waits = [long.with(mishaps(1)), Setting { processes: 3, ..long }.with(mishaps(0))];
+    let judge = |setting: &Setting, state: &State| {
         no_permit_is_lost(setting, state);
         let stopped = state.processes.iter().position(|process| process.life == Life::Stopped);
         let held = setting.owners(&state.words)[0];
         if stopped.is_none() || held != stopped {
             survivors_were_served(setting, state);
         }
-    });
+    };
+    assert!(waits.iter().all(|wait| wait.explore(&judge) > 1_000));
 }
 
 #[test]
