@@ -265,13 +265,7 @@ fn take_turns(arbiter: &Arbiter, board: &Mapping) -> bool {
     let module = arbiter.module("m", u32::try_from(PERMITS).unwrap());
     let me = std::process::id();
     while word(board, END) == 0 {
-        let permit = match module.acquire(SLOW, FOREVER) {
-            Ok(permit) => permit,
-            Err(why) => {
-                eprintln!("refused: {why:?}");
-                return false;
-            }
-        };
+        let Ok(permit) = module.acquire(SLOW, FOREVER) else { return false };
         let inside = &board.words()[permit.grant().permit];
         inside.store(me, SeqCst);
         for _ in 0..50 {

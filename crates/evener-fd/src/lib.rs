@@ -5,13 +5,13 @@
 //! a death drops.
 #![allow(unsafe_code, reason = "room: descriptors by number, locks, and the limit of a file's length")]
 
-mod at_fork;
 mod checked_fd;
+mod ffi;
 mod limit;
 mod private_directory;
 pub mod range_lock;
 
-pub use at_fork::close_in_children;
 pub use checked_fd::{CheckedFd, KnownFd};
+pub use ffi::close_in_children;
 pub use limit::may_extend_to;
 pub use private_directory::{Places, Unusable, open_private};

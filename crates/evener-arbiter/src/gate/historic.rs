@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::wait::WATCH_NS;
+use super::watcher::WATCH_NS;
 use super::{Gate, Grant, Place, Refused, Request, Turn};
 use crate::layout::{FREE, Lane, Line, Owner, Phase};
 use crate::world::World;

@@ -9,6 +9,7 @@ mod outlook;
 mod patrol;
 mod turn;
 mod wait;
+mod watcher;
 
 use crate::lane::{Waiter, Waiters};
 use crate::layout::{FREE, Identity, Lane, Line, ModuleCount, Owner, Phase, Queue, Shape};

@@ -3,7 +3,7 @@
 //! A patrol: all who hold or wait are tried -> what a dead place left is put right ([`repair`]) under the lock of that place -> who stands in front of a free permit and does not
 //! take it is passed over -> who is in front then is rung.
 
-use super::wait::{WATCH_NS, number};
+use super::watcher::{WATCH_NS, number};
 use super::{Gate, Place};
 use crate::lane::{Waiter, Waiters};
 use crate::layout::{FREE, Lane, Line, ModuleCount, Owner, Phase, Queue, Shape};

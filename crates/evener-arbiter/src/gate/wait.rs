@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use super::turn::BATCH_NS;
+use super::watcher::{WATCH_NS, number};
 use super::{Gate, Grant, Place, Refused, Request};
 use crate::lane::Waiter;
 use crate::layout::{Lane, Line, ModuleCount, Queue};
@@ -107,31 +108,6 @@ impl<W: World> Gate<'_, W> {
         }
         self.ring_front();
     }
-
-    /// Makes one of the last the watcher, which stays for longest.
-    pub(super) fn name_watcher(&self) {
-        let last = self.lane(Lane::Main).last().or_else(|| self.lane(Lane::Express).last());
-        let Some(last) = last else { return };
-        if self.world.exchange(self.queue_word(Queue::Watcher), 0, number(last.place)) {
-            // It sleeps for long, and is to look sooner.
-            self.ring(last);
-        }
-    }
-
-    /// Whether this waiter looks for the dead; it begins to where nobody does.
-    fn is_watcher(&self, place: Place) -> bool {
-        let watcher = self.queue_word(Queue::Watcher);
-        match self.world.load(watcher) {
-            0 => self.world.exchange(watcher, 0, number(place.index)),
-            other => other == number(place.index),
-        }
-    }
-}
-
-/// Of a place, in the word of the watcher.
-#[expect(clippy::cast_possible_truncation, reason = "a place has 12 bits")]
-pub(super) const fn number(place: usize) -> u32 {
-    place as u32 + 1
 }
 
 /// When a waiter looks again although nobody rings.
@@ -143,9 +119,6 @@ const fn look_after_ns(is_front: bool, is_watcher: bool, looks: u32) -> u64 {
     let soon = BATCH_NS << if looks > 13 { 13 } else { looks.saturating_sub(1) };
     if is_front && soon < usual { soon } else { usual }
 }
-
-/// Time between two looks for the dead.
-pub(super) const WATCH_NS: u64 = 40_000_000;
 
 /// A sleeper that is not the watcher looks after this time. Assumed, not measured: 1 s; a thousand such looks a second are a thousandth of a core each 1 us.
 const UNWATCHED_NS: u64 = 1_000_000_000;

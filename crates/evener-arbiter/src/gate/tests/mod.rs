@@ -1,4 +1,5 @@
 //! Permits and queue in every state of small worlds. What the processes say, and the words at the end, are judged without the algorithm.
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, reason = "tests")]
 
 mod explorer;
 
