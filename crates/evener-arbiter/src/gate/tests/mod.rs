@@ -75,9 +75,9 @@ impl Setting {
     /// At no moment more processes that live are inside than there are permits.
     fn never_too_many(&self, state: &State) {
         let is_inside = |who: &usize| {
-            let own = state.events.iter().filter(|(process, _)| process == who);
+            let mut own = state.events.iter().filter(|(process, _)| process == who);
             let lives = state.processes[*who].life != Life::Dead;
-            lives && matches!(own.last(), Some((_, Event::Enters(_))))
+            lives && matches!(own.next_back(), Some((_, Event::Enters(_))))
         };
         let inside = (0..self.processes).filter(is_inside).count();
         assert!(inside <= self.permits, "{inside} inside: {state:#?}");
