@@ -57,13 +57,17 @@ impl Ground {
 
     /// The anchor, once there is one.
     pub fn anchor(&self) -> PathBuf {
-        let mut found = fs::read_dir(self.path()).unwrap();
-        found.next().unwrap().unwrap().path()
+        self.found_anchor().unwrap()
+    }
+
+    fn found_anchor(&self) -> Option<PathBuf> {
+        let found = fs::read_dir(self.path()).ok()?.flatten().map(|entry| entry.path());
+        found.into_iter().find(|path| path.file_stem().is_some_and(|stem| stem == "arbiter"))
     }
 
     /// The segment that the anchor names: its tenth word (docs/arbiter.md says no more of the file than that it names one).
     pub fn segment(&self) -> Option<Segment> {
-        let bytes = fs::read(self.anchor()).ok()?;
+        let bytes = fs::read(self.found_anchor()?).ok()?;
         let number = i32::from_ne_bytes(bytes.get(36..40)?.try_into().ok()?);
         Segment::attach(number, Shape::USUAL.word_count(), ffi::uid()).ok()
     }
@@ -71,8 +75,7 @@ impl Ground {
 
 impl Drop for Ground {
     fn drop(&mut self) {
-        let found = fs::read_dir(self.path()).into_iter().flatten().next();
-        if let Some(segment) = found.and_then(|_| self.segment()) {
+        if let Some(segment) = self.segment() {
             segment.remove();
         }
     }
